@@ -197,6 +197,12 @@ SYSMETA_S3_OBJECT_LOCK = _header(
 SYSMETA_S3_LOCK_RULE = _header(
     "x-container-sysmeta-s3api-lock-rule", _TEXT, _STORED, "What locks new objects of a bucket get (ours)."
 )
+SYSMETA_S3_REGISTERED = _header(
+    "x-container-sysmeta-s3api-registered",
+    _FLAG,
+    _STORED,
+    "The lifecycle daemon knows of the container of parts (ours).",
+)
 BACKEND_OBJECT_LOCK = _header(
     "x-backend-object-lock", _LIST, _BOTH_WAYS, "Locks are to be looked at, and what is allowed (ours)."
 )

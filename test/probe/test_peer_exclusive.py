@@ -102,3 +102,33 @@ def test_a_checksum_in_a_trailer_is_stored_by_both_kinds(mixed, size):
         assert (answer.status, answer.body) == (200, body)
         assert answer.headers["etag"].strip('"') == md5(body).hexdigest()
     assert "Traceback" not in mixed.log_text()
+
+
+def s3(live, method, path, body=b""):
+    """The answer to a signed request."""
+    return live.raw(method, path, signed_headers(method, f"http://{live.host}{path}", {}, body), body)
+
+
+def test_multipart_uploads_do_what_they_did_without_conditions(mixed):
+    """Parts are replaced, uploads completed and aborted; whether the weaker rule holds does not matter."""
+    for is_weak in (False, True):
+        mixed.allow_weak_creation(is_weak)
+        bucket = f"/multipart-{is_weak}".lower()
+        assert s3(mixed, "PUT", bucket).status == 200
+        for number in range(4):
+            key = f"{bucket}/key{number}"
+            begun = s3(mixed, "POST", f"{key}?uploads").body
+            upload_id = begun.partition(b"<UploadId>")[2].partition(b"</UploadId>")[0].decode()
+            contents = [b"first", f"{number} again ".encode() * 250_000]
+            for content in contents:
+                part = s3(mixed, "PUT", f"{key}?partNumber=1&uploadId={upload_id}", content)
+                assert part.status == 200, part
+            if number == 3:
+                assert s3(mixed, "DELETE", f"{key}?uploadId={upload_id}").status == 204
+                continue
+            item = f"<Part><PartNumber>1</PartNumber><ETag>{part.headers['etag']}</ETag></Part>"
+            document = f"<CompleteMultipartUpload>{item}</CompleteMultipartUpload>".encode()
+            done = s3(mixed, "POST", f"{key}?uploadId={upload_id}", document)
+            assert done.status == 200 and b"<Error>" not in done.body, done
+            assert s3(mixed, "GET", key).body == contents[-1]
+        assert b"<Upload>" not in s3(mixed, "GET", f"{bucket}?uploads").body

@@ -76,8 +76,8 @@ class S3World:
         self.app = VersionedWrites(Symlink(self.bottom, SymlinkSettings()), settings, made)
         told = Telemetry(silent_log())
         large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
-        slo = Slo(self.app, large, sim.hasher, guesser, silent_log())
-        auth = Tempauth(slo, TempauthSettings(), parse_users(USERS), USERS, told)
+        self.slo = Slo(self.app, large, sim.hasher, guesser, silent_log())
+        auth = Tempauth(self.slo, TempauthSettings(), parse_users(USERS), USERS, told)
         chosen = S3Settings.parse({"min_segment_size": "1", **options})
         self.filter = S3Api(auth, chosen, told, features or Features())
 

@@ -6,10 +6,12 @@ import json
 from urllib.parse import quote
 
 from swift.base.entity import EntityPath
+from swift.gateway.internal_client import InternalClient
 from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
+from swift.http.response import Response
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.runtime.wsgi import Handle
 
@@ -38,6 +40,19 @@ class Hidden:
         response = drained(self._forward(preauthorise(sub)))
         if not response.is_success and response.status not in accept:
             raise S3Error("AccessDenied" if response.status == 403 else "ServiceUnavailable")
+
+    def client(self) -> InternalClient:
+        """Return a client for what daemons and requests do alike."""
+        parent = self._request
+
+        def forward(request: Request) -> Response:
+            for name in (environkeys.CACHE, environkeys.TRANS_ID):
+                if name in parent.env:
+                    request.env[name] = parent.env[name]
+            request.env[environkeys.ACCESS_LOG_MADE] = True
+            return self._forward(preauthorise(request))
+
+        return InternalClient(forward, SOURCE, tries=1)
 
     def names(self, container: EntityPath, *, prefix: str, limit: int) -> list[str]:
         """Some names of a container, none when it is not there or cannot be listed."""

@@ -87,6 +87,29 @@ def said_again(found: HeaderMap) -> HeaderMap:
     }
 
 
+#: Of the metadata of an object, what is made anew when it is written again.
+_MADE_ANEW = (
+    fields.SYSMETA_EC,
+    fields.SYSMETA_CRYPTO,
+    fields.SYSMETA_UPDATE_OVERRIDE,
+    fields.SYSMETA_SLO_ETAG,
+    fields.SYSMETA_SLO_SIZE,
+)
+
+
+def rewritten_headers(found: HeaderMap) -> HeaderMap:
+    """Return what a PUT that takes an object's place must say to keep its metadata."""
+    kept = {
+        name: text
+        for name, text in found.items()
+        if name.startswith(fields.OBJECT_SYSMETA) and not name.startswith(_MADE_ANEW)
+    }
+    kept.update(said_again(found))
+    kept.pop(fields.TRANSIENT_CRYPTO_META, None)
+    kept["content-type"] = found.get("content-type", "").partition(";swift_bytes=")[0]
+    return kept
+
+
 def reading_headers(headers: HeaderMap) -> HeaderMap:
     """Range and conditions of a GET or HEAD."""
     found = {name: headers[name] for name in CONDITIONS if name in headers}

@@ -106,8 +106,8 @@ def homes_of(call: Call) -> list[str]:
 def make_home(call: Call, kind: str = "") -> str:
     """The container of parts, with the bucket's ACLs, and its policy unless it is for another class.
 
-    Its name. Raises ``S3Error``. What an overwritten object leaves in it the lifecycle daemon removes, so
-    that one has to know of the bucket.
+    Its name. Raises ``S3Error``. The lifecycle daemon removes what overwritten objects and uploads leave in
+    it, so that one has to know of the bucket.
     """
     account, name = call.account, segments_of(call.bucket, kind)
     if kind and account.has_bucket(name):
@@ -119,19 +119,24 @@ def make_home(call: Call, kind: str = "") -> str:
         error = refusal(bucket.status, missing="NoSuchBucket")
         error.details.setdefault("BucketName", call.bucket)
         raise error
-    if account.head(name).is_success:
+    found = account.head(name)
+    if found.is_success and fields.SYSMETA_S3_REGISTERED in found.headers:
+        return name
+    # The lifecycle daemon removes what uploads leave behind.
+    account.hidden.note("PUT", HOME)
+    account.hidden.note("PUT", place_of(account.name, call.bucket))
+    registered = {fields.SYSMETA_S3_REGISTERED: "true"}
+    if found.is_success:
+        account.hidden.note("POST", EntityPath(account.name, name), registered)
         return name
     copied = ("x-container-read", "x-container-write", "x-storage-policy")
-    headers = {key: bucket.headers[key] for key in copied if key in bucket.headers}
+    headers = {key: bucket.headers[key] for key in copied if key in bucket.headers} | registered
     if kind:
         headers["x-storage-policy"] = call.features.classes.policy_of(kind) or ""
     if bucket.headers.get(fields.SYSMETA_S3_LOCK_RULE):
         # Parts are locked with what they are parts of.
         headers[fields.SYSMETA_S3_OBJECT_LOCK] = "true"
     account.done("PUT", name, headers=headers)
-    if kind:
-        account.hidden.note("PUT", HOME)
-        account.hidden.note("PUT", place_of(account.name, call.bucket))
     return name
 
 

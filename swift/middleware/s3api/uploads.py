@@ -19,16 +19,17 @@ from uuid import uuid4
 from swift.base.digits import is_digits
 from swift.http import fields
 from swift.http.headers import HeaderMap
-from swift.http.response import Response
 from swift.middleware.s3api.call import Call
 from swift.middleware.s3api.checksums import ALGORITHMS, Algorithm
 from swift.middleware.s3api.errors import S3Error, refusal
-from swift.middleware.s3api.names import KEY_BYTES_MAX, segments_of
+from swift.middleware.s3api.names import KEY_BYTES_MAX
 
 MARKER_TYPE = "application/directory"
 #: System metadata of a marker in which our own clients' wishes for the checksum stand: ``CRC32 COMPOSITE``.
 WISH = fields.SYSMETA_S3_CHECKSUM
 _ID_MAX = 128
+#: Digits of a part's number at the end of the name of an object that was uploaded again.
+NUMBER_DIGITS = 9
 
 
 class WantedChecksum(NamedTuple):
@@ -94,20 +95,11 @@ def part_of(key: str, upload_id: str, number: int) -> str:
     return name
 
 
-def find_upload(call: Call, upload_id: str) -> Response:
-    """The head of an upload's marker; raises ``S3Error`` when nobody began it, or somebody ended it."""
-    head = call.account.head(segments_of(call.bucket), marker_of(call.key, upload_id))
-    if head.status == 404:
-        call.account.bucket_info(call.bucket)
-        raise no_such_upload(upload_id)
-    if not head.is_success:
-        raise refusal(head.status)
-    return head
-
-
-def home_of(call: Call, marker: HeaderMap) -> str:
-    """The container of an upload's parts, which depends on the class that its object will have."""
-    return segments_of(call.bucket, marker.get(fields.SYSMETA_S3_CLASS, ""))
+def number_of(name: str) -> int | None:
+    """Return the part of which an object is, by its name behind the marker's; None if it is none."""
+    if not (name.isascii() and name.isdigit()):
+        return None
+    return int(name[-NUMBER_DIGITS:])
 
 
 def wish_of(headers: HeaderMap) -> WantedChecksum | None:

@@ -16,12 +16,13 @@ from swift.base.truth import is_true
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
+from swift.middleware.s3api.lifecycle.parts import DaemonObjects, remove_parts
 from swift.middleware.s3api.lifecycle.rules import expiry_of
 from swift.middleware.s3api.lifecycle.walk import Current, Former, Uploads
 from swift.middleware.s3api.metadata import is_large
-from swift.middleware.s3api.names import own_parts, segments_of
+from swift.middleware.s3api.names import own_parts
 from swift.middleware.s3api.tags import parsed_tags
-from swift.middleware.s3api.uploads import marker_of
+from swift.middleware.s3api.uploadstate import Swap, UploadState, end, forget, read_state
 
 ENDED, KEPT, CHANGED, LOCKED = "ended", "kept", "changed", "locked"
 ID = "x-object-version-id"
@@ -137,26 +138,31 @@ class Ending:
     # --- uploads --------------------------------------------------------------------------------------
 
     def uploads(self, unit: Uploads) -> str:
-        """Abort multipart uploads: first their markers go, so that nobody completes them any more.
+        """Abort multipart uploads that do not complete: first their markers go (decision 0020).
 
-        Who was just completing one has until the end of the grace to store the object.
+        Where nodes of OpenStack Swift keep no conditions, a request that is completing an upload has until
+        the end of the grace to store the object.
         """
-        bucket = unit.entry.path
-        marks = EntityPath(bucket.account, segments_of(str(bucket.container)))
-        homes: dict[str, EntityPath] = {}
+        bucket, objects = unit.entry.path, DaemonObjects(self._client, unit.entry.account)
+        ended: list[UploadState] = []
+        is_weak = False
         for key, upload_id in unit.uploads:
-            mark = marks._replace(obj=marker_of(key, upload_id))
-            kind = (self._client.head(mark) or {}).get(fields.SYSMETA_S3_CLASS, "")
-            homes[upload_id] = marks._replace(container=segments_of(str(bucket.container), kind))
-            self._client.delete(mark)
-        # Cut short when the process is to end; nobody would meet the parts later.
-        self._wait(self._grace_s)
-        for key, upload_id in unit.uploads:
-            if not self._was_completed(bucket._replace(obj=key), upload_id):
-                home, prefix = homes[upload_id], f"{marker_of(key, upload_id)}/"
-                rows = list(self._client.listing(home, prefix=prefix))
-                self._remove_parts(home._replace(obj=str(row["name"])) for row in rows)
-        return ENDED
+            state = read_state(objects, unit.entry.bucket, key, upload_id)
+            if state is None or state.is_completing:
+                continue
+            outcome = end(objects, state)
+            if outcome is Swap.WEAK:
+                is_weak = True
+                forget(objects, state)
+            if outcome is not Swap.LOST:
+                ended.append(state)
+        if is_weak:
+            # Cut short when the process is to end; nobody would meet the parts later.
+            self._wait(self._grace_s)
+        for state in ended:
+            if not self._was_completed(bucket._replace(obj=state.key), state.id):
+                remove_parts(self._client, bucket._replace(container=state.home), state.key, state.id)
+        return ENDED if ended else CHANGED
 
     def _was_completed(self, path: EntityPath, upload_id: str) -> bool:
         """Whether the object, or a version of it, is what came of an upload."""

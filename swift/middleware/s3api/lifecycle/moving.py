@@ -26,21 +26,19 @@ from swift.http.transform import as_request_body
 from swift.middleware.s3api.lifecycle.ending import CHANGED, ID, KEPT, LOCKED, version_query
 from swift.middleware.s3api.lifecycle.rules import DAY_S, class_by, noncurrent_class_by
 from swift.middleware.s3api.lifecycle.walk import Aged, Current
-from swift.middleware.s3api.metadata import apart_headers, is_large, object_class, said_again
+from swift.middleware.s3api.metadata import (
+    apart_headers,
+    is_large,
+    object_class,
+    rewritten_headers,
+    said_again,
+)
 from swift.middleware.s3api.names import KEY_BYTES_MAX, own_parts, segments_of
 from swift.middleware.s3api.tags import parsed_tags
 from swift.middleware.s3api.uploads import marker_of, new_upload_id
 from swift.middleware.versioned_writes.names import Version, name_of_stored
 
 MOVED = "moved"
-#: Of the metadata of an object, what is made anew for its manifest.
-_MADE_ANEW = (
-    fields.SYSMETA_EC,
-    fields.SYSMETA_CRYPTO,
-    fields.SYSMETA_UPDATE_OVERRIDE,
-    fields.SYSMETA_SLO_ETAG,
-    fields.SYSMETA_SLO_SIZE,
-)
 #: No object has more parts.
 PARTS_MAX = 10_000
 _QUERY = "multipart-manifest=get&symlink=get"
@@ -176,7 +174,7 @@ class Moving:
                 return KEPT
             parts = self._apart(source, old, home, start)
         etag = found.get(fields.SYSMETA_S3_ETAG) or unquote_etag(found.get("etag", ""))
-        headers = {**_kept(found), **apart_headers(kind, start.rpartition("/")[2], etag)}
+        headers = {**rewritten_headers(found), **apart_headers(kind, start.rpartition("/")[2], etag)}
         headers["x-timestamp"] = _later(stamp).internal
         if not self._replace(place, headers, parts):
             # Somebody was quicker.
@@ -266,16 +264,3 @@ def _data_time(found: HeaderMap) -> Timestamp:
 
 def _later(stamp: Timestamp) -> Timestamp:
     return Timestamp.from_raw(stamp.raw, stamp.offset + 1)
-
-
-def _kept(found: HeaderMap) -> HeaderMap:
-    """What a manifest keeps of the object whose place it takes."""
-    kept = {
-        name: text
-        for name, text in found.items()
-        if name.startswith(fields.OBJECT_SYSMETA) and not name.startswith(_MADE_ANEW)
-    }
-    kept.update(said_again(found))
-    kept.pop(fields.TRANSIENT_CRYPTO_META, None)
-    kept["content-type"] = found.get("content-type", "").partition(";swift_bytes=")[0]
-    return kept

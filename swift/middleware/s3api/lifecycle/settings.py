@@ -22,6 +22,9 @@ class LifecycleSettings(Settings):
     abort_grace: float = option(
         10.0, "Seconds between the end of an upload and the removal of its parts.", kind=SECONDS
     )
+    orphan_age: float = option(
+        604800.0, "Age of parts that are removed when no upload and no object has them.", kind=SECONDS
+    )
     processes: int = option(0, "Daemons that share the buckets; 0: each does all.", kind=COUNT)
     process: int = option(0, "Which of them this one is, from 0.", kind=COUNT)
     internal_client_conf_path: str = option(

@@ -6,9 +6,11 @@ due. So an idle pass is one listing of the registry. A pass that was cut short g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import md5
 
+from swift.base.entity import EntityPath
+from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.middleware.s3api.inventory.document import inventories_of
@@ -28,18 +30,23 @@ from swift.middleware.s3api.lifecycle.registry import RegisteredBucket, entries,
 from swift.middleware.s3api.lifecycle.rules import DAY_S
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
 from swift.middleware.s3api.lifecycle.stored import rules_of_headers
+from swift.middleware.s3api.lifecycle.unfinished import UNDER_WAY_S, Finishing, Unfinished
 from swift.middleware.s3api.lifecycle.walk import Aged, Current, Former, Unit, Walk
+from swift.middleware.s3api.uploadstate import Unavailable
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.queuetask import QueueTask
 from swift.telemetry.log import Log
 
 NAME = "s3-lifecycle"
+#: What makes a pass leave something to the next one.
+_FAILURES = (UnexpectedAnswer, Unavailable)
 _KINDS = {
     "Current": "objects",
     "Former": "versions",
     "Aged": "versions",
     "Uploads": "uploads",
     "Leftover": "leftovers",
+    "Unfinished": "unfinished",
 }
 #: What is counted of a pass.
 COUNTS = (
@@ -51,6 +58,10 @@ COUNTS = (
     ),
     *(f"inventories.{outcome}" for outcome in (TAKEN, THERE, REFUSED, BROKEN_OFF)),
 )
+
+
+#: What a pass does beside inventories.
+Job = Unit | Leftover | Unfinished
 
 
 class Lifecycle(QueueTask):
@@ -106,11 +117,14 @@ class LifecyclePass:
         )
 
         self._moving = Moving(task.client, pass_context.clock.time)
-        self._leftovers = Leftovers(task.client, pass_context.clock.time, task.settings.page_size)
+        page_size, age_s = task.settings.page_size, task.settings.orphan_age
+        self._leftovers = Leftovers(task.client, pass_context.clock.time, page_size, age_s)
+        under_way_s = min(UNDER_WAY_S, age_s)
+        self._finishing = Finishing(task.client, pass_context.clock.time, page_size, under_way_s)
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Unit | Leftover | DueInventory]:
+    def plan(self) -> Iterator[Job | DueInventory]:
         """What may have ended, and what is to be listed, bucket by bucket."""
         dues: list[DueInventory] = []
         position = self._context.cursor.position
@@ -127,7 +141,7 @@ class LifecyclePass:
                 continue
             try:
                 yield from self._bucket(entry, stage, after, dues)
-            except UnexpectedAnswer as error:
+            except _FAILURES as error:
                 self._fail(entry, f"cannot go on with {entry.name}", error)
             self._walked[entry.name] = (entry.changed, today)
         # These take long: nobody's lifecycle waits for the inventories of others.
@@ -135,15 +149,18 @@ class LifecyclePass:
 
     def _bucket(
         self, entry: RegisteredBucket, stage: str, after: str, dues: list[DueInventory]
-    ) -> Iterator[Unit | Leftover]:
+    ) -> Iterator[Job]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
         rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
         inventories = inventories_of(headers or {})
         homes = self._leftovers.homes(entry)
-        if headers is None or not (rules_of_headers(headers) or inventories or homes):
+        if not (homes or (headers is not None and (rules_of_headers(headers) or inventories))):
             forget(client, entry)
             self._tally.add("forgotten")
+            return
+        if headers is None:
+            yield from self._bucket_gone(entry, homes)
             return
         self._tally.add("buckets")
         walk = Walk(client, entry, rules, now_s, self._task.settings.page_size)
@@ -153,17 +170,29 @@ class LifecyclePass:
             after = ""
         if any(rule.abort_days is not None for rule in rules):
             yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
+        yield from self._finishing.find(entry)
         versioned = "x-versions-enabled" in headers
         if self._leftovers.is_day(entry):
             yield from self._leftovers.find(entry, homes)
         dues += [DueInventory(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
+
+    def _bucket_gone(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[Job]:
+        """What uploads left that were under way when their bucket was deleted."""
+        client, now_s = self._task.client, self._context.clock.time()
+        yield from self._finishing.find(entry)
+        before_s = now_s - self._task.settings.orphan_age
+        yield from Walk(client, entry, [], now_s, self._task.settings.page_size).uploads_before(before_s)
+        yield from self._leftovers.find(entry, homes)
+        for home in homes:
+            # One that is not empty yet goes in a later pass.
+            client.delete(home, accept=(2, 404, 409))
 
     def _note(self, entry: RegisteredBucket, stage: str, name: str) -> None:
         self._context.cursor.note([entry.name, stage, name])
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Unit | Leftover | DueInventory) -> None:
+    def do(self, unit: Job | DueInventory) -> None:
         """End or move one thing, or end some uploads, or take an inventory."""
         if isinstance(unit, DueInventory):
             self._take(unit)
@@ -177,11 +206,13 @@ class LifecyclePass:
                 outcome = self._moving.aged(unit)
             elif isinstance(unit, Leftover):
                 outcome = self._leftovers.end(unit)
+            elif isinstance(unit, Unfinished):
+                outcome = self._finishing.finish(unit)
             elif isinstance(unit, Former):
                 outcome = self._ending.former(unit)
             else:
                 outcome = self._ending.uploads(unit)
-        except UnexpectedAnswer as error:
+        except _FAILURES as error:
             self._fail(unit.entry, f"cannot end a part of {unit.entry.name}", error)
             return
         self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
@@ -189,7 +220,7 @@ class LifecyclePass:
     def _take(self, due: DueInventory) -> None:
         try:
             outcome = self._stocktaking.take(due)
-        except UnexpectedAnswer as error:
+        except _FAILURES as error:
             self._fail(due.entry, f"cannot take the inventory {due.inventory.id} of {due.entry.name}", error)
             return
         if outcome == REFUSED:
@@ -199,7 +230,7 @@ class LifecyclePass:
             )
         self._tally.add(f"inventories.{outcome}")
 
-    def _fail(self, entry: RegisteredBucket, what: str, error: UnexpectedAnswer) -> None:
+    def _fail(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
         self._failed.add(entry.name)
         self._tally.add("errors")
         self._task.log.error(f"ERROR {what}: {error}")

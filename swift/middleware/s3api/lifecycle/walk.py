@@ -178,7 +178,18 @@ class Walk:
     # --- uploads --------------------------------------------------------------------------------------
 
     def uploads(self, after: str, note: Note) -> Iterator[Unit]:
-        """Multipart uploads, some at a time."""
+        """Multipart uploads that rules end, some at a time."""
+
+        def is_due(key: str, begun_s: float) -> bool:
+            return is_upload_due(self._rules, key, begun_s, self._now_s)
+
+        return self._uploads(after, note, is_due)
+
+    def uploads_before(self, before_s: float) -> Iterator[Unit]:
+        """All multipart uploads that were begun before a time, some at a time."""
+        return self._uploads("", lambda _name: None, lambda _key, begun_s: begun_s < before_s)
+
+    def _uploads(self, after: str, note: Note, is_due: Callable[[str, float], bool]) -> Iterator[Unit]:
         home = EntityPath(self._entry.account, segments_of(self._entry.bucket))
         found: list[tuple[str, str]] = []
         marker = after
@@ -188,7 +199,7 @@ class Walk:
                 if not slash or upload_id.isdigit() or not key:
                     continue
                 begun_s = time_of(str(row["last_modified"])).seconds
-                if is_upload_due(self._rules, key, begun_s, self._now_s):
+                if is_due(key, begun_s):
                     found.append((key, upload_id))
             marker = str(rows[-1]["name"])
             while len(found) >= UPLOADS_AT_ONCE:

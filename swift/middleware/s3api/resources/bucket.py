@@ -13,11 +13,15 @@ from swift.middleware.s3api.access import new_bucket_acl
 from swift.middleware.s3api.acls import stored_acl
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.markers import CallerObjects
+from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.placing import homes_of
 from swift.middleware.s3api.policy.document import ARN
 from swift.middleware.s3api.resources.objectlocks import enable_lock
 from swift.middleware.s3api.rules import ENFORCED, OWNERSHIPS
 from swift.middleware.s3api.tags import BUCKET_TAGS_MAX, stored_tags, tags_of_items
+from swift.middleware.s3api.uploads import marker_of, number_of
+from swift.middleware.s3api.uploadstate import Swap, end, forget, read_state
 from swift.middleware.s3api.xml import Group, Many, Text, parse, text_of, tree_of, trees_of
 
 CREATE = Group(
@@ -138,8 +142,9 @@ def delete_bucket(call: Call) -> Response:
         raise _not_empty(call, is_versioned=is_versioned)
     if call.features.multipart and (status == 404 or 200 <= status <= 299):
         # Also for a bucket that is gone: its deletion may have broken off here.
+        removable: dict[str, bool] = {}
         for name in homes_of(call):
-            _delete_segments(call, name)
+            _delete_segments(call, name, removable)
     if not 200 <= status <= 299:
         raise _missing(call, status)
     return no_content()
@@ -152,8 +157,12 @@ def _not_empty(call: Call, *, is_versioned: bool) -> S3Error:
     return S3Error("BucketNotEmpty", text, details={"BucketName": call.bucket})
 
 
-def _delete_segments(call: Call, name: str) -> None:
-    """Remove parts that no object needs and their container; a bucket without parts has none."""
+def _delete_segments(call: Call, name: str, removable: dict[str, bool]) -> None:
+    """Remove parts that no object needs and their container; a bucket without parts has none.
+
+    ``removable`` is kept for all containers of a bucket: marker → its parts may go. Those of an upload that
+    completes stay with its marker: the daemon ends it.
+    """
     account, marker = call.account, ""
     while True:
         query = f"format=json&marker={quote(marker, safe='')}"
@@ -166,11 +175,43 @@ def _delete_segments(call: Call, name: str) -> None:
         if not names:
             break
         for key in names:
-            _delete(call, name, key)
+            start, _, last = key.rpartition("/")
+            if start and number_of(last) is None and name == segments_of(call.bucket):
+                _end_upload(call, start, last, removable)
+                continue
+            if start not in removable:
+                removable[start] = not _is_completed(call, start)
+            if removable[start]:
+                _delete(call, name, key)
         marker = names[-1]
     with account.ask("DELETE", name) as response:
         if not response.is_success and response.status not in (404, 409):
             raise refusal(response.status)
+
+
+def _end_upload(call: Call, key: str, upload_id: str, removable: dict[str, bool]) -> None:
+    """Remove the marker of an upload that does not complete, and note if its parts may go."""
+    objects = CallerObjects(call.account)
+    state = read_state(objects, call.bucket, key, upload_id)
+    if state is None:
+        return
+    outcome = Swap.LOST if state.is_completing else end(objects, state)
+    if outcome is Swap.WEAK:
+        forget(objects, state)
+    removable[marker_of(key, upload_id)] = outcome is not Swap.LOST
+
+
+def _is_completed(call: Call, start: str) -> bool:
+    """Return True if the object of an upload may have been stored while its bucket was deleted."""
+    key, _, upload_id = start.rpartition("/")
+    if not key:
+        return False
+    query = "multipart-manifest=get"
+    head = call.account.head(call.bucket, key, headers={"x-newest": "true"}, query=query)
+    if not head.is_success:
+        # Only a missing object needs no parts.
+        return head.status != 404
+    return head.headers.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id
 
 
 def _delete(call: Call, container: str, key: str) -> None:

@@ -7,13 +7,16 @@ repeats a completion that was done hears the same again.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
+from uuid import uuid4
 
 from swift import green
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
+from swift.base.timestamp import Timestamp
 from swift.gateway.subrequest import asked
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
@@ -34,26 +37,37 @@ from swift.middleware.s3api.checksums import (
 from swift.middleware.s3api.conditions import unmet, writing_conditions
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.markers import CallerObjects, find_state
 from swift.middleware.s3api.metadata import USUAL_TYPE, apart_headers
 from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.notifications.events import announce
 from swift.middleware.s3api.objectlocks import completed_lock, lock_parts
 from swift.middleware.s3api.placing import manifest_request
 from swift.middleware.s3api.reports import explain
-from swift.middleware.s3api.resources.multipart import check_offered
+from swift.middleware.s3api.resources.multipart import check_offered, remove_parts
 from swift.middleware.s3api.sse import AES, STORED, completed_headers
 from swift.middleware.s3api.sse import HEADER as ENCRYPTION
 from swift.middleware.s3api.storing import expiry_headers
 from swift.middleware.s3api.uploads import (
     WantedChecksum,
-    home_of,
     kept_metadata,
     marker_of,
     no_such_upload,
-    part_of,
     upload_id_of,
     whole_etag,
     wish_of,
+)
+from swift.middleware.s3api.uploadstate import (
+    CompletionDecision,
+    DecisionStanding,
+    Swap,
+    UploadState,
+    end,
+    join,
+    newest_state,
+    revert,
+    standing,
+    swap,
 )
 from swift.middleware.s3api.xml import Group, Many, Text, Tree, Value, text_of, trees_of
 
@@ -74,6 +88,12 @@ RESULT = Group(
 #: Bytes of a document that names one part.
 _BYTES_OF_ONE = 512
 _LOOKERS = 8
+#: A marker is read and changed so often until nobody else changes it in between.
+_SWAPS_MAX = 50
+#: So far ahead of this clock a state may be dated that a completion supersedes, seconds.
+_AHEAD_S = 60.0
+#: Errors of a client's after which the object may have been stored.
+_UNCERTAIN = frozenset(("RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +114,16 @@ def complete_upload(call: Call) -> Response:
     expiry_headers(call.headers)
     size = _stated_size(call)
     tree = call.document(COMPLETE, limit=call.settings.max_upload_part_num * _BYTES_OF_ONE + 4096)
-    marker = call.account.head(segments_of(call.bucket), marker_of(call.key, upload_id))
-    if marker.status == 404:
+    state = find_state(call, upload_id)
+    if state is None:
         parts = _stated(call, tree, None)
         return _repeated(call, upload_id, whole_etag([part.etag for part in parts]))
-    if not marker.is_success:
-        raise refusal(marker.status)
-    wish = wish_of(marker.headers)
+    wish = wish_of(state.headers)
     if wish is not None:
         _check_final(call, wish)
     parts = _stated(call, tree, wish)
     return patiently(
-        lambda: _complete(call, upload_id, marker.headers, parts, wish, conditions, size),
+        lambda: _complete(call, state, parts, wish, conditions, size),
         lambda error: explain(call, error),
         interval_s=call.settings.keep_alive_seconds,
     )
@@ -219,20 +237,44 @@ def _result(call: Call, etag: str) -> dict[str, Value]:
 
 def _complete(
     call: Call,
-    upload_id: str,
-    marker: HeaderMap,
+    state: UploadState,
     parts: Sequence[Stated],
     wish: WantedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
 ) -> Response:
-    etag = whole_etag([part.etag for part in parts])
-    home = home_of(call, marker)
-    places = [(home, part_of(call.key, upload_id, part.number)) for part in parts]
-    sums = _sums(call, parts, places, wish)
+    """Decide that the upload completes, and carry that out; or what was decided already (decision 0020)."""
+    objects, etag = CallerObjects(call.account), whole_etag([part.etag for part in parts])
+    for _ in range(_SWAPS_MAX):
+        known = state.record.decision
+        if known is not None:
+            return _repeat(call, state, parts)
+        decision = _decide(call, state, parts, wish, conditions, size)
+        decided = replace(state, record=replace(state.record, decision=decision))
+        outcome = swap(objects, state, decided.record)
+        if outcome is not Swap.LOST:
+            version = _carry_out(call, decided, parts, is_weak=outcome is Swap.WEAK)
+            return _finish(call, decided, version)
+        found = find_state(call, state.id)
+        if found is None:
+            return _repeated(call, state.id, etag)
+        state = found
+    raise S3Error("ServiceUnavailable")
+
+
+def _decide(
+    call: Call,
+    state: UploadState,
+    parts: Sequence[Stated],
+    wish: WantedChecksum | None,
+    conditions: HeaderMap,
+    size: int | None,
+) -> CompletionDecision:
+    """The object that the upload becomes; raises ``S3Error`` if its parts are not as stated."""
+    marker, etag = state.headers, whole_etag([part.etag for part in parts])
+    sums = _sums(call, parts, state.places([part.number for part in parts]), wish)
     if wish is None:
         wish = _implied(sums)
-    checksum = "" if wish is None else _checksum(call, sums, wish)
     headers = {
         "content-type": USUAL_TYPE,
         **kept_metadata(marker),
@@ -241,22 +283,90 @@ def _complete(
         "accept": "application/json",
     }
     headers.update(completed_headers(marker))
-    headers.update(apart_headers(marker.get(fields.SYSMETA_S3_CLASS, ""), upload_id, etag))
+    headers.update(apart_headers(marker.get(fields.SYSMETA_S3_CLASS, ""), state.id, etag))
     if wish is not None:
+        checksum = _checksum(call, sums, wish)
         headers[fields.SYSMETA_S3_CHECKSUM] = f"{wish.algorithm.name} {wish.kind} {checksum}"
-    lock = completed_lock(call, marker)
-    headers.update(lock)
-    version = _store(call, parts, places, headers, conditions, size)
-    if lock:
-        lock_parts(call, places, lock)
-    with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, upload_id)) as response:
+    headers.update(completed_lock(call, marker))
+    return CompletionDecision(
+        id=uuid4().hex,
+        at=_date(call).internal,
+        etag=etag,
+        parts=_numbered(parts),
+        headers=headers,
+        size_min=call.settings.min_segment_size,
+        size=size,
+    )
+
+
+def _numbered(parts: Sequence[Stated]) -> tuple[tuple[int, str], ...]:
+    return tuple((part.number, part.etag) for part in parts)
+
+
+def _date(call: Call) -> Timestamp:
+    """The time of the object: now, or just above a state whose clock is a little ahead."""
+    now = Timestamp.now()
+    newest = newest_state(CallerObjects(call.account), call.bucket, call.key)
+    return newest.above(1) if now <= newest and newest.seconds < now.seconds + _AHEAD_S else now
+
+
+def _repeat(call: Call, state: UploadState, parts: Sequence[Stated]) -> Response:
+    """The answer to a completion that was decided before; raises ``S3Error`` if it was another one."""
+    objects = CallerObjects(call.account)
+    joined = join(objects, state)
+    if joined is None:
+        return _repeated(call, state.id, whole_etag([part.etag for part in parts]))
+    decision = joined.record.decision
+    if decision is None or decision.parts != _numbered(parts):
+        raise no_such_upload(state.id)
+    found = standing(objects, joined, time.time())
+    if found is DecisionStanding.OVERTAKEN:
+        end(objects, joined)
+        raise no_such_upload(state.id)
+    if found is DecisionStanding.DONE:
+        head = call.account.head(call.bucket, call.key)
+        return _finish(call, joined, head.headers.get("x-object-version-id", ""))
+    return _finish(call, joined, _carry_out(call, joined, parts, is_weak=False))
+
+
+def _carry_out(call: Call, state: UploadState, parts: Sequence[Stated], *, is_weak: bool) -> str:
+    """Store the object; the version that it became. Raises ``S3Error``; the upload may be open then."""
+    decision = state.record.decision
+    assert decision is not None, "only decisions are carried out"
+    headers = dict(decision.headers)
+    if not is_weak:
+        headers["x-timestamp"] = decision.at
+    conditions: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
+    places = state.places([number for number, _ in decision.parts])
+    try:
+        return _store(call, parts, places, headers, conditions, decision.size)
+    except S3Error as error:
+        if not is_weak and error.status < 500 and error.code not in _UNCERTAIN:
+            revert(CallerObjects(call.account), state, decision)
+        raise
+
+
+def _finish(call: Call, state: UploadState, version: str) -> Response:
+    """Remove what the upload leaves beside its object; the answer."""
+    decision = state.record.decision
+    assert decision is not None, "only decisions end so"
+    headers, etag = decision.headers, decision.etag
+    places = state.places([number for number, _ in decision.parts])
+    if fields.TRANSIENT_S3_LOCK in headers:
+        lock_parts(call, places, {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
+    with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, state.id)) as response:
         if not response.is_success and response.status != 404:
-            call.log.warning(f"the marker of the upload {upload_id} stays: {response.status}")
+            call.log.warning(f"the marker of the upload {state.id} stays: {response.status}")
+    try:
+        remove_parts(call, state, but=places)
+    except S3Error as error:
+        call.log.warning(f"parts that the upload {state.id} does not need stay: {error}")
     announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
     value = _result(call, etag)
     told: HeaderMap = {ENCRYPTION: AES} if call.features.encryption and STORED not in headers else {}
-    if wish is not None:
-        value[wish.algorithm.element], value["ChecksumType"] = checksum, wish.kind
+    name, _, rest = headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
+    if name in ALGORITHMS:
+        value["ChecksumType"], _, value[ALGORITHMS[name].element] = rest.partition(" ")
     if version:
         told["x-amz-version-id"] = version
     return xml_response(RESULT, value, headers=told)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from swift.base.documents import JsonObject
-from swift.gateway.subrequest import asked
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
@@ -30,10 +31,12 @@ from swift.middleware.s3api.copying import COPY_BYTES_MAX, CopySource, open_sour
 from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.keepalive import patiently
+from swift.middleware.s3api.markers import CallerObjects, find_open_upload, find_upload, named_by_objects
 from swift.middleware.s3api.metadata import EMPTY_MD5, row_class, row_etag, row_override, stored_headers
 from swift.middleware.s3api.names import segments_of
 from swift.middleware.s3api.objectlocks import WISHED, WISHED_CONFIGURATION, check_bucket, wished_lock
 from swift.middleware.s3api.partsums import sums_of_parts
+from swift.middleware.s3api.partwriting import put_part
 from swift.middleware.s3api.payload import CheckedBody, S3Upload
 from swift.middleware.s3api.placing import make_home
 from swift.middleware.s3api.reports import explain
@@ -43,7 +46,6 @@ from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
     expiry_headers,
-    keep_checksum,
     redirect_headers,
     refused_write,
     tagging_headers,
@@ -53,17 +55,17 @@ from swift.middleware.s3api.uploads import (
     MARKER_TYPE,
     WISH,
     WantedChecksum,
-    find_upload,
-    home_of,
     is_upload_id,
     marker_of,
     new_upload_id,
+    number_of,
     part_number_of,
     part_of,
     rows_of,
     upload_id_of,
     wish_of,
 )
+from swift.middleware.s3api.uploadstate import Swap, UploadState, end
 from swift.middleware.s3api.xml import Group, Many, Text, Value
 
 INITIATED = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
@@ -93,6 +95,10 @@ UPLOADS = Group(
     ),
     Many("CommonPrefixes", Text("Prefix")),
 )
+
+
+#: An upload is read and changed so often until nobody else changes it in between.
+_SWAPS_MAX = 50
 
 
 def check_offered(call: Call) -> None:
@@ -161,29 +167,46 @@ def _wish(headers: HeaderMap) -> WantedChecksum | None:
 
 
 def abort_upload(call: Call) -> Response:
-    """AbortMultipartUpload: the marker goes first, so that no part can come after."""
+    """AbortMultipartUpload: the marker goes first, unless the upload completes (decision 0020)."""
     check_offered(call)
     writing_conditions(call.headers)
     upload_id = upload_id_of(call)
-    home = home_of(call, find_upload(call, upload_id).headers)
-    _remove(call, segments_of(call.bucket), marker_of(call.key, upload_id))
-    prefix = marker_of(call.key, upload_id) + "/"
-    while rows := rows_of(call, home, prefix=prefix, limit=1000):
-        gone = 0
-        for row in rows:
-            gone += _remove(call, home, str(row["name"]))
-        if not gone:
-            # The listing is behind; what it still shows is gone.
-            break
+    state = _end(call, upload_id)
+    # A proxy of an earlier version that broke off may have left the marker of an upload that is complete.
+    named = named_by_objects(call, upload_id)
+    if named is not None:
+        remove_parts(call, state, but=named)
     return no_content()
 
 
-def _remove(call: Call, container: str, name: str) -> bool:
-    """Whether something was there to be removed."""
+def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]] = ()) -> None:
+    """Remove the parts of an upload that has ended, but those of its object; raises ``S3Error``."""
+    kept = {name for _, name in but}
+    prefix, marker = marker_of(state.key, state.id) + "/", ""
+    while rows := rows_of(call, state.home, prefix=prefix, marker=marker):
+        for row in rows:
+            marker = str(row["name"])
+            # A longer name is of an upload of another key.
+            if marker not in kept and number_of(marker[len(prefix) :]) is not None:
+                _remove(call, state.home, marker)
+
+
+def _end(call: Call, upload_id: str) -> UploadState:
+    """Remove the marker of an open upload, and return what it was; raises ``S3Error``."""
+    for _ in range(_SWAPS_MAX):
+        state = find_open_upload(call, upload_id)
+        outcome = end(CallerObjects(call.account), state)
+        if outcome is Swap.WEAK:
+            _remove(call, segments_of(call.bucket), marker_of(call.key, upload_id))
+        if outcome is not Swap.LOST:
+            return state
+    raise S3Error("ServiceUnavailable")
+
+
+def _remove(call: Call, container: str, name: str) -> None:
     with call.account.ask("DELETE", container, name) as response:
         if not response.is_success and response.status != 404:
             raise refusal(response.status)
-        return response.is_success
 
 
 # --- parts --------------------------------------------------------------------------------------------
@@ -195,9 +218,9 @@ def upload_part(call: Call) -> Response:
     # Checked but not stored: a version may need the part for longer than the object exists.
     expiry_headers(call.headers)
     number, upload_id = part_number_of(call), upload_id_of(call)
-    marker = find_upload(call, upload_id).headers
-    check_part_key(call, marker)
-    wish = wish_of(marker)
+    state = find_open_upload(call, upload_id, is_newest=False)
+    check_part_key(call, state.headers)
+    wish = wish_of(state.headers)
     upload = call.upload(None if wish is None else wish.algorithm)
     if wish is not None and wish.kind == COMPOSITE and promised(call.headers) is None:
         text = (
@@ -205,15 +228,12 @@ def upload_part(call: Call) -> Response:
             "checksum Type: null"
         )
         raise S3Error("InvalidRequest", text)
-    name = part_of(call.key, upload_id, number)
     headers = {**encrypt(call, upload), **_part_headers(upload)}
-    sub = call.account.subrequest("PUT", home_of(call, marker), name, headers=headers, body=upload.body)
-    keep_checksum(sub, upload)
-    with asked(call.account.open, sub) as response:
-        if response.is_success:
-            told = {name: value for name, value in checksum_headers(upload).items() if "-type" not in name}
-            told |= write_headers(call)
-            return Response(200, {"etag": written_headers(response)["etag"], **told})
+    response = put_part(call, state, number, upload, headers)
+    if response.is_success:
+        told = {name: value for name, value in checksum_headers(upload).items() if "-type" not in name}
+        told |= write_headers(call)
+        return Response(200, {"etag": written_headers(response)["etag"], **told})
     upload.raise_problem()
     raise refused_write(call.account, call.bucket, response.status, call.headers)
 
@@ -230,11 +250,10 @@ def copy_part(call: Call) -> Response:
     number, source = part_number_of(call), source_of(call)
     upload_id = upload_id_of(call)
     byte_range = call.headers.get("x-amz-copy-source-range")
-    marker = find_upload(call, upload_id).headers
-    check_part_key(call, marker)
-    wish, place = wish_of(marker), (home_of(call, marker), part_of(call.key, upload_id, number))
+    state = find_open_upload(call, upload_id, is_newest=False)
+    check_part_key(call, state.headers)
     return patiently(
-        lambda: _copy_part(call, source, byte_range, place, wish),
+        lambda: _copy_part(call, source, byte_range, state, number),
         lambda error: explain(call, error),
         interval_s=call.settings.keep_alive_seconds,
     )
@@ -244,9 +263,10 @@ def _copy_part(
     call: Call,
     source: CopySource,
     byte_range: str | None,
-    place: tuple[str, str],
-    wish: WantedChecksum | None,
+    state: UploadState,
+    number: int,
 ) -> Response:
+    wish = wish_of(state.headers)
     _check_range(call, source, byte_range)
     found = open_source(call, source, byte_range)
     with as_request_body(found) as body:
@@ -260,12 +280,9 @@ def _copy_part(
             headers["transfer-encoding"] = "chunked"
         else:
             headers["content-length"] = str(body.length)
-        sub = call.account.subrequest("PUT", *place, headers=headers, body=upload.body)
-        keep_checksum(sub, upload)
-        with asked(call.account.open, sub) as response:
-            status = response.status
+        response = put_part(call, state, number, upload, headers)
     if not response.is_success:
-        raise refused_write(call.account, call.bucket, status, call.headers)
+        raise refused_write(call.account, call.bucket, response.status, call.headers)
     value: dict[str, Value] = {
         "LastModified": modified_of(response),
         "ETag": written_headers(response)["etag"],
@@ -313,12 +330,12 @@ def list_parts(call: Call) -> Response:
     upload_id = upload_id_of(call)
     limit = call.count_param("max-parts", call.settings.max_parts_listing)
     after = call.count_param("part-number-marker", 2**31 - 1) if call.params.get("part-number-marker") else 0
-    marker = find_upload(call, upload_id)
-    home = home_of(call, marker.headers)
-    rows = _parts_of(call, home, upload_id).items()
+    state = find_upload(call, upload_id)
+    home = state.home
+    rows = _parts_of(call, state).items()
     parts = sorted((number, row) for number, row in rows if number > after)
     shown = parts[:limit]
-    wish = wish_of(marker.headers)
+    wish = wish_of(state.headers)
     sums = sums_of_parts(call, [(home, str(row["name"])) for _, row in shown] if wish is not None else [])
     sums = sums or [{} for _ in shown]
     owner = person_of(call.account.owner)
@@ -328,7 +345,7 @@ def list_parts(call: Call) -> Response:
         "UploadId": upload_id,
         "Initiator": owner,
         "Owner": owner,
-        "StorageClass": marker.headers.get(fields.SYSMETA_S3_CLASS) or call.storage_class,
+        "StorageClass": state.headers.get(fields.SYSMETA_S3_CLASS) or call.storage_class,
         "PartNumberMarker": after,
         "MaxParts": limit,
         "IsTruncated": "true" if len(parts) > len(shown) and limit else "false",
@@ -351,16 +368,17 @@ def list_parts(call: Call) -> Response:
     return xml_response(PARTS, value)
 
 
-def _parts_of(call: Call, home: str, upload_id: str) -> dict[int, dict[str, object]]:
-    """The rows of the parts of an upload by number."""
-    prefix = marker_of(call.key, upload_id) + "/"
+def _parts_of(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
+    """The rows of the parts of an upload that count, by number."""
+    prefix = marker_of(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
     marker = ""
-    while rows := rows_of(call, home, prefix=prefix, marker=marker):
+    while rows := rows_of(call, state.home, prefix=prefix, marker=marker):
         for row in rows:
-            number = str(row["name"])[len(prefix) :]
-            if number.isascii() and number.isdigit():
-                found[int(number)] = row
+            name = str(row["name"])
+            number = number_of(name[len(prefix) :])
+            if number is not None and state.part_name(number) == name:
+                found[number] = row
         marker = str(rows[-1]["name"])
     return found
 

@@ -1,5 +1,7 @@
 """Bytes of other storage classes go when nothing leads to them, and never while anybody doubts it."""
 
+import json
+
 import pytest
 
 from swift.base.entity import EntityPath
@@ -113,7 +115,7 @@ PART = f"/v1{HOME.quoted}/o/id/1"
 
 
 def leftovers(listed, size=2, now_s=NOW_S):
-    return Leftovers(listed.client, lambda: now_s, size)
+    return Leftovers(listed.client, lambda: now_s, size, DAYS * DAY_S)
 
 
 def stamped(days, **headers):
@@ -140,6 +142,9 @@ def test_each_upload_that_is_a_week_old_is_found_once(size):
     listed = Listed(**{"b+COLD+segments": [row(name, days) for name, days in names]})
     found = [(unit.key, unit.upload_id) for unit in leftovers(listed, size).find(ENTRY, [HOME])]
     assert found == [("a/b", "id"), ("o", "id")]
+
+
+MANIFEST = [{"name": f"/{HOME.container}/o/id/{number}"} for number in (1, 2)]
 
 
 def needless(**heads):
@@ -198,6 +203,7 @@ def test_nothing_goes_while_listing_and_object_differ(rows, head):
 def test_what_the_object_needs_stays(upload_id, outcome):
     listed = needless(o=stamped(1, **{fields.SYSMETA_S3_UPLOAD_ID: upload_id}))
     listed.rows["/v1/a/b"] = [row("o", 1), row("ox", 1)]
+    listed.rows["/v1/a/b/o"] = MANIFEST
     assert leftovers(listed).end(UNIT) == outcome
 
 
@@ -213,9 +219,9 @@ def test_what_any_version_needs_stays(size):
     handle = listed.handle
 
     def needed_by_the_oldest(request):
-        oldest = request.method == "HEAD" and request.params.get("version-id") == "1"
         head = stamped(1, **{fields.SYSMETA_S3_UPLOAD_ID: "id"})
-        return Response(200, head) if oldest else handle(request)
+        is_oldest = request.params.get("version-id") == "1"
+        return Response(200, head, json.dumps(MANIFEST).encode()) if is_oldest else handle(request)
 
     listed.client = InternalClient(needed_by_the_oldest, "test", tries=1)
     assert leftovers(listed, size).end(UNIT) == "kept"
