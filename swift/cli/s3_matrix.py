@@ -42,9 +42,15 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   primary, such a write is `501`. In a versioned bucket the condition is judged by the link to the current
   version.
 - **Multipart objects** appear whole or not at all. Their parts lie in `<bucket>+segments`, as the peer has
-  them; they go with the object, through the object expirer. Parts that a completion leaves out stay until
-  the bucket goes. Up to `max_upload_part_num` parts (`swift-aio`: 10,000), of keys up to 973 bytes: the names
-  of parts are longer than the key. A longer one is `KeyTooLongError`; AWS takes 1,024.
+  them; they go with the object, through the object expirer. An upload has one end: of completions and aborts
+  at one moment one wins, the others are `404 NoSuchUpload`, and a completion with the same parts is answered
+  as the first was (decision 0020). A part that is uploaded again, or late, never replaces what an object
+  has. Parts that a completion leaves out are removed. What overwritten or expired objects, broken requests
+  and deleted buckets leave `swift-s3-lifecycle` removes after `orphan_age` (a week). Where nodes of the peer
+  are primaries none of this can be promised, and completions and aborts race as they do there.
+- **Parts** are up to `max_upload_part_num` (`swift-aio`: 10,000) of an upload, of keys up to 973 bytes (956
+  where a part is uploaded again): the names of parts are longer than the key. A longer one is
+  `KeyTooLongError`; AWS takes 1,024.
 - **Changes of metadata** (PutObjectAcl, PutObjectTagging, DeleteObjectTagging) are made to the object that
   was read, or are `409 OperationAborted` when somebody writes it at the same moment. Of two such changes at
   one moment one wins.
