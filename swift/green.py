@@ -160,7 +160,7 @@ class Task(Generic[T]):
         raise result.error
 
     def kill(self) -> None:
-        """End it at its next switch; when it has ended, nobody wants its error any more."""
+        """End it at its next switch; its error is dropped."""
         if self._thread.dead:
             with suppress(Exception, Killed):
                 self.wait()

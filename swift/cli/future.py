@@ -35,7 +35,7 @@ from swift.store.layout import is_suffix
 from swift.store.metadata import read_metadata
 
 NAME = "swift-future"
-#: How far ahead of the clock a state is listed by default, seconds: what storage servers accept.
+#: Seconds ahead of the clock from which a state is listed by default: the limit of storage servers.
 AHEAD_S = 60.0
 _ASYNC = "async_pending"
 _TIMES = ("created_at", "put_timestamp", "delete_timestamp", "status_changed_at")

@@ -106,7 +106,7 @@ class Entry:
 
 
 class Quarantine:
-    """What the subcommands do on the devices of one machine."""
+    """The subcommands, on the devices of one machine."""
 
     def __init__(self, root: str, swift_dir: str, tier: TierSettings | None = None):
         self.disk = Disk()
@@ -119,7 +119,7 @@ class Quarantine:
 
     @property
     def cluster(self) -> Cluster:
-        """What swift.conf says; raises ``ConfigError``."""
+        """Return the settings of swift.conf; raises ``ConfigError``."""
         if self._cluster is None:
             self._cluster = cluster_of({"swift_dir": self._swift_dir})
         return self._cluster
@@ -360,7 +360,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def quarantine_of(args: argparse.Namespace) -> Quarantine:
-    """What the configuration says, and the command line over it. Raises ``ConfigError`` and OSError."""
+    """Return the configuration with the command line over it. Raises ``ConfigError`` and OSError."""
     is_there = args.config != CONFIG or os.path.exists(args.config)
     conf = read_section(args.config, "app:object-server") if is_there else {}
     devices = args.devices or StorageSettings.parse(conf).devices

@@ -20,7 +20,7 @@ _SECOND_S = 1.0
 
 
 class ClockComparison:
-    """What one process knows of the clocks of the servers it sends to."""
+    """The clocks of the servers that one process sends to."""
 
     def __init__(self, clock: Clock, warn: Callable[[str], None], gauge: Gauge):
         """``gauge`` shows the median of the differences, seconds; positive when this clock is slow."""

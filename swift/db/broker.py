@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 #: How often an operation is repeated when other processes keep replacing the file under it.
 ATTEMPTS = 3
-#: How long one call waits for the locks of a database, and the pause before it is made again, seconds.
+#: Seconds that one call waits for the locks of a database, and of the pause before it is made again.
 CALL_WAIT_S = 0.1
 RETRY_PAUSE_S = 0.05
 

@@ -83,7 +83,7 @@ class Request:
         #: The raw path that ``_entity`` is of.
         self._entity_of: str | None = None
         self._timestamp: Timestamp | None = None
-        #: Whether the proxy dated the request, which may then be dated anew.
+        #: True if the proxy dated the request, which may then be dated anew.
         self.is_self_stamped = False
 
     @property

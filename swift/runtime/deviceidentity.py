@@ -36,7 +36,7 @@ _DIGEST_BYTES = 32
 #: A device without fingerprint is judged by so many things at most, and by so many at least.
 SAMPLED_MAX = 20
 CONTRADICTING_MIN = 3
-#: How many names of each directory are gone into.
+#: Names of each directory that are gone into.
 _WIDTH = 3
 _HASH_DIGITS = 32
 _NAMES = (

@@ -157,7 +157,7 @@ class Ending:
             if outcome is not Swap.LOST:
                 ended.append(state)
         if is_weak:
-            # Cut short when the process is to end; nobody would meet the parts later.
+            # Cut short when the process is to end; no later pass would meet the parts.
             self._wait(self._grace_s)
         for state in ended:
             if not self._was_completed(bucket._replace(obj=state.key), state.id):

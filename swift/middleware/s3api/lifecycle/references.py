@@ -21,7 +21,7 @@ from swift.middleware.s3api.lifecycle.walk import MARKER_TYPE, page_of
 from swift.middleware.s3api.metadata import is_large
 from swift.middleware.s3api.names import own_parts
 
-#: How much later than its row an object may seem to be written, seconds.
+#: Seconds by which an object may seem to be written later than its row.
 _ROUNDING_S = 0.001
 _PAGE_SIZE = 1000
 #: A bucket that has one of these keeps former versions of its objects in another container by Swift's API.

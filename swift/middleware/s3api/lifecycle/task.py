@@ -38,7 +38,7 @@ from swift.runtime.queuetask import QueueTask
 from swift.telemetry.log import Log
 
 NAME = "s3-lifecycle"
-#: What makes a pass leave something to the next one.
+#: Errors that make a pass leave something to the next one.
 _FAILURES = (UnexpectedAnswer, Unavailable)
 _KINDS = {
     "Current": "objects",
@@ -60,7 +60,7 @@ COUNTS = (
 )
 
 
-#: What a pass does beside inventories.
+#: The work of a pass beside inventories.
 Job = Unit | Leftover | Unfinished
 
 
@@ -177,7 +177,7 @@ class LifecyclePass:
         dues += [DueInventory(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
 
     def _bucket_gone(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[Job]:
-        """What uploads left that were under way when their bucket was deleted."""
+        """Return the remains of uploads that were under way when their bucket was deleted."""
         client, now_s = self._task.client, self._context.clock.time()
         yield from self._finishing.find(entry)
         before_s = now_s - self._task.settings.orphan_age

@@ -88,7 +88,7 @@ RESULT = Group(
 #: Bytes of a document that names one part.
 _BYTES_OF_ONE = 512
 _LOOKERS = 8
-#: A marker is read and changed so often until nobody else changes it in between.
+#: Attempts to change a marker that others change in between.
 _SWAPS_MAX = 50
 #: So far ahead of this clock a state may be dated that a completion supersedes, seconds.
 _AHEAD_S = 60.0

@@ -97,7 +97,7 @@ UPLOADS = Group(
 )
 
 
-#: An upload is read and changed so often until nobody else changes it in between.
+#: Attempts to change an upload that others change in between.
 _SWAPS_MAX = 50
 
 

@@ -40,7 +40,7 @@ class Claim:
         self.access_key = access_key
         self.signature = signature
         self.string_to_sign = string_to_sign
-        #: What is promised of the body: a SHA-256 in lower-case hex, a word above, or empty: nothing.
+        #: The promise about the body: a SHA-256 in lower-case hex, a word above, or empty for none.
         self.payload = payload.lower() if _is_sha256(payload) else payload
         self.is_presigned = is_presigned
         #: The last secret that was tried and what came of it.
