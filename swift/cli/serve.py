@@ -313,7 +313,8 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
         server = ServerProcess(args.config, section, handover, verbose=verbose)
         server.load()
         if args.test_config:
-            print("\n".join(server.process.problems), file=sys.stderr)
+            for problem in server.process.problems:
+                print(problem, file=sys.stderr)
             return 1 if server.process.problems else 0
         return server.serve()
     except Exception as error:

@@ -36,7 +36,7 @@ class FarCluster:
         self.asked = []
         self.fails = set()
 
-    def ask(self, method, target, name, timestamp, headers, body=None):
+    def ask(self, method, target, name, timestamp, headers, body=None, *, query=""):
         self.asked.append((method, name))
         if name in self.fails:
             raise RemoteError("cut")
@@ -44,7 +44,7 @@ class FarCluster:
         sent = {**headers, "x-timestamp": timestamp}
         data = b"" if body is None else body.read()
         assert target.url_of("").startswith("http://far/v1/b/copy")
-        answer = self.sim(method, f"/b/copy/{name}", sent, data)
+        answer = self.sim(method, f"/b/copy/{name}?{query}", sent, data)
         return RemoteAnswer(answer.status, answer.headers)
 
 

@@ -438,7 +438,7 @@ def stamped(seconds):
 @pytest.mark.parametrize("size", [0, 5, 200_000])
 def test_a_proxy_whose_clock_lags_changes_what_another_one_stored(sim, size):
     body = b"a" * size
-    assert sim("PUT", "/a/c/o", stamped(100), body).status == 201
+    assert sim("PUT", "/a/c/o", stamped(25), body).status == 201
     known = {"if-match": md5(body).hexdigest()}
     assert sim("POST", "/a/c/o", {**known, "x-object-meta-a": "new"}).status == 202
     assert metadata_of(sim) == "new"
@@ -449,7 +449,7 @@ def test_a_proxy_whose_clock_lags_changes_what_another_one_stored(sim, size):
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 201
     answer = sim("GET", "/a/c/o", {"x-newest": "true"})
     assert (answer.status, answer.body) == (200, body)
-    assert float(answer.headers["x-timestamp"]) > time.time() + 90
+    assert float(answer.headers["x-timestamp"]) > time.time() + 10
 
 
 def test_a_version_of_the_last_moment_there_is_stays(sim):
