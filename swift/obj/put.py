@@ -207,7 +207,7 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     """
     check_removal(state, plan.guard)
     if plan.conditions is not None and state.put_away:
-        # What was quarantined just now may be what the condition is about.
+        # The condition may be about the state that was quarantined just now.
         return HTTPError(503)
     if plan.conditions is not None and not plan.conditions.hold(state):
         return plan.conditions.refused(state)

@@ -259,7 +259,7 @@ class SuffixHasher:
         if changed:
             hashes = {"valid": True}
         if changed or list_suffixes:
-            # What is new or gone is dirty. A listing that finds neither changes nothing and is not written.
+            # New and missing suffixes are dirty. A listing that finds neither is not written.
             listed = set(filter(is_suffix, self._disk.listdir(self._path)))
             for name in listed.symmetric_difference(hashes.keys() - _RESERVED):
                 hashes[name] = None

@@ -79,7 +79,7 @@ def _sync_object(disk: Disk, directory: str) -> None:
         try:
             fd = open_regular(disk, f"{directory}/{name}", os.O_RDONLY)
         except (FileNotFoundError, OddFile):
-            # What is no file has nothing to be synced; audits find it.
+            # Only a file needs a sync; audits find the others.
             continue
         try:
             disk.fsync(fd)

@@ -21,7 +21,7 @@ from test.support.s3 import cluster_with, signed_headers
 RACES = int(os.environ.get("SWIFT_RACES", "12"))
 OPTIONS = "[filter:s3api]\nuse = egg:swift#s3api\nmin_segment_size = 1\n"
 SIZE = 100_000
-#: How long two completions, the abort and another upload of a part may be late, seconds: the abort is quick.
+#: Longest delay of two completions, the abort and another upload of a part, seconds: the abort is quick.
 _DELAYS_S = ((0.0, 0.005), (0.0, 0.02), (0.0, 0.02, 0.05), (0.0, 0.01))
 
 
@@ -57,7 +57,7 @@ class Upload:
         self.live = live
         self.key = f"/bucket/key{number}"
         self.chance = random.Random(number)
-        #: What the clients were told: of both completions, the abort, and the part.
+        #: Responses to both completions, the abort, and the part.
         self.told = []
         status, body = ask(live, "POST", f"{self.key}?uploads", tries=60)
         assert status == 200, body

@@ -13,7 +13,7 @@ from test.sim.test_s3_forms import form_of
 from test.support.s3world import Multipart
 
 BODY, LARGE = b"own bytes", b"own" * 40_000
-#: How far the timestamp of the newer state is from the present.
+#: Distance of the newer state's timestamp from the present, seconds.
 OVERTAKEN_S, AHEAD_S = 0.0, 30.0
 SOURCE = {"x-amz-copy-source": "/bucket/source"}
 
@@ -52,7 +52,7 @@ def post_form(s3):
     return s3.raw("POST", "/bucket", sent, form_of(made["fields"], BODY))
 
 
-#: How the object is written, the end of the name of what is stored, and where the response has its ETag.
+#: Ways to write the object, and the end of the name of the object that is stored.
 WRITES = {
     "PutObject": (lambda s3: s3("PUT", "/bucket/key", {}, BODY), "/bucket/key"),
     "CopyObject": (lambda s3: s3("PUT", "/bucket/key", SOURCE), "/bucket/key"),

@@ -1,4 +1,4 @@
-"""What broke off is finished or removed by the lifecycle daemon, and nothing that an object names."""
+"""The lifecycle daemon finishes or removes uploads that broke off, and keeps what an object names."""
 
 from dataclasses import replace
 

@@ -21,7 +21,7 @@ _STORED = ("content-type", "x-object-meta-", "x-object-sysmeta-", "x-object-tran
 _CONTAINER = ("x-container-", "x-versions-")
 
 
-#: How often others run first: mostly a little, sometimes for as long as whole operations take.
+#: Turns that others run first: mostly few, sometimes as many as whole operations take.
 _PAUSES = (0, 0, 0, 1, 1, 1, 2, 2, 5, 5, 15, 150)
 
 

@@ -209,7 +209,7 @@ class Race:
             return
 
     def settle(self):
-        """What passes of the daemon do once everything is well and old."""
+        """Run passes of the daemon once everything is well and old."""
         self.store.chance = None
         self.store.faults.clear()
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
@@ -243,7 +243,7 @@ class Race:
     # what must be true
 
     def faults_found(self):
-        """What is wrong, in words."""
+        """Return the violated invariants, in words."""
         yield from self._winners()
         yield from self._contents()
         yield from self._left()

@@ -71,7 +71,7 @@ def test_a_path_is_kept_in_its_own_partition_only(bench, tmp_path):
     assert key_of(request(f"/sda/{own}/AUTH_a/c/o"), context).partition == str(own)
     other = f"/sda/{own ^ 1}/AUTH_a/c/o"
     assert status_of(key_of, request(other), context) == 400
-    # What is misplaced must not stop replication.
+    # A misplaced object must not stop replication.
     assert key_of(request(other, x_backend_replication="true"), context).partition == str(own ^ 1)
 
 

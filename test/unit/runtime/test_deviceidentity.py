@@ -39,7 +39,7 @@ class Node:
         return DeviceIdentity(hasher, warn=self.warnings.append)
 
     def devices(self, hasher=OURS):
-        """What a server or daemon has after its start."""
+        """The state of a server or daemon after its start."""
         identity = self.identity(hasher)
         devices = Devices(str(self.root), mount_check=False, admit=identity.admit)
         identity.check_all(devices)

@@ -1,4 +1,4 @@
-"""What was signed bounds a request and everything that filters ask on its behalf (middleware.md §3)."""
+"""A signature bounds a request and everything that filters ask on its behalf (middleware.md §3)."""
 
 import pytest
 

@@ -62,7 +62,7 @@ def test_object_lock_keeps_the_legacy_versions_out_but_lets_go_of_them(front):
         assert front("POST", "/a/v", headers).status == 409
         assert front("PUT", "/a/v", headers).status == 409
     assert front("HEAD", "/a/v").headers["x-versions-location"] == "old"
-    # What was set before the lock goes.
+    # A setting from before the lock can be removed.
     assert front("POST", "/a/v", {"x-remove-versions-location": "x"}).status == 204
     assert "x-versions-location" not in front("HEAD", "/a/v").headers
     assert front("POST", "/a/v", {"x-remove-versions-location": "x"}).status == 409

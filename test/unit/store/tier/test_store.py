@@ -179,7 +179,7 @@ def test_hashes_and_marks_are_known_until_something_changes(node):
     assert store.hashes("sda", "7", GOLD) == first
     assert store.upkeep.mark("sda", "7", GOLD) == mark
     assert 0 <= store.upkeep.idle_s("sda", "7", GOLD) < 60
-    # What was removed by hand is noticed by a look at the partition, not at its suffixes.
+    # Removals by hand are noticed by a look at the partition, not at its suffixes.
     assert set(disk.taken()) == {"stat"}
     assert store.hashes("sda", "7", GOLD, list_suffixes=True) == first
     assert store.upkeep.mark("sda", "7", GOLD) == mark

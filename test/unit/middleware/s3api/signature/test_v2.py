@@ -119,7 +119,7 @@ def test_a_link_needs_all_of_its_parameters(front, missing):
 # --- what the holder of a link may not change ---------------------------------------------------------
 
 _PATHS = {PathLevel.SERVICE: "/", PathLevel.BUCKET: "/b", PathLevel.OBJECT: "/b/k"}
-#: How to list is not what to list, and SDKs do not sign it.
+#: Parameters of the listing's form, which SDKs do not sign.
 _OF_LISTINGS = {"list-type", "max-directory-buckets"}
 
 
