@@ -7,20 +7,28 @@ file builds. PasteDeploy factories call ``backend_context`` or ``cluster_of`` an
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from swift import green
+from swift.base.errors import ConfigError
 from swift.base.truth import is_true
 from swift.config.cluster import ClusterConfig, read_cluster_config
-from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
+from swift.config.common import (
+    AccessLineSettings,
+    LogSettings,
+    PrioritySettings,
+    ServerSettings,
+    StorageSettings,
+)
 from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
-from swift.runtime.backendapp import BackendContext, DateLimit
+from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit
 from swift.runtime.deviceidentity import DeviceIdentity
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
@@ -31,6 +39,7 @@ from swift.telemetry.console import STDERR, are_timed
 from swift.telemetry.devicefaults import DeviceFaults, Later, never
 from swift.telemetry.features import InfoRegistry
 from swift.telemetry.log import make_log
+from swift.telemetry.logtemplate import Anonymizer, LogTemplate
 from swift.telemetry.metrics import Registry
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.statsd import Statsd
@@ -88,8 +97,22 @@ def cluster_of(conf: Conf) -> Cluster:
 def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
     """Log, statsd and metrics for a service called ``name`` in metrics."""
     settings = LogSettings.parse(conf)
-    log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=conf.get("log_name", name))
-    return Telemetry(log, Statsd(settings, name), process_of(conf).metrics)
+    label = conf.get("log_name", name)
+    log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=label, conf=conf)
+    return Telemetry(log, Statsd(settings, name, _user_labels(conf)), process_of(conf).metrics)
+
+
+def _user_labels(conf: Conf) -> dict[str, str]:
+    """Return the labels that the operator adds to metrics; raises ``ConfigError`` for a bad name."""
+    labels = {}
+    for option, value in conf.items():
+        name = option.removeprefix("statsd_user_label_")
+        if name == option:
+            continue
+        if not re.fullmatch(r"\w+", name, re.ASCII):
+            raise ConfigError(f"option {option}: a label's name has letters, digits and _ only")
+        labels[f"user_{name}"] = value
+    return labels
 
 
 def access_log_of(conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
@@ -125,6 +148,7 @@ def backend_context(
     telemetry = telemetry_of(conf, name=name)
     cluster = cluster_of(conf)
     storage = StorageSettings.parse(conf)
+    lines = AccessLineSettings.parse(conf, source=f"[app:{name}]")
     known = settings_class.known_names()
     for shared in (StorageSettings, LogSettings, PrioritySettings):
         known |= shared.known_names()
@@ -143,7 +167,8 @@ def backend_context(
         telemetry=telemetry,
         transport=make_transport(telemetry.metrics),
         pools=DiskPools(getattr(settings, "threads_per_disk", 4), quick=True),
-        access_log=access_log_of(conf, telemetry, name=name) if _logs_requests(conf) else None,
+        access_log=access_log_of(conf, telemetry, name=name) if lines.log_requests else None,
+        access_template=_access_template(lines),
         replication_server=storage.replication_server,
         partitions=Partitions(conf.get("swift_dir", "/etc/swift")),
         dates=DateLimit(storage.timestamp_ahead_max, storage.timestamp_ahead_exempt),
@@ -218,5 +243,13 @@ def internal_client(
     )
 
 
-def _logs_requests(conf: Conf) -> bool:
-    return is_true(conf.get("log_requests", "true"))
+def _access_template(settings: AccessLineSettings) -> LogTemplate | None:
+    """Return the operator's format of access lines; raises ``ConfigError``."""
+    if not settings.log_format:
+        return None
+    return LogTemplate(
+        settings.log_format,
+        ACCESS_FIELDS,
+        option="log_format",
+        anonymize=Anonymizer(settings.log_anonymization_method, settings.log_anonymization_salt),
+    )

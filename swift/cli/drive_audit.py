@@ -241,7 +241,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if settings.log_to_console:
             conf[CONSOLE_KEY] = "true"
         log = make_log(
-            LogSettings.parse(conf), console=settings.log_to_console, name=conf.get("log_name", NAME)
+            LogSettings.parse(conf),
+            console=settings.log_to_console,
+            name=conf.get("log_name", NAME),
+            conf=conf,
         )
         found = audit(settings, patterns, log)
         total = sum(found.values())

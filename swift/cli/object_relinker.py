@@ -427,7 +427,7 @@ def _log(args: argparse.Namespace, conf: dict[str, str]) -> Log:
         file = os.open(args.logfile, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         os.dup2(file, 2)
     is_console = not args.conf_file or args.debug or CONSOLE_KEY in conf
-    return make_log(LogSettings.parse(conf), console=is_console, name=conf.get("log_name", NAME))
+    return make_log(LogSettings.parse(conf), console=is_console, name=conf.get("log_name", NAME), conf=conf)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -234,6 +234,7 @@ class ServerProcess:
                 settings.client_timeout if settings.keepalive_timeout < 0 else settings.keepalive_timeout
             ),
             tls=self._tls,
+            require_proxy_protocol=settings.require_proxy_protocol,
         )
         stopped = green.Event()
         patient: list[int] = []

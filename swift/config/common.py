@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from swift.config.kinds import (
     AUTO_COUNT,
@@ -46,6 +47,10 @@ class ServerSettings(Settings):
     )
     cert_file: str = option("", "TLS certificate, for testing only.")
     key_file: str = option("", "TLS key, for testing only.")
+    require_proxy_protocol: bool = option(
+        False,
+        "Require the PROXY protocol (1 or 2) of every connection, and take the client's address from it.",
+    )
     metrics_path: str = option("/metrics", "Path of the Prometheus text page; empty turns it off.")
     metrics_bind_ip: str = option("127.0.0.1", "Address of the metrics page, never that of clients.")
     metrics_bind_port: int = option(
@@ -78,6 +83,42 @@ class LogSettings(Settings):
     log_statsd_default_sample_rate: float = option(1.0, "Sample rate of metrics that name none.")
     log_statsd_sample_rate_factor: float = option(1.0, "Multiplies every sample rate.")
     log_statsd_metric_prefix: str = option("", "Prefix of every metric name.")
+    statsd_label_mode: str = option(
+        "disabled",
+        "Send metrics with labels as well, written for: librato, influxdb, graphite or dogstatsd.",
+        kind=choice("disabled", "librato", "influxdb", "graphite", "dogstatsd"),
+    )
+    statsd_emit_legacy: bool = option(True, "Send metrics without labels.")
+    log_custom_handlers: tuple[str, ...] = option(
+        (),
+        "Functions as module.function that add handlers to each logger; called with (conf, name, "
+        "log_to_console, log_route, fmt, logger, adapted_logger).",
+    )
+
+    #: ``statsd_user_label_NAME = value`` adds the label ``user_NAME`` to every metric with labels.
+    option_prefixes: ClassVar[tuple[str, ...]] = ("statsd_user_label_",)
+
+
+@dataclass(frozen=True)
+class AnonymizationSettings(Settings):
+    """How ``{field.anonymized}`` hides values in access lines (spec: proxy.md §16)."""
+
+    log_anonymization_method: str = option("MD5", "Hash of anonymized fields: a name that hashlib knows.")
+    log_anonymization_salt: str = option("", "Put before anonymized values when they are hashed.")
+
+
+@dataclass(frozen=True)
+class AccessLineSettings(AnonymizationSettings):
+    """The access lines of a storage server."""
+
+    log_requests: bool = option(True, "Log every request.")
+    log_format: str = option(
+        "",
+        "Format of access lines, of the fields remote_addr, time, method, path, status, content_length, "
+        "referer, txn_id, user_agent, trans_time, additional_info, pid and policy_index in braces. "
+        "{path.anonymized}: a hash; {time.iso8601}, {time.s}, {time.H}: parts of moments. "
+        "Empty: the format of OpenStack Swift.",
+    )
 
 
 #: The classes of I/O scheduling, as ioprio_set(2) numbers them.

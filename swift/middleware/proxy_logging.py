@@ -7,25 +7,28 @@ A line is written when the response body has ended; nothing is computed for a li
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote, unquote_plus
 
 from swift.base.clock import SecondText
-from swift.base.entity import API_VERSIONS, requoted_path
+from swift.base.entity import API_VERSIONS, EntityPath, requoted_path
 from swift.compose import access_log_of, telemetry_of
+from swift.config.common import AnonymizationSettings
 from swift.config.kinds import COUNT
-from swift.config.schema import Settings, option
+from swift.config.schema import option
 from swift.http import environkeys, fields
 from swift.http.headers import title_case
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.telemetry.accesslog import MONTHS, AccessLog
+from swift.telemetry.logtemplate import Anonymizer, Fields, LogTemplate, Values, with_txid
 from swift.telemetry.telemetry import Telemetry
 
 _is_plain = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
@@ -34,15 +37,28 @@ _SECRET_PARAMETERS = frozenset(("temp_url_sig", "swiftinfo_sig", "signature", "x
 
 
 @dataclass(frozen=True)
-class ProxyLoggingSettings(Settings):
+class ProxyLoggingSettings(AnonymizationSettings):
     """``[filter:proxy-logging]``."""
 
-    access_log_headers: bool = option(False, "Log request headers.")
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "access_log_route": "lines go where access_log_name, access_log_facility and access_log_address say",
+        "storage_domain": "account and container of a line are those of the path",
+        "statsd_emit_buffer_xfer_bytes_seconds": "the kernel sends bodies; bytes are counted at their end",
+    }
+    #: ``access_log_NAME`` replaces ``log_NAME`` for access lines.
+    option_prefixes: ClassVar[tuple[str, ...]] = ("access_log_",)
+
+    access_log_headers: bool = option(False, "Log request headers.", aliases=("log_headers",))
     access_log_headers_only: tuple[str, ...] = option((), "Log only these request headers.")
     reveal_sensitive_prefix: int = option(16, "Characters of tokens that are shown.", kind=COUNT)
     log_statsd_valid_http_methods: tuple[str, ...] = option(
         ("GET", "HEAD", "POST", "PUT", "DELETE", "COPY", "OPTIONS", "UPDATE"),
         "Methods named in metrics.",
+    )
+    log_msg_template: str = option(
+        "",
+        "Format of access lines, of the fields that doc/guides/observing.md lists, in braces. "
+        "Empty: the format of OpenStack Swift.",
     )
 
 
@@ -79,8 +95,74 @@ def _logged_time(t: time.struct_time) -> str:
 _datetime = SecondText(_logged_time)
 
 
+#: The fields of ``log_msg_template``.
+LINE_FIELDS = Fields(
+    plain=(
+        "method",
+        "protocol",
+        "status_int",
+        "wire_status_int",
+        "auth_token",
+        "bytes_recvd",
+        "bytes_sent",
+        "transaction_id",
+        "request_time",
+        "source",
+        "log_info",
+        "policy_index",
+        "access_user_id",
+        "ttfb",
+        "pid",
+    ),
+    anonymous=(
+        "client_ip",
+        "remote_addr",
+        "domain",
+        "path",
+        "referer",
+        "user_agent",
+        "client_etag",
+        "headers",
+        "account",
+        "container",
+        "object",
+    ),
+    moments=("start_time", "end_time"),
+)
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A request, as the client sent it, and what became of it. Times are Unix seconds."""
+
+    request: Request
+    method: str
+    raw_path: str
+    query: str
+    entity: EntityPath | None
+    started: float
+    policy: str | None = None
+    first_byte: float | None = None
+    #: The status that was sent; 500 when there was no response.
+    wire_status: int = 500
+    #: The status of the exchange: 499 when the client went away before the end.
+    status: int = 500
+    sent: int = 0
+    ended: float = 0.0
+
+    @property
+    def kind(self) -> str:
+        """account, container, object or UNKNOWN, as metrics name them."""
+        return "UNKNOWN" if self.entity is None else self.entity.kind
+
+    @property
+    def received(self) -> int:
+        """Bytes of the body that the client sent."""
+        return self.request.body.received
+
+
 class ProxyLogging(Filter):
-    """Logs and counts finished requests."""
+    """Logs and counts finished requests. Raises ``ConfigError`` for a bad ``log_msg_template``."""
 
     def __init__(self, app: App, settings: ProxyLoggingSettings, log: AccessLog | None, telemetry: Telemetry):
         super().__init__(app)
@@ -90,6 +172,18 @@ class ProxyLogging(Filter):
         self._metrics = telemetry.metrics
         self._histograms: dict[tuple[str, str, int], object] = {}
         self._methods = frozenset(settings.log_statsd_valid_http_methods)
+        anonymize = Anonymizer(settings.log_anonymization_method, settings.log_anonymization_salt)
+        self._template = (
+            LogTemplate(
+                settings.log_msg_template,
+                LINE_FIELDS,
+                option="log_msg_template",
+                anonymize=anonymize,
+                quote=_quoted,
+            )
+            if settings.log_msg_template
+            else None
+        )
 
     def handle(self, request: Request) -> Response:
         """Log the request once its response has ended."""
@@ -97,52 +191,49 @@ class ProxyLogging(Filter):
         if env.get(environkeys.ACCESS_LOG_MADE):
             return self.forward(request)
         env[environkeys.ACCESS_LOG_MADE] = True
-        method, started = request.method, time.time()
         # As the client sent it: filters further in may change it.
-        target = request.raw_path, request.query
-        kind = _kind_of(request)
+        exchange = _Exchange(
+            request, request.method, request.raw_path, request.query, _entity_of(request), time.time()
+        )
         try:
             response = self.forward(request)
         except Exception:
-            self._record(request, method, target, kind, 500, None, started, 0, None)
+            self._record(exchange)
             raise
-        first_byte = time.time()
+        exchange.first_byte = time.time()
+        exchange.wire_status = response.status
         # Filters further out remove internal headers before the body ends.
         policy = response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
         if policy is None and environkeys.LOGGED_POLICY in env:
             policy = str(env[environkeys.LOGGED_POLICY])
+        exchange.policy = policy
 
         def ended(sent_bytes: int, complete: bool) -> None:
-            status = response.status if complete else 499
-            self._record(request, method, target, kind, status, policy, started, sent_bytes, first_byte)
+            exchange.sent = sent_bytes
+            exchange.status = response.status if complete else 499
+            self._record(exchange)
 
         response.observe_end(ended)
         return response
 
-    def _record(
-        self,
-        request: Request,
-        method: str,
-        target: tuple[str, str],
-        kind: str,
-        status: int,
-        policy: str | None,
-        started: float,
-        sent: int,
-        first_byte: float | None,
-    ) -> None:
-        now = time.time()
-        received = request.body.received
-        name = request.env.get(environkeys.SOURCE) or kind
-        verb = method if method in self._methods else "BAD_METHOD"
-        self._histogram(name, verb, status).observe(now - started)
+    def _record(self, exchange: _Exchange) -> None:
+        exchange.ended = time.time()
+        name = exchange.request.env.get(environkeys.SOURCE) or exchange.kind
+        verb = exchange.method if exchange.method in self._methods else "BAD_METHOD"
+        seconds = exchange.ended - exchange.started
+        self._histogram(name, verb, exchange.status).observe(seconds)
         if self._statsd.enabled:
-            self._count(f"{name}.{verb}.{status}", verb, now - started, received + sent, first_byte, started)
-            if policy is not None and name == "object":
-                prefix = f"object.policy.{policy}.{verb}.{status}"
-                self._count(prefix, verb, now - started, received + sent, first_byte, started)
+            self._count(f"{name}.{verb}.{exchange.status}", verb, exchange)
+            if exchange.policy is not None and name == "object":
+                self._count(f"object.policy.{exchange.policy}.{verb}.{exchange.status}", verb, exchange)
+        if self._statsd.labels_enabled:
+            self._count_labelled(verb, exchange)
         if self._log is not None and self._log.is_wanted:
-            self._log.write(self._line(request, method, target, status, policy, started, now, received, sent))
+            if self._template is None:
+                self._log.write(self._line(exchange))
+            else:
+                line = self._template.line(self._values(exchange))
+                self._log.write(with_txid(line, exchange.request.env.get(environkeys.TRANS_ID)))
 
     def _histogram(self, name: str, method: str, status: int) -> Any:
         key = (name, method, status)
@@ -157,54 +248,100 @@ class ProxyLogging(Filter):
             )
         return histogram
 
-    def _count(
-        self,
-        prefix: str,
-        method: str,
-        seconds: float,
-        moved: int,
-        first_byte: float | None,
-        started: float,
-    ) -> None:
-        self._statsd.timing(f"{prefix}.timing", seconds)
-        if method == "GET" and first_byte is not None:
-            self._statsd.timing(f"{prefix}.first-byte.timing", first_byte - started)
-        self._statsd.increment(f"{prefix}.xfer", moved)
+    def _count(self, prefix: str, method: str, exchange: _Exchange) -> None:
+        self._statsd.timing(f"{prefix}.timing", exchange.ended - exchange.started)
+        if method == "GET" and exchange.first_byte is not None:
+            self._statsd.timing(f"{prefix}.first-byte.timing", exchange.first_byte - exchange.started)
+        self._statsd.increment(f"{prefix}.xfer", exchange.received + exchange.sent)
 
-    def _line(
-        self,
-        request: Request,
-        method: str,
-        target: tuple[str, str],
-        status: int,
-        policy: str | None,
-        started: float,
-        now: float,
-        received: int,
-        sent: int,
-    ) -> str:
+    def _count_labelled(self, method: str, exchange: _Exchange) -> None:
+        """Send the metrics of a request under labels (spec: proxy.md §17)."""
+        entity = exchange.entity
+        labels = {
+            "account": "" if entity is None else quote(entity.account),
+            "api": "S3" if environkeys.S3_AUTH_DETAILS in exchange.request.env else "swift",
+            "method": method,
+            "resource": "" if entity is None else entity.kind,
+            "status": str(exchange.status),
+        }
+        if entity is not None and entity.container is not None:
+            labels["container"] = quote(entity.container)
+        if exchange.policy is not None and labels["resource"] == "object":
+            labels["policy"] = exchange.policy
+        statsd = self._statsd
+        seconds = exchange.ended - exchange.started
+        if method == "GET" and exchange.first_byte is not None:
+            ttfb = exchange.first_byte - exchange.started
+            statsd.timing_labelled("swift_proxy_server_request_ttfb", labels, ttfb)
+        statsd.timing_labelled("swift_proxy_server_request_timing", labels, seconds)
+        statsd.increment_labelled("swift_proxy_server_request_body_bytes", labels, exchange.received)
+        statsd.increment_labelled("swift_proxy_server_response_body_bytes", labels, exchange.sent)
+
+    def _line(self, exchange: _Exchange) -> str:
+        request, method = exchange.request, exchange.method
         headers, env = request.headers, request.env
-        peer = request.remote_addr
-        client = (
-            headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
-        )
+        client = _client_of(headers)
         access = env.get(environkeys.ACCESS_LOGGING) or {}
         info = env.get(environkeys.LOG_INFO)
-        peer_field = _quoted(peer)
-        path, query = requoted_path(target[0]), target[1]
-        if query:
-            path = f"{path}?{self._veiled_query(query)}"
+        peer_field = _quoted(request.remote_addr)
+        started, now, sent = exchange.started, exchange.ended, exchange.sent
         return (
             f"{_quoted(client) if client else peer_field} {peer_field} {_datetime(now)} "
-            f"{method if method in self._methods else _quoted(method)} {_quoted(path)} "
-            f"HTTP/1.{request.http_minor} {status} "
+            f"{method if method in self._methods else _quoted(method)} {_quoted(self._path(exchange))} "
+            f"HTTP/1.{request.http_minor} {exchange.status} "
             f"{_quoted(self._veiled_url(headers.get('referer', '')))} {_field(headers, 'user-agent')} "
             f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
-            f"{received or '-'} {sent or '-'} {_field(headers, 'etag')} {_field(env, environkeys.TRANS_ID)} "
-            f"{self._logged_headers(headers)} {now - started:.4f} {_field(env, environkeys.SOURCE)} "
+            f"{exchange.received or '-'} {sent or '-'} {_field(headers, 'etag')} "
+            f"{_field(env, environkeys.TRANS_ID)} "
+            f"{_quoted(self._logged_headers(headers))} {now - started:.4f} "
+            f"{_field(env, environkeys.SOURCE)} "
             f"{_quoted(','.join(info)) if info else '-'} {started:.9f} {now:.9f} "
-            f"{_quoted(policy)} {_field(access, 'user_id')}"
+            f"{_quoted(exchange.policy)} {_field(access, 'user_id')}"
         )
+
+    def _values(self, exchange: _Exchange) -> Values:
+        """Return the values of ``LINE_FIELDS``."""
+        request, entity = exchange.request, exchange.entity
+        headers, env = request.headers, request.env
+        access = env.get(environkeys.ACCESS_LOGGING) or {}
+        first_byte = exchange.first_byte
+        account, container, obj = entity if entity is not None else (None, None, None)
+        host = headers.get("host", "")
+        return {
+            "client_ip": _client_of(headers) or request.remote_addr,
+            "remote_addr": request.remote_addr,
+            "domain": host.rpartition(":")[0] or host,
+            "method": exchange.method,
+            "path": self._path(exchange),
+            "account": account and quote(account),
+            "container": container and quote(container),
+            "object": obj and quote(obj),
+            "protocol": f"HTTP/1.{request.http_minor}",
+            "status_int": str(exchange.status),
+            "wire_status_int": str(exchange.wire_status),
+            "referer": self._veiled_url(headers.get("referer", "")),
+            "user_agent": headers.get("user-agent"),
+            "auth_token": self._veiled(headers.get("x-auth-token")),
+            "bytes_recvd": str(exchange.received or ""),
+            "bytes_sent": str(exchange.sent or ""),
+            "client_etag": headers.get("etag"),
+            "transaction_id": env.get(environkeys.TRANS_ID),
+            "headers": self._logged_headers(headers),
+            "request_time": f"{exchange.ended - exchange.started:.4f}",
+            "source": env.get(environkeys.SOURCE),
+            "log_info": ",".join(env.get(environkeys.LOG_INFO) or ()),
+            "policy_index": exchange.policy,
+            "access_user_id": access.get("user_id"),
+            "ttfb": None if first_byte is None else first_byte - exchange.started,
+            "pid": str(os.getpid()),
+            "start_time": exchange.started,
+            "end_time": exchange.ended,
+        }
+
+    def _path(self, exchange: _Exchange) -> str:
+        """Return path and query, signatures cut."""
+        path = requoted_path(exchange.raw_path)
+        return f"{path}?{self._veiled_query(exchange.query)}" if exchange.query else path
 
     def _veiled(self, token: str | None) -> str | None:
         """The beginning of a secret."""
@@ -228,7 +365,7 @@ class ProxyLogging(Filter):
     def _logged_headers(self, headers: dict[str, str]) -> str:
         only = self._settings.access_log_headers_only
         if not self._settings.access_log_headers and not only:
-            return "-"
+            return ""
         wanted = {name.lower() for name in only} or set(headers)
         hidden = {"x-auth-token", "x-storage-token", "x-auth-key", "x-service-token", "authorization"}
         lines = [
@@ -236,13 +373,18 @@ class ProxyLogging(Filter):
             for name, value in headers.items()
             if name in wanted
         ]
-        return _quoted("\n".join(lines))
+        return "\n".join(lines)
 
 
-def _kind_of(request: Request) -> str:
-    """account, container, object or UNKNOWN, as metrics name them."""
+def _entity_of(request: Request) -> EntityPath | None:
+    """Return what the path names; None when it is not of the Swift API."""
     entity = request.entity
-    return "UNKNOWN" if entity is None or entity.version not in API_VERSIONS else entity.path.kind
+    return None if entity is None or entity.version not in API_VERSIONS else entity.path
+
+
+def _client_of(headers: Mapping[str, str]) -> str:
+    """Return the client's address as load balancers report it; empty without one."""
+    return headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
 
 
 def access_conf(conf: Conf) -> Conf:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeVar
+from urllib.parse import unquote
 
 from swift import green
 from swift.base.errors import DeviceUnavailable, NoSpace
@@ -119,6 +120,21 @@ class ObjectServer(BackendApp):
                     green.sleep(least_s - took_s)
 
         return handle
+
+    def _count_labelled(self, request: Request, response: Response, seconds: float) -> None:
+        """Send the duration of a request for an object (spec: proxy.md §17)."""
+        names = request.raw_path.split("/", 5)
+        if len(names) < 6:
+            return
+        labels = {
+            "account": unquote(names[3]),
+            "container": unquote(names[4]),
+            "method": request.method,
+            "policy": request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"),
+            "status": str(response.status),
+        }
+        timing = self.context.telemetry.statsd.timing_labelled
+        timing("swift_object_server_request_timing", labels, seconds)
 
     def _is_logged(self, request: Request) -> bool:
         """Replication makes far more requests than clients; its lines are for developers (§1)."""

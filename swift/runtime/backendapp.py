@@ -35,11 +35,28 @@ from swift.policy.policies import Policies
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
 from swift.telemetry.accesslog import AccessLog, common_log_time
+from swift.telemetry.logtemplate import Fields, LogTemplate, with_txid
 from swift.telemetry.telemetry import Telemetry
 
 _DOTS = frozenset((".", ".."))
 
 Handler = Callable[[Request], Response]
+
+#: The fields of ``log_format``.
+ACCESS_FIELDS = Fields(
+    plain=(
+        "method",
+        "status",
+        "content_length",
+        "txn_id",
+        "trans_time",
+        "additional_info",
+        "pid",
+        "policy_index",
+    ),
+    anonymous=("remote_addr", "path", "referer", "user_agent"),
+    moments=("time",),
+)
 
 
 class _NoTransport:
@@ -100,6 +117,8 @@ class BackendContext:
     transport: Transport = field(default_factory=_NoTransport)
     pools: DiskPools = field(default_factory=lambda: DiskPools(0))
     access_log: AccessLog | None = None
+    #: The operator's format of access lines; None: the one of OpenStack Swift.
+    access_template: LogTemplate | None = None
     replication_server: bool = True
     partitions: Partitions = field(default_factory=Partitions)
     #: Which changes are refused because of their date.
@@ -221,9 +240,14 @@ class BackendApp:
         if statsd.enabled:
             errors = ".errors" if response.status >= 500 and response.status != 507 else ""
             statsd.timing(f"{request.method}{errors}.timing", seconds)
+        if statsd.labels_enabled:
+            self._count_labelled(request, response, seconds)
         log = self.context.access_log
         if log is not None and log.is_wanted and self._is_logged(request):
             log.write(self._line(request, response, now, seconds))
+
+    def _count_labelled(self, _request: Request, _response: Response, _seconds: float) -> None:
+        """Send the metrics with labels of a request; only object servers have any."""
 
     def _is_logged(self, _request: Request) -> bool:
         """Whether a request gets an access line."""
@@ -237,6 +261,27 @@ class BackendApp:
         policy = headers.get(fields.BACKEND_STORAGE_POLICY_INDEX) or answer.get(
             fields.BACKEND_STORAGE_POLICY_INDEX
         )
+        template = self.context.access_template
+        if template is not None:
+            return with_txid(
+                template.line(
+                    {
+                        "remote_addr": request.remote_addr,
+                        "time": now,
+                        "method": request.method,
+                        "path": requoted_path(request.raw_path),
+                        "status": str(response.status),
+                        "content_length": length if length != "0" else None,
+                        "referer": headers.get("referer"),
+                        "txn_id": headers.get("x-trans-id"),
+                        "user_agent": headers.get("user-agent"),
+                        "trans_time": seconds,
+                        "pid": str(self.pid),
+                        "policy_index": policy,
+                    }
+                ),
+                headers.get("x-trans-id"),
+            )
         return (
             f"{request.remote_addr or '-'} - - [{common_log_time(now)}] "
             f'"{request.method} {requoted_path(request.raw_path)}" {response.status} '

@@ -16,6 +16,7 @@ from typing import Any
 
 from swift.green import DeadlineExceeded, PlainSocket, wait_readable, wait_writable
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, FileBody, RequestBody
+from swift.wire import proxyprotocol
 from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import HeadLimits, check_unfinished, response_head
 
@@ -37,6 +38,7 @@ class Connection:
         "fd",
         "peer",
         "is_tls",
+        "is_forwarded_tls",
         "buffer",
         "client_timeout_s",
         "idle",
@@ -51,6 +53,8 @@ class Connection:
         self.fd = sock.fileno()
         self.peer = peer
         self.is_tls = isinstance(sock, ssl.SSLSocket)
+        #: True if a load balancer reports that its client speaks TLS.
+        self.is_forwarded_tls = False
         self.buffer = b""
         self.client_timeout_s = client_timeout_s
         #: Waiting for the next request; such connections may be closed at any time.
@@ -73,6 +77,27 @@ class Connection:
         self.sock, self.is_tls = sock, True
 
     # reading
+
+    def read_proxy_header(self) -> None:
+        """Read what a load balancer sends first, and take the client's address from it.
+
+        Raises ``wire.http1.BadHead``, ``DeadlineExceeded`` and OSError.
+        """
+        deadline = time.monotonic() + self.client_timeout_s
+        data = b""
+        while missing := proxyprotocol.needed(data):
+            try:
+                more = self.sock.recv(missing)
+            except BlockingIOError:
+                self._wait(wait_readable, deadline)
+                continue
+            if not more:
+                raise ConnectionClosed("the load balancer closed the connection inside its header")
+            data += more
+        forwarded = proxyprotocol.parse(data)
+        if forwarded is not None:
+            self.peer = (forwarded.address, forwarded.port)
+            self.is_forwarded_tls = forwarded.is_tls
 
     def _recv(self, deadline: float) -> bytes:
         """Some bytes, empty at the end of the stream; raises ``DeadlineExceeded`` or OSError."""

@@ -50,6 +50,7 @@ class HttpServer:
         client_timeout_s: float = 60.0,
         keepalive_timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
+        require_proxy_protocol: bool = False,
     ):
         self._handle = handle
         self._telemetry = telemetry
@@ -59,6 +60,7 @@ class HttpServer:
         self._max_clients = max_clients
         self._places = green.Semaphore(max_clients)
         self._tls = tls
+        self._require_proxy_protocol = require_proxy_protocol
         self._connections: set[Connection] = set()
         #: Connections that were accepted and whose green threads have not begun.
         self._arriving = 0
@@ -142,6 +144,8 @@ class HttpServer:
             connection = Connection(sock, peer, self._client_timeout_s)
             self._connections.add(connection)
             self._open.inc()
+            if self._require_proxy_protocol and not self._read_proxy_header(connection):
+                return
             if self._tls is not None:
                 tls = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
                 connection.become_tls(tls)
@@ -161,6 +165,15 @@ class HttpServer:
             self._places.release()
 
     # one connection
+
+    def _read_proxy_header(self, connection: Connection) -> bool:
+        """Read the load balancer's header; False when the connection was refused."""
+        try:
+            connection.read_proxy_header()
+        except BadHead as error:
+            self._refuse(connection, error)
+            return False
+        return True
 
     def _converse(self, connection: Connection) -> None:
         idle_timeout_s = self._client_timeout_s
@@ -189,7 +202,7 @@ class HttpServer:
         request.http_minor = head.minor
         request.expects_continue = head.expects_continue
         request.received_at = time.time()
-        if connection.is_tls:
+        if connection.is_tls or connection.is_forwarded_tls:
             request.scheme = "https"
         response = self._respond(request)
         may_keep = head.keep_alive and not response.close_connection and not self._stopping

@@ -6,10 +6,13 @@ batches of access lines for a console do not pass here (``telemetry.accesslog``)
 
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 import traceback
+from collections.abc import Callable, Mapping
 
+from swift.base.errors import ConfigError
 from swift.config.common import LogSettings
 from swift.telemetry.console import STDERR, are_timed, line_time
 from swift.telemetry.syslog import NOTICE, OneLine, Syslog, SysLogHandler, syslog_handler
@@ -83,8 +86,18 @@ class TimedLine(OneLine):
         return f"{line_time(record.created)} {super().format(record)}"
 
 
-def make_log(settings: LogSettings, *, console: bool = False, name: str | None = None) -> Log:
-    """A ``Log`` to syslog as the settings say; with ``console`` to standard error instead."""
+def make_log(
+    settings: LogSettings,
+    *,
+    console: bool = False,
+    name: str | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> Log:
+    """Return a ``Log`` to syslog as the settings say; with ``console`` to standard error instead.
+
+    ``conf`` is handed to the functions of ``log_custom_handlers``. Raises ``ConfigError`` when one of them
+    cannot be imported.
+    """
     label = name or settings.log_name
     logger = logging.Logger(label)
     level = settings.log_level.upper()
@@ -95,7 +108,23 @@ def make_log(settings: LogSettings, *, console: bool = False, name: str | None =
         formatter = TimedLine(label, settings.log_max_line_length)
     handler.setFormatter(formatter)
     logger.addHandler(handler)
+    if settings.log_custom_handlers:
+        # Their handlers stand at the logger, so every line must pass it.
+        adapted = logging.LoggerAdapter(logger, {})
+        for function in map(_imported, settings.log_custom_handlers):
+            function(dict(conf or {}), label, console, label, "%(server)s: %(message)s", logger, adapted)
+        return Log(logger)
     return Log(logger, Syslog(handler, formatter) if isinstance(handler, SysLogHandler) else None)
+
+
+def _imported(path: str) -> Callable[..., object]:
+    """Return the function ``module.function``; raises ``ConfigError``."""
+    module, _dot, name = path.rpartition(".")
+    try:
+        function: Callable[..., object] = getattr(importlib.import_module(module), name)
+    except (ImportError, ValueError, AttributeError) as error:
+        raise ConfigError(f"log_custom_handlers: cannot import {path}: {error}")
+    return function
 
 
 def silent_log() -> Log:

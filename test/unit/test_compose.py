@@ -16,6 +16,7 @@ from swift.compose import (
     internal_client,
     merged,
     process_of,
+    telemetry_of,
 )
 
 
@@ -90,6 +91,25 @@ def test_requests_are_not_logged_where_that_is_off(etc):
             conf(etc, log_requests=text), {}, server_type="account", settings_class=AccountSettings
         )
         assert (context.access_log is not None) is wanted
+
+
+def test_access_lines_have_the_operators_format(etc):
+    options = {"log_format": "{method} {path.anonymized}", "log_anonymization_salt": "x"}
+    context, _ = backend_context(conf(etc), options, server_type="account", settings_class=AccountSettings)
+    line = context.access_template.line({"method": "GET", "path": "/sda/1/a"})
+    assert line.startswith("GET {SMD5}")
+    with pytest.raises(ConfigError, match="log_format"):
+        backend_context(
+            conf(etc), {"log_format": "{nothing}"}, server_type="account", settings_class=AccountSettings
+        )
+
+
+def test_labels_of_the_operator_are_added_to_metrics(etc):
+    assert telemetry_of(conf(etc, statsd_user_label_dc="east"), name="x").statsd.user_labels == {
+        "user_dc": "east"
+    }
+    with pytest.raises(ConfigError, match="statsd_user_label_a-b"):
+        telemetry_of(conf(etc, **{"statsd_user_label_a-b": "x"}), name="x")
 
 
 @pytest.mark.parametrize(

@@ -34,16 +34,23 @@ class Lines:
 class Packets:
     """A statsd in memory."""
 
-    enabled = True
+    enabled = labels_enabled = True
 
     def __init__(self):
         self.names = []
+        self.labelled = []
 
     def timing(self, name, seconds):
         self.names.append(name)
 
     def increment(self, name, amount=1):
         self.names.append(f"{name}={amount}")
+
+    def timing_labelled(self, name, labels, seconds):
+        self.labelled.append((name, labels))
+
+    def increment_labelled(self, name, labels, amount=1):
+        self.labelled.append((f"{name}={amount}", labels))
 
 
 class Bench:
@@ -297,3 +304,88 @@ def test_signatures_are_secrets_in_paths_and_referers(query, shown):
     assert bench.fields()[4] == f"/v1/a/c/o%3F{shown}"
     assert bench.fields()[7] == f"http://h/%3F{shown}"
     assert "SECRET" not in bench.log.lines[-1]
+
+
+#: A template with its line as OpenStack Swift wrote it for the request of ``test_a_template_…``.
+TEMPLATES = {
+    "{client_ip}|{remote_addr}|{method}|{path}|{protocol}|{status_int}|{wire_status_int}": (
+        "1.2.3.4|127.0.0.1|GET|/v1/AUTH_test/c%2520o/o/x%3Fa%3Db%26temp_url_sig%3D0123456789012345...|"
+        "HTTP/1.1|401|401"
+    ),
+    "{referer}|{user_agent}|{auth_token}|{bytes_recvd}|{bytes_sent}|{client_etag}|{source}|{log_info}": (
+        "-|me/1%202|AUTH_ftkgAAAAABr...|-|35|abc|-|-"
+    ),
+    "{domain}|{account}|{container}|{object}|{policy_index}|{access_user_id}": (
+        "c.example.com|AUTH_test|c%2520o|o/x|-|-"
+    ),
+    "{user_agent.anonymized}|{account.anonymized}|{container.anonymized}|{object.anonymized}": (
+        "{SSHA1}9d8e9c4805546600026ba29a5fad4c3743145233|{SSHA1}b29ecff6905fe44c51a21a09121152de14b428f8|"
+        "{SSHA1}015ed7b5a91ed97fada00be7a37854314e154ef8|{SSHA1}73b2afa416254333e1989702b726e6633a0a25ac"
+    ),
+    "{{{method}}} 100%": "{GET} 100%",
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_gives_the_line_that_the_peer_writes(template):
+    bench = Bench(
+        lambda request: Response(401),
+        log_msg_template=template,
+        log_anonymization_method="sha1",
+        log_anonymization_salt="salty",
+    )
+    headers = {
+        "x-forwarded-for": "1.2.3.4, 5.6.7.8",
+        "etag": "abc",
+        "x-auth-token": "AUTH_ftkgAAAAABrB1pGOXv7z",
+        "user-agent": "me/1 2",
+        "host": "c.example.com:80",
+    }
+    query = "a=b&temp_url_sig=0123456789012345678901"
+    bench.ask("GET", "/v1/AUTH_test/c%20o/o/x", headers, sent=35, query=query)
+    assert bench.log.lines == [TEMPLATES[template]]
+
+
+def test_a_template_knows_when_the_client_went_away():
+    bench = Bench(lambda request: Response(200), log_msg_template="{status_int} {wire_status_int} {ttfb:.1f}")
+    bench.ask(complete=False)
+    assert bench.log.lines == ["499 200 0.0"]
+
+
+def test_a_line_without_the_transaction_gets_it_at_its_end():
+    bench = Bench(lambda request: Response(200), log_msg_template="{method}")
+    bench.ask(env={"swift.trans_id": "tx1"})
+    assert bench.log.lines == ["GET (txn: tx1)"]
+
+
+def test_labels_say_what_a_request_was_about():
+    bench = Bench(lambda request: Response(200, {"x-backend-storage-policy-index": "1"}))
+    bench.ask("PUT", "/v1/a/c%20o/o", sent=7)
+    labels = {
+        "account": "a",
+        "api": "swift",
+        "container": "c%20o",
+        "method": "PUT",
+        "policy": "1",
+        "resource": "object",
+        "status": "200",
+    }
+    assert bench.statsd.labelled == [
+        ("swift_proxy_server_request_timing", labels),
+        ("swift_proxy_server_request_body_bytes=0", labels),
+        ("swift_proxy_server_response_body_bytes=7", labels),
+    ]
+
+
+def test_labels_of_what_is_no_entity_are_empty_and_of_an_account_few():
+    bench = Bench(lambda request: Response(200, {"x-backend-storage-policy-index": "1"}))
+    bench.ask("GET", "/auth/v1.0")
+    bench.ask("FOO", "/v1/a")
+    none, account = bench.statsd.labelled[0], bench.statsd.labelled[-1]
+    assert none == (
+        "swift_proxy_server_request_ttfb",
+        {"account": "", "api": "swift", "method": "GET", "resource": "", "status": "200"},
+    )
+    assert account[1] == {
+        "account": "a", "api": "swift", "method": "BAD_METHOD", "resource": "account", "status": "200"
+    }  # fmt: skip

@@ -167,3 +167,18 @@ def test_a_file_that_is_missing_means_a_lost_device_only_when_all_of_it_is_gone(
 
     bench.app = ObjectServer(bench.context, bench.settings, cramped_stores(bench.context, Vanishing()))
     assert bench.ask("PUT", body=b"x").status == status
+
+
+def test_requests_for_objects_are_timed_under_labels(bench):
+    class Packets:
+        enabled, labels_enabled = False, True
+        sent = []
+
+        def timing_labelled(self, name, labels, _seconds):
+            self.sent.append((name, labels))
+
+    bench.context.telemetry.statsd = Packets()
+    bench.ask("PUT", "/sda/1/AUTH_a/c%20d/o", body=b"hello")
+    bench.ask("REPLICATE", "/sda/1")
+    labels = {"account": "AUTH_a", "container": "c d", "method": "PUT", "policy": "0", "status": "201"}
+    assert Packets.sent == [("swift_object_server_request_timing", labels)]

@@ -15,7 +15,8 @@ from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.platform.mounts import Devices
-from swift.runtime.backendapp import BackendApp, BackendContext, DateLimit, split_backend_path
+from swift.runtime.backendapp import ACCESS_FIELDS, BackendApp, BackendContext, DateLimit, split_backend_path
+from swift.telemetry.logtemplate import Anonymizer, LogTemplate
 
 
 class Lines:
@@ -128,6 +129,27 @@ def test_each_request_has_one_line_with_its_facts(tmp_path):
         r'10\.0\.0\.1 - - \[[^]]+\] "GET /sda/1/a/c%0Ao" 200 3 "-" "tx1" "proxy-server 5" \d\.\d{4} "-" \d+ 2'
     )
     assert re.fullmatch(pattern, line), line
+
+
+def test_a_line_has_the_format_of_the_operator(tmp_path):
+    text = "{remote_addr}|{method}|{path}|{status}|{content_length}|{referer}|{txn_id}|{user_agent}|"
+    template = LogTemplate(
+        f"{text}{{trans_time:.0f}}|{{additional_info}}|{{policy_index}}|{{time.iso8601}}",
+        ACCESS_FIELDS,
+        option="log_format",
+        anonymize=Anonymizer(),
+    )
+    app = make(tmp_path, Response(404), access_template=template)
+    headers = {
+        "x-trans-id": "tx1",
+        "user-agent": "u a",
+        "referer": "r r",
+        "x-backend-storage-policy-index": "0",
+    }
+    app.handle(Request("GET", "/sda/0/a/c%20d/o", headers, remote_addr="127.0.0.1"))
+    (line,) = app.context.access_log.lines
+    start = "127.0.0.1|GET|/sda/0/a/c%20d/o|404|-|r r|tx1|u a|0|-|0|"
+    assert re.fullmatch(re.escape(start) + r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", line), line
 
 
 def test_durations_and_answers_are_counted(tmp_path):

@@ -685,10 +685,11 @@ def certificate(tmp_path_factory):
     return root
 
 
-def tls_wire(bench):
+def tls_wire(bench, header=b""):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     plain = green.connect("127.0.0.1", bench.port, time.monotonic() + 30)
+    plain.send(header)
     sock = context.wrap_socket(plain, do_handshake_on_connect=False)
     while True:
         try:
@@ -713,6 +714,45 @@ def test_tls_serves_bytes_files_and_uploads(make_bench, certificate, tmp_path):
     (tmp_path / "f").write_bytes(data)
     bench.answer = lambda request: Response(200, {}, file_body(tmp_path / "f", 0, len(data), []))
     assert wire.ask("GET").body == data
+
+
+def test_a_load_balancer_reports_the_client_and_its_encryption(make_bench):
+    bench = make_bench(require_proxy_protocol=True, client_timeout_s=5)
+    wire = bench.wire()
+    wire.send(b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 443\r\n")
+    for _ in range(2):
+        assert wire.ask("GET").status == 200
+    assert [(r.remote_addr, r.remote_port, r.scheme) for r in bench.requests] == [
+        ("192.0.2.7", 4711, "https")
+    ] * 2
+    wire = bench.wire()
+    wire.send(b"PROXY UNKNOWN\r\n")
+    assert wire.ask("GET").status == 200
+    assert (bench.requests[-1].remote_addr, bench.requests[-1].scheme) == ("127.0.0.1", "http")
+
+
+def test_a_client_that_reaches_a_server_past_its_load_balancer_is_refused(make_bench):
+    bench = make_bench(require_proxy_protocol=True, client_timeout_s=5)
+    assert bench.wire().ask("GET").status == 400
+    assert bench.requests == []
+
+
+def test_a_load_balancer_that_stops_inside_its_header_holds_no_place(make_bench):
+    bench = make_bench(require_proxy_protocol=True, client_timeout_s=0.2, max_clients=1)
+    wire = bench.wire()
+    wire.send(b"PROXY TCP4 192.0.2.7")
+    assert wire.recv() == b""
+    wire = bench.wire()
+    wire.send(b"PROXY UNKNOWN\r\n")
+    assert wire.ask("GET").status == 200
+
+
+def test_the_header_comes_before_the_encryption(make_bench, certificate):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate / "cert", certificate / "key")
+    bench = make_bench(tls=context, require_proxy_protocol=True, client_timeout_s=5)
+    assert tls_wire(bench, b"PROXY TCP4 192.0.2.7 192.0.2.1 4711 80\r\n").ask("GET").status == 200
+    assert (bench.requests[-1].remote_addr, bench.requests[-1].scheme) == ("192.0.2.7", "https")
 
 
 def test_a_client_that_talks_plain_http_to_tls_is_dropped(make_bench, certificate):

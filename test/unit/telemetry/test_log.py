@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from swift.base.errors import ConfigError
 from swift.config.common import LogSettings
 from swift.telemetry.log import Log, make_log, silent_log
 
@@ -76,3 +77,32 @@ def test_an_event_in_a_log_file_begins_with_its_time():
 def test_a_silent_log_says_nothing(capsys):
     silent_log().error("unheard")
     assert capsys.readouterr().err == ""
+
+
+def test_functions_of_the_operator_get_the_logger_and_see_every_line(tmp_path, monkeypatch):
+    (tmp_path / "ours_handlers.py").write_text(
+        "import logging\n"
+        "calls, lines = [], []\n"
+        "class Keep(logging.Handler):\n"
+        "    def emit(self, record):\n"
+        "        lines.append(record.getMessage())\n"
+        "def add(conf, name, log_to_console, log_route, fmt, logger, adapted_logger):\n"
+        "    calls.append((conf, name, log_to_console, log_route, fmt))\n"
+        "    logger.addHandler(Keep())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = LogSettings(log_custom_handlers=("ours_handlers.add",))
+    log = make_log(settings, name="object-server", conf={"devices": "/srv/node"})
+    log.error("it failed", txid="tx1")
+    log.raw("GET /")
+    import ours_handlers
+
+    fmt = "%(server)s: %(message)s"
+    assert ours_handlers.calls == [({"devices": "/srv/node"}, "object-server", False, "object-server", fmt)]
+    assert ours_handlers.lines == ["it failed (txn: tx1)", "GET /"]
+
+
+@pytest.mark.parametrize("path", ["os.nothing", "no_such_module.add", "add", ""])
+def test_a_function_that_is_not_there_stops_the_start(path):
+    with pytest.raises(ConfigError, match="log_custom_handlers"):
+        make_log(LogSettings(log_custom_handlers=(path,)))

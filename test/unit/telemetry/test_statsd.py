@@ -56,3 +56,38 @@ def test_without_a_host_nothing_is_sent_and_nobody_listening_does_no_harm():
         statsd = Statsd(LogSettings(log_statsd_host=host, log_statsd_port=1))
         statsd.increment("x")
         statsd.timing("x", 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "packet"),
+    [
+        ("librato", b"m#a=b,c=,user_dc=east:1|c|@0.999999"),
+        ("influxdb", b"m,a=b,c=,user_dc=east:1|c|@0.999999"),
+        ("graphite", b"m;a=b;c=;user_dc=east:1|c|@0.999999"),
+        ("dogstatsd", b"m:1|c|@0.999999|#a:b,c:,user_dc:east"),
+    ],
+)
+def test_labels_are_written_as_each_server_reads_them(listener, mode, packet):
+    port = listener.getsockname()[1]
+    settings = LogSettings(
+        log_statsd_host="127.0.0.1",
+        log_statsd_port=port,
+        log_statsd_default_sample_rate=0.999999,
+        statsd_label_mode=mode,
+        statsd_emit_legacy=False,
+    )
+    statsd = Statsd(settings, "proxy-server", {"user_dc": "east"})
+    statsd.increment("not.sent")
+    statsd.increment_labelled("m", {"c": "", "a": "b"})
+    assert listener.recv(200) == packet
+
+
+def test_a_name_that_a_client_chose_adds_no_label_and_no_metric(listener):
+    statsd = sender(listener, statsd_label_mode="dogstatsd")
+    statsd.timing_labelled("m", {"container": "a,b:c|#d\nother:1|c"}, 0.001)
+    assert listener.recv(200) == b"m:1|ms|#container:a_b_c__d_other_1_c"
+
+
+def test_labels_are_off_without_a_mode(listener):
+    assert not sender(listener).labels_enabled
+    assert not Statsd(LogSettings(statsd_label_mode="graphite")).labels_enabled

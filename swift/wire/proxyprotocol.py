@@ -1,0 +1,120 @@
+"""The PROXY protocol: a load balancer reports the client's address before the first byte of HTTP.
+
+Versions 1 (a line of text) and 2 (binary) of HAProxy's ``proxy-protocol.txt``. Only bytes are looked at
+here; ``runtime.connection`` reads them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from typing import NamedTuple
+
+from swift.wire.http1 import BadHead
+
+#: What both versions have at least: the shortest line, and version 2 without its last byte.
+FIRST_BYTES = 15
+#: The longest line of version 1, its end included.
+LINE_BYTES_MAX = 107
+#: The longest header of version 2 that is taken: 65,535 bytes of options are of no use to anybody.
+OPTIONS_BYTES_MAX = 4096
+
+_LINE = b"PROXY "
+_SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
+_HEAD = struct.Struct("!BBH")
+#: The low nibble of the command: a connection of the balancer's own, or one that it forwards.
+_LOCAL, _PROXY = 0, 1
+#: Family and transport → the struct of both addresses and ports.
+_ADDRESSES = {0x11: struct.Struct("!4s4sHH"), 0x21: struct.Struct("!16s16sHH")}
+#: The type of the option about encryption, and its bit for a client that connected over TLS.
+_TLS_OPTION, _TLS_BIT = 0x20, 0x01
+HTTPS_PORT = 443
+
+
+class Forwarded(NamedTuple):
+    """A client's connection, as the load balancer reports it."""
+
+    address: str
+    port: int
+    #: True if the client spoke TLS: it said so, or it connected to port 443.
+    is_tls: bool
+
+
+def needed(data: bytes) -> int:
+    """Return how many more bytes to read at least; 0 when the header is complete.
+
+    No more than this may be read: what follows belongs to HTTP or TLS. Raises ``BadHead`` 400 as soon as the
+    bytes cannot be a header.
+    """
+    if not data.startswith(_SIGNATURE[: len(data)]):
+        if not data.startswith(_LINE[: len(data)]) or len(data) > LINE_BYTES_MAX:
+            raise _refusal(data)
+        if len(data) < FIRST_BYTES:
+            return FIRST_BYTES - len(data)
+        return 0 if data.endswith(b"\n") else 1
+    head = len(_SIGNATURE) + _HEAD.size
+    if len(data) < head:
+        return (FIRST_BYTES if len(data) < FIRST_BYTES else head) - len(data)
+    _version, _family, size = _HEAD.unpack_from(data, len(_SIGNATURE))
+    if size > OPTIONS_BYTES_MAX:
+        raise BadHead(400, f"PROXY header of {size} bytes, more than {OPTIONS_BYTES_MAX}")
+    return head + size - len(data)
+
+
+def parse(data: bytes) -> Forwarded | None:
+    """Return what a complete header says; None when the balancer speaks for itself.
+
+    Raises ``BadHead`` 400.
+    """
+    return _parse_binary(data) if data.startswith(_SIGNATURE) else _parse_line(data)
+
+
+def _parse_line(data: bytes) -> Forwarded | None:
+    words = data.decode("ascii", "replace").rstrip("\r\n").split(" ")
+    if words[1:2] == ["UNKNOWN"]:
+        return None
+    try:
+        _proxy, family, source, destination, source_port, port = words
+        version = {"TCP4": 4, "TCP6": 6}[family]
+        addresses = [ipaddress.ip_address(text) for text in (source, destination)]
+        if any(address.version != version for address in addresses):
+            raise ValueError("an address of another family")
+        return Forwarded(str(addresses[0]), _port(source_port), _port(port) == HTTPS_PORT)
+    except (ValueError, KeyError):
+        raise _refusal(data)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) > 0xFFFF:
+        raise ValueError(f"bad port {text}")
+    return int(text)
+
+
+def _parse_binary(data: bytes) -> Forwarded | None:
+    start = len(_SIGNATURE)
+    version_command, family, _size = _HEAD.unpack_from(data, start)
+    body = data[start + _HEAD.size :]
+    if version_command >> 4 != 2 or version_command & 0xF not in (_LOCAL, _PROXY):
+        raise _refusal(data[: start + _HEAD.size])
+    addresses = _ADDRESSES.get(family)
+    if version_command & 0xF == _LOCAL or addresses is None:
+        return None
+    if len(body) < addresses.size:
+        raise _refusal(data[: start + _HEAD.size])
+    source, _destination, source_port, port = addresses.unpack_from(body)
+    is_tls = port == HTTPS_PORT or _has_tls(body[addresses.size :])
+    return Forwarded(str(ipaddress.ip_address(source)), source_port, is_tls)
+
+
+def _has_tls(options: bytes) -> bool:
+    """Return True if the options say that the client connected over TLS."""
+    while len(options) >= 3:
+        kind, size = struct.unpack_from("!BH", options)
+        value, options = options[3 : 3 + size], options[3 + size :]
+        if kind == _TLS_OPTION and value and value[0] & _TLS_BIT:
+            return True
+    return False
+
+
+def _refusal(data: bytes) -> BadHead:
+    return BadHead(400, f"Invalid PROXY line {data[:LINE_BYTES_MAX]!r}")
