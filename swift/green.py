@@ -46,6 +46,7 @@ from swift.loop.primitives import Event as Event
 from swift.loop.primitives import Handover as Handover
 from swift.loop.primitives import Mailbox as Mailbox
 from swift.loop.sockets import ONESHOT
+from swift.loop.sockets import handshake as handshake
 from swift.loop.sockets import on_readable as on_readable
 from swift.loop.sockets import wait_readable as wait_readable
 from swift.loop.sockets import wait_writable as wait_writable

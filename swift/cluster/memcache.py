@@ -6,6 +6,8 @@ Every failure is a miss: the cache makes things fast, nothing depends on it. Cal
 
 from __future__ import annotations
 
+import json
+import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +15,10 @@ from typing import Any
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
-from swift.base.errors import SwiftError
+from swift.base.errors import ConfigError, SwiftError
 from swift.cluster.hosts import resolve
 from swift.cluster.silence import Silence
-from swift.config.kinds import COUNT, SECONDS
+from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import ServerRing, expiry, get_command, set_command, value_of, wire_key
@@ -43,6 +45,26 @@ class MemcacheSettings(Settings):
     tries: int = option(3, "How many servers to try for a key.", kind=COUNT)
     error_suppression_interval: float = option(60.0, "Seconds a failing server is left alone.", kind=SECONDS)
     error_suppression_limit: int = option(10, "Errors that make a server failing.", kind=COUNT)
+    item_size_warning_threshold: int = option(
+        -1, "Warn of values longer than this, in bytes; -1: never.", kind=integer(-1)
+    )
+    tls_enabled: bool = option(False, "Talk to the servers over TLS.")
+    tls_cafile: str = option("", "CA certificates of the servers, in PEM format; empty: the system's.")
+    tls_certfile: str = option("", "Certificate of this client, in PEM format, with those of its CAs.")
+    tls_keyfile: str = option("", "Key of tls_certfile; empty: it is in tls_certfile.")
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """Return what connections are encrypted by, None for plain ones; raises ``ConfigError``."""
+        if not self.tls_enabled:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.tls_cafile or None)
+            if self.tls_certfile:
+                context.load_cert_chain(self.tls_certfile, self.tls_keyfile or None)
+        except OSError as error:
+            files = " ".join(filter(None, (self.tls_cafile, self.tls_certfile, self.tls_keyfile)))
+            raise ConfigError(f"[filter:cache]: cannot read the certificates ({files}): {error}")
+        return context
 
 
 class _Wire:
@@ -59,16 +81,20 @@ class _Wire:
         while rest:
             try:
                 rest = rest[self.sock.send(rest) :]
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantWriteError):
                 green.wait_writable(self.sock.fileno(), deadline)
+            except ssl.SSLWantReadError:
+                green.wait_readable(self.sock.fileno(), deadline)
 
     def _more(self, deadline: float) -> None:
         while True:
             try:
                 data = self.sock.recv(65536)
                 break
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantReadError):
                 green.wait_readable(self.sock.fileno(), deadline)
+            except ssl.SSLWantWriteError:
+                green.wait_writable(self.sock.fileno(), deadline)
         if not data:
             raise ConnectionResetError("memcached closed the connection")
         self.buffer += data
@@ -92,10 +118,11 @@ class _Server:
     One with too many of them is left alone, but for a probe each ``PROBE_S``; the first success ends that.
     """
 
-    def __init__(self, name: str, settings: MemcacheSettings):
+    def __init__(self, name: str, settings: MemcacheSettings, tls: ssl.SSLContext | None):
         host, _, port = name.rpartition(":")
         self.address = (host.strip("[]"), int(port)) if host else (name.strip("[]"), 11211)
         self.settings = settings
+        self._tls = tls
         self.idle: list[_Wire] = []
         self.places = green.Semaphore(max(1, settings.memcache_max_connections))
         self.errors: list[float] = []
@@ -153,7 +180,20 @@ class _Server:
     def _connect(self) -> _Wire:
         host, port = self.address
         deadline = time.monotonic() + self.settings.connect_timeout
-        return _Wire(green.connect(resolve(host, port), port, deadline))
+        sock = green.connect(resolve(host, port), port, deadline)
+        if self._tls is None:
+            return _Wire(sock)
+        try:
+            tls = self._tls.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+        except BaseException:
+            sock.close()
+            raise
+        try:
+            green.handshake(tls, deadline)
+        except BaseException:
+            tls.close()
+            raise
+        return _Wire(tls)
 
 
 class MemcacheRing:
@@ -164,7 +204,9 @@ class MemcacheRing:
     ):
         self._clock = clock or SystemClock()
         self._ring = ServerRing(settings.memcache_servers, settings.tries)
-        self._servers = {name: _Server(name, settings) for name in self._ring.servers}
+        tls = settings.tls_context()
+        self._servers = {name: _Server(name, settings, tls) for name in self._ring.servers}
+        self._size_warning = settings.item_size_warning_threshold
         self._silence = Silence(self._clock, PATIENCE_S)
         self._telemetry = telemetry or Telemetry()
 
@@ -177,6 +219,7 @@ class MemcacheRing:
     def set(self, key: str, value: object, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
         """Store a value for ``ttl_s`` seconds (0: until it is pushed out)."""
         command = set_command(wire_key(key), value, expiry(ttl_s, time.time()))
+        self._warn_of_size(key, value)
         self._talk("set", wire_key(key), lambda w, d: _simple(w, d, command, b"STORED"), raise_on_error)
 
     def delete(self, key: str, *, server_key: str | None = None) -> None:
@@ -198,6 +241,8 @@ class MemcacheRing:
     def set_multi(self, values: Mapping[str, object], server_key: str, *, ttl_s: float = 0) -> None:
         """Store several values on the server of ``server_key``."""
         exptime = expiry(ttl_s, time.time())
+        for key, value in values.items():
+            self._warn_of_size(key, value)
         commands = b"".join(set_command(wire_key(k), v, exptime) for k, v in values.items())
 
         def talk(wire: _Wire, deadline: float) -> bool:
@@ -213,6 +258,17 @@ class MemcacheRing:
         hashed = [wire_key(key) for key in keys]
         found = self._talk("get_multi", wire_key(server_key), lambda w, d: _read_values(w, d, hashed), False)
         return [(found or {}).get(h) for h in hashed]
+
+    def _warn_of_size(self, key: str, value: object) -> None:
+        """Warn of a value that comes near the limit of the servers."""
+        if self._size_warning < 0:
+            return
+        size = len(json.dumps(value))
+        if size > self._size_warning:
+            self._telemetry.log.warning(
+                f"memcached value of {size} bytes is over item_size_warning_threshold "
+                f"({self._size_warning}): {key}"
+            )
 
     def _talk(self, verb: str, hashed: str, talk: Callable[[_Wire, float], Any], must: bool) -> Any:
         statsd = self._telemetry.statsd

@@ -6,6 +6,7 @@ Deadlines are monotonic seconds; what passes one raises ``DeadlineExceeded``.
 from __future__ import annotations
 
 import select
+import ssl
 from collections.abc import Callable
 
 from swift.loop.current import loop
@@ -31,3 +32,15 @@ def wait_readable(fd: int, deadline: float | None = None) -> None:
 def wait_writable(fd: int, deadline: float | None = None) -> None:
     """Wait until ``fd`` takes more bytes; like ``wait_readable``."""
     loop().wait_for(fd, _WRITABLE, deadline)
+
+
+def handshake(tls: ssl.SSLSocket, deadline: float) -> None:
+    """Agree on encryption over a non-blocking socket; raises ``DeadlineExceeded`` and OSError."""
+    while True:
+        try:
+            tls.do_handshake()
+            return
+        except ssl.SSLWantReadError:
+            wait_readable(tls.fileno(), deadline)
+        except ssl.SSLWantWriteError:
+            wait_writable(tls.fileno(), deadline)

@@ -149,7 +149,7 @@ class HttpServer:
             if self._tls is not None:
                 tls = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
                 connection.become_tls(tls)
-                _handshake(tls, time.monotonic() + self._client_timeout_s)
+                green.handshake(tls, time.monotonic() + self._client_timeout_s)
             self._converse(connection)
         except (OSError, ConnectionClosed, green.DeadlineExceeded):
             # The client is gone or too slow; what it asked for has been answered or dropped.
@@ -319,17 +319,6 @@ class HttpServer:
 def _has_length(response: Response) -> bool:
     body = response.body
     return "content-length" in response.headers or isinstance(body, bytes) or body.length is not None
-
-
-def _handshake(tls: ssl.SSLSocket, deadline: float) -> None:
-    while True:
-        try:
-            tls.do_handshake()
-            return
-        except ssl.SSLWantReadError:
-            green.wait_readable(tls.fileno(), deadline)
-        except ssl.SSLWantWriteError:
-            green.wait_writable(tls.fileno(), deadline)
 
 
 def _send_plain(connection: Connection, body: ResponseBody, announced: int | None) -> None:

@@ -1,11 +1,15 @@
 """The memcached client when servers vanish, come back and say strange things (proxy.md §15)."""
 
+import shutil
+import ssl
+import subprocess
 import time
 
 import pytest
 
 from swift import green
 from swift.base.clock import ManualClock
+from swift.base.errors import ConfigError
 from swift.cluster.memcache import PATIENCE_S, MemcacheError, MemcacheRing, MemcacheSettings
 from swift.cluster.silence import SILENCE_S
 from swift.platform import sockets
@@ -17,7 +21,8 @@ from swift.wire.memcache import wire_key
 class Server:
     """Answers every ``get`` with the bytes that the test sets, and everything else with STORED."""
 
-    def __init__(self, port=0):
+    def __init__(self, port=0, tls=None):
+        self.tls = tls
         self.answer = b"END\r\n"
         self.asked = 0
         #: It takes requests and answers none.
@@ -36,9 +41,19 @@ class Server:
             self.tasks.append(green.spawn(self._serve, sock))
 
     def _serve(self, sock):
+        if self.tls is not None:
+            sock = self.tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+            self.socks.append(sock)
+            try:
+                green.handshake(sock, time.monotonic() + 60)
+            except OSError:
+                return
         while True:
-            green.wait_readable(sock.fileno(), time.monotonic() + 60)
-            data = sock.recv(65536)
+            try:
+                data = sock.recv(65536)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                green.wait_readable(sock.fileno(), time.monotonic() + 60)
+                continue
             if not data:
                 return
             self.asked += 1
@@ -164,3 +179,79 @@ def test_how_long_answers_and_errors_take_is_told(server):
         started = time.monotonic()
         ring.get("k")
         assert 0 < telemetry.statsd.told[f"memcached.{name}"] <= time.monotonic() - started
+
+
+# --- TLS ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory):
+    """A folder with the certificates of 127.0.0.1 and of another host."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command to make a certificate")
+    root = tmp_path_factory.mktemp("tls")
+    for name, host in (("right", "IP:127.0.0.1"), ("wrong", "DNS:elsewhere.example")):
+        words = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={name}"
+        more = ["-addext", f"subjectAltName={host}", "-keyout", root / f"{name}.key", "-out", root / name]
+        subprocess.run(["openssl", *words.split(), *more], check=True, capture_output=True)
+    return root
+
+
+@pytest.fixture
+def tls_server(certificates):
+    def make(name):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates / name, certificates / f"{name}.key")
+        made.append(Server(tls=context))
+        return made[-1]
+
+    made = []
+    yield make
+    for server in made:
+        server.close()
+
+
+def test_values_go_over_tls(tls_server, certificates):
+    server = tls_server("right")
+    server.answer = value_answer("k", b'"' + b"x" * 300_000 + b'"')
+    ring = ring_of(server.port, tls_enabled=True, tls_cafile=str(certificates / "right"))
+    ring.set("k", "y", raise_on_error=True)
+    assert ring.get("k", raise_on_error=True) == "x" * 300_000
+
+
+@pytest.mark.parametrize(("certificate", "ca"), [("wrong", "wrong"), ("right", "wrong"), ("right", "")])
+def test_a_server_that_cannot_prove_its_name_gets_nothing(tls_server, certificates, certificate, ca):
+    server = tls_server(certificate)
+    ring = ring_of(server.port, tls_enabled=True, tls_cafile=ca and str(certificates / ca))
+    with pytest.raises(MemcacheError):
+        ring.set("k", "secret", raise_on_error=True)
+    assert server.asked == 0
+
+
+def test_a_plain_server_gets_nothing_from_a_client_that_wants_tls(server, certificates):
+    ring = ring_of(server.port, tls_enabled=True, tls_cafile=str(certificates / "right"), connect_timeout=0.5)
+    assert ring.get("k", "missing") == "missing"
+
+
+def test_certificates_that_cannot_be_read_stop_the_start(tmp_path):
+    with pytest.raises(ConfigError, match="certificates"):
+        ring_of(1, tls_enabled=True, tls_cafile=str(tmp_path / "none"))
+
+
+def test_long_values_are_warned_of(server):
+    class Warnings:
+        texts = []
+
+        def warning(self, text):
+            self.texts.append(text)
+
+    telemetry = Telemetry()
+    telemetry.log = Warnings()
+    settings = MemcacheSettings(
+        memcache_servers=(f"127.0.0.1:{server.port}",), item_size_warning_threshold=10
+    )
+    ring = MemcacheRing(settings, telemetry)
+    ring.set("short", "x" * 8)
+    ring.set("long", "x" * 9)
+    ring.set_multi({"several": "x" * 9}, "key")
+    assert [text.rpartition(" ")[2] for text in Warnings.texts] == ["long", "several"]
