@@ -83,7 +83,7 @@ setup(
         "tier": ["lmdb>=1.4"],
         "checksums": ["xxhash>=3.4"],
     },
-    package_data={"swift.bench.load": ["workloads/*.toml"]},
+    package_data={"swift.bench.load": ["workloads/*.toml"], "swift.config": ["known.json"]},
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",

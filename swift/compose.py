@@ -20,7 +20,6 @@ from swift.config.cluster import ClusterConfig, read_cluster_config
 from swift.config.common import (
     AccessLineSettings,
     LogSettings,
-    PrioritySettings,
     ServerSettings,
     StorageSettings,
 )
@@ -138,8 +137,7 @@ def backend_context(
 ) -> tuple[BackendContext, _Settings]:
     """The context and the parsed settings of a storage server.
 
-    ``settings_class`` holds the options of the app section; unknown ones there are warned about.
-    Raises ``ConfigError``.
+    ``settings_class`` holds the options of the app section. Raises ``ConfigError``.
     """
     from swift.cluster.client import make_transport
 
@@ -149,13 +147,6 @@ def backend_context(
     cluster = cluster_of(conf)
     storage = StorageSettings.parse(conf)
     lines = AccessLineSettings.parse(conf, source=f"[app:{name}]")
-    known = settings_class.known_names()
-    for shared in (StorageSettings, LogSettings, PrioritySettings):
-        known |= shared.known_names()
-    for key in sorted(set(local_conf) - known - {"swift_dir", "log_requests", "set log_name"}):
-        reason = settings_class.without_effect.get(key)
-        told = f"unknown option {key}" if reason is None else f"option {key} has no effect: {reason}"
-        telemetry.log.warning(f"[app:{name}]: {told}")
     settings = settings_class.parse(conf, source=f"[app:{name}]")
     telemetry.faults = _faults_of(telemetry, storage, server_type, later=green.spawn_after)
     process_of(conf).at_exit.append(telemetry.faults.flush)

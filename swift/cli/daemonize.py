@@ -18,9 +18,10 @@ from swift.base.errors import SwiftError
 from swift.cli.serve import detach_streams, drop_privileges
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
-from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
-from swift.config.files import parser_of
+from swift.config.common import PrioritySettings, ServerSettings, StorageSettings
+from swift.config.files import read_section
 from swift.config.schema import Settings
+from swift.config.unknown import unknown_options
 from swift.platform.heap import share_heaps
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, Runner, Schedule, forever_together, once_together
@@ -101,15 +102,6 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
     return parser
 
 
-def _read(path: str, section: str) -> tuple[dict[str, str], frozenset[str]]:
-    """The section over ``[DEFAULT]``, and the names that only the section has. Raises ``ConfigError``."""
-    parser = parser_of(path)
-    defaults = dict(parser.defaults())
-    if not parser.has_section(section):
-        return defaults, frozenset()
-    return dict(parser.items(section)), frozenset(parser.options(section)) - defaults.keys()
-
-
 def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
     """The console script of a daemon; the exit code."""
     parser = make_parser(daemon)
@@ -168,14 +160,15 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
 
     ``args`` is the command line; without one, everything is selected.
     """
-    conf, own_names = _read(path, daemon.name)
+    conf = read_section(path, daemon.name)
     if verbose:
         conf[CONSOLE_KEY] = "true"
     conf.setdefault("log_name", daemon.name)
     settings: Any = daemon.settings.parse(conf, source=f"{path} [{daemon.name}]")
     server = ServerSettings.parse(conf, source=f"{path} [DEFAULT]")
     context = daemon_context(conf, name=daemon.name)
-    _warn_unknown(daemon, path, own_names, context)
+    for finding in unknown_options(path, only=daemon.name):
+        context.telemetry.log.warning(finding)
     storage = StorageSettings.parse(conf)
     recon = ReconFile(storage.recon_cache_path, daemon.server_type, context.telemetry.log)
     rings = Rings(server.swift_dir, context.policies, report=context.telemetry.log.error)
@@ -221,13 +214,3 @@ def _stop_for(prepared: Prepared) -> Stop:
         return plain_stop()
     green.use_hub()
     return Stop()
-
-
-def _warn_unknown(daemon: Daemon, path: str, names: frozenset[str], context: BackendContext) -> None:
-    known = daemon.settings.known_names()
-    for cls in (ServerSettings, StorageSettings, LogSettings, PrioritySettings):
-        known |= cls.known_names()
-    for name in sorted(
-        name for name in names - known if not name.startswith(daemon.settings.option_prefixes)
-    ):
-        context.telemetry.log.warning(f"{path} [{daemon.name}]: unknown option {name}")

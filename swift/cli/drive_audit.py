@@ -47,7 +47,7 @@ _SYSLOG = re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d")
 class DriveAuditSettings(Settings):
     """``[drive-audit]``."""
 
-    option_prefixes = ("regex_pattern_",)
+    option_patterns = ("regex_pattern_*",)
 
     device_dir: str = option("/srv/node", "Directory below which devices are mounted.")
     minutes: int = option(60, "How far to look back, in minutes.", kind=integer(1))

@@ -6,12 +6,15 @@ python -m swift.cli.samples --check  exit 1 when a file is not what would be wri
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
+from swift.base.limits import Limits
 from swift.cli.aio.make import LIFECYCLE_FILTERS, PIPELINE
 from swift.cli.dispersion.conf import SECTION as DISPERSION_SECTION
 from swift.cli.dispersion.conf import DispersionSettings
@@ -20,9 +23,16 @@ from swift.cli.drive_audit import DriveAuditSettings
 from swift.cli.generated import write_or_check
 from swift.cli.listeners import PortSettings
 from swift.cli.object_relinker import RelinkerSettings
-from swift.config.common import LogSettings, PrioritySettings, ServerSettings, StorageSettings
+from swift.config.common import (
+    AccessLineSettings,
+    LogSettings,
+    PrioritySettings,
+    ServerSettings,
+    StorageSettings,
+)
 from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
+from swift.config.unknown import DEFAULT, KNOWN_FILE, KnownOptions, section_key
 from swift.container.auditor import ContainerAuditorSettings
 from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.settings import ContainerSettings
@@ -72,6 +82,7 @@ from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
+from swift.proxy.factory import PER_POLICY
 from swift.proxy.settings import ProxySettings
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
@@ -92,7 +103,7 @@ def _storage(
         (
             Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings, *more)),
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
-            Section(f"app:{kind}-server", (settings,), (f"use = egg:swift#{kind}",)),
+            Section(f"app:{kind}-server", (settings, AccessLineSettings), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
             _filter("backend_ratelimit", "backend_ratelimit", BackendRatelimitSettings),
             _filter("device_admission", "device_admission", DeviceAdmissionSettings),
@@ -314,12 +325,34 @@ def headers_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def known_text() -> str:
+    """Return the names of the options of each section, as ``config.unknown`` reads them."""
+    shared = (ServerSettings, LogSettings, PrioritySettings, StorageSettings, PortSettings)
+    hashing = frozenset(("swift_hash_path_prefix", "swift_hash_path_suffix"))
+    known = {
+        "shared": KnownOptions.of(*shared),
+        "proxy-server:policy": KnownOptions(PER_POLICY),
+        "swift-hash": KnownOptions(hashing),
+        "swift-constraints": KnownOptions(frozenset(field.name for field in dataclasses.fields(Limits))),
+        "memcache": KnownOptions.of(CacheSettings),
+        "keymaster": KnownOptions.of(KeymasterSettings),
+    }
+    for section in (section for sample in SAMPLES for section in sample.sections):
+        use = next((line.removeprefix("use = ") for line in section.lines if line.startswith("use = ")), "")
+        key = section_key(section.heading, use)
+        if key != DEFAULT and not key.startswith("pipeline:"):
+            known[key] = known.get(key, KnownOptions()) | KnownOptions.of(*section.settings)
+    data = {key: options.data() for key, options in sorted(known.items())}
+    return json.dumps(data, indent=1) + "\n"
+
+
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Every generated file below ``root`` with its text."""
     for sample in SAMPLES:
         yield root / "etc" / f"{sample.name}-sample", sample_text(sample)
     yield root / "doc" / "reference" / "configuration.md", reference_text(SAMPLES)
     yield root / "doc" / "reference" / "headers.md", headers_text()
+    yield root / "swift" / "config" / KNOWN_FILE.name, known_text()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

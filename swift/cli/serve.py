@@ -25,6 +25,7 @@ from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, Ri
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import PrioritySettings, ServerSettings
 from swift.config.files import read_section
+from swift.config.unknown import unknown_options
 from swift.platform import sockets
 from swift.platform.heap import share_heaps
 from swift.platform.signals import on_signals
@@ -154,8 +155,16 @@ class ServerProcess:
 
     def load(self) -> None:
         """Build the pipeline and the TLS context once, before forking, so that errors show at the start."""
+        for path in self._configuration_files():
+            for finding in unknown_options(path):
+                self.telemetry.log.warning(finding)
         self._tls = _tls_context(self.settings)
         self.app = load_app(self.conf_path, self._extra)
+
+    def _configuration_files(self) -> list[str]:
+        """Return the files of which every server tells the options that it does not know."""
+        shared = (os.path.join(self.settings.swift_dir, name) for name in ("swift.conf", "memcache.conf"))
+        return [self.conf_path, *filter(os.path.exists, shared)]
 
     def serve(self) -> int:
         """Bind, fork and serve until told to stop; the exit code."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,6 +29,10 @@ PORT_MAX = 65_535
 @dataclass(frozen=True)
 class ServerSettings(Settings):
     """``[DEFAULT]`` of every server: where to listen and how many workers."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "eventlet_debug": "the event loop has no debugging output; use log_level = DEBUG",
+    }
 
     bind_ip: str = option("0.0.0.0", "Address to listen on.")
     bind_port: int = option(0, "Port to listen on; required.", kind=PORT)
@@ -71,6 +76,10 @@ class ServerSettings(Settings):
 class LogSettings(Settings):
     """Logging and statsd options, valid in every section (spec: cli-and-config.md §1.2)."""
 
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "log_headers": "only the access lines of proxy-logging have headers: access_log_headers",
+    }
+
     log_name: str = option("swift", "Program name in syslog lines.")
     log_facility: str = option("LOG_LOCAL0", "Syslog facility.")
     log_level: str = option("INFO", "Lowest level that is logged.")
@@ -96,7 +105,7 @@ class LogSettings(Settings):
     )
 
     #: ``statsd_user_label_NAME = value`` adds the label ``user_NAME`` to every metric with labels.
-    option_prefixes: ClassVar[tuple[str, ...]] = ("statsd_user_label_",)
+    option_patterns: ClassVar[tuple[str, ...]] = ("statsd_user_label_*",)
 
 
 @dataclass(frozen=True)

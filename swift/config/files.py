@@ -54,11 +54,20 @@ def files_of(path: str | os.PathLike[str]) -> list[Path]:
 
 
 def parser_of(
-    path: str | os.PathLike[str], defaults: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    defaults: Mapping[str, str] | None = None,
+    *,
+    default_section: str = configparser.DEFAULTSECT,
 ) -> configparser.ConfigParser:
-    """A parser filled from ``path``; raises ``ConfigError`` with file and line for bad syntax."""
+    """A parser filled from ``path``; raises ``ConfigError`` with file and line for bad syntax.
+
+    The options of ``default_section`` stand in all others.
+    """
     parser = configparser.ConfigParser(
-        defaults=dict(defaults or {}), interpolation=_LenientInterpolation(), strict=False
+        defaults=dict(defaults or {}),
+        interpolation=_LenientInterpolation(),
+        strict=False,
+        default_section=default_section,
     )
     parser.optionxform = str  # type: ignore[assignment, method-assign]
     for file in files_of(path):
@@ -86,6 +95,12 @@ def read_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
     """Every section with the values of ``[DEFAULT]`` merged under its own."""
     parser = parser_of(path)
     return {name: dict(parser.items(name)) for name in parser.sections()}
+
+
+def raw_sections(path: str | os.PathLike[str]) -> dict[str, dict[str, str]]:
+    """Return every section with its own options only, as they are written; ``[DEFAULT]`` is one of them."""
+    parser = parser_of(path, default_section="")
+    return {name: dict(parser.items(name, raw=True)) for name in parser.sections()}
 
 
 def read_section(path: str | os.PathLike[str], section: str) -> dict[str, str]:

@@ -11,14 +11,12 @@ reference pages and the error text of a bad value. The kind defaults to the one 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 from swift.base.errors import ConfigError
 from swift.config.kinds import INTEGER, LIST, NUMBER, TEXT_KIND, TRUTH, Kind
 
-Warn = Callable[[str], None]
 #: The options of a section as PasteDeploy and the INI reader give them.
 Conf = Mapping[str, str]
 
@@ -79,8 +77,8 @@ class Settings:
 
     #: Names that other releases read and this one does not need, each with the reason.
     without_effect: ClassVar[Mapping[str, str]] = {}
-    #: Beginnings of options whose names operators make up.
-    option_prefixes: ClassVar[tuple[str, ...]] = ()
+    #: Shell patterns of options whose names operators make up.
+    option_patterns: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def options(cls) -> Iterator[Option]:
@@ -92,22 +90,18 @@ class Settings:
             )
 
     @classmethod
-    def parse(cls, values: Mapping[str, str], *, source: str = "", warn: Warn | None = None) -> Self:
+    def parse(cls, values: Mapping[str, str], *, source: str = "") -> Self:
         """The section's values from text; missing ones get their defaults.
 
-        ``source`` names file and section in errors. With ``warn``, an unknown key is reported with the
-        nearest known name. Raises ``ConfigError`` naming the option for a bad value.
+        ``source`` names file and section in errors. Raises ``ConfigError`` naming the option for a bad value.
+        Options that are not declared are left to ``config.unknown``.
         """
         parsed: dict[str, Any] = {}
-        known: set[str] = set()
         for opt in cls.options():
-            known.update((opt.name, *opt.aliases))
             for name in (opt.name, *opt.aliases):
                 if name in values:
                     parsed[opt.name] = _parse_one(opt, str(values[name]), source)
                     break
-        if warn is not None:
-            _warn_unknown(values, known, source, warn)
         return cls(**parsed)
 
     @classmethod
@@ -122,12 +116,3 @@ def _parse_one(opt: Option, text: str, source: str) -> Any:
     except ValueError as error:
         where = f"{source}: " if source else ""
         raise ConfigError(f"{where}option {opt.name} {error}")
-
-
-def _warn_unknown(values: Mapping[str, str], known: set[str], source: str, warn: Warn) -> None:
-    for name in values:
-        if name in known or name in PLUMBING_KEYS or name.startswith("set "):
-            continue
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        warn(f"{source}: unknown option {name}{hint}")

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
+from typing import ClassVar
 
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
@@ -34,6 +35,8 @@ _VERSIONS = ("1", "2", "3")
 @dataclass(frozen=True)
 class KeymasterSettings(Settings):
     """``[filter:keymaster]`` without its secrets."""
+
+    option_patterns: ClassVar[tuple[str, ...]] = ("encryption_root_secret_*",)
 
     encryption_root_secret: str = option("", "The root secret without an id: base64 of 32 bytes or more.")
     active_root_secret_id: str = option("", "The secret that new objects are encrypted with.")

@@ -46,7 +46,7 @@ class ProxyLoggingSettings(AnonymizationSettings):
         "statsd_emit_buffer_xfer_bytes_seconds": "the kernel sends bodies; bytes are counted at their end",
     }
     #: ``access_log_NAME`` replaces ``log_NAME`` for access lines.
-    option_prefixes: ClassVar[tuple[str, ...]] = ("access_log_",)
+    option_patterns: ClassVar[tuple[str, ...]] = ("access_log_*",)
 
     access_log_headers: bool = option(False, "Log request headers.", aliases=("log_headers",))
     access_log_headers_only: tuple[str, ...] = option((), "Log only these request headers.")
@@ -304,7 +304,7 @@ class ProxyLogging(Filter):
         request, entity = exchange.request, exchange.entity
         headers, env = request.headers, request.env
         access = env.get(environkeys.ACCESS_LOGGING) or {}
-        first_byte = exchange.first_byte
+        first_byte = exchange.first_byte if exchange.method == "GET" else None
         account, container, obj = entity if entity is not None else (None, None, None)
         host = headers.get("host", "")
         return {
@@ -367,9 +367,10 @@ class ProxyLogging(Filter):
         if not self._settings.access_log_headers and not only:
             return ""
         wanted = {name.lower() for name in only} or set(headers)
-        hidden = {"x-auth-token", "x-storage-token", "x-auth-key", "x-service-token", "authorization"}
+        secrets = ("x-auth-token", "x-storage-token", "x-auth-key", "x-service-token", "authorization")
+        veiled = {**dict.fromkeys(secrets, self._veiled), "referer": self._veiled_url}
         lines = [
-            f"{title_case(name)}: {self._veiled(value) if name in hidden else value}"
+            f"{title_case(name)}: {veiled.get(name, str)(value)}"
             for name, value in headers.items()
             if name in wanted
         ]

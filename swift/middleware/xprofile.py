@@ -6,7 +6,9 @@ say so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from swift.config.schema import Settings, option
 from swift.http.request import Request
@@ -19,6 +21,18 @@ _TEXT = "Profiles are taken from outside: py-spy record --pid PID\n"
 @dataclass(frozen=True)
 class XprofileSettings(Settings):
     """``[filter:xprofile]``."""
+
+    without_effect: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (
+            "profile_module",
+            "log_filename_prefix",
+            "dump_interval",
+            "dump_timestamp",
+            "flush_at_shutdown",
+            "unwind",
+        ),
+        "profiles are taken from outside, by py-spy or perf",
+    )
 
     path: str = option("__profile__", "Path of the pages.")
 

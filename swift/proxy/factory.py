@@ -22,7 +22,7 @@ from swift.telemetry.telemetry import Telemetry
 _LEGACY_CRC = "LIBERASURECODE_WRITE_LEGACY_CRC"
 _POLICY_SECTION = re.compile(r"proxy-server:policy:(\d+)\Z")
 #: Options that a policy section may override (proxy.md §5).
-_PER_POLICY = frozenset(
+PER_POLICY = frozenset(
     (
         "sorting_method",
         "read_affinity",
@@ -43,9 +43,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     cluster = cluster_of(conf)
     telemetry = telemetry_of(conf, name="proxy-server")
     texts = {key: value for key, value in conf.items() if isinstance(value, str)}
-    own = {key: value for key, value in local_conf.items() if key != "log_name"}
     settings = ProxySettings.parse(texts, source="[app:proxy-server]")
-    ProxySettings.parse(own, source="[app:proxy-server]", warn=telemetry.log.warning)
     if settings.write_legacy_ec_crc is not None:
         os.environ[_LEGACY_CRC] = "1" if settings.write_legacy_ec_crc else ""
     _check_codes(cluster.policies, telemetry)
@@ -87,6 +85,6 @@ def _policy_settings(conf: Conf, texts: dict[str, str]) -> dict[int, ProxySettin
     for name, values in read_sections(path).items():
         match = _POLICY_SECTION.match(name)
         if match:
-            special = {key: value for key, value in values.items() if key in _PER_POLICY}
+            special = {key: value for key, value in values.items() if key in PER_POLICY}
             found[int(match[1])] = ProxySettings.parse({**texts, **special}, source=f"[{name}]")
     return found

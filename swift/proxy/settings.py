@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from swift.base.truth import is_true
 from swift.config.kinds import COUNT, SECONDS, Kind, choice, integer, number
@@ -38,6 +40,13 @@ OWNER_HEADERS = (
 @dataclass(frozen=True)
 class ProxySettings(Settings):
     """Options of the proxy application."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "namespace_cache_tokens_per_session": "each request that misses the cache fetches shard ranges",
+        "namespace_avg_backend_fetch_time": "there are no tokens to wait for",
+        "object_chunk_size": "the size of reads from storage servers is chosen by the data path",
+        "object_post_as_copy": "POST changes metadata in place",
+    }
 
     account_autocreate: bool = option(False, "Create accounts at their first use.")
     allow_account_management: bool = option(False, "Allow PUT and DELETE of accounts.")

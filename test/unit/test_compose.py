@@ -70,14 +70,6 @@ def test_a_server_is_handed_what_its_options_say(etc, capfd):
     assert len(process.at_exit) == 2, "the access log and the counts of errors are written out at the end"
 
 
-def test_an_option_that_nobody_knows_is_warned_of_and_one_of_the_default_section_is_not(etc, capfd):
-    backend_context(
-        conf(etc, from_default="1"), {"wrokers": "2"}, server_type="account", settings_class=AccountSettings
-    )
-    said = capfd.readouterr().err
-    assert "unknown option wrokers" in said and "from_default" not in said
-
-
 def test_a_value_that_cannot_be_is_named(etc):
     with pytest.raises(ConfigError, match="fallocate_reserve"):
         backend_context(

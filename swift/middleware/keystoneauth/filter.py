@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from swift.compose import telemetry_of
 from swift.gateway.info import AccountInfo, account_info
 from swift.http import environkeys, fields
 from swift.http.acl import clean_acl, parse_acl
@@ -23,7 +22,6 @@ from swift.middleware.keystoneauth.settings import (
     Roles,
     folded,
     roles_by_prefix,
-    warnings_of,
 )
 
 #: What an account says whose owner's domain nobody knew when it was made.
@@ -209,9 +207,6 @@ def _denied(request: Request) -> Response:
 def make_keystoneauth(app: App, conf: Conf) -> Keystoneauth:
     """The filter of a configuration section."""
     settings = parse_options(KeystoneauthSettings, conf, "keystoneauth")
-    log = telemetry_of(conf, name="keystoneauth").log
-    for text in warnings_of(conf):
-        log.warning(text)
     return Keystoneauth(app, settings, conf)
 
 

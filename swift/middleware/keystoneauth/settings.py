@@ -13,6 +13,12 @@ from swift.config.schema import Settings, option
 class KeystoneauthSettings(Settings):
     """``[filter:keystoneauth]``; the lists of roles also per prefix, as ``SERVICE_service_roles``."""
 
+    option_patterns: ClassVar[tuple[str, ...]] = (
+        "*operator_roles",
+        "*service_roles",
+        "*project_reader_roles",
+    )
+
     reseller_prefix: tuple[str, ...] = option(("AUTH",), "Prefixes of the accounts that it governs.")
     operator_roles: tuple[str, ...] = option(
         ("admin", "swiftoperator"), "Roles that own their project's account; also per prefix."
@@ -67,9 +73,3 @@ def roles_by_prefix(
 def folded(words: tuple[str, ...] | list[str]) -> frozenset[str]:
     """Names of roles as they are compared."""
     return frozenset(word.strip().lower() for word in words if word.strip())
-
-
-def warnings_of(conf: Mapping[str, object]) -> list[str]:
-    """A sentence for each option of a section that has no effect any more."""
-    effects = KeystoneauthSettings.without_effect.items()
-    return [f"[filter:keystoneauth] {name} has no effect: {why}" for name, why in effects if name in conf]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
@@ -29,6 +29,8 @@ _WRITES = frozenset(("PUT", "DELETE", "POST", "COPY"))
 @dataclass(frozen=True)
 class RatelimitSettings(Settings):
     """``[filter:ratelimit]`` without its rates by size."""
+
+    option_patterns: ClassVar[tuple[str, ...]] = ("container_ratelimit_*", "container_listing_ratelimit_*")
 
     account_ratelimit: float = option(0.0, "Containers made or deleted a second; 0 is no limit.")
     max_sleep_time_seconds: float = option(60.0, "A longer wait is refused.", kind=SECONDS)

@@ -6,6 +6,7 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from swift.base.errors import ConfigError
 from swift.config.kinds import integer
@@ -17,6 +18,8 @@ ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller
 @dataclass(frozen=True)
 class TempauthSettings(Settings):
     """``[filter:tempauth]`` without its users."""
+
+    option_patterns: ClassVar[tuple[str, ...]] = ("user_*", "user64_*", "fernet_key_*", "*require_group")
 
     reseller_prefix: tuple[str, ...] = option(("AUTH",), "Prefixes of the accounts that it governs.")
     require_group: str = option("", "Group that owners must be in; also per prefix: SERVICE_require_group.")

@@ -20,7 +20,7 @@ _DELAY_PREFIX = "delay_reaping_"
 class ObjectExpirerSettings(Settings):
     """How often and how fast expired objects are deleted, and which of them by this process."""
 
-    option_prefixes: ClassVar[tuple[str, ...]] = (_DELAY_PREFIX,)
+    option_patterns: ClassVar[tuple[str, ...]] = (f"{_DELAY_PREFIX}*",)
 
     interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)

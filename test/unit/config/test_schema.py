@@ -23,12 +23,6 @@ class Kitchen(Settings):
     shown: int = option(4, "As many as cores.", sample="the number of cores")
 
 
-def heard(values, source="k.conf [kitchen]"):
-    lines = []
-    Kitchen.parse(values, source=source, warn=lines.append)
-    return lines
-
-
 def test_what_is_not_said_is_as_declared():
     made = Kitchen.parse({})
     assert (made.stoves, made.cook, made.is_open, made.guests, made.pause, made.style) == (
@@ -68,15 +62,6 @@ def test_a_bad_value_is_told_with_its_place_and_name(values, named):
         Kitchen.parse(values, source="k.conf [kitchen]")
     with pytest.raises(ConfigError, match=f"^option {named} "):
         Kitchen.parse(values)
-
-
-def test_an_unknown_name_is_told_with_the_one_that_was_meant():
-    assert heard({"stovs": "1"}) == ["k.conf [kitchen]: unknown option stovs; did you mean stoves?"]
-    assert heard({"zzz": "1"}) == ["k.conf [kitchen]: unknown option zzz"]
-
-
-def test_what_belongs_to_the_file_is_not_unknown():
-    assert heard({"use": "egg:x", "here": "/", "__file__": "f", "set log_level": "x", "chef": "b"}) == []
 
 
 def test_kinds_follow_from_defaults_and_samples_show_what_was_written():

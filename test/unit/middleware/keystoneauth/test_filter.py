@@ -7,8 +7,8 @@ import pytest
 from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.keystoneauth.filter import Keystoneauth, filter_factory
-from swift.middleware.keystoneauth.settings import KeystoneauthSettings, warnings_of
+from swift.middleware.keystoneauth.filter import Keystoneauth
+from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from test.support.keystone_cases import ANSWERS, make_cases
 
 OWN = {
@@ -223,9 +223,3 @@ def test_the_callback_knows_who_asks_in_subrequests_too():
     callback = app.requests[0].env[environkeys.AUTHORIZE]
     assert callback(Request("GET", "/v1/AUTH_p1/other/o")) is None
     assert callback(Request("GET", "/v1/AUTH_p2/other/o")).status == 401
-
-
-def test_an_option_without_effect_is_warned_about():
-    assert "is_admin has no effect" in warnings_of({"is_admin": "true", "operator_roles": "x"})[0]
-    assert warnings_of({"operator_roles": "x"}) == []
-    assert isinstance(filter_factory({}, is_admin="true")(App({})), Keystoneauth)
