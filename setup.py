@@ -7,7 +7,10 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
-VERSION = re.search(r'^__version__ = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
+NAME, VERSION = (
+    re.search(rf'^{name} = "([^"]+)"', (HERE / "swift/__init__.py").read_text(), re.M)[1]
+    for name in ("DISTRIBUTION", "__version__")
+)
 
 COMMANDS = runpy.run_path(str(HERE / "swift/cli/commands.py"))["COMMANDS"]
 #: What swift-load needs beyond the servers.
@@ -52,7 +55,7 @@ FILTERS = {
     "s3token": "s3token",
 }
 setup(
-    name="swift",
+    name=NAME,
     version=VERSION,
     description="An object store that speaks OpenStack Swift's API, formats and protocols",
     long_description=(HERE / "README.md").read_text(),

@@ -5,3 +5,6 @@ composed only by ``swift.compose`` and the executables in ``swift.cli``.
 """
 
 __version__ = "0.1.0"
+
+#: The name in the package index. The name of the import package belongs to OpenStack Swift there.
+DISTRIBUTION = "swift-object-store"

@@ -28,6 +28,7 @@ from hashlib import md5
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swift import DISTRIBUTION
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.clusters import running, set_options, set_pace
 from swift.bench.contestants import Contestant, install_peer, peer_program
@@ -318,7 +319,7 @@ def prediction(choices: StripingOptions) -> list[Predicted]:
     try:
         from swift.bench.plan import striping as simulator
     except ModuleNotFoundError as error:
-        raise ConfigError(f"a prediction needs {error.name}, which the extra swift[plan] installs")
+        raise ConfigError(f"a prediction needs {error.name}, which the extra {DISTRIBUTION}[plan] installs")
     words = [
         f"devices={','.join(map(str, choices.devices))}",
         f"size_mib={choices.object_bytes / MIB}",
@@ -355,7 +356,7 @@ def plot(
             up="times the rate of one device",
         )
     except ModuleNotFoundError:
-        raise ConfigError("a plot needs matplotlib, which the extra swift[load] installs")
+        raise ConfigError(f"a plot needs matplotlib, which the extra {DISTRIBUTION}[load] installs")
 
 
 def parse(argv: Sequence[str] | None) -> tuple[StripingOptions, argparse.Namespace]:

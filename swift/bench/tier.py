@@ -31,6 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from swift import DISTRIBUTION
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.bench.limits import MachineLimits, check_cgroups, drop_caches, limited, reads_of
@@ -342,7 +343,7 @@ def plot(results: Sequence[MeasuredWork], folder: Path) -> None:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise ConfigError("--plot needs matplotlib (pip install swift[plan])")
+        raise ConfigError(f"--plot needs matplotlib (pip install '{DISTRIBUTION}[plan]')")
     folder.mkdir(parents=True, exist_ok=True)
     for work in dict.fromkeys(each.work for each in results if each.work.startswith("GET")):
         figure, axes = pyplot.subplots(figsize=(7, 4))
@@ -408,7 +409,7 @@ def run(args: argparse.Namespace) -> list[MeasuredWork]:
     try:
         import lmdb  # noqa: F401
     except ImportError:
-        raise ConfigError("it needs the package lmdb (pip install swift[tier])")
+        raise ConfigError(f"it needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
     if args.quick:
         args.memory_mb, args.sets, args.seconds = 128, "0.5,2,4", 12.0
     memory = args.memory_mb * MIB

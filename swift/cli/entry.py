@@ -13,8 +13,9 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
+from importlib import import_module, metadata
 
+import swift
 from swift.cli.commands import MODULES
 
 READER_GONE = 128 + signal.SIGPIPE
@@ -34,8 +35,29 @@ class PipeOutput(io.FileIO):
             raise SystemExit(READER_GONE)
 
 
+def conflict(distribution: Callable[[str], metadata.Distribution] = metadata.distribution) -> str:
+    """Return what is wrong when OpenStack Swift was installed over this package; empty if it was not.
+
+    Both have the import package ``swift`` and the commands: in one folder the one that was installed last has
+    overwritten files of the other. ``distribution`` finds an installed distribution.
+    """
+    try:
+        other = distribution("swift")
+    except metadata.PackageNotFoundError:
+        return ""
+    if os.path.realpath(str(other.locate_file("swift"))) != os.path.realpath(os.path.dirname(swift.__file__)):
+        return ""
+    return (
+        f"OpenStack Swift (the distribution swift {other.version}) is installed in the same place; both have "
+        f"the package swift; run pip uninstall swift {swift.DISTRIBUTION}, then install one of them"
+    )
+
+
 def run(module: str) -> int:
     """Run a command, its module below ``swift.cli``; the exit code."""
+    if problem := conflict():
+        print(f"{os.path.basename(sys.argv[0])}: {problem}", file=sys.stderr)
+        return 1
     former = sys.stdout
     if isinstance(former, io.TextIOWrapper):
         sys.stdout = io.TextIOWrapper(

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from swift import DISTRIBUTION
 from swift.base.errors import SwiftError
 
 EXAMPLES = """examples:
@@ -181,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
             raise
         print(
             f"swift-load: the package of module {module} is missing; "
-            f"install it with: pip install 'swift[{EXTRAS[module]}]'",
+            f"install it with: pip install '{DISTRIBUTION}[{EXTRAS[module]}]'",
             file=sys.stderr,
         )
         return 1

@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from swift import DISTRIBUTION
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.plan import moves
 from swift.bench.plan.assumptions import Assumptions, changed, from_options, number_in, read_toml
@@ -563,7 +564,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         extra = EXTRAS[str(error.name)]
         print(
-            f"swift-plan: {error.name} is missing; install the extra: pip install swift[{extra}]",
+            f"swift-plan: {error.name} is missing; install the extra: pip install '{DISTRIBUTION}[{extra}]'",
             file=sys.stderr,
         )
         return 1

@@ -12,6 +12,7 @@ from typing import Any
 
 from paste.deploy import loadwsgi
 
+from swift import DISTRIBUTION
 from swift.base.errors import ConfigError
 from swift.config.files import parser_of
 
@@ -80,8 +81,13 @@ class _Loader(loadwsgi.ConfigLoader):
     def get_context(
         self, object_type: object, name: str | None = None, global_conf: Mapping[str, object] | None = None
     ) -> loadwsgi.LoaderContext:
-        """A context that knows the name by which the configuration calls it."""
-        context = super().get_context(object_type, name, global_conf)
+        """A context that knows the name by which the configuration calls it.
+
+        ``egg:swift`` is this distribution, whatever its name.
+        """
+        package, mark, entry_point = (name or "").partition("#")
+        loaded = f"egg:{DISTRIBUTION}{mark}{entry_point}" if package == "egg:swift" else name
+        context = super().get_context(object_type, loaded, global_conf)
         context.section = name
         return context
 
@@ -105,7 +111,7 @@ class Pipeline:
             if name in self.names:
                 continue
             context = loadwsgi.loadcontext(
-                loadwsgi.FILTER, f"egg:swift#{name}", global_conf=dict(global_conf)
+                loadwsgi.FILTER, f"egg:{DISTRIBUTION}#{name}", global_conf=dict(global_conf)
             )
             self.filters.insert(self._place(name, after), context)
             added.append(name)

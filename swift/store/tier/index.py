@@ -21,6 +21,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
+from swift import DISTRIBUTION
 from swift.base.errors import ConfigError
 from swift.platform.mapguard import MapGuard
 from swift.store.tier.shared import held
@@ -134,7 +135,7 @@ class LmdbIndex:
         try:
             import lmdb
         except ImportError:
-            raise ConfigError("the cache tier needs the package lmdb (pip install swift[tier])")
+            raise ConfigError(f"the cache tier needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
         self._errors = (lmdb.Error, OSError)
         #: What another process sees of an index whose pages one could not read while it wrote.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)

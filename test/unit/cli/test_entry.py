@@ -3,12 +3,15 @@
 import os
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 import pytest
 
+import swift
 from swift.cli import entry
 from swift.cli.commands import COMMANDS
-from swift.cli.entry import READER_GONE
+from swift.cli.entry import READER_GONE, conflict
 
 
 def run_unread(command, *words):
@@ -47,3 +50,37 @@ def test_commands_have_their_names_with_underscores():
     assert callable(entry.swift_ring_builder)
     with pytest.raises(AttributeError, match="swift_nosuch"):
         _ = entry.swift_nosuch
+
+
+class Installed:
+    """A distribution in ``folder``."""
+
+    version = "2.38.3"
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def locate_file(self, path):
+        return self.folder / path
+
+
+def test_openstack_swift_in_the_same_place_is_a_conflict_that_says_what_to_do():
+    ours = Path(swift.__file__).parents[1]
+    told = conflict(lambda name: Installed(ours))
+    assert "2.38.3" in told and f"pip uninstall swift {swift.DISTRIBUTION}" in told
+
+
+def test_openstack_swift_elsewhere_or_nowhere_is_none(tmp_path):
+    (tmp_path / "swift").mkdir()
+    assert conflict(lambda name: Installed(tmp_path)) == ""
+    assert conflict(lambda name: Installed(tmp_path / "away")) == ""
+
+    def missing(name):
+        raise PackageNotFoundError(name)
+
+    assert conflict(missing) == ""
+
+
+def test_the_distribution_has_a_name_of_its_own():
+    assert distribution(swift.DISTRIBUTION).version == swift.__version__
+    assert swift.DISTRIBUTION.lower() != "swift"

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from swift import DISTRIBUTION
 from swift.cli.load import EXTRAS, main
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from swift.cli.load import main; sys.exit(main({!r}))"
@@ -21,7 +22,7 @@ def without(module, *args):
 def test_a_missing_package_is_one_line_that_says_what_to_install(module):
     done = without(module, "list")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-    assert module in done.stderr and f"pip install 'swift[{EXTRAS[module]}]'" in done.stderr
+    assert module in done.stderr and f"pip install '{DISTRIBUTION}[{EXTRAS[module]}]'" in done.stderr
 
 
 def test_help_needs_no_package():
