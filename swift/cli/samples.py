@@ -56,7 +56,9 @@ from swift.middleware.etag_quoter import EtagQuoterSettings
 from swift.middleware.formpost.filter import FormPostSettings
 from swift.middleware.gatekeeper import GatekeeperSettings
 from swift.middleware.healthcheck import HealthcheckSettings
-from swift.middleware.keymaster import KeymasterSettings
+from swift.middleware.keymaster.filter import KeymasterSettings
+from swift.middleware.keymaster.kmip import KmipKeymasterSettings
+from swift.middleware.keymaster.kms import KmsKeymasterSettings
 from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.list_endpoints import ListEndpointsSettings
 from swift.middleware.memcache import CacheSettings
@@ -171,6 +173,8 @@ PROXY = Sample(
             KeymasterSettings,
             "# encryption_root_secret_<id> = <base64 of 32 bytes or more>",
         ),
+        _filter("kms_keymaster", "kms_keymaster", KmsKeymasterSettings, "# key_id_<id> = <key id>"),
+        _filter("kmip_keymaster", "kmip_keymaster", KmipKeymasterSettings, "# key_id_<id> = <key id>"),
         _filter("encryption", "encryption", EncryptionSettings),
         _filter("cname_lookup", "cname_lookup", CnameLookupSettings),
         _filter("domain_remap", "domain_remap", DomainRemapSettings),
@@ -336,6 +340,8 @@ def known_text() -> str:
         "swift-constraints": KnownOptions(frozenset(field.name for field in dataclasses.fields(Limits))),
         "memcache": KnownOptions.of(CacheSettings),
         "keymaster": KnownOptions.of(KeymasterSettings),
+        "kms_keymaster": KnownOptions.of(KmsKeymasterSettings),
+        "kmip_keymaster": KnownOptions.of(KmipKeymasterSettings),
     }
     for section in (section for sample in SAMPLES for section in sample.sections):
         use = next((line.removeprefix("use = ") for line in section.lines if line.startswith("use = ")), "")

@@ -63,6 +63,10 @@ class KnownOptions:
             {**(other.without_effect or {}), **(self.without_effect or {})},
         )
 
+    def has_pattern(self, name: str) -> bool:
+        """Return True if an option is one whose name the operator makes up."""
+        return any(fnmatchcase(name, pattern) for pattern in self.patterns)
+
     def finding(self, name: str) -> str:
         """Return what is to say about an option; empty if it is read."""
         if name in self.names or name in PLUMBING_KEYS or name.startswith("set "):
@@ -70,7 +74,7 @@ class KnownOptions:
         reason = (self.without_effect or {}).get(name)
         if reason is not None:
             return f"option {name} has no effect: {reason}"
-        if any(fnmatchcase(name, pattern) for pattern in self.patterns):
+        if self.has_pattern(name):
             return ""
         near = difflib.get_close_matches(name, self.names, 1)
         return f"unknown option {name}{f'; did you mean {near[0]}?' if near else ''}"

@@ -30,6 +30,7 @@ REQUIRED_FILTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 _AUTH = ("tempauth", "keystoneauth")
+_KEYMASTERS = ("keymaster", "kms_keymaster", "kmip_keymaster")
 #: What goes wrong when a filter stands right of another: (left, right) → why. Only pairs are here that are
 #: wrong for every operator; the recommended order is that of ``proxy-server.conf-sample``.
 ORDER: dict[tuple[str, str], str] = {
@@ -50,7 +51,7 @@ ORDER: dict[tuple[str, str], str] = {
     ("s3api", "s3token"): "nothing would be signed yet",
     ("s3token", "keystoneauth"): "nobody would know yet who signed",
     ("auth_token", "keystoneauth"): "nobody would know yet who asks",
-    ("keymaster", "encryption"): "there would be no keys",
+    **{(name, "encryption"): "there would be no keys" for name in _KEYMASTERS},
     ("gatekeeper", "encryption"): "clients could see and set what is needed to decrypt",
     **{
         (name, "encryption"): "it would read and write what is encrypted"

@@ -33,7 +33,8 @@ from swift.middleware.filter import Filter
 from swift.middleware.formpost.filter import FormPost, FormPostSettings
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
 from swift.middleware.healthcheck import Healthcheck, HealthcheckSettings
-from swift.middleware.keymaster import Keymaster, RootSecrets
+from swift.middleware.keymaster.derivation import RootSecrets
+from swift.middleware.keymaster.filter import Keymaster
 from swift.middleware.keystoneauth.filter import Keystoneauth
 from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.list_endpoints import ListEndpoints

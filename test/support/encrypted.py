@@ -5,7 +5,7 @@ import hashlib
 
 from swift.base.limits import Limits
 from swift.middleware.encryption.filter import Encryption, EncryptionSettings
-from swift.middleware.keymaster import Keymaster, KeymasterSettings, parse_secrets
+from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets
 from swift.telemetry.log import silent_log
 from test.support.fronts import FilterFront
 

@@ -23,7 +23,7 @@ from test.support.ports import free_ports, free_range
 KEPT = Path(__file__).parents[1] / "golden" / "data"
 
 
-def _program(kind, conf, *, swift_dir):
+def program_of(kind, conf, *, swift_dir):
     # The limits are the peer's defaults, not those that fit into this machine's filesystem.
     settings = swift_dir / "swift.conf"
     settings.write_text(settings.read_text().partition("[swift-constraints]")[0])
@@ -40,7 +40,7 @@ def main(name="api-answers", out=None):
         make_cluster(plan)
         conf = plan.etc / "proxy-server.conf"
         conf.write_text(with_filters(conf.read_text(), cases.places, cases.options))
-        program = partial(_program, swift_dir=plan.root / "etc")
+        program = partial(program_of, swift_dir=plan.root / "etc")
         peer = Contestant("peer", plan, program)
         try:
             peer.start()

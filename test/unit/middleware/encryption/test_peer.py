@@ -11,7 +11,7 @@ from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.encryption.filter import Encryption, EncryptionSettings
-from swift.middleware.keymaster import Keymaster, KeymasterSettings, parse_secrets
+from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets
 from swift.telemetry.log import silent_log
 from test.support.crypto_peer import OVERRIDE, STORED, ask_peer, make_cases
 from test.support.peer import needs_peer

@@ -1,0 +1,1 @@
+"""Keymasters: root secrets from the configuration, Barbican or a KMIP service (spec: middleware.md §17)."""

@@ -1,0 +1,130 @@
+"""keymaster: gives the encryption filter its keys; the root secrets stand in the configuration."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from swift.base.entity import EntityPath
+from swift.base.errors import ConfigError
+from swift.compose import PROCESS_KEY
+from swift.config.files import read_section
+from swift.config.kinds import integer
+from swift.config.schema import PLUMBING_KEYS, Settings, option
+from swift.config.unknown import KnownOptions
+from swift.http import environkeys
+from swift.http.cryptokeys import FetchKeys, KeyId, Keys, NoKeys
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.keymaster.derivation import SECRET_BYTES_MIN, RootSecrets
+
+_SECRET = "encryption_root_secret"
+
+
+@dataclass(frozen=True)
+class SecretSettings(Settings):
+    """Options of every keymaster."""
+
+    active_root_secret_id: str = option("", "The secret that new objects are encrypted with.")
+    keymaster_config_path: str = option(
+        "", "A file that has these options instead, in the section of the filter's name."
+    )
+    meta_version_to_write: int = option(
+        2, "The form of key ids: 3 needs peers that know it, 1 and 2 are for older ones.", kind=integer(1, 3)
+    )
+
+
+@dataclass(frozen=True)
+class KeymasterSettings(SecretSettings):
+    """``[filter:keymaster]`` without its secrets."""
+
+    option_patterns: ClassVar[tuple[str, ...]] = ("encryption_root_secret_*",)
+
+    encryption_root_secret: str = option("", "The root secret without an id: base64 of 32 bytes or more.")
+
+
+class Keymaster(Filter):
+    """Hands out keys to the encryption filter."""
+
+    def __init__(self, app: App, secrets: RootSecrets):
+        super().__init__(app)
+        self._secrets = secrets
+
+    def handle(self, request: Request) -> Response:
+        """Leave the callback that fetches keys."""
+        entity = request.entity
+        if entity is not None and entity.path.container is not None:
+            other = request.env.get(environkeys.FETCH_CRYPTO_KEYS)
+            request.env[environkeys.FETCH_CRYPTO_KEYS] = partial(self._fetch, entity.path, other)
+        return self.forward(request)
+
+    def _fetch(self, path: EntityPath, other: FetchKeys | None, key_id: KeyId | None = None) -> Keys:
+        try:
+            return self._secrets.keys(path, key_id)
+        except NoKeys as error:
+            if other is None or not error.unknown_secret:
+                raise
+            return other(key_id)
+
+
+def parse_secrets(conf: Mapping[str, str], settings: KeymasterSettings) -> RootSecrets:
+    """The secrets of a section; raises ``ConfigError`` that names the option and not its value."""
+    secrets: dict[str | None, bytes] = {}
+    for name, text in conf.items():
+        if name == _SECRET and text or name.startswith(f"{_SECRET}_"):
+            secret_id = name[len(_SECRET) + 1 :] or None
+            secrets[secret_id] = _decoded(name, str(text))
+    active = settings.active_root_secret_id or None
+    if not secrets:
+        raise ConfigError(f"[filter:keymaster] needs the option {_SECRET}")
+    if active not in secrets:
+        wanted = "active_root_secret_id" if active is None else f"{_SECRET}_{active}"
+        raise ConfigError(f"[filter:keymaster] needs the option {wanted}")
+    return RootSecrets(secrets, active, str(settings.meta_version_to_write))
+
+
+def _decoded(name: str, text: str) -> bytes:
+    try:
+        secret = base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        secret = b""
+    if len(secret) < SECRET_BYTES_MIN:
+        raise ConfigError(f"option {name} must be base64 of at least {SECRET_BYTES_MIN} bytes")
+    return secret
+
+
+def options_of(conf: Conf, settings: type[SecretSettings], name: str) -> dict[str, str]:
+    """Return the options of the filter ``name``, or those of the file that it names; raises ``ConfigError``.
+
+    With a file, the section has no options of its own beside the ones that all sections share.
+    """
+    own = {key: value for key, value in conf.items() if key != PROCESS_KEY and key not in PLUMBING_KEYS}
+    path = own.get("keymaster_config_path")
+    if not path:
+        return own
+    known = KnownOptions.of(settings)
+    both = [
+        key
+        for key in own
+        if key != "keymaster_config_path" and (key in known.names or known.has_pattern(key))
+    ]
+    if both:
+        raise ConfigError(f"[filter:{name}] option {both[0]} belongs into {path}, which it names")
+    try:
+        return read_section(path, name)
+    except OSError as error:
+        raise ConfigError(f"keymaster_config_path: {error}")
+
+
+def make_keymaster(app: App, conf: Conf) -> Keymaster:
+    """The filter of a configuration section."""
+    options = options_of(conf, KeymasterSettings, "keymaster")
+    return Keymaster(app, parse_secrets(options, parse_options(KeymasterSettings, options, "keymaster")))
+
+
+filter_factory = factory_of(make_keymaster)

@@ -1,0 +1,38 @@
+"""kmip_keymaster: root secrets that a KMIP service keeps (spec: middleware.md §17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from swift.config.kinds import PORT
+from swift.config.schema import option
+from swift.middleware.filter import App, Conf, factory_of
+from swift.middleware.keymaster.external import Fetch, fetch_in_process, make_external
+from swift.middleware.keymaster.filter import Keymaster, SecretSettings
+
+NAME = "kmip_keymaster"
+
+
+@dataclass(frozen=True)
+class KmipKeymasterSettings(SecretSettings):
+    """``[filter:kmip_keymaster]``: which keys, and how the service knows this proxy."""
+
+    option_patterns: ClassVar[tuple[str, ...]] = ("key_id_*",)
+
+    key_id: str = option("", "The service's unique identifier of the root secret without an id.")
+    host: str = option("127.0.0.1", "Host of the service.")
+    port: int = option(5696, "Its port.", kind=PORT)
+    certfile: str = option("", "Certificate of this client.")
+    keyfile: str = option("", "Its key.")
+    ca_certs: str = option("", "Certificates of the service's CAs.")
+    username: str = option("", "User of the service, if it asks for one.")
+    password: str = option("", "Its password.")
+
+
+def make_kmip_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) -> Keymaster:
+    """The filter of a configuration section; raises ``ConfigError``."""
+    return make_external(app, conf, name=NAME, service="kmip", settings=KmipKeymasterSettings, fetch=fetch)
+
+
+filter_factory = factory_of(make_kmip_keymaster)
