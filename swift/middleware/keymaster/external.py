@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from swift.base.errors import ConfigError
 from swift.middleware.filter import App, Conf, parse_options
+from swift.middleware.keymaster import fetch as fetching
 from swift.middleware.keymaster.derivation import RootSecrets
 from swift.middleware.keymaster.filter import Keymaster, SecretSettings, options_of
 
@@ -33,7 +34,7 @@ def fetch_in_process(
     options: Mapping[str, str],
     key_ids: Sequence[str],
     *,
-    command: Sequence[str] = (sys.executable, "-m", "swift.middleware.keymaster.fetch"),
+    command: Sequence[str] = (sys.executable, "-m", fetching.__name__),
     timeout_s: float = FETCH_TIMEOUT_S,
 ) -> dict[str, bytes]:
     """Fetch secrets in a child process; raises ``ConfigError`` with what the service said."""
