@@ -26,6 +26,7 @@ from swift.proxy.container import ContainerController
 from swift.proxy.context import ProxyContext
 from swift.proxy.cors import decorate, preflight
 from swift.proxy.discovery import InfoController, register_core
+from swift.proxy.hints import HINTED, add_hint, front_page
 from swift.proxy.obj.controller import ObjectController
 from swift.ring.errors import RingError
 from swift.runtime.wsgi import serve_wsgi
@@ -68,6 +69,12 @@ class ProxyApp:
 
     def handle(self, request: Request) -> Response:
         """Answer one request; only programming errors escape, and become a 500."""
+        response = self._answered(request)
+        if response.status in HINTED:
+            add_hint(request, response)
+        return response
+
+    def _answered(self, request: Request) -> Response:
         try:
             return self._route(request)
         except HTTPError as error:
@@ -97,6 +104,8 @@ class ProxyApp:
         self._prepare(request)
         if request.loose_path == "/info":
             return self._info.handle(request)
+        if request.loose_path == "/" and not request.query and request.method in ("GET", "HEAD"):
+            return front_page(request)
         path = self._entity(request)
         if isinstance(path, Response):
             return path

@@ -15,6 +15,7 @@ GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "api-answer
 #: Beginnings of requests whose answers differ on purpose: our status and the reason. The guide for taking
 #: over a cluster tells them too.
 DIFFERENT = {
+    **{f"{method} / []": (200, "a page tells people what is here") for method in ("GET", "HEAD")},
     "GET /info ": (200, "the version is ours, and only our features are listed"),
     "HEAD /info ": (200, "as GET"),
     **{

@@ -21,6 +21,7 @@ GOLDEN = {name: json.loads((FOLDER / f"{name}.json").read_text()) for name in NA
 LINK = "temp_url_sig=2afc84a888d4c40f4fb26df3e58494b096ff536350fd845f9570fa617f2968c5"
 #: Beginnings of requests whose answers differ on purpose: our status and the reason.
 DIFFERENT = {
+    "GET / [('Host', ": (200, "a page tells people what is here"),
     "GET /info ": (200, "the version is ours, and only our features are listed"),
     **{
         f"{method} /v1/AUTH_test/tu/a%20b/o.txt?{LINK}&temp_url_expires=9999999999&multipart-": (

@@ -80,7 +80,12 @@ def test_imports_point_down(path):
         return
     for name, line in imports_of(path):
         parts = name.split(".")
-        if parts[0] != "swift" or len(parts) < 2 or parts[1] == room or parts[1] in ("__version__", "DISTRIBUTION"):
+        if (
+            parts[0] != "swift"
+            or len(parts) < 2
+            or parts[1] == room
+            or parts[1] in ("__version__", "DISTRIBUTION")
+        ):
             continue
         other = parts[1]
         where = f"{path.relative_to(ROOT)}:{line}"

@@ -20,6 +20,8 @@ _BODY_RULES = (
     (re.compile(rb'(class="coldate">)\d[^<]*<'), rb"\1*<"),
     (re.compile(rb"Policy-0|gold"), b"POLICY"),
 )
+#: What only our errors say besides.
+_HINT = re.compile(rb'<p class="hint">[^<]*</p>')
 
 
 class Told(NamedTuple):
@@ -187,6 +189,9 @@ def normalised(pairs, body, host):
             value = ", ".join(sorted(item.strip() for item in value.split(",") if item.strip()))
         value = "*" if key in VOLATILE else value
         headers[key] = f"{headers[key]} | {value}" if key in headers else value
+    body, hints = _HINT.subn(b"", body)
+    if hints and "content-length" in headers:
+        headers["content-length"] = str(len(body))
     for pattern, replacement in _BODY_RULES:
         body, replaced = pattern.subn(replacement, body)
         if replaced and pattern.pattern.startswith(b"Policy"):
