@@ -95,8 +95,24 @@ def show(console: Console, run: LoadRun, price_per_hour: float | None) -> None:
         console.print(f"left in the store: containers {run.left}-*")
 
 
+#: Below each table: the meaning of its columns.
+ROWS_EXPLAINED = (
+    "done, failed: requests. ops/s: done a second. MB/s: millions of bytes of bodies a second. "
+    "mean, p50 … max: milliseconds from a request to the last byte of its answer; "
+    "p90: 90 % of the requests took less"
+)
+COSTS_EXPLAINED = (
+    "load CPU s: CPU seconds of this program, and their share of those of the servers. "
+    "server CPU s, memory (peak), read, written, network: of the servers. W: mean power. "
+    "ops/CPU s, ops/J, ops/cost: operations for a CPU second of the servers, a joule, a unit of --price. "
+    "late: requests sent after their time. -: not known"
+)
+
+
 def _rows_table(workload: Workload, rows: list[OperationRow]) -> Table:
-    table = Table(title=f"{workload.name}: {workload.description}")
+    table = Table(
+        title=f"{workload.name}: {workload.description}", caption=ROWS_EXPLAINED, caption_justify="left"
+    )
     for name in ("phase", "operation"):
         table.add_column(name)
     for name in ("done", "failed", "ops/s", "MB/s", "mean ms", "p50", "p90", "p99", "p99.9", "max"):
@@ -118,7 +134,9 @@ def _rows_table(workload: Workload, rows: list[OperationRow]) -> Table:
 
 
 def _costs_table(costs: list[PhaseCosts]) -> Table:
-    table = Table(title="cost; of servers those on this machine")
+    table = Table(
+        title="cost; of servers those on this machine", caption=COSTS_EXPLAINED, caption_justify="left"
+    )
     table.add_column("phase")
     for name in (
         *("seconds", "load CPU s", "of servers", "server CPU s", "memory MB", "read MB", "written MB"),

@@ -33,11 +33,12 @@ _SHORT = {"-d": "--debug", "-f": "--force", "-s": "--seed", "-v": "--verbose"}
 _CHANGE_WORTH_SAVING = 1
 _BALANCE_WORTH_MENTIONING = 5
 _DEFAULT_MIN_PART_HOURS = 24
+#: As many lines as OpenStack Swift prints here, because scripts count them.
 _FORMAT_NOTICE = (
-    "Defaulting to --format-version=1. This ensures the ring\n"
-    "written will be readable by older versions of Swift.\n"
-    "In a future release, the default will change to\n"
-    "--format-version=2\n"
+    "The ring is written in format 1, which all releases of\n"
+    "OpenStack Swift can read. --format-version=2 writes the\n"
+    "other one, which old releases cannot read and which\n"
+    "rings with more than 65,535 devices need.\n"
 )
 
 

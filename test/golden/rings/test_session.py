@@ -21,6 +21,9 @@ SESSION = Path(__file__).parent.parent / "data" / "rings" / "ring-builder-sessio
 # The recorder printed this argument without the quotes that it was given in.
 QUOTED = {"fourth one": "'fourth one'"}
 TRACEBACK = "<traceback>"
+#: Ours does not speak of releases of the peer that are to come.
+FORMAT_NOTICE = r"The ring is written in format 1(.*\n){4}"
+THEIR_FORMAT_NOTICE = r"Defaulting to --format-version=1(.*\n){4}"
 DEPENDS_ON_PLACEMENT = re.compile(r"Devices:|Reassigned|Partition   Matches|Dispersion is|\d-byte IDs")
 
 
@@ -48,6 +51,7 @@ def run(line: str) -> tuple[str, int]:
 def normalized(text: str, *, placed: bool) -> str:
     """Without what differs from run to run, and, if it depends on placement, without numbers."""
     text = re.sub(r"\b[0-9a-f]{32}\b", "<id>", text)
+    text = re.sub(f"{FORMAT_NOTICE}|{THEIR_FORMAT_NOTICE}", "<format notice>", text)
     text = re.sub(r"\d+:\d\d:\d\d remaining", "<time> remaining", text)
     if placed:
         text = re.sub(r"-?\d+(\.\d+)?%?", "#", text)

@@ -65,6 +65,12 @@ def test_costs_that_nobody_knows_are_dashes():
     assert line.count(" - ") >= 9
 
 
+def test_every_column_is_explained():
+    text = shown(run_of())
+    for name in ("ops/s", "MB/s", "p50", "ops/CPU s", "ops/J", "W", "late"):
+        assert f"{name}:" in text or f"{name}," in text or f"{name} …" in text, name
+
+
 def test_where_there_is_no_terminal_each_phase_is_one_line():
     text = io.StringIO()
     with RunProgress(Console(file=text, width=220, markup=False), WORKLOAD) as progress:
