@@ -15,7 +15,8 @@ from typing import Any, TextIO
 
 from swift import __version__, green
 from swift.base.errors import SwiftError
-from swift.cli.serve import detach_streams, drop_privileges
+from swift.cli.serve import drop_privileges
+from swift.cli.streams import detach_streams
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
 from swift.config.common import PrioritySettings, ServerSettings, StorageSettings
@@ -194,10 +195,10 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     stop = _stop_for(prepared)
     stop.on_signals()
     runners = prepared.runners(stop, terminal_of() if once or verbose else None)
+    if not once:
+        detach_streams(log, console=verbose)
     log.notice(f"Starting {os.getpid()}")
     notify_systemd(READY)
-    if not (once or verbose):
-        detach_streams()
     completed = True
     if once:
         completed = once_together(runners)

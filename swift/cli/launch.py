@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from swift.cli.serve import DETACH_KEY
 from swift.cli.services import Service, pid_file
 
 Say = Callable[[str], None]
@@ -146,6 +145,6 @@ def _spawn(words: list[str]) -> tuple[subprocess.Popen[bytes], socket.socket, in
         stdout=output,
         stderr=output,
         start_new_session=True,
-        env={**os.environ, "NOTIFY_SOCKET": "@" + address, DETACH_KEY: "1"},
+        env={**os.environ, "NOTIFY_SOCKET": "@" + address},
     )
     return process, word, output

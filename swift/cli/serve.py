@@ -22,6 +22,7 @@ from swift import __version__, green
 from swift.base.errors import ConfigError, SwiftError
 from swift.cli.handover import SocketHandover
 from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
+from swift.cli.streams import detach_streams
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.common import PrioritySettings, ServerSettings
 from swift.config.files import read_section
@@ -39,8 +40,6 @@ from swift.runtime.wsgi import native
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.http1 import HeadLimits
 
-#: Set in the environment of what ``swift-init`` leaves behind in the background.
-DETACH_KEY = "SWIFT_DETACH"
 #: Header lines a request may have, as a multiple of the configured header count.
 HEADER_LINES_FACTOR = 1.6
 #: Readers of the metrics page that the kernel may queue.
@@ -68,16 +67,6 @@ def drop_privileges(user: str) -> None:
         os.setgid(entry.pw_gid)
         os.setuid(entry.pw_uid)
     os.environ["HOME"] = entry.pw_dir
-
-
-def detach_streams() -> None:
-    """Leave the pipes of whoever started this in the background (``swift-init`` says so): it ends now."""
-    if os.environ.pop(DETACH_KEY, None) is None:
-        return
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.close(null)
 
 
 def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:
@@ -177,9 +166,10 @@ class ServerProcess:
         drop_privileges(self.settings.user)
         os.umask(0o022)
         share_heaps()
+        detach_streams(log, console=self._verbose)
         log.notice(f"Starting {os.getpid()}")
         if self.settings.workers == 0 and not self._by_ports:
-            self._ready()
+            notify_systemd(READY)
             self._work(listeners.take(0), 0)
             return 0
         code = Master(
@@ -191,16 +181,11 @@ class ServerProcess:
                 handover.take_workers(),
                 self.settings.stale_worker_timeout,
             ),
-            on_ready=self._ready,
+            on_ready=lambda: notify_systemd(READY),
             on_hangup=handover.stop_listening,
         ).run()
         notify_systemd(STOPPING)
         return code
-
-    def _ready(self) -> None:
-        notify_systemd(READY)
-        if not self._verbose:
-            detach_streams()
 
     def _listen(self) -> Listeners:
         """Bind what can be bound while still privileged; raises ``ConfigError``."""
