@@ -15,7 +15,6 @@ from typing import Any, TextIO
 
 from swift import __version__, green
 from swift.base.errors import SwiftError
-from swift.cli.serve import drop_privileges
 from swift.cli.streams import detach_streams
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
@@ -24,6 +23,7 @@ from swift.config.files import read_section
 from swift.config.schema import Settings
 from swift.config.unknown import unknown_options
 from swift.platform.heap import share_heaps
+from swift.platform.privileges import drop_privileges
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, Runner, Schedule, forever_together, once_together
 from swift.runtime.notify import READY, STOPPING, notify_systemd

@@ -31,6 +31,7 @@ from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.db.metadata import Metadata
 from swift.db.syncpoints import described_syncs
+from swift.platform.privileges import become_owner
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 
@@ -83,6 +84,8 @@ def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
     path = os.path.abspath(file)
     if not path.endswith(".db") or not os.path.isfile(path):
         raise NoDatabase("DB file doesn't exist")
+    # Looking at a database may merge rows, and takes its lock.
+    become_owner([os.path.dirname(path)])
     parts = path.split("/")
     if len(parts) > 6 and parts[-5] == f"{kind}s" and os.path.basename(path)[:32] == parts[-2]:
         yield DatabasePlace.of_file(path)

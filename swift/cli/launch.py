@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from swift.cli.services import Service, pid_file
+from swift.platform.privileges import make_directories
 
 Say = Callable[[str], None]
 
@@ -121,7 +122,7 @@ class Launcher:
             return None
         self._say(f"Running {service} once...({config})" if once else f"Starting {service}...({config})")
         path = pid_file(service, config, self._run_dir, self._swift_dir)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        make_directories(os.path.dirname(path))
         words = [program, config, *(["once"] if once and not service.is_server else [])]
         if in_foreground:
             process = subprocess.Popen([*words, "verbose"])

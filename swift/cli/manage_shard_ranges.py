@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.http import fields
+from swift.platform.privileges import become_owner
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
 _APPLY = "Do you want to apply these changes to the container DB? [yes/N]"
@@ -526,6 +528,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _change(args: argparse.Namespace, settings: ContainerSharderSettings) -> int:
     try:
+        become_owner([os.path.dirname(os.path.abspath(args.path_to_file))])
         broker = _open(args.path_to_file)
     except (SwiftError, OSError) as error:
         print(f"Error opening container DB {args.path_to_file}: {error}", file=sys.stderr)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import glob
 import json
 import os
 import sys
@@ -19,7 +20,6 @@ from dataclasses import dataclass, field, replace
 
 from swift.base.clock import SystemClock
 from swift.base.errors import ConfigError, LockTimeout, SwiftError
-from swift.cli.serve import drop_privileges
 from swift.cli.services import SWIFT_DIR
 from swift.compose import CONSOLE_KEY, Cluster, cluster_of
 from swift.config.common import LogSettings
@@ -30,6 +30,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.faults import open_own, read_regular
 from swift.platform.mounts import Devices
+from swift.platform.privileges import become_owner, drop_privileges
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.split import SplitPhase, phase
@@ -430,14 +431,24 @@ def _log(args: argparse.Namespace, conf: dict[str, str]) -> Log:
     return make_log(LogSettings.parse(conf), console=is_console, name=conf.get("log_name", NAME), conf=conf)
 
 
+def _become_user(settings: RelinkerSettings) -> None:
+    """Stop to be root, so that servers can use what is made here; raises ``ConfigError``."""
+    if settings.user:
+        drop_privileges(settings.user)
+        return
+    devices = Devices(settings.devices, mount_check=settings.mount_check)
+    usable = [f"{settings.devices}/{name}" for name in devices.names() if devices.is_usable(name)]
+    stores = (path for device in usable for path in glob.glob(f"{glob.escape(device)}/objects*"))
+    become_owner((*usable, *stores))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; 0 done, 1 errors, 2 no policy to which the action applies."""
     args = make_parser().parse_intermixed_args(argv)
     try:
         settings, conf = _settings(args)
         log = _log(args, conf)
-        if settings.user:
-            drop_privileges(settings.user)
+        _become_user(settings)
         cluster = cluster_of({"swift_dir": settings.swift_dir})
         jobs = jobs_of(args.action, cluster, args.policy, settings.swift_dir, log)
         if not jobs:

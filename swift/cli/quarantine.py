@@ -20,7 +20,6 @@ from swift.account.broker import DIALECT as ACCOUNT
 from swift.base.clock import SystemClock
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
-from swift.cli.serve import drop_privileges
 from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
 from swift.config.common import ServerSettings, StorageSettings
@@ -33,6 +32,7 @@ from swift.db.files import DatabasePlace
 from swift.db.verify import is_broken
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
+from swift.platform.privileges import become_owner, drop_privileges
 from swift.platform.quarantine import DIRECTORY, QuarantineNote, move_to_quarantine, read_note
 from swift.platform.space import SpaceGuard
 from swift.policy.policy import Policy
@@ -365,10 +365,13 @@ def quarantine_of(args: argparse.Namespace) -> Quarantine:
     conf = read_section(args.config, "app:object-server") if is_there else {}
     devices = args.devices or StorageSettings.parse(conf).devices
     user = args.user or (ServerSettings.parse(conf).user if is_there else "")
+    swift_dir = args.swift_dir or conf.get("swift_dir", SWIFT_DIR)
+    quarantine = Quarantine(devices, swift_dir, settings_of(args.config) if is_there else None)
     if user:
         drop_privileges(user)
-    swift_dir = args.swift_dir or conf.get("swift_dir", SWIFT_DIR)
-    return Quarantine(devices, swift_dir, settings_of(args.config) if is_there else None)
+    else:
+        become_owner(f"{devices}/{name}" for name in quarantine.devices.names())
+    return quarantine
 
 
 def _warn(text: str) -> None:

@@ -19,6 +19,7 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
+from swift.platform.privileges import become_owner, give_owner, make_directories
 from swift.runtime.backendapp import BackendContext
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import node_figures, settings_of
@@ -55,16 +56,25 @@ def run(path: str) -> None:
     conf.setdefault("log_name", NAME)
     context = daemon_context(conf, name=NAME)
     stores = make_stores(context, ObjectSettings.parse(conf), StorageSettings.parse(conf))
+    where = recon.get("recon_cache_path", "/var/cache/swift")
     lock = os.path.join(recon.get("recon_lock_path", "/var/lock"), LOCK_DIRECTORY)
-    os.makedirs(lock, exist_ok=True)
+    _become_owner_of(where, lock)
     with file_lock(Disk(), os.path.join(lock, ".lock"), LOCK_TIMEOUT_S):
         count = count_pending(context, stores)
-        where = recon.get("recon_cache_path", "/var/cache/swift")
         facts: dict[str, object] = {"async_pending": count, "async_pending_last": time.time()}
         tier = settings_of(path)
         if tier.enabled:
             facts |= {"cache_tier": node_figures(tier), "cache_tier_last": time.time()}
         ReconFile(where, "object", context.telemetry.log).dump(facts)
+
+
+def _become_owner_of(cache: str, lock: str) -> None:
+    """Stop to be root: work as the owner of the recon files, who then can take the lock without root too."""
+    make_directories(lock)
+    for path in (lock, os.path.join(lock, ".lock")):
+        if os.path.exists(path) and os.path.isdir(cache):
+            give_owner(path, cache)
+    become_owner([cache])
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -28,6 +28,7 @@ from swift.cli.ring.session import (
 from swift.cli.ring.usage import USAGES, everything
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
+from swift.platform.privileges import inherit_owner
 from swift.ring.builder import RingBuilder
 from swift.ring.composite import load_composition
 from swift.ring.errors import BuilderFileError, RingError
@@ -114,7 +115,9 @@ def _lock(program: str, builder_path: str, *, dry_run: bool):  # type: ignore[no
         return
     folder = os.path.dirname(os.path.abspath(builder_path))
     try:
-        with file_lock(Disk(), os.path.join(folder, ".lock"), LOCK_TIMEOUT_S):
+        lock = os.path.join(folder, ".lock")
+        with file_lock(Disk(), lock, LOCK_TIMEOUT_S):
+            inherit_owner(lock)
             yield
     except LockTimeout:
         raise EndSubcommand(EXIT_ERROR, "Ring/builder dir currently locked.")

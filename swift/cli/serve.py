@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import gc
 import os
-import pwd
 import signal
 import ssl
 import sys
@@ -29,6 +28,7 @@ from swift.config.files import read_section
 from swift.config.unknown import unknown_options
 from swift.platform import sockets
 from swift.platform.heap import share_heaps
+from swift.platform.privileges import drop_privileges
 from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
@@ -52,21 +52,6 @@ COLLECTOR_THRESHOLDS = (20_000, 20, 50)
 PATIENCE_S = 5.0
 NO_RELOAD = "a server without workers (workers = 0) cannot be reloaded; restart it"
 _WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-
-
-def drop_privileges(user: str) -> None:
-    """Become ``user`` when started as root; raises ``ConfigError`` for an unknown one."""
-    if os.geteuid() != 0:
-        return
-    try:
-        entry = pwd.getpwnam(user)
-    except KeyError:
-        raise ConfigError(f"unknown user {user}; set 'user' in [DEFAULT] or create it")
-    if entry.pw_uid != 0:
-        os.initgroups(user, entry.pw_gid)
-        os.setgid(entry.pw_gid)
-        os.setuid(entry.pw_uid)
-    os.environ["HOME"] = entry.pw_dir
 
 
 def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:

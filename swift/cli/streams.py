@@ -2,8 +2,8 @@
 
 A supervisor such as OpenStack Swift's ``swift-init``, or a shell's ``$(swift-object-server CONF &)``, waits
 until all copies of its pipe are closed. So a process detaches before it forks workers and serves: it keeps
-standard error only where the console is its log (``-v``), and never keeps standard output. Text that is printed
-all the same, by a filter of another project for example, becomes lines of the log.
+standard error only where the console is its log (``-v``), and never keeps standard output. Text that is
+printed all the same, by a filter of another project for example, becomes lines of the log.
 spec: cli-and-config.md §8
 """
 

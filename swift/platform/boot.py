@@ -19,9 +19,9 @@ class Boot(NamedTuple):
 def read_boot(id_file: str = _ID_FILE, stat_file: str = _STAT_FILE) -> Boot:
     """This run; ``Boot()`` on systems that do not tell."""
     try:
-        with open(id_file, encoding="ascii") as file:
+        with open(id_file, encoding="utf-8") as file:
             boot_id = file.read().strip()
-        with open(stat_file, encoding="ascii") as file:
+        with open(stat_file, encoding="utf-8") as file:
             began = next(line for line in file if line.startswith("btime "))
         return Boot(boot_id, float(began.split()[1]))
     except (OSError, ValueError, IndexError, StopIteration):

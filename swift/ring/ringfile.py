@@ -15,6 +15,7 @@ from dataclasses import replace
 from swift.platform import durable
 from swift.platform.disk import Disk
 from swift.platform.faults import read_through_links
+from swift.platform.privileges import inherit_owner
 from swift.ring import format_v1, format_v2
 from swift.ring.errors import RingFileError, RingFormatError
 from swift.ring.table import RingTable, check_assigned
@@ -129,3 +130,4 @@ def save_table(table: RingTable, path: str, *, format_version: int = 1) -> None:
 def replace_file(path: str, data: bytes, *, mode: int) -> None:
     """Set the content of a ring, builder or composite file: readers see the old or the whole new one."""
     durable.replace_file(Disk(), os.path.abspath(path), data, mode=mode)
+    inherit_owner(path)

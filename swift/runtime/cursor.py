@@ -14,6 +14,7 @@ from urllib.parse import quote
 from swift.base.clock import Clock
 from swift.platform.disk import Disk
 from swift.platform.faults import read_regular
+from swift.platform.privileges import make_directories
 from swift.telemetry.log import Log
 from swift.telemetry.recon import parse, replace_text
 
@@ -75,7 +76,7 @@ class Cursor:
             return
         self._next_save_s = self._clock.monotonic() + SAVED_EVERY_S
         try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            make_directories(os.path.dirname(self.path))
             replace_text(self.path, json.dumps(vars(self.journey)) + "\n")
         except OSError as error:
             self._log.warning(f"cannot write {self.path}: {error.strerror}")

@@ -27,6 +27,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.faults import OddFile, move_odd_file_aside, odd_file_at, read_regular
 from swift.platform.mounts import Devices
+from swift.platform.privileges import inherit_owner
 from swift.store.metadata import read_metadata
 
 FILE = ".hash-path"
@@ -126,6 +127,7 @@ class DeviceIdentity:
             if odd_file_at(self._disk, file) is not None:
                 move_odd_file_aside(self._disk, file)
             replace_file(self._disk, file, text.encode(), mode=0o644)
+            inherit_owner(file)
         except OSError:
             # A read-only device, or one of another user: there will be another start.
             return

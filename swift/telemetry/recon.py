@@ -16,6 +16,7 @@ from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
 from swift.platform.faults import open_own, read_regular
 from swift.platform.locks import lock_descriptor
+from swift.platform.privileges import inherit_owner
 from swift.telemetry.log import Log
 
 LOCK_TIMEOUT_S = 2.0
@@ -115,6 +116,7 @@ def replace_text(path: str, text: str) -> None:
     try:
         with open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
+        inherit_owner(temporary)
         os.replace(temporary, path)
     except OSError:
         if os.path.exists(temporary):

@@ -20,8 +20,8 @@ from importlib import import_module  # noqa: E402
 
 from swift.base.errors import ConfigError, SwiftError  # noqa: E402
 from swift.cli.daemonize import Daemon, Prepared, prepare  # noqa: E402
-from swift.cli.serve import drop_privileges  # noqa: E402
 from swift.platform.heap import share_heaps  # noqa: E402
+from swift.platform.privileges import drop_privileges  # noqa: E402
 from swift.runtime.daemon import forever_together  # noqa: E402
 from swift.runtime.priority import set_priority  # noqa: E402
 from swift.runtime.stop import Stop  # noqa: E402

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TextIO
 
+from swift.platform.privileges import inherit_owner, make_directories
 from swift.ring.builder import RingBuilder
 
 EXIT_SUCCESS = 0
@@ -85,14 +86,14 @@ class BuilderSession:
     def back_up(self, path: str) -> None:
         """Copy a just written file to ``backups/<unix time>.<name>``."""
         if not self.dry_run:
-            shutil.copyfile(
-                path, os.path.join(self._backups(), f"{int(time.time())}.{os.path.basename(path)}")
-            )
+            copy = os.path.join(self._backups(), f"{int(time.time())}.{os.path.basename(path)}")
+            shutil.copyfile(path, copy)
+            inherit_owner(copy)
 
     def prepare_backups(self) -> None:
         """Create the backup directory; its absence must not be found out after the work is done."""
         if not self.dry_run:
-            os.makedirs(self._backups(), exist_ok=True)
+            make_directories(self._backups())
 
     def _backups(self) -> str:
         return os.path.join(os.path.dirname(os.path.abspath(self.builder_path)), "backups")
