@@ -43,11 +43,15 @@ class Due(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What is in some partitions: due databases, empty directories, and why others could not be listed."""
+    """What is in some partitions: due databases, empty directories, and why others could not be listed.
+
+    ``busy`` ones are left alone because they are being written.
+    """
 
     due: list[Due]
     empty: list[str]
     unreadable: list[OSError]
+    busy: list[DatabasePlace]
 
 
 class Settled:
@@ -93,7 +97,7 @@ class Settled:
 
     def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
         """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time."""
-        found = Scan([], [], [])
+        found = Scan([], [], [], [])
         for partition in partitions:
             self._scan(device_path, kind, partition, now_ns, found)
         return found
@@ -103,7 +107,7 @@ class Settled:
         for suffix in self._names_told(root, now_ns, found):
             for name in self._names_told(f"{root}/{suffix}", now_ns, found):
                 if is_hash(name):
-                    self._scan_place(DatabasePlace(device_path, kind, partition, name), now_ns, found.due)
+                    self._scan_place(DatabasePlace(device_path, kind, partition, name), now_ns, found)
 
     def _names_told(self, directory: str, now_ns: int, found: Scan) -> list[str]:
         """The names in a directory; one that is empty or cannot be listed is noted."""
@@ -116,15 +120,17 @@ class Settled:
             found.empty.append(directory)
         return names
 
-    def _scan_place(self, place: DatabasePlace, now_ns: int, due: list[Due]) -> None:
+    def _scan_place(self, place: DatabasePlace, now_ns: int, found: Scan) -> None:
         try:
             mark = self.mark(place, now_ns)
         except OSError:
             # Whoever visits it tells what is the matter, and does something about it.
-            due.append(Due(place, None))
+            found.due.append(Due(place, None))
             return
         if not self._may_wait(place, mark, now_ns):
-            due.append(Due(place, mark))
+            found.due.append(Due(place, mark))
+        elif mark is None:
+            found.busy.append(place)
 
     def _may_wait(self, place: DatabasePlace, mark: int | None, now_ns: int) -> bool:
         key = bytes.fromhex(place.name_hash)

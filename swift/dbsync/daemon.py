@@ -7,6 +7,7 @@ were found equal, because the ring changed, or because it is time to (``db.settl
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator, Sequence
 
@@ -25,6 +26,7 @@ from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
+from swift.runtime.copystate import DeviceCopies, completed, copies_facts, under_way
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
@@ -121,7 +123,12 @@ class DatabaseReplicator(DeviceTask):
             "replication_stats": stats,
             "replication_time": passed.seconds,
             "replication_last": passed.ended_s,
+            **completed(passed, self.context.telemetry),
         }
+
+    def progress(self, passed: PassReport) -> dict[str, object]:
+        """How many databases are misplaced in the midst of a pass."""
+        return under_way(passed, self.context.telemetry)
 
 
 class ReplicationPass(DatabasePassBase):
@@ -136,6 +143,8 @@ class ReplicationPass(DatabasePassBase):
         self._settled = task.settled(device, task.ring.view())
         #: The partitions on the device when all of them were looked at.
         self._present: list[str] | None = None
+        self._copies: DeviceCopies | None = None
+        self._own_ids: frozenset[int] = frozenset()
 
     # --- planning ----------------------------------------------------------------------------------
 
@@ -151,31 +160,49 @@ class ReplicationPass(DatabasePassBase):
             self._log.warning("handoffs_only is on: what belongs here is not replicated; turn it off soon")
         view = task.ring.view()
         kind = task.kind.directory
+        self._own_ids = task.own.ids_of(view, self._device)
         found = self._partitions(device_path, kind)
+        self._copies = copies = DeviceCopies(view.digest, is_partial=task.settings.handoffs_only)
+        copies.partitions = len(found)
         for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
             scan = self._due_among(self._settled, device_path, kind, some)
             for directory in scan.empty:
                 self._run(handoffs.remove_empty, task.disk, directory, self._pass_context.clock.time())
+            for place in (*(due.place for due in scan.due), *scan.busy):
+                if not self._is_own(view, place.partition):
+                    copies.found(place.directory, is_misplaced=True)
             yield from scan.due
         if not (self._pass_context.stop.requested or task.selection or task.settings.handoffs_only):
             self._present = found
 
     def _is_wanted(self, view: RingView, partition: str) -> bool:
-        if not self._task.settings.handoffs_only or int(partition) >= view.partition_count:
-            return True
-        ids = self._task.own.ids(view)
-        return not any(node.id in ids for node in view.primaries(int(partition)))
+        return not (self._task.settings.handoffs_only and self._is_own(view, partition))
+
+    def _is_own(self, view: RingView, partition: str) -> bool:
+        """Whether this device is a primary of a partition."""
+        if int(partition) >= view.partition_count:
+            return False
+        return not self._own_ids.isdisjoint(view.primary_ids(int(partition)))
 
     # --- doing -------------------------------------------------------------------------------------
 
     def do(self, unit: Due) -> None:
         """Replicate one database."""
+        failures = self._tally.counts.get("failures", 0)
         if self._databases.visit(unit.place):
             self._run(self._settled.settle, unit, self._task.disk.now_ns())
+        assert self._copies is not None, "units come from the plan"
+        if self._tally.counts.get("failures", 0) != failures:
+            self._copies.failed(unit.place.directory)
+            return
+        is_own = self._is_own(self._task.ring.view(), unit.place.partition)
+        if is_own or not self._run(os.path.isdir, unit.place.directory):
+            self._copies.done(unit.place.directory)
 
     def facts(self) -> dict[str, object]:
-        """The nodes that failed, by address and device."""
-        return {"failure_nodes": self._databases.failed}
+        """The nodes that failed, by address and device, and what is not as the ring says."""
+        copies = {} if self._copies is None else {self._task.kind.server_type: self._copies}
+        return {"failure_nodes": self._databases.failed, **copies_facts(copies)}
 
     def end(self) -> None:
         """What was found equal is kept for the next pass; others hear of what is missing."""
@@ -193,3 +220,7 @@ class ReplicationPass(DatabasePassBase):
         own_ids = task.own.ids_of(view, self._device)
         losses.note(view, own_ids, {int(name) for name in present}, gone | self._databases.quarantined)
         losses.tell(view, task.direct, self._log, lambda: not stop.requested)
+        if self._copies is not None:
+            self._copies.partitions = len(self._partitions(device_path, task.kind.directory))
+            own = next((f"{d.ip}/{d.device}" for d in view.devices if d is not None and d.id in own_ids), "")
+            self._copies.lacks(own, own, losses.lacking(view))

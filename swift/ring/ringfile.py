@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import zlib
 from dataclasses import replace
+from hashlib import md5
 
 from swift.platform import durable
 from swift.platform.disk import Disk
@@ -40,7 +41,12 @@ def load_table(path: str, *, thorough: bool = True) -> RingTable:
             check_assigned(table)
     except RingFormatError as error:
         raise RingFileError(path, str(error))
-    return replace(table, size=len(packed), raw_size=int.from_bytes(packed[-4:], "little"))
+    return replace(
+        table,
+        size=len(packed),
+        raw_size=int.from_bytes(packed[-4:], "little"),
+        digest=md5(packed, usedforsecurity=False).hexdigest(),
+    )
 
 
 def _inflate(packed: bytes) -> bytes:

@@ -35,7 +35,10 @@ def id_width_for(device_count: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RingTable:
-    """An assignment of partitions to devices; ``size`` and ``raw_size`` (bytes) are only reported."""
+    """An assignment of partitions to devices.
+
+    ``size``, ``raw_size`` (bytes) and ``digest`` are of its file and only reported.
+    """
 
     part_shift: int
     rows: tuple[array[int], ...]
@@ -45,6 +48,8 @@ class RingTable:
     format_version: int = 1
     size: int = 0
     raw_size: int = 0
+    #: MD5 of the file, as recon tells it.
+    digest: str = ""
 
     @property
     def part_power(self) -> int:

@@ -52,6 +52,7 @@ class RingView:
         self.dev_id_bytes = table.dev_id_bytes
         self.size = table.size
         self.raw_size = table.raw_size
+        self.digest = table.digest
         self.devices: tuple[Device | None, ...] = tuple(
             None if record is None else device_of(record) for record in table.records
         )

@@ -195,6 +195,8 @@ class DeviceRing:
 
     partition_count = 16
     next_part_power = None
+    replica_count = 3.0
+    digest = "d1"
 
     def __init__(self, own=0, count=5):
         self.own = node(own)
@@ -214,6 +216,9 @@ class DeviceRing:
 
     def primaries(self, _part):
         return self.devices[:3]
+
+    def primary_ids(self, _part):
+        return [device.id for device in self.devices[:3]]
 
     def parts_of(self, dev_id):
         return frozenset((7,) if dev_id < 3 else ())

@@ -25,6 +25,7 @@ from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
 from swift.platform.faults import read_regular, read_through_links
 from swift.platform.threads import ThreadPool
+from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse
 
@@ -73,6 +74,7 @@ STORED: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
     ("auditor", "object"): ("object", ("object_auditor_stats_ALL", "object_auditor_stats_ZBF")),
     ("expirer", "object"): ("object", ("object_expiration_pass", "expired_last_pass")),
     ("sharding", None): ("container", ("sharding_stats", "sharding_time", "sharding_last")),
+    **{("copies", kind): (kind, (STATE, PROGRESS)) for kind in ("account", "container", "object")},
     ("relinker", None): ("relinker", ("devices", "workers")),
     ("driveaudit", None): ("drive", ("drive_audit_errors",)),
     **{("deviceerrors", kind): (kind, (DEVICE_ERRORS,)) for kind in ("account", "container", "object")},

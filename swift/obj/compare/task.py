@@ -32,7 +32,8 @@ from swift.ring.device import Node
 from swift.ring.errors import RingError
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext
+from swift.runtime.copystate import DeviceCopies, completed, copies_facts, rotated_after, under_way
+from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import ObjectStore
@@ -134,6 +135,14 @@ class CompareTask(DeviceTask, Generic[S]):
         self.rng.shuffle(chosen)
         return chosen
 
+    def progress(self, passed: PassReport) -> dict[str, object]:
+        """How many copies are misplaced and missing in the midst of a pass."""
+        return under_way(passed, self.context.telemetry)
+
+    def copies(self, passed: PassReport) -> dict[str, object]:
+        """The same at the end of one."""
+        return completed(passed, self.context.telemetry)
+
     @property
     def times(self) -> SenderTimes:
         """How long other nodes are waited for."""
@@ -169,6 +178,8 @@ class ComparePass(DevicePassBase, Generic[T]):
         #: Devices whose nodes have said in this pass that they are not there.
         self.unmounted: set[int] = set()
         self._failures = 0
+        #: Ring name → what is not as the ring says.
+        self._copies: dict[str, DeviceCopies] = {}
 
     # --- what a daemon says --------------------------------------------------------------------------
 
@@ -188,8 +199,17 @@ class ComparePass(DevicePassBase, Generic[T]):
         """Whether a partition is a unit; what is not is settled."""
         return unit.local.own is None or not unit.standing.is_settled
 
+    def is_misplaced(self, unit: PartitionUnit) -> bool:
+        """Whether something of a partition belongs elsewhere."""
+        return unit.local.own is None
+
     def settled(self, units: Sequence[PartitionUnit]) -> None:
         """Everybody has the same of these partitions."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether only partitions that do not belong here are looked at."""
+        return False
 
     def is_left_out(self, own: Node | None) -> bool:
         """Whether a partition, of which this device is the primary ``own``, is not to be looked at."""
@@ -227,6 +247,9 @@ class ComparePass(DevicePassBase, Generic[T]):
             self._log.error(f"ERROR cannot list {self._device}: {error}")
             return
         parts = [int(name) for name in names if self._is_wanted(name, view)]
+        copies = DeviceCopies(view.digest, is_partial=self.is_partial)
+        copies.partitions = len(parts)
+        self._copies[policy.ring_name] = copies
         self._task.rng.shuffle(parts)
         for start in range(0, len(parts), SURVEYED):
             locals_ = self._look(policy, view, parts[start : start + SURVEYED], store, run)
@@ -305,6 +328,7 @@ class ComparePass(DevicePassBase, Generic[T]):
                 self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
                 self._tally.add("failures")
+                self._copies[policy.ring_name].failed(part)
                 entries.append(None)
             # A long first look is no standstill.
             self._tally.moves += 1
@@ -325,6 +349,9 @@ class ComparePass(DevicePassBase, Generic[T]):
             self._task.calm.forget(self._device, policy.index)
         self._task.calm.settled(self._device, policy.index, view, (unit.local.part for unit in rest))
         self.settled(rest)
+        copies = self._copies[policy.ring_name]
+        for unit in left:
+            copies.found(unit.local.part, is_misplaced=self.is_misplaced(unit), lacking=list(_lacking(unit)))
         return sorted(left, key=lambda unit: unit.standing.copies)
 
     def _noticed(self, node: Node, status: int) -> None:
@@ -338,6 +365,23 @@ class ComparePass(DevicePassBase, Generic[T]):
     def may_do(self, unit: PartitionUnit) -> bool:
         """Whether a planned unit is still to be done: not by an old ring, and not after the end."""
         return not self._is_over(unit.local.policy, unit.local.view)
+
+    def note_result(self, unit: PartitionUnit, failures_before: int, *, is_left: bool = False) -> None:
+        """Note whether a unit is in order now: no node failed, and nothing misplaced ``is_left``."""
+        if self._stop.requested:
+            return
+        copies = self._copies[unit.local.policy.ring_name]
+        if self._failures != failures_before:
+            copies.failed(unit.local.part)
+        elif not is_left:
+            copies.done(unit.local.part)
+            if unit.local.own is None:
+                copies.partitions -= 1
+
+    @property
+    def failures(self) -> int:
+        """Failures with nodes so far."""
+        return self._failures
 
     @contextmanager
     def working_on(self, unit: PartitionUnit) -> Iterator[None]:
@@ -364,8 +408,24 @@ class ComparePass(DevicePassBase, Generic[T]):
             self._log.warning(f"{node.replication_key} answered {status} about {local}")
 
     def facts(self) -> dict[str, object]:
-        """The nodes that failed, by address and device."""
-        return {"failure_nodes": self.failed}
+        """The nodes that failed, by address and device, and what is not as the rings say."""
+        return {"failure_nodes": self.failed, **copies_facts(self._copies)}
+
+
+def _lacking(unit: PartitionUnit) -> Iterator[str]:
+    """The devices without a partition that it is this one's turn to report, so that each is reported once.
+
+    The holder of a replica reports those that come after it, up to the next one that may be a holder.
+    """
+    local = unit.local
+    if local.own is None:
+        return
+    places = [node.id for node in local.primaries]
+    for index in rotated_after(places.index(local.own.id), len(places)):
+        node = local.primaries[index]
+        if unit.standing.says(node) is not SurveyVerdict.NOTHING:
+            return
+        yield f"{node.ip}/{node.device}"
 
 
 def failure_nodes(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:

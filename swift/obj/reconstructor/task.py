@@ -94,6 +94,7 @@ class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
         facts: dict[str, object] = {
             "object_reconstruction_time": passed.seconds / 60,
             "object_reconstruction_last": passed.ended_s,
+            **self.copies(passed),
         }
         if self.settings.reconstructor_workers:
             facts["object_reconstruction_per_disk"] = {
@@ -135,15 +136,23 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             for node in jobs.sync_partners(local.own, local.primaries)
         ]
 
+    @property
+    def is_partial(self) -> bool:
+        """See ``ComparePass``."""
+        return self._settings.handoffs_only
+
     def is_left_out(self, own: Node | None) -> bool:
         """See ``ComparePass``."""
         return self._settings.handoffs_only and own is not None
 
     def needs_work(self, unit: PartitionUnit) -> bool:
         """See ``ComparePass``; what does not belong here is work as well."""
-        local = unit.local
-        own = self.index_of(local.own, local.policy)
-        return super().needs_work(unit) or bool(local.entry.indexes - {own, None})
+        return super().needs_work(unit) or self.is_misplaced(unit)
+
+    def is_misplaced(self, unit: PartitionUnit) -> bool:
+        """See ``ComparePass``; archives of others are misplaced too."""
+        own = self.index_of(unit.local.own, unit.local.policy)
+        return unit.local.own is None or bool(unit.local.entry.indexes - {own, None})
 
     def settled(self, units: Sequence[PartitionUnit]) -> None:
         """See ``ComparePass``."""
@@ -163,6 +172,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         store = self._task.stores.of(local.policy)
         run = store.run(self._device, Effort.HASHES)
         hashes: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
+        failures = self.failures
         if local.own is not None:
             with self._timed("update"), self.working_on(unit):
                 self._sync(unit, local.own, hashes)
@@ -170,8 +180,17 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         for revert in reverts:
             with self._timed("delete"):
                 self._bring_home(local, revert)
-        if local.own is None and run(store.upkeep.remove_partition, self._device, name, local.policy):
-            self._tally.add("removes")
+        is_left = False
+        if local.own is None:
+            is_left = not run(store.upkeep.remove_partition, self._device, name, local.policy)
+            if not is_left:
+                self._tally.add("removes")
+        elif reverts:
+            again: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
+            is_left = bool(
+                jobs.reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng)
+            )
+        self.note_result(unit, failures, is_left=is_left)
 
     @contextmanager
     def _timed(self, kind: str) -> Iterator[None]:

@@ -69,6 +69,7 @@ class ObjectReplicator(CompareTask[ObjectReplicatorSettings]):
             "replication_last": passed.ended_s,
             "object_replication_time": minutes,
             "object_replication_last": passed.ended_s,
+            **self.copies(passed),
         }
         if self.settings.replicator_workers:
             facts["object_replication_per_disk"] = {
@@ -108,6 +109,11 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         """All other primaries are to have the same."""
         return [(node, Asked(local.part, local.entry.digest)) for node in local.others]
 
+    @property
+    def is_partial(self) -> bool:
+        """See ``ComparePass``."""
+        return self._settings.handoffs_only
+
     def is_left_out(self, own: Node | None) -> bool:
         """See ``ComparePass``."""
         return self._settings.handoffs_only and own is not None
@@ -145,12 +151,13 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         self._tally.add("attempts")
         self._tally.add(f"partition.{kind}.count.{self._device}")
         clock = self._pass_context.clock
-        started_s = clock.monotonic()
+        started_s, failures, is_left = clock.monotonic(), self.failures, False
         if unit.local.own is not None:
             with self.working_on(unit):
                 self._update(unit, unit.local.own)
         else:
-            self._bring_home(unit)
+            is_left = not self._bring_home(unit)
+        self.note_result(unit, failures, is_left=is_left)
         self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
 
     def _delivery(self, policy: Policy) -> Delivery:
@@ -158,12 +165,15 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             self._deliveries[policy.index] = self._task.delivery(policy)
         return self._deliveries[policy.index]
 
-    def _bring_home(self, unit: PartitionUnit) -> None:
+    def _bring_home(self, unit: PartitionUnit) -> bool:
+        """Return True if the partition is gone from here."""
         self._reverting += 1
         try:
-            if Revert(self._home(unit.local.policy), unit).work():
+            is_gone = Revert(self._home(unit.local.policy), unit).work()
+            if is_gone:
                 self._not_home -= 1
                 self._tally.add("removes")
+            return is_gone
         finally:
             self._reverting -= 1
 

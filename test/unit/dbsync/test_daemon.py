@@ -175,3 +175,37 @@ def test_a_daemon_that_is_to_end_begins_with_no_other_database(make):
     bench.nodes.meanwhile = lambda _number, _operation: bench.rig.stop.request()
     bench.rig.runner(bench.task, server_type="account").once()
     assert bench.nodes.asked == [1, 2]
+
+
+def copies(bench):
+    bench.once()
+    facts = bench.rig.recon("account").read()
+    assert facts["copy_progress"] == {}
+    state = facts["copy_state"]["account"]["devices"]["sda"]
+    return {name: state[name] for name in ("ring", "partitions", "misplaced", "missing", "failed", "done")}
+
+
+def test_recon_hears_of_databases_that_do_not_belong_here_until_they_are_gone(make):
+    bench = make(own=4)
+    for name in "ab":
+        bench.account(name)
+    bench.nodes.says = {number: TransportError("away") for number in range(3)}
+    left = {"ring": "d1", "partitions": 1, "misplaced": 2, "missing": 0, "failed": 2, "done": 0}
+    assert copies(bench) == left
+    # They were just changed, so that this pass leaves them alone.
+    assert copies(bench) == {**left, "failed": 0}
+
+
+def test_recon_hears_that_databases_which_did_not_belong_here_are_gone(make):
+    bench = make(own=4)
+    for name in "ab":
+        bench.account(name)
+    gone = {"ring": "d1", "partitions": 0, "misplaced": 0, "missing": 0, "failed": 0, "done": 2}
+    assert copies(bench) == gone
+
+
+def test_recon_hears_of_databases_that_others_have_and_this_device_lacks(make):
+    bench = make()
+    bench.task.losses("sda").lacking = lambda _view: 3
+    state = copies(bench)
+    assert (state["missing"], state["misplaced"]) == (3, 0)

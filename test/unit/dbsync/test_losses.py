@@ -24,6 +24,8 @@ FLAG = {fields.BACKEND_LOST_PARTITIONS: "true"}
 class View:
     """A ring of four devices; device 0 shares its even partitions with 1 and 2, its odd ones with 1 and 3."""
 
+    replica_count = 3.0
+
     def __init__(self, parts=10):
         self.devices = tuple(node(number) for number in range(4))
         self.parts = parts
@@ -205,7 +207,7 @@ def test_databases_of_the_partitions_look_changed_and_others_do_not(tmp_path):
             open(path, "w").close()
             os.utime(path, (1, 1))
     (tmp_path / "containers" / "2" / "stray").touch()
-    assert touch(Disk(), str(tmp_path), "containers", ["1", "2", "9"]) == {"databases": 2}
+    assert touch(Disk(), str(tmp_path), "containers", ["1", "2", "9"]) == {"databases": 2, "partitions": 2}
     changed = {
         partition: [os.stat(path).st_mtime > 1 for path in found] for partition, found in paths.items()
     }
@@ -222,4 +224,18 @@ def test_a_database_that_goes_meanwhile_is_none(tmp_path):
             super().touch(path)
 
     open(f"{place.directory}/{'1' * 32}.db", "w").close()
-    assert touch(Going(), str(tmp_path), "containers", ["1"]) == {"databases": 0}
+    assert touch(Going(), str(tmp_path), "containers", ["1"]) == {"databases": 0, "partitions": 0}
+
+
+def test_what_others_have_is_lacking_until_as_many_partitions_came():
+    bench = Bench(parts=4)
+    assert bench.losses.lacking(bench.view) == 0
+    for number in (1, 2, 3):
+        held = {1: 3, 2: 2, 3: 1}[number]
+        bench.nodes.answers[number] = Reply(200, FLAG, b'{"databases": 9, "partitions": %d}' % held)
+    bench.passes(present=[])
+    assert bench.losses.lacking(bench.view) == 3, "both other primaries of a partition have it"
+    bench.passes(present=[0, 1])
+    assert bench.losses.lacking(bench.view) == 1
+    bench.passes(present=[0, 1, 2])
+    assert bench.losses.lacking(bench.view) == 0

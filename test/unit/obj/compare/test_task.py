@@ -304,6 +304,30 @@ def test_work_without_a_failure_settles_a_partition_and_with_one_it_does_not(mak
 # --- telling
 
 
+@pytest.mark.parametrize(
+    ("empty", "own", "missing_on"),
+    [
+        ((1,), 0, {"10.0.0.1/d1": 2}),
+        ((2,), 0, {}),
+        ((1, 2), 0, {"10.0.0.1/d1": 2, "10.0.0.1/d2": 2}),
+        ((0,), 1, {}),
+        ((0,), 2, {"10.0.0.1/d0": 2}),
+    ],
+)
+def test_a_device_that_lacks_partitions_is_reported_by_the_holder_before_it(make, empty, own, missing_on):
+    bench = make(range(2), own=own)
+    bench.partners.has = dict.fromkeys(empty, lambda part: "")
+    assert len(bench.planned) == 2
+    counts = bench.passing.facts()["copies"]["object"]
+    assert (counts["missing_on"], counts["partitions"], counts["misplaced"]) == (missing_on, 2, 0)
+
+
+def test_partitions_that_do_not_belong_here_are_misplaced_from_the_plan_on(make):
+    bench = make(range(2), own=4)
+    assert len(bench.planned) == 2
+    assert bench.passing.facts()["copies"]["object"]["misplaced"] == 2
+
+
 def test_failures_are_counted_by_node_and_those_of_all_devices_together(make):
     bench = make([0], own=4)
     (unit,) = bench.passing.plan()
@@ -311,7 +335,7 @@ def test_failures_are_counted_by_node_and_those_of_all_devices_together(make):
     for node, status in ((one, 503), (one, 507), (two, 503)):
         bench.passing.refused(node, status, unit.local)
     facts = bench.passing.facts()
-    assert facts == {"failure_nodes": {"127.0.0.1": {"d0": 2, "d1": 1}}}
+    assert facts["failure_nodes"] == {"127.0.0.1": {"d0": 2, "d1": 1}}
     assert bench.passing.unmounted == {one.id} and bench.failures == 3
     assert failure_nodes([facts, facts, {}]) == {"127.0.0.1": {"d0": 4, "d1": 2}}
 

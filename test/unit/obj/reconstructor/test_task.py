@@ -248,3 +248,16 @@ def test_metadata_that_nothing_can_be_rebuilt_from_is_quarantined(nodes):
     assert nodes[0].ask("PUT", "/0/a/c/o", NOW, b"x" * 100, **headers).status == 201
     reconstruct(nodes, 0)
     assert archive_of(nodes, 0, 0, "o") is None
+
+
+def test_recon_hears_what_is_left_of_what_is_missing_and_misplaced(nodes):
+    body = b"body" * 500
+    put(nodes, 0, "o", body, indexes=(0, 1))
+    put_archive(nodes[0], 0, "o", 2, body)
+    nodes[2].path.rename(nodes[2].root / "away")
+    names = ("partitions", "misplaced", "missing", "failed", "done")
+    counts = reconstruct(nodes, 0)["copy_state"]["object-1"]["devices"]["d0"]
+    assert [counts[name] for name in names] == [1, 1, 0, 1, 0]
+    (nodes[2].root / "away").rename(nodes[2].path)
+    counts = reconstruct(nodes, 0)["copy_state"]["object-1"]["devices"]["d0"]
+    assert [counts[name] for name in names] == [1, 0, 0, 0, 1]

@@ -344,3 +344,22 @@ def test_a_handoff_of_another_region_goes_once_everybody_has_it(make, method):
         nodes.replicate(3)
     assert not (nodes[3].path / "objects/0").exists()
     assert [nodes[n].ask("GET", "/0/a/c/o").status for n in range(3)] == [200] * 3
+
+
+def copies(facts, device, name="object"):
+    counts = facts["copy_state"][name]["devices"][device]
+    return {key: counts[key] for key in ("partitions", "misplaced", "missing", "failed", "done")}
+
+
+def test_recon_hears_what_is_left_of_what_is_missing_and_misplaced(nodes):
+    for part in (0, 4):
+        put(nodes, part, f"o{part}", [0, 1, 3])
+    nodes[2].path.rename(nodes[2].root / "away")
+    facts = nodes.replicate(3)
+    assert copies(facts, "d3") == {"partitions": 2, "misplaced": 2, "missing": 0, "failed": 2, "done": 0}
+    (nodes[2].root / "away").rename(nodes[2].path)
+    facts = nodes.replicate(3)
+    assert copies(facts, "d3") == {"partitions": 0, "misplaced": 0, "missing": 0, "failed": 0, "done": 2}
+    policy = next(iter(nodes[0].context.policies))
+    digest = nodes.rings().object(policy).view().digest
+    assert facts["copy_state"]["object"]["devices"]["d3"]["ring"] == digest != ""
