@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from typing import Any
 
 from swift.base.documents import JsonObject
 from swift.runtime.daemon import PassReport
@@ -100,7 +99,7 @@ def _by_ring(passed: PassReport) -> dict[str, dict[str, JsonObject]]:
 def completed(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
     """Return the recon facts of a completed pass, and publish its metrics."""
     began_s = passed.ended_s - passed.seconds
-    states: dict[str, Any] = {}
+    states: dict[str, object] = {}
     for ring, devices in _by_ring(passed).items():
         _publish(telemetry, ring, devices)
         states[ring] = {"began": began_s, "ended": passed.ended_s, "devices": devices}
@@ -111,7 +110,7 @@ def completed(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
 def under_way(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
     """Return the recon facts in the midst of a pass, and publish its metrics."""
     began_s = passed.ended_s - passed.seconds
-    states: dict[str, Any] = {}
+    states: dict[str, object] = {}
     for ring, devices in _by_ring(passed).items():
         _publish(telemetry, ring, devices)
         states[ring] = {"began": began_s, "now": passed.ended_s, "devices": devices}

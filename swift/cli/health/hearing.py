@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import md5
 from typing import TypeGuard
 
+from swift.cli.health.copies import host_copies
 from swift.cli.health.judge import DeviceErrors, Heard
 from swift.cli.scout import Host, Scout, Word, hosts_of
 from swift.platform.faults import read_through_links
 from swift.policy.policies import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
+from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY
 
 #: Greater times, sizes and counts are no such.
@@ -64,6 +66,10 @@ def listen(rings: Sequence[WatchedRing], scout: Scout, swift_dir: str) -> Heard:
         _hear_devices(scout, alive, heard)
         for word, said in _mappings(scout.recon(alive, f"replication/{kind}")):
             heard.replication[kind, word.host] = _numbers_of(said)
+            stats = said.get("replication_stats")
+            heard.failures[kind, word.host] = _count(stats, "failure")
+        for word, said in _mappings(scout.recon(alive, f"copies/{kind}")):
+            heard.copies[kind, word.host] = host_copies(said, STATE, PROGRESS)
         if kind == "object":
             _hear_objects(scout, alive, heard)
         for word, said in _mappings(scout.recon(alive, f"deviceerrors/{kind}")):

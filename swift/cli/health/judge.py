@@ -14,6 +14,7 @@ from enum import IntEnum
 from typing import Any
 
 from swift.base.documents import JsonObject
+from swift.cli.health.copies import HostCopies, RingCopies, drained
 from swift.cli.scout import Host
 from swift.ring.view import RingView
 
@@ -34,6 +35,10 @@ class Severity(IntEnum):
     WARNING = 1
     CRITICAL = 2
     UNKNOWN = 3
+
+
+#: What is worse than what: a known fault outweighs what nobody can say, which outweighs that all is well.
+_RANK = (Severity.OK, Severity.UNKNOWN, Severity.WARNING, Severity.CRITICAL)
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,10 @@ class Heard:
     usage: dict[Host, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     #: (type, host) → what ``/recon/replication`` says.
     replication: dict[tuple[str, Host], Mapping[str, object]] = field(default_factory=dict)
+    #: (type, host) → failures of the last pass, which OpenStack Swift reports too.
+    failures: dict[tuple[str, Host], int] = field(default_factory=dict)
+    #: (type, host) → what its replicators report about copies.
+    copies: dict[tuple[str, Host], HostCopies] = field(default_factory=dict)
     reconstruction: dict[Host, Mapping[str, object]] = field(default_factory=dict)
     async_pending: dict[Host, int] = field(default_factory=dict)
     #: Host → when ``swift-recon-cron`` counted them, Unix seconds; 0: never.
@@ -107,6 +116,10 @@ class Heard:
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
     #: Host → seconds by which its clock differs.
     clocks: dict[Host, float] = field(default_factory=dict)
+
+    def copies_of(self, server_type: str) -> dict[Host, HostCopies]:
+        """What the replicators of one type of server report about copies."""
+        return {host: said for (kind, host), said in self.copies.items() if kind == server_type}
 
 
 @dataclass(frozen=True)
@@ -121,11 +134,21 @@ class Health:
     #: nobody can say.
     done_s: float | None
     facts: JsonObject
+    copies: Sequence[RingCopies] = ()
 
     @property
     def level(self) -> Severity:
         """The worst of all."""
-        return max((problem.level for problem in self.problems), default=Severity.OK)
+        return max((problem.level for problem in self.problems), key=_RANK.index, default=Severity.OK)
+
+    @property
+    def drained(self) -> dict[str, int | None]:
+        """Devices of weight 0 and the partitions left on them; None: unknown."""
+        return drained(self.copies)
+
+    def copies_of(self, ring: str) -> RingCopies | None:
+        """What replicators report about a ring."""
+        return next((each for each in self.copies if each.name == ring), None)
 
     def as_json(self) -> dict[str, object]:
         """Everything, for programs."""
@@ -146,11 +169,28 @@ class Health:
                     "at_last_copy_partitions": list(ring.at_last),
                     "without_enough_copies": ring.lost_count,
                     "without_enough_copies_partitions": list(ring.lost),
+                    **_copies_json(self.copies_of(ring.name)),
                 }
                 for ring in self.rings
             ],
+            "draining": self.drained,
             **self.facts,
         }
+
+
+def _copies_json(copies: RingCopies | None) -> dict[str, object]:
+    if copies is None:
+        return {}
+    return {
+        "to_move": copies.misplaced,
+        "to_copy": copies.missing,
+        "to_copy_by_device": dict(copies.missing_on),
+        "failed": copies.failed,
+        "waiting_devices": copies.waiting,
+        "unknown_servers": sorted(map(str, copies.unknown)),
+        "as_of": copies.as_of_s,
+        "in_order": copies.is_in_order,
+    }
 
 
 #: Says of a host and a device whether it is away.
@@ -214,7 +254,12 @@ def ring_state(
 
 
 def judge(
-    rings: Sequence[RingHealth], devices: Mapping[str, bool], heard: Heard, now_s: float | None = None
+    rings: Sequence[RingHealth],
+    devices: Mapping[str, bool],
+    heard: Heard,
+    now_s: float | None = None,
+    *,
+    copies: Sequence[RingCopies] = (),
 ) -> Health:
     """The verdict; ``devices`` says of every device (``host/name``) whether it is away."""
     now_s = time.time() if now_s is None else now_s
@@ -223,13 +268,14 @@ def judge(
         *_silent(heard),
         *_away(away),
         *_copies(rings),
+        *_order(copies, {ring.name: ring.needed for ring in rings}),
+        *_peer_failures(heard),
         *_stale(heard, now_s),
         *_full(heard),
         *_failing(heard, now_s),
         *_rest(heard),
     ]
-    problems.sort(key=lambda problem: -problem.level)
-    degraded = any(ring.degraded for ring in rings)
+    problems.sort(key=lambda problem: -_RANK.index(problem.level))
     facts = {
         "async_pending": sum(heard.async_pending.values()),
         "async_pending_last": min(heard.async_counted.values(), default=0),
@@ -243,7 +289,8 @@ def judge(
             for kind in ("objects", "containers", "accounts")
         },
     }
-    return Health(problems, rings, len(devices), away, _done(heard, now_s) if degraded else None, facts)
+    done_s = _healed(rings, copies, heard, now_s)
+    return Health(problems, rings, len(devices), away, done_s, facts, copies)
 
 
 def _silent(heard: Heard) -> list[Problem]:
@@ -302,6 +349,119 @@ def _copies(rings: Sequence[RingHealth]) -> list[Problem]:
                 )
             )
     return found
+
+
+def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Problem]:
+    """What replicators report that is not as the rings say."""
+    found = []
+    for ring in copies:
+        daemon = "reconstructor" if needed.get(ring.name, 1) > 1 else "replicator"
+        what = "partitions" if ring.name.startswith("object") else "databases"
+        if ring.misplaced:
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: {ring.misplaced} {what} are on devices where they do not belong",
+                    f"the {daemon}s move them; a rebalance is over when none is left",
+                )
+            )
+        if ring.missing:
+            names = [f"{device} ({count})" for device, count in ring.missing_on.most_common()]
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: {ring.missing} copies are missing on {_some(names)}",
+                    f"the {daemon}s of other devices make them; a replaced disk is full when none is missing",
+                )
+            )
+        if ring.failed:
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: the last pass failed for {ring.failed} {what} "
+                    f"on {_some(sorted(map(str, ring.failed_on)))}",
+                    f"the log of the {daemon}s there says why",
+                )
+            )
+        found += _unsure(ring, daemon)
+    return found
+
+
+def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
+    """What cannot be said about a ring."""
+    found = []
+    if ring.is_splitting:
+        found.append(
+            Problem(
+                Severity.WARNING,
+                f"{ring.name}: the part power is being increased; copies are not compared meanwhile",
+                "go on to its end, finish_increase_partition_power (doc/guides/rings.md)",
+            )
+        )
+    if ring.waiting:
+        count = _counted(len(ring.waiting), "device")
+        found.append(
+            Problem(
+                Severity.WARNING,
+                f"{ring.name}: no pass by the present ring has completed over {count}: {_some(ring.waiting)}",
+                f"wait for the {daemon}s: the rebalance is not over before",
+            )
+        )
+    if ring.unknown:
+        found.append(
+            Problem(
+                Severity.UNKNOWN,
+                f"{ring.name}: misplaced and missing copies are unknown on "
+                f"{_some(sorted(map(str, ring.unknown)))}",
+                f"start the {daemon}s there; OpenStack Swift's do not report them: swift-dispersion-report "
+                "compares samples",
+            )
+        )
+    if ring.partial:
+        found.append(
+            Problem(
+                Severity.UNKNOWN,
+                f"{ring.name}: missing copies are unknown, handoffs_only is on at "
+                f"{_some(sorted(map(str, ring.partial)))}",
+                f"turn it off and restart the {daemon}s when the rebalance is over",
+            )
+        )
+    return found
+
+
+def _peer_failures(heard: Heard) -> list[Problem]:
+    """Failures that servers report which report nothing else about copies."""
+    nothing = HostCopies({}, {})
+    failed = {
+        host: count
+        for (kind, host), count in heard.failures.items()
+        if count and not heard.copies.get((kind, host), nothing).completed
+    }
+    if not failed:
+        return []
+    names = [f"{host} ({count})" for host, count in sorted(failed.items())]
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{sum(failed.values())} failures in the last replication passes: {_some(names)}",
+            "the logs of the replicators there say why",
+        )
+    ]
+
+
+def _healed(
+    rings: Sequence[RingHealth], copies: Sequence[RingCopies], heard: Heard, now_s: float
+) -> float | None:
+    """When everything is as the rings say, at the rate of the passes; None: nothing to do, or unknown."""
+    left = [ring for ring in copies if ring.misplaced or ring.missing or ring.waiting]
+    if not left and not any(ring.degraded for ring in rings):
+        return None
+    ends = [ring.done_s for ring in left if ring.done_s is not None]
+    if any(ring.waiting or ring.is_open for ring in left) or not left:
+        # Without a rate another whole pass is the best guess.
+        next_s = _done(heard, now_s)
+        ends += [] if next_s is None else [next_s]
+    return max(ends, default=None)
 
 
 def _stale(heard: Heard, now_s: float) -> list[Problem]:

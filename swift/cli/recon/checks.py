@@ -96,7 +96,12 @@ def _lasts(words: Sequence[Word], *keys: str) -> dict[str, float]:
 def check_async(tour: Tour, report: ReconReport) -> None:
     """Container updates that wait to be delivered."""
     report.begin("Checking async pendings")
-    report.stats("async_pending", _values(tour.recon("async", report), "async_pending"))
+    words = tour.recon("async", report)
+    values = _values(words, "async_pending")
+    report.stats("async_pending", values)
+    uncounted = [str(word.host) for word, value in zip(words, values, strict=True) if value is None]
+    if uncounted:
+        report.say(f"-> not counted on {', '.join(uncounted)}: run swift-recon-cron there every five minutes")
 
 
 def check_unmounted(tour: Tour, report: ReconReport) -> None:
@@ -121,7 +126,21 @@ def check_replication(tour: Tour, report: ReconReport) -> None:
     for key in ("failure", "success", "attempted"):
         values = _inner(words, "replication_stats", key)
         report.stats(f"replication_{key}" if values else key, values, key=f"replication_{key}")
+        if key == "failure":
+            _name_failures(words, report)
     report.completions(_lasts(words, "replication_last", "object_replication_last"))
+
+
+def _name_failures(words: Sequence[Word], report: ReconReport) -> None:
+    """Name the servers whose last pass failed somewhere: "Failed" above counts servers without a figure."""
+    for word in words:
+        stats = _mapping(word.content.get("replication_stats"))
+        failures = _number(stats.get("failure"))
+        if failures:
+            of = _number(stats.get("attempted")) or 0
+            report.say(
+                f"-> {word.host}: {failures:g} failures in its last pass, of {of:g} attempts; see its log"
+            )
 
 
 def check_reconstruction(tour: Tour, report: ReconReport) -> None:

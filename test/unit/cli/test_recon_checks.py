@@ -38,8 +38,20 @@ def test_figures_are_added_up_over_the_servers(ask):
     facts, lines = ask("async_", {(1, "/recon/async"): {"async_pending": 3}, (2, "/recon/async"): {}})
     assert (facts["async_pending"]["total"], facts["async_pending"]["number_none"]) == (3, 1)
     assert lines == [
-        "[async_pending] low: 3, high: 3, avg: 3.0, total: 3, Failed: 50.0%, no_result: 1, reported: 1"
+        "[async_pending] low: 3, high: 3, avg: 3.0, total: 3, Failed: 50.0%, no_result: 1, reported: 1",
+        "-> not counted on 10.0.0.2:2: run swift-recon-cron there every five minutes",
     ]
+
+
+def test_failures_of_replication_are_told_by_server(ask):
+    stats = [{"failure": 520, "success": 9, "attempted": 1553}, {"failure": 0, "attempted": 4}]
+    said = {
+        (number, "/recon/replication/object"): {"replication_time": 1.0, "replication_stats": each}
+        for number, each in enumerate(stats, 1)
+    }
+    _, lines = ask("replication", said)
+    told = [line for line in lines if line.startswith("->")]
+    assert told == ["-> 10.0.0.1:1: 520 failures in its last pass, of 1553 attempts; see its log"]
 
 
 def test_a_server_that_does_not_answer_is_an_error_and_the_others_count(ask):
