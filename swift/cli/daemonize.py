@@ -93,6 +93,12 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
     parser.add_argument("config", nargs="?", help="configuration file or directory")
     parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
     parser.add_argument("-o", "--once", action="store_true", help="do one pass and exit")
+    parser.add_argument(
+        "-t",
+        "--test-config",
+        action="store_true",
+        help="load the configuration, say whether it is good, exit",
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument("-d", "--devices", default="", help="only these devices (comma list)")
     parser.add_argument("-p", "--partitions", default="", help="only these partitions (comma list)")
@@ -187,6 +193,8 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     once = args.once or "once" in args.words
     verbose = args.verbose or "verbose" in args.words
     prepared = prepare(daemon, args.config, verbose=verbose, args=args)
+    if args.test_config:
+        return 0
     log = prepared.context.telemetry.log
     set_priority(prepared.priority)
     drop_privileges(prepared.user)

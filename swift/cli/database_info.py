@@ -28,9 +28,10 @@ from swift.compose import Cluster, cluster_of
 from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePlace, look
 from swift.db.metadata import Metadata
 from swift.db.syncpoints import described_syncs
+from swift.platform.disk import Disk
 from swift.platform.privileges import become_owner
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -80,14 +81,16 @@ def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
 
 @contextmanager
 def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
-    """The place of a database file. Raises ``NoDatabase`` when there is none."""
+    """The place of a database file; one outside of a hash directory is copied. Raises ``NoDatabase``.
+
+    After a split the file of a container has an epoch in its name; it is found by its former name as well.
+    """
     path = os.path.abspath(file)
-    if not path.endswith(".db") or not os.path.isfile(path):
+    if not path.endswith(".db") or not (os.path.isfile(path) or _has_later_epoch(path, kind)):
         raise NoDatabase("DB file doesn't exist")
     # Looking at a database may merge rows, and takes its lock.
     become_owner([os.path.dirname(path)])
-    parts = path.split("/")
-    if len(parts) > 6 and parts[-5] == f"{kind}s" and os.path.basename(path)[:32] == parts[-2]:
+    if _is_in_place(path, kind):
         yield DatabasePlace.of_file(path)
         return
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
@@ -96,6 +99,16 @@ def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
         os.makedirs(place.directory)
         shutil.copyfile(path, place.file())
         yield place
+
+
+def _is_in_place(path: str, kind: str) -> bool:
+    """Whether a path is that of a file in a hash directory of a device."""
+    parts = path.split("/")
+    return len(parts) > 6 and parts[-5] == f"{kind}s" and parts[-1][:32] == parts[-2]
+
+
+def _has_later_epoch(path: str, kind: str) -> bool:
+    return _is_in_place(path, kind) and bool(look(Disk(), DatabasePlace.of_file(path)))
 
 
 def _metadata_of(facts: DatabaseFacts, prefix: str) -> dict[str, str]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from swift.base.errors import SwiftError
 from swift.cli.launch import Launched, Launcher, raise_limits
@@ -20,6 +22,7 @@ from swift.cli.services import (
     SWIFT_DIR,
     Service,
     configs_of,
+    is_configured,
     is_group,
     pid_file,
     services_of,
@@ -29,7 +32,7 @@ EXAMPLES = """commands:
   start            start what is not running
   stop             end what runs (SIGTERM)
   shutdown         end servers when they have answered what they were asked (SIGHUP)
-  restart          stop, then start
+  restart          stop, then start; nothing is stopped when a configuration is no good
   reload           shutdown, then start (also force-reload); daemons are restarted
   reload-seamless  have servers load their configuration anew without refusing anybody (SIGUSR1)
   status           tell what runs; the exit status says whether all of it does
@@ -123,7 +126,10 @@ class Manager:
         if not configs:
             which = f" number {number}" if number else ""
             self._say(f"Unable to locate config{which} for {service}")
-        return configs
+        for config in configs:
+            if not is_configured(service, config):
+                self._say(f"Unable to find {service} config section in {config}")
+        return [config for config in configs if is_configured(service, config)]
 
     # --- ending
 
@@ -170,12 +176,35 @@ class Manager:
         return self.stop()
 
     def restart(self) -> int:
-        """Stop, then start."""
+        """Stop, then start; nothing happens when a configuration is no good."""
+        if problems := self._problems():
+            return problems
         self.stop()
         return self.start()
 
+    def _problems(self) -> int:
+        """Check the configurations of what is to be started; print and count those that are no good."""
+        todo = [
+            (service, config)
+            for service in self._services
+            if service.is_known
+            for config in configs_of(service, self._args.swift_dir, self._args.config_num)
+            if is_configured(service, config)
+        ]
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+            found = list(pool.map(lambda each: self._launcher.problem_of(*each), todo))
+        for (service, config), problem in zip(todo, found, strict=True):
+            if problem:
+                self._say(f"{service} would not start ({config}): {problem}; nothing was stopped")
+        return sum(map(bool, found))
+
     def reload(self) -> int:
-        """End servers gracefully, which frees their ports at once, and start them again."""
+        """End servers gracefully, which frees their ports at once, and start them again.
+
+        Nothing happens when a configuration is no good.
+        """
+        if problems := self._problems():
+            return problems
         told: list[ServiceProcess] = []
         for service in self._services:
             told += self._signaller.end(self._running(service), graceful=True)
@@ -192,7 +221,8 @@ class Manager:
             running = self._running(service)
             if not running:
                 self._say(f"No {service} running")
-                failed += 1
+                # Not every node runs all of a group: what has no configuration is not missing.
+                failed += self._args.strict or self._has_config(service)
             elif service.is_server:
                 failed += self._signaller.renew(running, wait=not self._args.no_wait)
             else:
@@ -200,6 +230,10 @@ class Manager:
         if others:
             failed += Manager(others, self._args, self._say).restart()
         return failed
+
+    def _has_config(self, service: Service) -> bool:
+        configs = configs_of(service, self._args.swift_dir, self._args.config_num)
+        return any(is_configured(service, config) for config in configs)
 
     # --- looking
 

@@ -28,6 +28,8 @@ PROCESSES_MAX = 8192
 #: A process that has said nothing for so long is taken to be running.
 READY_TIMEOUT_S = 60.0
 _LOOK_S = 0.05
+#: A configuration that cannot be checked within this time is no good.
+CHECK_TIMEOUT_S = 60.0
 
 
 def raise_limits(say: Say) -> None:
@@ -131,6 +133,30 @@ class Launcher:
             process, word, output = _spawn(words)
         Path(path).write_text(f"{process.pid}")
         return Launched(process, word, output, path)
+
+    def problem_of(self, service: Service, config: str) -> str:
+        """Return why a service would not start with a configuration; empty when it would."""
+        program = program_path(service.program)
+        if program is None:
+            return f"the command {service.program} is not installed"
+        try:
+            done = subprocess.run(
+                [program, config, "--test-config"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=CHECK_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"the configuration check took longer than {CHECK_TIMEOUT_S:g} s"
+        except OSError as error:
+            return f"the configuration check cannot be started: {error.strerror}"
+        if done.returncode == 0:
+            return ""
+        lines = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        return lines[-1] if lines else f"the configuration check ended with status {done.returncode}"
 
 
 def _spawn(words: list[str]) -> tuple[subprocess.Popen[bytes], socket.socket, int]:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from swift.base.documents import JsonObject
@@ -19,6 +21,7 @@ from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.cli import shardrepair
+from swift.cli.database_info import NoDatabase, place_of
 from swift.config.files import parser_of
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, root_path
@@ -31,7 +34,6 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.http import fields
-from swift.platform.privileges import become_owner
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
 _APPLY = "Do you want to apply these changes to the container DB? [yes/N]"
@@ -486,6 +488,8 @@ COMMANDS = {
     "compact": compact,
     "repair": repair,
 }
+#: Commands that change nothing.
+READING = ("show", "info", "find")
 
 
 def _settings(path: str) -> ContainerSharderSettings:
@@ -499,14 +503,20 @@ def _settings(path: str) -> ContainerSharderSettings:
     return settings
 
 
-def _open(path: str) -> ContainerBroker:
-    try:
-        broker = open_found(DatabasePlace.of_file(path), Engine())
-    except ValueError:
-        broker = None
+def _open(place: DatabasePlace) -> ContainerBroker:
+    """The newest database of a hash directory, whichever of its files was named."""
+    broker = open_found(place, Engine())
     if broker is None:
         raise SwiftError("there is no database")
     return broker
+
+
+def _write_back(place: DatabasePlace, path: str) -> None:
+    """Replace a file outside of a hash directory by its changed copy. Raises OSError."""
+    copy = f"{path}.{os.getpid()}.tmp"
+    shutil.copyfile(place.file(), copy)
+    shutil.copymode(path, copy)
+    os.replace(copy, path)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -527,12 +537,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _change(args: argparse.Namespace, settings: ContainerSharderSettings) -> int:
-    try:
-        become_owner([os.path.dirname(os.path.abspath(args.path_to_file))])
-        broker = _open(args.path_to_file)
-    except (SwiftError, OSError) as error:
-        print(f"Error opening container DB {args.path_to_file}: {error}", file=sys.stderr)
-        return FAILED
+    with ExitStack() as opened:
+        try:
+            place = opened.enter_context(place_of(args.path_to_file, "container"))
+            broker = _open(place)
+        except (NoDatabase, SwiftError, OSError) as error:
+            print(f"Error opening container DB {args.path_to_file}: {error}", file=sys.stderr)
+            return FAILED
+        code = _run(broker, args, settings)
+        path = os.path.abspath(args.path_to_file)
+        if code == DONE and args.command not in READING and place.directory != os.path.dirname(path):
+            _write_back(place, path)
+        return code
+
+
+def _run(broker: ContainerBroker, args: argparse.Namespace, settings: ContainerSharderSettings) -> int:
     try:
         print(f"Loaded db broker for {broker.own_name}", file=sys.stderr)
         if not args.skip_commits:

@@ -101,9 +101,12 @@ def _base_of(service: Service, swift_dir: str) -> str:
 
 def _expirer_is_in_object_server(service: Service, swift_dir: str) -> bool:
     paths = _paths("object-server", service.config, swift_dir)
-    return any(parser_of(path).has_section("object-expirer") for path in paths) or not _paths(
-        "object-expirer", service.config, swift_dir
-    )
+    return any(parser_of(path).has_section("object-expirer") for path in paths)
+
+
+def is_configured(service: Service, config: str) -> bool:
+    """Whether a configuration has the section of a daemon; servers need none. Raises ``ConfigError``."""
+    return service.is_server or parser_of(config).has_section(service.name)
 
 
 def _paths(base: str, config: str, swift_dir: str) -> list[str]:

@@ -95,6 +95,44 @@ def test_daemons_run_once_or_on_and_are_restarted_instead_of_reloaded(node):
     assert node.pids()["account-auditor.pid"] != pid
 
 
+@pytest.mark.parametrize("command", ["restart", "reload", "force-reload"])
+@pytest.mark.parametrize("service", ["account-server", "account-auditor"])
+def test_nothing_is_stopped_when_a_configuration_is_no_good(node, command, service):
+    assert node.init("account-server", "account-auditor", "start").returncode == 0
+    before = node.pids()
+    conf = node.etc / "account-server.conf"
+    section = "[DEFAULT]" if service == "account-server" else "[account-auditor]"
+    option = "max_clients = many" if service == "account-server" else "interval = many"
+    conf.write_text(conf.read_text().replace(section, f"{section}\n{option}"))
+    done = node.init("account-server", "account-auditor", command)
+    assert done.returncode == 1
+    assert f"{service} would not start ({conf}): " in done.stdout and "many" in done.stdout
+    assert "Signal" not in done.stdout
+    assert node.pids() == before
+    assert node.init("account-server", "account-auditor", "status").returncode == 0
+
+
+def test_groups_are_well_on_a_node_that_runs_a_part_of_them(node):
+    started = node.init("all", "start")
+    assert started.returncode == 0
+    for text in (
+        f"Unable to find account-reaper config section in {node.etc}/account-server.conf",
+        "Unable to locate config for object-expirer",
+        "Unable to locate config for container-reconciler",
+        "Unable to locate config for s3-lifecycle",
+    ):
+        assert text in lines(started)
+    kinds = ("account", "container", "object")
+    assert sorted(node.pids()) == sorted(
+        f"{kind}-{what}.pid" for kind in kinds for what in ("auditor", "server")
+    )
+    assert node.init("account-reaper", "start").returncode == 1, "one that is named must be configured"
+    assert node.init("main", "reload-seamless").returncode == 0
+    assert node.init("main", "reload-seamless", "--strict").returncode == 1
+    assert node.init("account", "stop").returncode == 0
+    assert node.init("main", "reload-seamless").returncode == 1, "one that is configured must run"
+
+
 def test_a_server_that_cannot_start_says_why(node):
     node.write_conf("object", more="[app:nosuch]\n").write_text("[DEFAULT]\n")
     started = node.init("object", "start")

@@ -1,6 +1,7 @@
 """swift-container-info: what the database of a container says of its policy and its shards."""
 
 import json
+import os
 
 import pytest
 
@@ -68,3 +69,9 @@ def test_the_policy_is_that_of_the_database_and_not_the_default(run, tmp_path):
 def test_a_deleted_container_says_so(run, broker):
     broker.delete(Timestamp(7))
     assert json.loads(run("--format", "json"))["deleted"] is True
+
+
+def test_the_file_is_found_by_its_name_before_a_split(run, broker):
+    broker.close()
+    os.rename(broker.place.file(), broker.place.file("1795000001.00000"))
+    assert "Sharding Metadata:" in run()

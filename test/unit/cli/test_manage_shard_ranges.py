@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import shutil
 from hashlib import md5
 
 import pytest
@@ -163,6 +165,29 @@ def test_files_that_are_not_there_are_named(bench, capsys):
         assert main([path, "show"]) == 1
         assert capsys.readouterr().err.startswith(f"Error opening container DB {path}: ")
     assert main(["--config", "/nofile", bench.path, "show"]) == 2
+
+
+def test_a_file_is_found_from_its_directory_and_by_its_name_before_a_split(bench, monkeypatch, capsys):
+    monkeypatch.chdir(bench.place.directory)
+    name = f"{bench.place.name_hash}.db"
+    assert main([name, "find_and_replace", "5", "--force"]) == 0
+    assert len(bench.ranges()) == 2
+    os.rename(name, f"{bench.place.name_hash}_1795000001.00000.db")
+    for path in (name, f"{bench.place.directory}/{name}", f"./{bench.place.name_hash}_1795000001.00000.db"):
+        capsys.readouterr()
+        assert main([path, "show", "--brief"]) == 0
+        assert len(json.loads(capsys.readouterr().out)) == 2
+
+
+def test_a_copy_outside_of_a_device_is_looked_at_and_changed(bench, capsys):
+    copy = bench.root / "copy.db"
+    shutil.copyfile(bench.path, copy)
+    assert main([str(copy), "find_and_replace", "5", "--force"]) == 0
+    capsys.readouterr()
+    assert main([str(copy), "show", "--brief"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 2
+    assert bench.ranges() == [], "only the copy was changed"
+    assert sorted(os.listdir(bench.root)) == ["copy.db", "sdb1"]
 
 
 def shard(index, lower, upper, *, state="active", objects=10, made="1795000000.00000", parent="c"):

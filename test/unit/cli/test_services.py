@@ -7,6 +7,7 @@ from swift.cli.services import (
     GROUPS,
     Service,
     configs_of,
+    is_configured,
     is_group,
     pid_file,
     pid_files,
@@ -95,8 +96,13 @@ def test_a_server_may_have_many_files_and_directories_and_what_editors_leave_is_
 def test_the_expirer_has_a_file_of_its_own_unless_the_object_server_has_its_section(tmp_path):
     files(tmp_path, "object-server.conf", "object-expirer.conf")
     assert configs(tmp_path, "object-expirer") == ["object-expirer.conf"]
+    assert not is_configured(service_of("object-expirer"), str(tmp_path / "object-expirer.conf"))
     (tmp_path / "object-server.conf").write_text("[object-expirer]\n")
     assert configs(tmp_path, "object-expirer") == ["object-server.conf"]
+    assert is_configured(service_of("object-expirer"), str(tmp_path / "object-server.conf"))
+    assert is_configured(service_of("object"), str(tmp_path / "object-server.conf")), (
+        "servers need no section"
+    )
 
 
 def test_a_damaged_file_of_the_object_server_is_an_error_of_the_expirer(tmp_path):
