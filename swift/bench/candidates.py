@@ -31,7 +31,8 @@ from swift.bench.plan.search import Tried
 from swift.bench.xfs import disk_that_seeks
 from swift.cli.aio.images import check_xfs
 from swift.cli.aio.make import make_cluster, remove_cluster
-from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
+from swift.cli.aio.plan import ClusterPlan, new_plan
+from swift.cli.aio.ports import PORTS_PER_NODE
 from swift.cli.aio.supervisor import Supervisor
 
 #: Of this machine's cores: the rest is for the load and the kernel.

@@ -36,7 +36,8 @@ from swift.bench.plan.plots import plot_lines
 from swift.bench.plan.report import table
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
+from swift.cli.aio.plan import ClusterPlan, new_plan
+from swift.cli.aio.ports import PORTS_PER_NODE
 from swift.cli.aio.supervisor import Supervisor
 
 MB = 1_000_000

@@ -37,7 +37,8 @@ from swift.bench.options import bare_parser
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
 from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import PORTS_PER_NODE, ClusterPlan, new_plan
+from swift.cli.aio.plan import ClusterPlan, new_plan
+from swift.cli.aio.ports import PORTS_PER_NODE
 
 if TYPE_CHECKING:
     from swift.bench.plan.striping import Predicted

@@ -149,7 +149,7 @@ PROXY = Sample(
             TempauthSettings,
             "# fernet_key_<id> = <32 bytes in URL-safe base64>",
             "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
-            "user_test_tester = testing .admin",
+            "# user_test_tester = <a key of your own> .admin",
         ),
         _filter(
             "keystoneauth",

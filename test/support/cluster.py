@@ -15,8 +15,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import DAEMONS, PORTS_PER_NODE, new_plan
-from swift.cli.aio.supervisor import Supervisor, answers, cache_process, port_is_free
+from swift.cli.aio.plan import DAEMONS, new_plan
+from swift.cli.aio.ports import PORTS_PER_NODE, port_is_free
+from swift.cli.aio.supervisor import Supervisor, answers, cache_process
 from test.support.nursery import NURSERY, WarmBeginner
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
@@ -43,7 +44,7 @@ KEYS = {
     "test:tester": "testing",
     "test:tester3": "testing3",
     "test2:tester2": "testing2",
-    "admin:admin": "admin",
+    "admin:admin": "testingadmin",
 }
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from swift.bench.contestants import Contestant
 from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
+from swift.cli.aio.plan import new_plan
+from swift.cli.aio.ports import PORTS_PER_NODE
 from test.functional.every_api_case import SETS
 from test.support.cluster import login
 from test.support.peer import peer_command

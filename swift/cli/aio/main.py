@@ -6,11 +6,14 @@ import argparse
 import dataclasses
 import json
 import os
+import secrets
+import shlex
 import shutil
 import signal
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from swift.base.errors import ConfigError, SwiftError
@@ -53,7 +56,8 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="start|status|stop|clean")
     start = commands.add_parser("start", help="create the cluster if it is new, and run it")
     start.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
-    start.add_argument("--ip", help="address of all servers (127.0.0.1)")
+    start.add_argument("--ip", help="address of the proxy (127.0.0.1); all else stays on loopback")
+    start.add_argument("--key", help="key of its user, test:tester (generated)")
     start.add_argument("--port", type=_port, help="port of the proxy (8080)")
     start.add_argument("--base-port", type=_port, help="first port of the storage servers (6200)")
     start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
@@ -95,17 +99,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _existing(data: Path) -> ClusterPlan:
     plan = saved_plan(data)
     if plan is None:
-        raise ConfigError(f"there is no cluster in {data}; create one with: swift-aio start {data}")
+        raise ConfigError(
+            f"there is no cluster in {data}; create one with: swift-aio start {shlex.quote(str(data))}"
+        )
     return plan
 
 
 # --- start ------------------------------------------------------------------------------------------
 
 
-def _plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
+def plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
     """The plan of the cluster that is there, if any, and the one to be run."""
     choices = {
         "ip": args.ip,
+        "key": args.key,
         "proxy_port": args.port,
         "base_port": args.base_port,
         "cache_port": args.cache_port,
@@ -120,7 +127,7 @@ def _plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]
     if plan is None:
         if args.data.exists() and any(args.data.iterdir()):
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
-        plan = new_plan(args.data, **choices)
+        plan = new_plan(args.data, **{**choices, "key": args.key or secrets.token_hex(16)})
         plan.check()
         if args.ec is None and available_types():
             plan = dataclasses.replace(plan, ec=default_ec(plan.disks_in_all))
@@ -139,7 +146,7 @@ def _plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]
 
 
 def _start(args: argparse.Namespace) -> int:
-    existing, plan = _plan_of(args)
+    existing, plan = plan_of(args)
     lock = RunLock(plan)
     holder = lock.holder()
     if holder is not None:
@@ -249,55 +256,79 @@ def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: i
         os._exit(status)
 
 
-def _command(name: str) -> str:
+def _start_command(name: str) -> list[str]:
     """How this user can call a command: by name, or by the path beside our Python."""
     beside = Path(sys.executable).with_name(name)
-    return name if shutil.which(name) or not beside.exists() else str(beside)
+    return [name if shutil.which(name) or not beside.exists() else str(beside)]
+
+
+def _is_installed(name: str) -> bool:
+    return shutil.which(name) is not None or Path(sys.executable).with_name(name).exists()
 
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _s3_lines(plan: ClusterPlan) -> str:
-    """How S3 clients reach the cluster."""
-    url = plan.url
-    user, key = plan.user, plan.key
-    keys = f"AWS_ACCESS_KEY_ID={user} AWS_SECRET_ACCESS_KEY={key}"
+def _swift_lines(plan: ClusterPlan) -> list[list[str]]:
+    """How Swift's own client, or else curl, reaches the cluster."""
+    if _is_installed("swift"):
+        swift = [*_start_command("swift"), "-A", plan.auth_url, "-U", plan.user, "-K", plan.key]
+        return [[*swift, "stat"], [*swift, "upload", "photos", "/etc/hostname"]]
+    login = ["-H", f"X-Auth-User: {plan.user}", "-H", f"X-Auth-Key: {plan.key}", plan.auth_url]
+    return [["curl", "-i", *login], ["curl", f"{plan.url}/info"]]
+
+
+def _s3_lines(plan: ClusterPlan) -> list[list[str]]:
+    """How an S3 client reaches the cluster: the first that is installed, if any."""
+    url, user, key = plan.url, plan.user, plan.key
+    keys = [f"AWS_ACCESS_KEY_ID={user}", f"AWS_SECRET_ACCESS_KEY={key}"]
+    aws = ["env", *keys, "aws", "--endpoint-url", url, "--region", "us-east-1", "s3", "mb", "s3://pictures"]
     remote = f":s3,provider=Other,access_key_id='{user}',secret_access_key='{key}',endpoint='{url}':"
     given = f"endpoint_url='{url}', aws_access_key_id='{user}', aws_secret_access_key='{key}'"
-    return f"""  {keys} aws --endpoint-url {url} --region us-east-1 s3 mb s3://pictures
-  rclone lsd "{remote}"
-  python3 -c "import boto3; print(boto3.client('s3', 'us-east-1', {given}).list_buckets()['Buckets'])\""""
+    script = f"import boto3; print(boto3.client('s3', 'us-east-1', {given}).list_buckets()['Buckets'])"
+    if _is_installed("aws"):
+        return [aws]
+    if _is_installed("rclone"):
+        return [["rclone", "lsd", remote]]
+    return [[sys.executable, "-c", script]] if find_spec("boto3") is not None else []
 
 
-def welcome(plan: ClusterPlan) -> str:
-    """What a running cluster is, and how to try it."""
-    swift, own = _command("swift"), _command("swift-aio")
-    auth = f"-A {plan.auth_url} -U {plan.user} -K {plan.key}"
-    policies = _counted(plan.replicas, "replica")
-    coded = ""
-    if plan.ec:
-        policies += f", or {plan.ec} erasure coded"
-        coded = f"\n  {swift} {auth} post -H 'X-Storage-Policy: ec' archive"
-    return f"""The cluster in {plan.root} is up: {_counted(plan.disks_in_all, "device")}, {policies}.
+def _facts(plan: ClusterPlan) -> dict[str, str]:
+    """What a client has to know."""
+    return {
+        "endpoint": plan.storage_url,
+        "auth": plan.auth_url,
+        "user": plan.user,
+        "key": plan.key,
+        "s3": plan.url,
+    }
 
-  endpoint  {plan.storage_url}
+
+def _login_lines(plan: ClusterPlan) -> str:
+    """The same for people."""
+    return f"""  endpoint  {plan.storage_url}
   auth      {plan.auth_url}
   user      {plan.user}
   key       {plan.key}
   S3        {plan.url}   region us-east-1
             access key {plan.user}   secret key {plan.key}
   logs      {plan.logs}
-
-Try next:
-  {swift} {auth} stat
-  {swift} {auth} upload photos /etc/hostname{coded}
-{_s3_lines(plan)}
-  curl -i -H 'X-Auth-User: {plan.user}' -H 'X-Auth-Key: {plan.key}' {plan.auth_url}
-  curl {plan.url}/info
-  {own} stop {plan.root}
 """
+
+
+def welcome(plan: ClusterPlan) -> str:
+    """What a running cluster is, and how to try it."""
+    policies = _counted(plan.replicas, "replica")
+    if plan.ec:
+        policies += f", or {plan.ec} erasure coded"
+    stop = [*_start_command("swift-aio"), "stop", str(plan.root)]
+    lines = [*_swift_lines(plan), *_s3_lines(plan), stop]
+    return f"""The cluster in {plan.root} is up: {_counted(plan.disks_in_all, "device")}, {policies}.
+
+{_login_lines(plan)}
+Try next:
+""" + "".join(f"  {shlex.join(line)}\n" for line in lines)
 
 
 # --- the others -------------------------------------------------------------------------------------
@@ -308,7 +339,8 @@ def _status(args: argparse.Namespace) -> int:
     holder = RunLock(plan).holder()
     rows = processes_of(plan) if holder is not None else []
     if args.format == "json":
-        print(json.dumps({"running": holder is not None, "supervisor": holder, "processes": rows}))
+        running = {"running": holder is not None, "supervisor": holder, "processes": rows}
+        print(json.dumps({**running, "cluster": _facts(plan)}))
     elif holder is None:
         print(f"not running: {plan.root}")
     else:
@@ -316,6 +348,7 @@ def _status(args: argparse.Namespace) -> int:
         for row in rows:
             port = f"port {row['port']}" if row["port"] else ""
             print(f"  {row['name']:<20} pid {row['pid']:<8} {port:<11} {row['state']}")
+        print(f"\n{_login_lines(plan)}", end="")
     if holder is None:
         return 3
     return 0 if all(row["state"] == "up" for row in rows) else 1
@@ -343,7 +376,7 @@ def _stop(args: argparse.Namespace) -> int:
 def _clean(args: argparse.Namespace) -> int:
     plan = _existing(args.data)
     if RunLock(plan).holder() is not None:
-        raise ConfigError(f"the cluster is running; first: swift-aio stop {plan.root}")
+        raise ConfigError(f"the cluster is running; first: swift-aio stop {shlex.quote(str(plan.root))}")
     if not args.yes:
         if not sys.stdin.isatty():
             raise ConfigError(f"nobody can be asked whether to remove {plan.root}; say so with --yes")

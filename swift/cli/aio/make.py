@@ -175,19 +175,19 @@ def _write(path: Path, text: str, *, mode: int = 0o644) -> None:
     path.write_text(text)
 
 
-def _defaults(plan: ClusterPlan, port: int, metrics_port: int, workers: int) -> str:
+def _defaults(plan: ClusterPlan, ip: str, port: int, metrics_port: int, workers: int) -> str:
     user = pwd.getpwuid(os.geteuid()).pw_name
     return (
-        f"[DEFAULT]\nbind_ip = {plan.ip}\nbind_port = {port}\nworkers = {workers}\n"
+        f"[DEFAULT]\nbind_ip = {ip}\nbind_port = {port}\nworkers = {workers}\n"
         f"user = {user}\nswift_dir = {plan.etc}\n"
-        f"metrics_bind_ip = {plan.ip}\nmetrics_bind_port = {metrics_port}\n"
+        f"metrics_bind_ip = {plan.storage_ip}\nmetrics_bind_port = {metrics_port}\n"
     )
 
 
 def _proxy_conf(plan: ClusterPlan) -> str:
     account, _, name = plan.user.partition(":")
     return (
-        _defaults(plan, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
+        _defaults(plan, plan.ip, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""
 [pipeline:main]
 pipeline = {" ".join(PIPELINE)}
@@ -199,7 +199,7 @@ allow_account_management = true
 
 [filter:cache]
 use = egg:swift#memcache
-memcache_servers = {address(plan.ip, plan.cache_port)}
+memcache_servers = {address(plan.storage_ip, plan.cache_port)}
 memcache_max_connections = 32
 
 [filter:tempauth]
@@ -207,7 +207,7 @@ use = egg:swift#tempauth
 {_token_key()}user_{account}_{name} = {plan.key} .admin
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
-user_admin_admin = admin .admin .reseller_admin
+user_admin_admin = {plan.key}admin .admin .reseller_admin
 """
         + "".join(map(_plain_filter, dict.fromkeys(PIPELINE[:-1])))
     )
@@ -231,7 +231,7 @@ use = egg:swift#catch_errors
 
 [filter:cache]
 use = egg:swift#memcache
-memcache_servers = {address(plan.ip, plan.cache_port)}
+memcache_servers = {address(plan.storage_ip, plan.cache_port)}
 """ + "".join(map(_plain_filter, filters))
 
 
@@ -269,7 +269,13 @@ def _storage_conf(plan: ClusterPlan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
     daemons = [name for name, server in DAEMONS.items() if server == kind]
     return (
-        _defaults(plan, plan.port(kind, node), plan.metrics_port(kind, node), plan.storage_workers)
+        _defaults(
+            plan,
+            plan.storage_ip,
+            plan.port(kind, node),
+            plan.metrics_port(kind, node),
+            plan.storage_workers,
+        )
         + f"""devices = {plan.devices(node)}
 mount_check = {mount_check}
 recon_cache_path = {plan.recon(node)}
@@ -301,7 +307,7 @@ def _make_rings(plan: ClusterPlan) -> None:
                 builder.add_device(
                     region=1,
                     zone=node,
-                    ip=plan.ip,
+                    ip=plan.storage_ip,
                     port=plan.port(kind, node),
                     device=device,
                     weight=100.0,

@@ -16,6 +16,18 @@ from pathlib import Path
 
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.cli.aio.ports import (
+    BASE_PORT,
+    CACHE_PORT,
+    LOOPBACK,
+    METRICS_OFFSET,
+    NODES,
+    OFFSETS,
+    PORTS_PER_NODE,
+    PROXY_PORT,
+    listeners,
+    storage_ip,
+)
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.ring.device import address
@@ -27,10 +39,7 @@ LATER_CHOICES = ("disks", "storage_workers")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
-#: Every node gets this many ports: object, container, account, and the metrics page of each.
-PORTS_PER_NODE = 10
 _DISK_LETTERS = "bcdefghijklmnopqrstuvwxyz"
-METRICS_OFFSET = 3
 #: The daemons of a node: name → the server whose configuration file they read.
 DAEMONS = {
     "object-updater": "object",
@@ -96,6 +105,7 @@ class PlannedProcess:
     name: str
     args: tuple[str, ...]
     port: int | None = None
+    ip: str = LOOPBACK
 
 
 @dataclass(frozen=True)
@@ -103,11 +113,12 @@ class ClusterPlan:
     """A cluster below ``root``; sizes and ports are fixed when it is created."""
 
     root: Path
-    ip: str = "127.0.0.1"
-    proxy_port: int = 8080
-    base_port: int = 6200
-    cache_port: int = 11311
-    nodes: int = 4
+    #: Where the proxy listens.
+    ip: str = LOOPBACK
+    proxy_port: int = PROXY_PORT
+    base_port: int = BASE_PORT
+    cache_port: int = CACHE_PORT
+    nodes: int = NODES
     #: Devices of a node.
     disks: int = 1
     replicas: int = 3
@@ -174,8 +185,7 @@ class ClusterPlan:
 
     def port(self, kind: str, node: int) -> int:
         """The port of a storage server."""
-        offset = {"object": 0, "container": 1, "account": 2}[kind]
-        return self.base_port + PORTS_PER_NODE * node + offset
+        return self.base_port + PORTS_PER_NODE * node + OFFSETS[kind]
 
     def metrics_port(self, kind: str, node: int = 0) -> int:
         """The port of the metrics page of the proxy (kind ``proxy``) or a storage server."""
@@ -187,9 +197,14 @@ class ClusterPlan:
         return sum(parse_ec(self.ec)) if self.ec else 0
 
     @property
+    def storage_ip(self) -> str:
+        """Where everything but the proxy listens."""
+        return storage_ip(self.ip)
+
+    @property
     def url(self) -> str:
-        """The proxy."""
-        return f"http://{address(self.ip, self.proxy_port)}"
+        """The proxy, by an address that other machines can use where it listens on all of them."""
+        return f"http://{address(reachable_ip(self.ip), self.proxy_port)}"
 
     @property
     def auth_url(self) -> str:
@@ -211,9 +226,11 @@ class ClusterPlan:
             for kind in ("account", "container", "object"):
                 conf = self.etc / f"{kind}-server" / f"{node}.conf"
                 module = f"swift.cli.{kind}_server"
-                yield PlannedProcess(f"{kind}-{node}", ("-m", module, str(conf), "-v"), self.port(kind, node))
+                words = ("-m", module, str(conf), "-v")
+                yield PlannedProcess(f"{kind}-{node}", words, self.port(kind, node), self.storage_ip)
         conf = self.etc / "proxy-server.conf"
-        yield PlannedProcess("proxy", ("-m", "swift.cli.proxy_server", str(conf), "-v"), self.proxy_port)
+        words = ("-m", "swift.cli.proxy_server", str(conf), "-v")
+        yield PlannedProcess("proxy", words, self.proxy_port, self.ip)
 
     def daemons(self) -> Iterator[PlannedProcess]:
         """What works in the background: all daemons of a node in one process."""
@@ -227,12 +244,7 @@ class ClusterPlan:
 
     def ports(self) -> Iterator[tuple[str, int]]:
         """Name and port of everything that listens."""
-        yield "cache", self.cache_port
-        yield from ((server.name, server.port) for server in self.servers() if server.port is not None)
-        yield "metrics of proxy", self.metrics_port("proxy")
-        for node in self.node_numbers():
-            for kind in ("account", "container", "object"):
-                yield f"metrics of {kind}-{node}", self.metrics_port(kind, node)
+        yield from ((name, port) for name, _ip, port in listeners_of(self))
 
     def check(self) -> None:
         """Raise ``ConfigError`` for values that cannot work, before anything is made of them."""
@@ -284,6 +296,25 @@ class ClusterPlan:
             *(path.name for path in (self.etc, self.run, self.logs, self.cache)),
         }
         return sorted(path.name for path in self.root.iterdir() if path.name not in own)
+
+
+def listeners_of(plan: ClusterPlan) -> Iterator[tuple[str, str, int]]:
+    """Name, address and port of everything that listens."""
+    return listeners(plan.ip, plan.proxy_port, plan.base_port, plan.cache_port, plan.nodes)
+
+
+def reachable_ip(ip: str) -> str:
+    """Return the address by which to reach what listens on ``ip``: another one for 0.0.0.0 and ::."""
+    if ip not in ("0.0.0.0", "::"):
+        return ip
+    family, outside = (socket.AF_INET6, "2001:db8::1") if ip == "::" else (socket.AF_INET, "192.0.2.1")
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            # Nothing is sent: the kernel only chooses the address that packets to elsewhere would have.
+            probe.connect((outside, 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "::1" if ip == "::" else LOOPBACK
 
 
 def parse_ec(text: str) -> tuple[int, int]:

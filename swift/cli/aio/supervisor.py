@@ -25,7 +25,9 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.aio.plan import ClusterPlan, PlannedProcess
+from swift.cli.aio.logs import ROTATED_EVERY_S, rotate
+from swift.cli.aio.plan import ClusterPlan, PlannedProcess, listeners_of
+from swift.cli.aio.ports import port_is_free, taken
 from swift.runtime.workers import die_with_parent
 
 START_TIMEOUT_S = 60.0
@@ -147,30 +149,19 @@ def cache_process(plan: ClusterPlan) -> PlannedProcess:
     if memcached:
         user = ("-u", "root") if os.geteuid() == 0 else ()
         return PlannedProcess(
-            "cache", (memcached, "-l", plan.ip, "-p", port, "-m", "64", "-U", "0", *user), plan.cache_port
+            "cache",
+            (memcached, "-l", plan.storage_ip, "-p", port, "-m", "64", "-U", "0", *user),
+            plan.cache_port,
+            plan.storage_ip,
         )
-    args = ("-m", "swift.cli.aio.cache", plan.ip, port)
-    return PlannedProcess("cache", args, plan.cache_port)
-
-
-def port_is_free(ip: str, port: int) -> bool:
-    """Whether nothing listens there now."""
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind((ip, port))
-        except OSError:
-            return False
-    return True
+    args = ("-m", "swift.cli.aio.cache", plan.storage_ip, port)
+    return PlannedProcess("cache", args, plan.cache_port, plan.storage_ip)
 
 
 def check_ports(plan: ClusterPlan) -> None:
     """Raise ``ConfigError`` naming a port that something listens on already."""
-    for name, port in plan.ports():
-        if not port_is_free(plan.ip, port):
-            raise ConfigError(
-                f"port {port} ({name}) is taken; choose others with --port, --base-port or --cache-port"
-            )
+    if problem := taken(listeners_of(plan)):
+        raise ConfigError(problem)
 
 
 def answers(ip: str, port: int) -> bool:
@@ -240,7 +231,9 @@ class Supervisor:
             self._children[process.name] = self._beginner.begin(process.args, log)
 
     def _write_state(self, processes: list[PlannedProcess]) -> None:
-        rows = [{"name": p.name, "pid": self._children[p.name].pid, "port": p.port} for p in processes]
+        rows = [
+            {"name": p.name, "pid": self._children[p.name].pid, "port": p.port, "ip": p.ip} for p in processes
+        ]
         path = _state_file(self._plan)
         # In one step: others read it at any moment. Without a sync, because nobody reads it after a boot.
         written = path.with_suffix(".new")
@@ -254,7 +247,7 @@ class Supervisor:
             for name, process in list(waiting.items()):
                 if self._children[name].poll() is not None:
                     raise ConfigError(f"{name} ended at once; {self._last_words(name)}")
-                if process.port is None or answers(self._plan.ip, process.port):
+                if process.port is None or answers(process.ip, process.port):
                     del waiting[name]
                     self._report(f"{len(processes) - len(waiting)}/{len(processes)} {name} is up")
             if waiting and time.monotonic() > deadline:
@@ -277,10 +270,22 @@ class Supervisor:
         self._stop = number
 
     def watch(self) -> None:
-        """Sleep until told to stop; a process that ends on its own is started again."""
+        """Sleep until told to stop; start again what ends on its own, and rotate logs."""
+        rotated_s = time.monotonic()
         while not self._stop:
-            self.tend(time.monotonic())
+            now_s = time.monotonic()
+            self.tend(now_s)
+            if now_s - rotated_s >= ROTATED_EVERY_S:
+                rotated_s = now_s
+                self._rotate_logs()
             time.sleep(0.2)
+
+    def _rotate_logs(self) -> None:
+        try:
+            for name in rotate(self._plan.logs):
+                self._report(f"{name} was too long; its former content is in {name}.1")
+        except OSError as error:
+            self._report(f"a log cannot be rotated: {error}")
 
     def tend(self, now: float) -> None:
         """Say which processes have ended, and start again those whose time has come (monotonic seconds)."""
@@ -296,7 +301,7 @@ class Supervisor:
                 )
             elif now >= again_at:
                 process = self._processes[name]
-                if process.port is not None and not port_is_free(self._plan.ip, process.port):
+                if process.port is not None and not port_is_free(process.ip, process.port):
                     # Its workers have not noticed yet, or somebody started it by hand.
                     self._again_at[name] = now + PAUSE_MIN_S
                     continue
@@ -315,12 +320,13 @@ class Supervisor:
 
         Raises ``ConfigError`` when its port stays in use.
         """
-        child, port = self._children[name], self._processes[name].port
+        child, process = self._children[name], self._processes[name]
+        port = process.port
         _signal_group(child, signal.SIGKILL)
         child.wait()
         deadline = time.monotonic() + STOP_TIMEOUT_S
         # Workers end after their parent, and until then take connections for whoever comes next.
-        while port is not None and not port_is_free(self._plan.ip, port):
+        while port is not None and not port_is_free(process.ip, port):
             if time.monotonic() > deadline:
                 raise ConfigError(f"port {port} of {name} is still in use")
             time.sleep(0.01)
@@ -367,14 +373,14 @@ def processes_of(plan: ClusterPlan) -> list[dict[str, object]]:
     except FileNotFoundError:
         return []
     for row in rows:
-        row["state"] = _state_of(plan, row["pid"], row["port"])
+        row["state"] = _state_of(row["pid"], row.get("ip", plan.storage_ip), row["port"])
     return rows
 
 
-def _state_of(plan: ClusterPlan, pid: int, port: int | None) -> str:
+def _state_of(pid: int, ip: str, port: int | None) -> str:
     if not _is_alive(pid):
         return "dead"
-    return "up" if port is None or answers(plan.ip, port) else "silent"
+    return "up" if port is None or answers(ip, port) else "silent"
 
 
 def _is_alive(pid: int) -> bool:

@@ -2,12 +2,16 @@
 
 import fcntl
 import json
+import shlex
+import sys
 
 import pytest
 
-from swift.cli.aio.main import main, welcome
+from swift.cli.aio.main import main, make_parser, plan_of, welcome
 from swift.cli.aio.make import create_cluster
 from swift.cli.aio.plan import new_plan
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
 from test.support.ports import free_ports
 
 
@@ -86,7 +90,9 @@ def test_what_is_fixed_when_a_cluster_is_made_cannot_be_changed(run, data):
 def test_a_cluster_that_does_not_run_says_so(run, data):
     assert run("status", data)[:2] == (3, f"not running: {data}\n")
     code, out, _err = run("status", data, "--format", "json")
-    assert code == 3 and json.loads(out) == {"running": False, "supervisor": None, "processes": []}
+    told = json.loads(out)
+    assert code == 3 and (told["running"], told["supervisor"], told["processes"]) == (False, None, [])
+    assert told["cluster"]["endpoint"] == "http://127.0.0.1:8080/v1/AUTH_test"
     assert run("stop", data)[:2] == (0, "not running\n")
 
 
@@ -125,3 +131,43 @@ def test_the_welcome_tells_of_devices_not_of_nodes(tmp_path):
     plan = new_plan(tmp_path, nodes=2, disks=3, ec="4+2")
     assert "is up: 6 devices, 3 replicas, or 4+2 erasure coded." in welcome(plan)
     assert "is up: 1 device, 1 replica." in welcome(new_plan(tmp_path, nodes=1, replicas=1))
+
+
+def try_lines(text):
+    return [shlex.split(line) for line in text.partition("Try next:\n")[2].splitlines()]
+
+
+def test_the_lines_to_try_are_few_can_be_pasted_and_name_what_is_installed(tmp_path, monkeypatch):
+    plan = new_plan(tmp_path / "a b", key="secret")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))
+    lines = try_lines(welcome(plan))
+    assert [words[0] for words in lines] == ["curl", "curl", sys.executable, "swift-aio"]
+    assert lines[-1] == ["swift-aio", "stop", str(tmp_path / "a b")]
+    for name in ("swift", "rclone"):
+        (programs / name).write_text("")
+        (programs / name).chmod(0o755)
+    lines = try_lines(welcome(plan))
+    assert [words[0] for words in lines] == ["swift", "swift", "rclone", "swift-aio"]
+    assert lines[0][1:] == ["-A", plan.auth_url, "-U", "test:tester", "-K", "secret", "stat"]
+
+
+def test_a_cluster_on_all_addresses_names_one_that_others_can_use_and_has_a_key_of_its_own(tmp_path):
+    args = make_parser().parse_args(["start", str(tmp_path / "one"), "--ip", "0.0.0.0"])
+    keys = {plan_of(args)[1].key for _ in range(2)}
+    assert len(keys) == 2 and min(map(len, keys)) >= 20
+    plan = plan_of(args)[1]
+    assert "0.0.0.0" not in welcome(plan)
+    create_cluster(plan)
+    for conf in (tmp_path / "one" / "etc").rglob("*.conf"):
+        lines = [line for line in conf.read_text().splitlines() if "_ip = " in line or "servers = " in line]
+        for line in lines:
+            is_proxy = conf.name == "proxy-server.conf" and line.startswith("bind_ip")
+            assert ("0.0.0.0" if is_proxy else "127.0.0.1") in line, (conf, line)
+    view = RingView(load_table(str(tmp_path / "one/etc/object.ring.gz")))
+    assert {device.ip for device in view.devices} == {"127.0.0.1"}
+    assert oct((tmp_path / "one/aio.json").stat().st_mode)[-3:] == "600"
+    assert "testing" not in (tmp_path / "one/etc/proxy-server.conf").read_text()
+    assert " = admin" not in (tmp_path / "one/etc/proxy-server.conf").read_text()

@@ -14,6 +14,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.cli.aio.plan import PlannedProcess
+from swift.cli.aio.ports import port_is_free
 from swift.cli.aio.supervisor import (
     PAUSE_MAX_S,
     PAUSE_MIN_S,
@@ -22,7 +23,6 @@ from swift.cli.aio.supervisor import (
     Pauses,
     RunLock,
     Supervisor,
-    port_is_free,
     processes_of,
 )
 from test.support.ports import free_ports
@@ -60,8 +60,20 @@ class Small:
     def daemons(self):
         return []
 
-    def ports(self):
-        return [("cache", self.cache_port), (self.server.name, self.server.port)]
+    @property
+    def storage_ip(self):
+        return self.ip
+
+    #: As of a cluster without storage nodes: the server is in the place of the proxy.
+    nodes = 0
+
+    @property
+    def proxy_port(self):
+        return self.server.port
+
+    @property
+    def base_port(self):
+        return 0
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.leftovers import group_name
 from swift.cli.aio.images import mount_image
 from swift.cli.aio.make import make_cluster, mount_devices
-from swift.cli.aio.plan import IMAGES, PORTS_PER_NODE, ClusterPlan
+from swift.cli.aio.plan import IMAGES, ClusterPlan
+from swift.cli.aio.ports import PORTS_PER_NODE
 from swift.cli.aio.supervisor import Supervisor
 
 #: A slow disk: what a hard disk does, as everywhere in this project.

@@ -1,0 +1,94 @@
+"""Which ports a cluster on one machine listens on, and whether they are free.
+
+It needs Python alone: ``bin/swift-aio`` runs it before it installs anything.
+"""
+
+import argparse
+import socket
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+PROXY_PORT, BASE_PORT, CACHE_PORT, NODES = 8080, 6200, 11311, 4
+LOOPBACK = "127.0.0.1"
+#: Every node gets this many ports: object, container, account, and the metrics page of each.
+PORTS_PER_NODE = 10
+METRICS_OFFSET = 3
+OFFSETS = {"object": 0, "container": 1, "account": 2}
+HINT = "choose others with --port, --base-port or --cache-port"
+
+
+def storage_ip(ip: str) -> str:
+    """Return where storage servers, cache and metrics listen: on loopback, whatever the proxy's address is.
+
+    They believe everybody who reaches them.
+    """
+    return ip if ip == "::1" or ip.startswith("127.") else LOOPBACK
+
+
+def listeners(
+    ip: str, proxy_port: int, base_port: int, cache_port: int, nodes: int
+) -> Iterator[tuple[str, str, int]]:
+    """Name, address and port of everything that listens."""
+    inner = storage_ip(ip)
+    yield "cache", inner, cache_port
+    for node in range(1, nodes + 1):
+        for kind in ("account", "container", "object"):
+            yield f"{kind}-{node}", inner, base_port + PORTS_PER_NODE * node + OFFSETS[kind]
+    yield "proxy", ip, proxy_port
+    yield "metrics of proxy", inner, base_port
+    for node in range(1, nodes + 1):
+        for kind in ("account", "container", "object"):
+            port = base_port + PORTS_PER_NODE * node + OFFSETS[kind] + METRICS_OFFSET
+            yield f"metrics of {kind}-{node}", inner, port
+
+
+def port_is_free(ip: str, port: int) -> bool:
+    """Whether nothing listens there now."""
+    with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((ip, port))
+        except OSError:
+            return False
+    return True
+
+
+def taken(found: Iterator[tuple[str, str, int]]) -> str:
+    """Return a sentence about the first port that something listens on; empty when all are free."""
+    for name, ip, port in found:
+        if not port_is_free(ip, port):
+            return f"port {port} ({name}) is taken; {HINT}"
+    return ""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Check the ports of ``swift-aio start`` with these arguments; 1 when one is taken, said on stderr.
+
+    Arguments that cannot be used are left to the command itself.
+    """
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("command", nargs="?")
+    parser.add_argument("data", nargs="?", type=Path)
+    for option, default in (
+        ("--port", PROXY_PORT),
+        ("--base-port", BASE_PORT),
+        ("--cache-port", CACHE_PORT),
+        ("--nodes", NODES),
+    ):
+        parser.add_argument(option, type=int, default=default)
+    parser.add_argument("--ip", default=LOOPBACK)
+    try:
+        args, _others = parser.parse_known_args(argv)
+        if args.command != "start" or args.data is None or (args.data / "aio.json").exists():
+            return 0
+        problem = taken(listeners(args.ip, args.port, args.base_port, args.cache_port, args.nodes))
+    except (SystemExit, OSError, OverflowError, ValueError):
+        return 0
+    if problem:
+        print(f"swift-aio: {problem}", file=sys.stderr)
+    return 1 if problem else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
