@@ -436,7 +436,9 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--config", default="", help="file whose [container-sharder] has what is not said here")
     add("--verbose", "-v", action="count", default=0, help="say more")
-    add("--skip-commits", action="store_true", help="leave rows that wait to be merged alone")
+    commits = parser.add_mutually_exclusive_group()
+    commits.add_argument("--force-commits", action="store_true", help="merge pending rows first (default)")
+    commits.add_argument("--skip-commits", action="store_true", help="leave pending rows alone")
     add("path_to_file", help="a container database file; of analyze a file of shards")
     commands = parser.add_subparsers(dest="command", required=True)
     shown = commands.add_parser("show", help="the shards as JSON")

@@ -59,16 +59,17 @@ def shard_rows(
         raise HTTPError(400, "No auditing state for namespace GET")
     headers = {fields.BACKEND_RECORD_TYPE: SHARD, fields.BACKEND_RECORD_SHARD_FORMAT: shape}
     marker, end_marker = given.get("marker", ""), given.get("end_marker", "")
-    includes = given.get("includes")
+    includes, reverse = given.get("includes"), is_true(given.get("reverse"))
     override = request.headers.get(fields.BACKEND_OVERRIDE_NAME_FILTER, "")
     if override and override.lower() == info.db_state == SHARDED:
-        marker, end_marker, includes = "", "", None
+        # All of them in ascending order: the proxy caches them for every listing.
+        marker, end_marker, includes, reverse = "", "", None, False
         headers[fields.BACKEND_OVERRIDE_NAME_FILTER] = "true"
     query = ShardQuery(
         marker=marker,
         end_marker=end_marker,
         includes=includes,
-        reverse=is_true(given.get("reverse")),
+        reverse=reverse,
         states=states,
         include_deleted=include_deleted,
         include_own=auditing,

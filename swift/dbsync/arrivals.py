@@ -62,11 +62,16 @@ class DatabaseArrivals:
     def install(self, replica: Replica, remote_id: str, file_name: str | None, hash_of: HashOf) -> bool:
         """Make the arrived file the database of this place; False when there is one, or nothing arrived.
 
+        A file that comes too late is removed: the sender merges its rows.
+
         Raises ``InvalidValue`` for a bad name, the errors of ``db.connection`` and OSError.
         """
         disk, place = self._disk, self._place
         epoch = epoch_in(place, file_name)
-        if not self.has(remote_id) or files.look(disk, place):
+        if not self.has(remote_id):
+            return False
+        if files.look(disk, place):
+            files.remove_if_there(disk, self.path(remote_id))
             return False
         arrived = Arrived(disk, self.path(remote_id), replica, place, hash_of)
         try:

@@ -93,12 +93,12 @@ class RemoteDatabase:
 
     def tell(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> Reply:
         """Like ``say``; raises ``NodeFailed`` unless the answer is a success."""
-        return _success(operation, self.say(operation, *arguments, more_time_s=more_time_s))
+        return success(operation, self.say(operation, *arguments, more_time_s=more_time_s))
 
     def tell_items(self, items: str, own_id: str) -> None:
         """Send rows that are JSON text already; raises ``NodeFailed`` unless the node took them."""
         text = f'["{MERGE_ITEMS}", {items}, {json.dumps(own_id)}]'
-        _success(MERGE_ITEMS, self._ask(text.encode("utf-8", "surrogatepass")))
+        success(MERGE_ITEMS, self._ask(text.encode("utf-8", "surrogatepass")))
 
     def bring(self, path: str, remote_name: str) -> float:
         """Bring a file into the node's temporary directory; how many seconds its size is worth.
@@ -148,7 +148,8 @@ class RemoteDatabase:
             raise NodeFailed(f"an upload was answered with {reply.status} {reply.reason}")
 
 
-def _success(operation: str, reply: Reply) -> Reply:
+def success(operation: str, reply: Reply) -> Reply:
+    """The reply; raises ``NodeFailed`` unless it is a success."""
     if not reply.is_success:
         raise NodeFailed(f"{operation} was answered with {reply.status} {reply.reason}")
     return reply

@@ -20,7 +20,7 @@ from swift.db.syncpoints import all_syncs, get_sync, set_sync
 from swift.dbsync import protocol
 from swift.dbsync.arrivals import snapshot
 from swift.dbsync.protocol import RemoteState
-from swift.dbsync.remote import NodeFailed, RemoteDatabase
+from swift.dbsync.remote import NodeFailed, RemoteDatabase, success
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
@@ -63,14 +63,12 @@ class ReplicationSession:
         """
         replica = self._replica
         info = replica.broker.read(replica.info)
-        arguments = replica.sync_arguments(info, many_policies=self._many_policies)
-        reply = self._remote.say(protocol.SYNC, *arguments)
-        if reply.status == 507:
-            raise RemoteUnmounted(f"{self._remote.node.replication_key} is not mounted")
+        reply = self._sync(info)
         if reply.status == 404:
             self._tally.add("rsyncs")
-            self._send_whole(protocol.COMPLETE_RSYNC, info)
-            return
+            if self._install_whole(info):
+                return
+            reply = self._sync(info)
         remote = _state_of(reply)
         self._learn(remote)
         if remote.shard_max_row is not None:
@@ -79,6 +77,13 @@ class ReplicationSession:
                 self._tally.add("deferred")
                 return
         self._send_rows(remote, info)
+
+    def _sync(self, info: JsonObject) -> Reply:
+        arguments = self._replica.sync_arguments(info, many_policies=self._many_policies)
+        reply = self._remote.say(protocol.SYNC, *arguments)
+        if reply.status == 507:
+            raise RemoteUnmounted(f"{self._remote.node.replication_key} is not mounted")
+        return reply
 
     # --- facts -------------------------------------------------------------------------------------
 
@@ -124,7 +129,7 @@ class ReplicationSession:
         """Send the whole database to be merged; whether the node did. If not, rows will do in time."""
         self._tally.add("remote_merges")
         try:
-            self._send_whole(protocol.RSYNC_THEN_MERGE, info)
+            success(protocol.RSYNC_THEN_MERGE, self._send_whole(protocol.RSYNC_THEN_MERGE, info))
         except NodeFailed:
             return False
         return True
@@ -152,7 +157,17 @@ class ReplicationSession:
 
     # --- whole databases ---------------------------------------------------------------------------
 
-    def _send_whole(self, operation: str, info: JsonObject) -> None:
+    def _install_whole(self, info: JsonObject) -> bool:
+        """Give the node a database that it lacks; False when the node has got one meanwhile.
+
+        Another replica or a client's PUT may create it between the questions: then the rows are merged.
+        """
+        reply = self._send_whole(protocol.COMPLETE_RSYNC, info)
+        if reply.status != 404:
+            success(protocol.COMPLETE_RSYNC, reply)
+        return reply.is_success
+
+    def _send_whole(self, operation: str, info: JsonObject) -> Reply:
         broker = self._replica.broker
         path = broker.newest.path
         copy = self._device_run(snapshot, self._disk, broker.place, path)
@@ -162,7 +177,7 @@ class ReplicationSession:
             self._device_run(files.remove_if_there, self._disk, copy)
         if operation == protocol.RSYNC_THEN_MERGE:
             worth_s += info["max_row"] / protocol.MERGED_ROWS_PER_SECOND
-        self._remote.tell(operation, info["id"], os.path.basename(path), more_time_s=worth_s)
+        return self._remote.say(operation, info["id"], os.path.basename(path), more_time_s=worth_s)
 
 
 def _parsed(reply: Reply) -> Any:

@@ -42,6 +42,14 @@ def test_an_expired_object_is_deleted_as_of_its_moment(sim, policy):
     assert sim.holders(policy=policy) == []
 
 
+def test_no_node_is_asked_to_clean_the_queue_that_the_expirer_cleans(sim, policy):
+    assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201
+    sim.transport.requests.clear()
+    assert expire(sim, policy) == 204
+    sent = [h for kind, _n, method, _p, h in sim.transport.requests if (kind, method) == ("object", "DELETE")]
+    assert sent and {h["x-backend-clean-expiring-object-queue"] for h in sent} == {"no"}
+
+
 def overwrite_without(sim, policy, missing):
     """The expirer's entry stays: it is removed by asynchronous updates of nodes that had the older one."""
     assert put(sim, policy, EXPIRY - 50, b"old", x_delete_at=str(EXPIRY)).status == 201

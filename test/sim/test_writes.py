@@ -313,6 +313,19 @@ def test_delete_is_agreed_between_those_that_had_it_and_those_that_had_not(sim):
     assert sim.holders() == []
 
 
+@pytest.mark.parametrize("away", [2, 3])
+def test_delete_is_404_where_no_node_that_answers_had_the_object_and_holds_for_those_that_had_it(sim, away):
+    nodes = object_nodes(sim)
+    with sim.refusing("object", *sim.handoffs("a", "c", "o"), nodes[2]):
+        put(sim, SMALL)
+    sim.forgive()
+    with sim.refusing("object", *nodes[:away]):
+        assert sim("DELETE", "/a/c/o").status == 404
+    assert len(sim.holders(".ts")) >= 2
+    sim.forgive()
+    assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
+
+
 # --- accounts and containers --------------------------------------------------------------------------
 
 

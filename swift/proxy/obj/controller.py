@@ -276,11 +276,11 @@ class ObjectController(Controller):
     ) -> Response:
         response = best_response(answers, len(attempts), need, {404: 204})
         if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
-            had = next((answer for answer in answers if answer.status == 204), None)
-            if had is None or sum(1 for answer in answers if answer.status in left_tombstone) < need:
-                # Tombstones are on handoffs, but whether there was an object nobody could tell.
+            if sum(1 for answer in answers if answer.status in left_tombstone) < need:
                 return error_response(503)
-            response = response_of(had)
+            # The object is deleted even if no node that answered had it.
+            had = next((answer for answer in answers if answer.status == 204), None)
+            response = response if had is None else response_of(had)
         if response.status in (204, 404):
             # Who is told that there is nothing should not find it listed either.
             told = [answer for answer in answers if answer.status in left_tombstone]

@@ -105,6 +105,9 @@ def add_expiry(
 
 
 def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
-    """The first two nodes clean up an old queue entry, the others need not."""
+    """Have the first two nodes remove an old queue entry, unless the request says who removes it.
+
+    The expirer removes its entry itself and asks that no node does.
+    """
     for i, attempt in enumerate(attempts):
-        attempt[fields.BACKEND_CLEAN_EXPIRING_QUEUE] = "t" if i < 2 else "f"
+        attempt.setdefault(fields.BACKEND_CLEAN_EXPIRING_QUEUE, "t" if i < 2 else "f")

@@ -4,6 +4,8 @@ import io
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from hashlib import md5
 
 import pytest
@@ -48,6 +50,12 @@ class Bench:
         finally:
             broker.close()
 
+    @property
+    def stored_count(self):
+        """The number of objects in the tables."""
+        with closing(sqlite3.connect(self.path)) as connection:
+            return connection.execute("SELECT COUNT(*) FROM object").fetchone()[0]
+
     def file(self, content):
         path = self.root / "ranges.json"
         path.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -72,6 +80,24 @@ def test_cuts_are_found_as_the_peer_finds_them(bench):
     sizes = [cut["object_count"] for cut in json.loads(bench("find", "4", "--minimum-shard-size", "3")[1])]
     assert sizes == [4, 6]
     assert json.loads(bench("find", "20")[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "count"), [(None, 11), ("--force-commits", 11), ("--skip-commits", 10)], ids=str
+)
+def test_pending_rows_are_merged_unless_skipped(bench, option, count):
+    broker = ContainerBroker(bench.place, Engine(), "AUTH_test", "c")
+    broker.refresh()
+    broker.put_rows([ObjectRow("pending", Timestamp("1795000000.00000").internal, 1, "t/p", "e")])
+    broker.close()
+    options = [option] if option else []
+    assert main([*options, bench.path, "show"]) == 0
+    assert bench.stored_count == count
+
+
+def test_pending_rows_cannot_be_both_merged_and_skipped(bench):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--skip-commits", "--force-commits", bench.path, "info"])
 
 
 def test_what_is_found_replaces_what_there_is_and_is_shown(bench):

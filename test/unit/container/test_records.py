@@ -90,6 +90,20 @@ def test_markers_select_what_overlaps(sharded):
     assert ranges(sharded, "marker=q&end_marker=a") == []
 
 
+def test_a_cache_gets_all_ranges_of_a_split_container_in_ascending_order(sharded):
+    epoch = stamp(30)
+    own = shard("AUTH_a/c", "", "", 70, epoch=epoch, state_timestamp=epoch, meta_timestamp=epoch)
+    sharded("PUT", at=4, body=json.dumps([own]).encode(), **SHARD)
+    sharded.server.brokers.close()
+    (database,) = sharded.root.glob("sda/containers/*/*/*/*.db")
+    database.rename(database.with_name(f"{database.stem}_{epoch}.db"))
+    every = [("c-1", "", "g"), ("c-2", "g", "p"), ("c-3", "p", "t")]
+    override = {"x_backend_override_shard_name_filter": "sharded"}
+    for query in ("reverse=true", "reverse=true&marker=q&end_marker=h", "marker=h", "includes=h"):
+        assert ranges(sharded, query, **override) == every
+    assert ranges(sharded, "reverse=true") == every[::-1]
+
+
 def test_deleted_ranges_are_shown_when_asked_for(sharded):
     gone = [shard("c-1", "", "g", timestamp=stamp(20), deleted=1)]
     sharded("PUT", at=3, body=json.dumps(gone).encode(), **SHARD)

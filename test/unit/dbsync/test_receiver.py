@@ -166,6 +166,19 @@ def test_an_upload_becomes_a_database_of_its_own_once(server, tmp_path):
     assert not list((tmp_path / "sda" / "tmp").iterdir())
 
 
+def test_an_upload_that_comes_too_late_leaves_the_database_and_no_file(server, tmp_path):
+    for device in ("sda", "sdb"):
+        put(server, device)
+        sync(server, device)
+    (source,) = folder(tmp_path, "sdb").glob("*.db")
+    (have,) = folder(tmp_path).glob("*.db")
+    before = have.read_bytes()
+    assert say(server, body=source.read_bytes(), headers={UPLOAD: "theirs"}).status == 204
+    assert say(server, "complete_rsync", "theirs", f"{HASH}.db").status == 404
+    assert have.read_bytes() == before
+    assert not list((tmp_path / "sda" / "tmp").iterdir())
+
+
 def test_an_upload_that_breaks_off_leaves_nothing(server, tmp_path):
     class Broken(BytesBody):
         def read(self, size=-1):

@@ -37,8 +37,10 @@ class There:
 
     def __init__(self, answer):
         self.node = node(1)
-        #: To ``sync``; a dictionary is a database, a number a status.
+        #: To ``sync``; a dictionary is a database, a number a status, a list one for each question.
         self.answer = answer
+        #: To messages about a whole database.
+        self.whole_status = 204
         self.ranges = []
         self.refuses = set()
         self.said, self.times = [], {}
@@ -46,9 +48,17 @@ class There:
 
     def say(self, operation, *arguments, more_time_s=0.0):
         self.said.append((operation, *arguments))
-        if isinstance(self.answer, int):
-            return Reply(self.answer)
-        body = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer).encode()
+        self.times[operation] = more_time_s
+        if operation != "sync":
+            if operation in self.refuses:
+                raise NodeFailed("no")
+            return Reply(self.whole_status)
+        answer = self.answer
+        if isinstance(answer, list):
+            answer = answer.pop(0)
+        if isinstance(answer, int):
+            return Reply(answer)
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         return Reply(200, body=body)
 
     def tell(self, operation, *arguments, more_time_s=0.0):
@@ -236,6 +246,22 @@ def test_a_database_that_did_not_arrive_is_a_failure_and_leaves_no_copy(bench, r
     with pytest.raises(NodeFailed):
         bench.run()
     assert bench.left_behind == []
+
+
+def test_a_node_that_gets_the_database_meanwhile_gets_the_rows(bench):
+    bench.there.answer = [404, bench.there.answer]
+    bench.there.whole_status = 404
+    bench.run()
+    assert bench.there.words == ["sync", "complete_rsync", "sync", "merge_items", "merge_syncs"]
+    assert (bench.point, bench.left_behind) == (5, [])
+
+
+@pytest.mark.parametrize("status", [404, 500, 507])
+def test_a_node_that_never_takes_the_database_is_a_failure(bench, status):
+    bench.there.answer = [404, 404]
+    bench.there.whole_status = status
+    with pytest.raises(NodeFailed):
+        bench.run()
 
 
 def test_a_node_that_is_much_behind_merges_the_whole_and_has_time_for_it(bench):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.proxy.obj.updateheaders import in_pairs, spread_updates
+from swift.http.fields import BACKEND_CLEAN_EXPIRING_QUEUE as CLEAN
+from swift.proxy.obj.updateheaders import in_pairs, mark_queue_cleaners, spread_updates
 from swift.ring.device import Node
 
 
@@ -62,3 +63,12 @@ def test_no_container_node_is_left_out(objects, containers, count, quorum):
     told = [host for attempt in attempts for host in attempt.get("x-container-host", "").split(",") if host]
     assert len(told) >= len(containers)
     assert {each.key.rpartition("/")[0] for each in containers} == set(told)
+
+
+def test_two_nodes_clean_the_queue_unless_the_request_says_otherwise():
+    attempts = [{}, {}, {}]
+    mark_queue_cleaners(attempts)
+    assert [each[CLEAN] for each in attempts] == ["t", "t", "f"]
+    attempts = [{CLEAN: "no"}, {CLEAN: "no"}, {CLEAN: "no"}]
+    mark_queue_cleaners(attempts)
+    assert [each[CLEAN] for each in attempts] == ["no"] * 3
