@@ -60,3 +60,10 @@ def with_parameters(override: str, etag: str, parameters: Mapping[str, str]) -> 
     base, *others = (part.strip() for part in override.split(";"))
     added = (f"{name}={value}" for name, value in parameters.items())
     return "; ".join([base or etag, *filter(None, others), *added])
+
+
+def parameters_of(override: str) -> dict[str, str]:
+    """The parameters of a row's ETag."""
+    _base, *parts = override.split(";")
+    pairs = (part.strip().partition("=") for part in parts)
+    return {name: value for name, _, value in pairs}

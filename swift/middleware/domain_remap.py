@@ -37,17 +37,22 @@ class DomainRemap(Filter):
 
     def handle(self, request: Request) -> Response:
         """Rewrite the path of a request whose host names an account."""
-        host = split_host(request.headers.get("host", ""))[0].lower()
-        domain = next((d for d in self._domains if host.endswith(d)), None)
+        host = split_host(request.headers.get("host", ""))[0]
+        domain = next((d for d in self._domains if host.lower().endswith(d)), None)
         if domain is None:
             return self.forward(request)
         labels = host[: -len(domain)].split(".")
         if len(labels) > 2:
             return error_response(400, "Bad domain in host header", content_type=TEXT)
-        account = self._account(labels[-1]) if all(labels) else None
+        account = self._account(labels[-1]) if labels[-1] else None
         if account is None:
             return self.forward(request)
-        base = "/".join([self._root, *(quote(name, safe="") for name in (account, *labels[:-1]))])
+        base = "/".join(
+            [
+                self._root,
+                *(quote(name, safe="", encoding="latin-1") for name in (account, *filter(None, labels[:-1]))),
+            ]
+        )
         path = request.raw_path
         if self._mangles and (path + "/").startswith(self._root + "/"):
             path = path[len(self._root) :] or "/"
@@ -56,11 +61,15 @@ class DomainRemap(Filter):
         return self._located(request, response, base)
 
     def _account(self, label: str) -> str | None:
-        """The account that a label of a host stands for, whose case is lost; None when it is none."""
+        """Return the account that a label of a host stands for; None if it stands for none.
+
+        Many clients send host names in lower case, so prefixes are compared without case.
+        """
         name = label if "_" in label else label.replace("-", "_", 1)
-        for prefix in self._prefixes:
-            if name.lower().startswith(prefix.lower()):
-                return prefix + name[len(prefix) :]
+        prefix, mark, rest = name.partition("_")
+        for known in self._prefixes:
+            if prefix.lower() == known.rstrip("_").lower():
+                return known.rstrip("_") + mark + rest
         if self._default:
             return f"{self._default}_{label}"
         return None if self._prefixes else name

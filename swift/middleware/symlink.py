@@ -18,7 +18,7 @@ from swift.base.truth import is_true
 from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody
 from swift.http.headers import HeaderMap
@@ -132,12 +132,20 @@ class Symlink(Filter):
                     response.headers[shown] = response.headers[stored]
         return response
 
-    def _follow(self, request: Request, entity: Entity) -> Response:
+    def _follow(
+        self, request: Request, entity: Entity, *, expected: str | None = None, only_static: bool = False
+    ) -> Response:
+        """Answer a read of an object, or of what it leads to.
+
+        ``expected`` is the ETag that is to be found; with ``only_static`` a dynamic link is an object.
+        """
         hops, hops_max = 0, self._hops_max
         path, response = entity.path, self._read(request)
-        wanted = None
+        wanted = expected
         while True:
             link = LinkTarget.of(response.headers, path)
+            if only_static and link is not None and link.etag is None:
+                link = None
             if wanted is not None and link is not None and link.etag not in (None, wanted):
                 drained(response)
                 where = {"content-location": Entity(entity.version, path).raw_path}
@@ -208,7 +216,7 @@ class Symlink(Filter):
         stored = {_TARGET: _quoted(f"{target.container}/{target.obj}")}
         if _TARGET_ACCOUNT in headers:
             stored[_TARGET_ACCOUNT] = _quoted(target.account)
-        etag = unquote_etag(headers.get(_TARGET_ETAG, ""))
+        etag, slo_row = unquote_etag(headers.get(_TARGET_ETAG, "")), {}
         if etag:
             if ";" in etag:
                 raise HTTPError(400, "Bad X-Symlink-Target-Etag format", content_type=TEXT)
@@ -217,13 +225,14 @@ class Symlink(Filter):
                 found = self._static_target(request, Entity(entity.version, target), etag)
                 stored[_TARGET_BYTES] = found["bytes"]
                 headers["content-type"] = headers.get("content-type") or found["type"]
+                slo_row = {name: found[name] for name in ("slo_etag",) if name in found}
             elif is_digits(headers.get(_TARGET_BYTES, "")):
                 stored[_TARGET_BYTES] = headers[_TARGET_BYTES]
         headers["content-type"] = headers.get("content-type") or TYPE
         for name in _STORED:
             headers.pop(name, None)
         headers.update((_STORED[name], value) for name, value in stored.items())
-        row = {name.removeprefix("x-").replace("-", "_"): value for name, value in stored.items()}
+        row = {name.removeprefix("x-").replace("-", "_"): value for name, value in stored.items()} | slo_row
         override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
         headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, _EMPTY_MD5, row)
         headers.pop("transfer-encoding", None)
@@ -232,29 +241,32 @@ class Symlink(Filter):
         return self.forward(request)
 
     def _static_target(self, request: Request, target: Entity, etag: str) -> dict[str, str]:
-        """Size and type of what a static link is to lead to; raises ``HTTPError``."""
+        """Size, type and large object ETag of what a static link is to lead to; raises ``HTTPError``.
+
+        A target that is a static link itself, as the object of a versioned container is, is followed.
+        """
         sub = make_subrequest(request, "HEAD", target.raw_path, source=SOURCE)
         for name in ("x-auth-token", "x-storage-token", fields.BACKEND_ALLOW_RESERVED_NAMES):
             if name in request.headers:
                 sub.headers[name] = request.headers[name]
         sub.headers["x-newest"] = "true"
-        with asked(self.forward, sub) as response:
-            status, headers = response.status, response.headers
-        where = {"content-location": target.raw_path}
+        response = self._follow(sub, target, expected=etag, only_static=True)
+        if response.status == 409:
+            raise HTTPError.of(response)
+        status, headers = drained(response).status, response.headers
         if status == 404:
+            where = {"content-location": headers.get("content-location", target.raw_path)}
             raise HTTPError(409, "X-Symlink-Target does not exist", where, content_type=TEXT)
-        if not 200 <= status <= 299:
+        if not response.is_success:
             denied = {n: v for n, v in headers.items() if n == "www-authenticate"}
             raise HTTPError(status, headers=denied)
-        found = unquote_etag(headers.get("etag", ""))
-        size = headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0")
-        if fields.SYSMETA_VERSIONS_SYMLINK in headers:
-            # What clients see there is the version.
-            found = headers.get(fields.SYSMETA_SYMLINK_TARGET_ETAG, "")
-            size = headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
-        if found != etag:
-            raise HTTPError.of(_mismatch(found, etag, target))
-        return {"bytes": size, "type": headers.get("content-type", "")}
+        found = {
+            "bytes": headers.get(fields.SYSMETA_SLO_SIZE) or headers.get("content-length", "0"),
+            "type": headers.get("content-type", ""),
+        }
+        if fields.SYSMETA_SLO_ETAG in headers:
+            found["slo_etag"] = headers[fields.SYSMETA_SLO_ETAG]
+        return found
 
     # metadata
 
@@ -268,6 +280,8 @@ class Symlink(Filter):
         drained(response)
         location = Entity(entity.version, link.target).raw_path
         moved = error_response(307, _POSTED, {"location": location})
+        if link.etag is not None:
+            moved.headers[_TARGET_ETAG] = link.etag
         moved.headers.update((n, v) for n, v in response.headers.items() if is_internal(n))
         return moved
 

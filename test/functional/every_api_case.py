@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 from test.functional import (
     api_cases_bulk,
+    api_cases_chains,
     api_cases_objects,
+    api_cases_pages,
     api_cases_quotas,
     api_cases_s3,
     api_cases_signed,
@@ -36,6 +38,12 @@ def send_filters(both):
     api_cases_bulk.send_bulk(both)
 
 
+def send_linked(both):
+    """Send the cases of links, versions and pages together to a third one."""
+    api_cases_chains.send_chains(both)
+    api_cases_pages.send_pages(both)
+
+
 @dataclass(frozen=True)
 class Cases:
     """Cases for a cluster of their own, and what its proxy has besides (``test.support.pipelines``)."""
@@ -56,6 +64,9 @@ SETS = {
     ),
     "versioning-answers": Cases(
         api_cases_versioning.send_versioning, options=api_cases_versioning.OPTIONS, asker=NumberingAsker
+    ),
+    "linked-answers": Cases(
+        send_linked, api_cases_pages.PLACES, api_cases_versioning.OPTIONS, asker=NumberingAsker
     ),
     "s3-answers": Cases(api_cases_s3.send_s3, asker=api_cases_s3.S3Asker),
 }

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from test.functional.api_cases_chains import DIFFERENT as CHAINS_DIFFERENT
+from test.functional.api_cases_pages import DIFFERENT as PAGES_DIFFERENT
 from test.functional.api_cases_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERENT
 from test.functional.every_api_case import SETS
@@ -33,6 +35,8 @@ DIFFERENT = {
     "HEAD /v1/AUTH_test/web/list/ [] as None": (404, "the peer fails to give a HEAD an error page"),
     **VERSIONING_DIFFERENT,
     **S3_DIFFERENT,
+    **CHAINS_DIFFERENT,
+    **PAGES_DIFFERENT,
 }
 
 

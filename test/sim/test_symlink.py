@@ -81,6 +81,41 @@ def test_a_static_link_leads_to_one_version_only(front, sim):
     assert front("HEAD", "/a/c/l?symlink=get").headers["x-symlink-target-etag"] == ETAG
 
 
+def test_a_static_link_may_lead_to_a_static_link_of_the_same_etag(front):
+    front.link("/a/c/l1", "t/o", x_symlink_target_etag=ETAG)
+    assert front.link("/a/c/l2", "c/l1", x_symlink_target_etag=md5(b"").hexdigest()).status == 409
+    assert front.link("/a/c/l2", "c/l1", x_symlink_target_etag=ETAG).status == 201
+    itself = front("HEAD", "/a/c/l2?symlink=get").headers
+    assert (itself["content-type"], itself["x-symlink-target-bytes"]) == ("t/x", str(len(DATA)))
+    assert front("GET", "/a/c/l2").body == DATA
+
+
+def test_a_chain_that_cannot_be_read_cannot_be_made_longer(front):
+    front.link("/a/c/l1", "t/o", x_symlink_target_etag=ETAG)
+    for n in (2, 3):
+        assert front.link(f"/a/c/l{n}", f"c/l{n - 1}", x_symlink_target_etag=ETAG).status == 201
+    assert front.link("/a/c/l4", "c/l3", x_symlink_target_etag=ETAG).status == 409
+    front.denied.add("/a/t/o")
+    assert front.link("/a/c/l5", "c/l1", x_symlink_target_etag=ETAG).status == 403
+
+
+def test_a_static_link_to_a_dynamic_one_means_the_link(front):
+    front.link("/a/c/dynamic", "t/o")
+    assert front.link("/a/c/l", "c/dynamic", x_symlink_target_etag=ETAG).status == 409
+    assert front.link("/a/c/l", "c/dynamic", x_symlink_target_etag=md5(b"").hexdigest()).status == 201
+
+
+def test_the_row_of_a_static_link_tells_the_etag_of_the_large_object(front, sim):
+    sim("PUT", "/a/t/seg", {}, b"0000")
+    manifest = b'[{"path": "/t/seg"}]'
+    assert front("PUT", "/a/t/big?multipart-manifest=put", {}, manifest).status == 201
+    etag = front("HEAD", "/a/t/big").headers["x-manifest-etag"]
+    assert front.link("/a/c/l", "t/big", x_symlink_target_etag=etag).status == 201
+    (row,) = json.loads(front("GET", "/a/c?format=json").body)
+    assert row["symlink_etag"] == etag
+    assert row["slo_etag"] == f'"{md5(md5(b"0000").hexdigest().encode()).hexdigest()}"'
+
+
 def test_links_are_followed_so_far_and_no_farther(front):
     front.link("/a/c/l1", "t/o")
     for n in range(2, 5):
@@ -131,6 +166,10 @@ def test_a_post_stays_with_the_link_and_says_so(front, sim):
     front.link("/a/c/l", "t/o")
     answer = front("POST", "/a/c/l", {"x-object-meta-a": "1"})
     assert (answer.status, answer.headers["location"]) == (307, "/v1/a/t/o")
+    assert "x-symlink-target-etag" not in answer.headers
+    front.link("/a/c/static", "t/o", x_symlink_target_etag=ETAG)
+    answer = front("POST", "/a/c/static", {"x-object-meta-a": "1"})
+    assert (answer.status, answer.headers["x-symlink-target-etag"]) == (307, ETAG)
     assert front("HEAD", "/a/c/l?symlink=get").headers["x-object-meta-a"] == "1"
     assert "x-object-meta-a" not in sim("HEAD", "/a/t/o").headers
     assert front("POST", "/a/t/o", {"x-object-meta-a": "1"}).status == 202

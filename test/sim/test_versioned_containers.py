@@ -83,6 +83,26 @@ def test_it_is_removed_when_no_version_is_left(front):
     assert front("HEAD", "/a/v").status == 404
 
 
+def test_versions_outlive_a_container_that_goes_without_them_and_comes_again(front, sim):
+    version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
+    marker = front("DELETE", "/a/v/o").headers["x-object-version-id"]
+    assert sim("DELETE", "/a/v").status == 204
+    assert front("PUT", "/a/v").status == 201
+    rows = json.loads(front("GET", "/a/v?versions&format=json").body)
+    assert [row["version_id"] for row in rows] == [marker, version]
+
+
+def test_a_link_has_the_id_of_the_version_that_it_leads_to(front):
+    version = front("PUT", "/a/v/o", {}, b"1").headers["x-object-version-id"]
+    front("PUT", "/a/v/l", {"x-symlink-target": "v/o"})
+    answer = front("GET", "/a/v/l")
+    assert (answer.body, answer.headers["x-object-version-id"]) == (b"1", version)
+    assert answer.headers["content-location"] == f"/v1/a/v/o?version-id={version}"
+    front("PUT", "/a/v/plain", {"x-symlink-target": "c/plain"})
+    front("PUT", "/a/c/plain", {}, b"1")
+    assert front("GET", "/a/v/plain").headers["x-object-version-id"] == "null"
+
+
 def test_what_is_synchronised_elsewhere_keeps_no_versions(front):
     assert front("POST", "/a/v", {"x-container-sync-to": "http://h/v1/a/c"}).status == 400
     assert front("HEAD", "/a/v").headers["x-versions-enabled"] == "True"

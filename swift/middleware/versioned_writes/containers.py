@@ -143,19 +143,16 @@ class Containers:
         except BadParameter as error:
             raise HTTPError(400, str(error))
         response = self._forward(request)
-        home = self._dress(request, entity, response)
+        # A container that was removed and made again does not know the versions of before.
+        home = self._dress(request, entity, response) or hidden_container(str(entity.path.container))
         rows = _rows_of(response)
         if rows is None:
             return response
         limit = _limit(params.get("limit"), self._container_rows_max)
-        hidden: list[Row] = []
-        if home is not None:
-            shown_rows(rows)
-            parameters |= {"limit": str(limit), "reverse": "on" if reverse else "off", "format": "json"}
-            query = "&".join(
-                f"{n}={quote(v, safe='', errors='surrogateescape')}" for n, v in parameters.items()
-            )
-            hidden = self._ask_rows(request, entity.path._replace(container=home), query)
+        shown_rows(rows)
+        parameters |= {"limit": str(limit), "reverse": "on" if reverse else "off", "format": "json"}
+        query = "&".join(f"{n}={quote(v, safe='', errors='surrogateescape')}" for n, v in parameters.items())
+        hidden = self._ask_rows(request, entity.path._replace(container=home), query)
         _set_rows(response, version_rows(rows, hidden, reverse=reverse, limit=limit))
         return response
 

@@ -9,7 +9,7 @@ the account's owner has.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8, decode_path, quote_path
@@ -25,7 +25,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.rows import with_parameters
+from swift.http.rows import parameters_of, with_parameters
 from swift.http.validate import time_of
 from swift.middleware.versioned_writes.archive import MARKER_TYPE, Archive
 from swift.middleware.versioned_writes.containers import SOURCE, keeps_versions
@@ -82,6 +82,8 @@ class _Target(NamedTuple):
     etag: str
     size: str
     content_type: str
+    #: Parameters that a link which was stored as the version has in its row besides.
+    more: Mapping[str, str] = {}
 
 
 class VersionedObjects:
@@ -164,11 +166,15 @@ class _Asked:
 
     def _read(self) -> Response:
         response = self._forward(self._request)
-        response.headers[ID] = self._shown_id(response) or NULL
+        found = self._shown_version(response)
+        response.headers[ID] = NULL if found is None else found[1]
         return response
 
-    def _shown_id(self, response: Response) -> str | None:
-        """The id of the version of this object that an answer is of."""
+    def _shown_version(self, response: Response) -> tuple[EntityPath, str] | None:
+        """Return the object and the id of the version that an answer is of; None if it is of none.
+
+        It is another object's version if this object is a link.
+        """
         headers = response.headers
         found = None
         if _LOCATION in headers:
@@ -179,7 +185,7 @@ class _Asked:
             shown = shown_url(url)
             if shown is not None:
                 headers[_TARGET] = shown.split("/", 3)[3]
-        return found[1] if found is not None and found[0] == self._path else None
+        return found
 
     def _null(self) -> Response:
         """What is in the container itself, if that is no link to a version."""
@@ -188,7 +194,8 @@ class _Asked:
             raise HTTPError(400, "Invalid version parameter")
         response = self._forward(request)
         if request.method in ("GET", "HEAD") and _was_found(response):
-            if self._shown_id(response) is not None:
+            found = self._shown_version(response)
+            if found is not None and found[0] == self._path:
                 drained(response)
                 return error_response(404)
             response.headers[ID] = NULL
@@ -262,12 +269,14 @@ class _Asked:
             return error_response(503), None
         size = request.headers.get(fields.SYSMETA_SLO_SIZE) or str(body.received)
         kind = sub.headers.get("content-type", "").partition(";swift_bytes=")[0]
-        etag = unquote_etag(response.headers.get("etag", ""))
+        etag, more = unquote_etag(response.headers.get("etag", "")), {}
         if _TARGET in request.headers:
             # Clients see of a static link what it leads to.
             etag = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_ETAG, etag)
             size = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
-        return response, _Target(version, etag, size, kind)
+            row = parameters_of(sub.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
+            more = {name: row[name] for name in ("slo_etag",) if name in row}
+        return response, _Target(version, etag, size, kind, more)
 
     def _link(self, target: _Target, override: str, *, loose: bool = False) -> Response:
         """Have the object lead to a version; a loose link does not say what its ETag must be.
@@ -286,6 +295,7 @@ class _Asked:
             "symlink_target": quoted,
             "symlink_target_etag": target.etag,
             "symlink_target_bytes": target.size,
+            **target.more,
         }
         headers.update(
             {

@@ -11,6 +11,11 @@ from test.support.smallfilters import App, ask
     [
         ("auth-a.example.com", "/", "/v1/AUTH_a/"),
         ("AUTH_a.EXAMPLE.com:80", "/c/o", "/v1/AUTH_a/c/o"),
+        ("Con.auth-Acc.example.com", "/o", "/v1/AUTH_Acc/Con/o"),
+        ("caf\xc3\xa9.auth-a.example.com", "/o", "/v1/AUTH_a/caf%C3%A9/o"),
+        ("\xff.auth-a.example.com", "/o", "/v1/AUTH_a/%FF/o"),
+        (".auth-a.example.com", "/o", "/v1/AUTH_a/o"),
+        ("c.authentic.example.com", "/o", "/o"),
         ("c.auth-a.example.com", "/o%2Fx", "/v1/AUTH_a/c/o%2Fx"),
         ("c.auth-a-b.example.com", "/o", "/v1/AUTH_a-b/c/o"),
         ("example.com", "/o", "/o"),
