@@ -23,6 +23,9 @@ from swift.telemetry.log import Log
 
 #: How often whoever waits for a share looks whether it moves, seconds.
 WATCH_S = 0.5
+#: A unit that is in work when the daemon is told to stop has so long to end, seconds: servers that hang must
+#: not keep the process, and what breaks off is safe. ``swift-init`` waits for three times as long.
+STOP_GRACE_S = 5.0
 
 
 @dataclass
@@ -92,18 +95,32 @@ class ShareRun:
         return self._ended.is_set
 
     def watch(
-        self, clock: Clock, stall_s: float, tell: Callable[[ShareResult], None], tell_every_s: float
+        self,
+        clock: Clock,
+        stall_s: float,
+        tell: Callable[[ShareResult], None],
+        tell_every_s: float,
+        *,
+        grace_s: float = STOP_GRACE_S,
     ) -> ShareResult | None:
-        """Do the share and wait for it; None when it was given up because nothing moved for ``stall_s``.
+        """Do the share and wait for it; None when it was given up.
 
-        ``tell`` is called with what has come of it so far every ``tell_every_s`` seconds. 0 ``stall_s``
-        waits for ever.
+        That is when nothing moved for ``stall_s`` (0 waits for ever), or when its units did not end within
+        ``grace_s`` after the request to stop. ``tell`` is called with what has come of it so far every
+        ``tell_every_s`` seconds.
         """
         green.spawn_detached(self._work)
         moved = self._moved()
         moved_s = told_s = clock.monotonic()
-        while not self._ended.wait(WATCH_S):
+        stopped_s: float | None = None
+        while not self._ended.wait(min(WATCH_S, grace_s)):
             now_s = clock.monotonic()
+            if self._stop.requested:
+                stopped_s = now_s if stopped_s is None else stopped_s
+                if now_s - stopped_s >= grace_s:
+                    self._log.info(f"{self.share}: stopped amid a unit that did not end in {grace_s:g}s")
+                    self._save()
+                    return None
             if self._moved() != moved:
                 moved, moved_s = self._moved(), now_s
             elif stall_s and now_s - moved_s >= stall_s:

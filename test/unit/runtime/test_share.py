@@ -77,8 +77,8 @@ class Share:
             log=self.log,
         )
 
-    def watch(self, stall_s=0.0, tell_every_s=60.0):
-        return self.run.watch(CLOCK, stall_s, self.told.append, tell_every_s)
+    def watch(self, stall_s=0.0, tell_every_s=60.0, **grace):
+        return self.run.watch(CLOCK, stall_s, self.told.append, tell_every_s, **grace)
 
 
 def fails_at(number, error):
@@ -147,6 +147,32 @@ def test_a_request_to_stop_ends_it_at_the_next_unit(concurrency):
     share.turn.act = lambda unit: share.stop.request() if unit == 4 else None
     result = share.watch()
     assert 5 <= result.units <= 5 + concurrency
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("place", ["unit", "plan"])
+def test_a_request_to_stop_does_not_wait_for_what_hangs(concurrency, place):
+    hang = green.Event()
+
+    def stop_and_hang():
+        share.stop.request()
+        hang.wait(60)
+
+    def units():
+        yield 0
+        if place == "plan":
+            stop_and_hang()
+        yield 1
+
+    share = Share(
+        Turn(units(), lambda unit: stop_and_hang() if place == "unit" else None), concurrency=concurrency
+    )
+    assert share.watch(grace_s=0.05) is None
+    assert not share.run.has_ended
+    hang.set()
+    while not share.run.has_ended:
+        green.sleep()
+    assert 1 not in share.turn.done or concurrency > 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
