@@ -14,9 +14,14 @@ class EtagList(frozenset[str]):
 
     @classmethod
     def parse(cls, header: str) -> EtagList:
-        """Split a comma separated list; weak prefixes get no special meaning."""
+        """Split a comma separated list; weak tags keep their prefix, so that they match nothing strongly."""
         return cls(tag for tag in (unquote_etag(part) for part in header.split(",")) if tag)
 
     def matches(self, etag: str | None) -> bool:
         """Whether an existing entity with this (unquoted) tag is meant."""
         return "*" in self or (etag is not None and etag in self)
+
+    def matches_weakly(self, etag: str | None) -> bool:
+        """Return True if an existing entity with this (unquoted) tag is meant (RFC 9110 §8.8.3.2)."""
+        weak = {unquote_etag(tag[2:]) for tag in self if tag.startswith("W/")}
+        return self.matches(etag) or etag in weak

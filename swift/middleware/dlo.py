@@ -21,7 +21,7 @@ from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, drained
 from swift.http.body import BodyError
-from swift.http.conditional import failed_condition, parse_http_date
+from swift.http.conditional import failed_condition, keeps_range, parse_http_date
 from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
@@ -132,15 +132,23 @@ class Dlo(Filter):
                 headers["content-type"] = HTML
                 del headers["accept-ranges"]
             return Response(failed, headers)
-        return self._answer(request, headers, named, rows, total)
+        ranges = None
+        if keeps_range(request.headers, etag=etag, last_modified_s=modified):
+            ranges = ByteRanges.parse(request.headers.get("range", ""))
+        return self._answer(request, headers, named, rows, total, ranges)
 
     def _answer(
-        self, request: Request, headers: HeaderMap, named: _Named, rows: Rows, total: int | None
+        self,
+        request: Request,
+        headers: HeaderMap,
+        named: _Named,
+        rows: Rows,
+        total: int | None,
+        ranges: ByteRanges | None,
     ) -> Response:
         span, status = None, 200
         if total is not None:
             span = Span(0, total)
-            ranges = ByteRanges.parse(request.headers.get("range", ""))
             if ranges is not None and len(ranges) == 1:
                 spans = ranges.resolve(total)
                 if not spans:

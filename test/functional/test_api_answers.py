@@ -61,6 +61,63 @@ DIFFERENT = {
     },
     "GET /v1/AUTH_test/pec/r [('Range', 'bytes=-1,-2,-3')]": (416, "a page of HTML is labelled so"),
 }
+_IF_RANGE = (200, "the range is of another version")
+_E = "5d41402abc4b2a76b9719d911017c592"
+_PAST, _FUTURE = "Sat, 21 Nov 2009 00:00:00 GMT", "Sat, 21 Nov 2099 00:00:00 GMT"
+_RANGED = {"Range": "bytes=1-2"}
+#: (method, object, conditions) → our status: what RFC 9110 §13.2.2 says otherwise than the peer.
+_PRECEDENCE = (
+    ("GET", "c", {"If-Match": _E, "If-Unmodified-Since": _PAST}, 200),
+    ("GET", "c", {"If-Match": _E, "If-Unmodified-Since": _PAST, **_RANGED}, 206),
+    ("GET", "c", {"If-Match": "*", "If-Unmodified-Since": _PAST}, 200),
+    ("GET", "c0", {"If-Match": "*", "If-Unmodified-Since": _PAST}, 200),
+    ("GET", "c", {"If-Match": "*", "If-Unmodified-Since": _PAST, **_RANGED}, 206),
+    ("GET", "c0", {"If-Modified-Since": _FUTURE, "If-None-Match": f'"{_E}"'}, 200),
+    ("HEAD", "c", {"If-None-Match": f'"{_E}"', "If-Unmodified-Since": _PAST}, 412),
+    ("GET", "c", {"If-None-Match": f'"{_E}"', "If-Unmodified-Since": _PAST, **_RANGED}, 412),
+    ("HEAD", "c", {"If-Modified-Since": _FUTURE, "If-None-Match": "x"}, 200),
+    ("HEAD", "c0", {"If-Modified-Since": _FUTURE, "If-None-Match": "x"}, 200),
+    ("GET", "c", {"If-Modified-Since": _FUTURE, "If-None-Match": "x", **_RANGED}, 206),
+    ("HEAD", "c", {"If-None-Match": "*", "If-Unmodified-Since": _PAST}, 412),
+    ("HEAD", "c0", {"If-None-Match": "*", "If-Unmodified-Since": _PAST}, 412),
+    ("GET", "c", {"If-None-Match": "*", "If-Unmodified-Since": _PAST, **_RANGED}, 412),
+    ("GET", "c", {"If-Match": "x", "If-None-Match": _E}, 412),
+    ("GET", "c", {"If-Match": "x", "If-None-Match": _E, **_RANGED}, 412),
+    *(
+        (method, "c", {"If-Match": "x", name: date, "If-None-Match": _E, **ranged}, 412)
+        for method, name, date, ranged in (
+            ("HEAD", "If-Modified-Since", _PAST, {}),
+            ("GET", "If-Modified-Since", _PAST, _RANGED),
+            ("GET", "If-Modified-Since", _FUTURE, {}),
+            ("GET", "If-Modified-Since", _FUTURE, _RANGED),
+            ("HEAD", "If-Unmodified-Since", _PAST, {}),
+            ("GET", "If-Unmodified-Since", _PAST, _RANGED),
+            ("GET", "If-Unmodified-Since", _FUTURE, {}),
+            ("GET", "If-Unmodified-Since", _FUTURE, _RANGED),
+        )
+    ),
+)
+DIFFERENT.update(
+    (f"{method} /v1/AUTH_test/{container}/{name} {sorted(headers.items())} as ", (status, "RFC 9110 13.2.2"))
+    for container in ("pgold", "pec")
+    for method, name, headers, status in _PRECEDENCE
+)
+DIFFERENT.update(
+    (f"GET /v1/AUTH_test/{container}/c [('If-Range', '{value}'), ('Range', 'bytes={spec}'", _IF_RANGE)
+    for container in ("pgold", "pec")
+    for value in ("x", _PAST, _FUTURE, "*", "")
+    for spec in ("0-1", "9-")
+)
+DIFFERENT.update(
+    (f"{method} /v1/AUTH_test/{name} [('If-Range', {value}", _IF_RANGE)
+    for method, name, value in (
+        *(("GET", name, "") for name in ("c/o", "fm/d0", "fm/d20", "fm/body")),
+        ("HEAD", "fm/d20", ""),
+        *(("GET", "ff/o", start) for start in (f"'\"{_E}')", f"'{_E}\"'", "'W/", '\'""', '"', "'5D")),
+        *(("GET", "ff/o", start) for start in ("'\"*", f'\'"{_E}", ', "'*,x", "'\"x", "', ")),
+    )
+)
+DIFFERENT["GET /v1/AUTH_test/ff/o [('If-None-Match', 'W/"] = (304, "RFC 9110 13.1.2 compares weakly")
 #: What the peer fails to answer, by number: our status.
 FAILED = {
     number: 200

@@ -16,6 +16,8 @@ GET = "?multipart-manifest=get"
 
 #: Beginnings of requests whose answers differ on purpose: our status and the reason.
 DIFFERENT = {
+    f"GET {M}/full [('If-Range', 'x')": (200, "the range is of another version"),
+    f"GET {M}/full{GET} [('If-Range', 'x')": (200, "the range is of another version"),
     f"GET {M}/full{GET} [('Range', 'bytes=0-1,3-4')]": (206, "parts of a manifest are labelled as parts"),
     f"GET {M}/full{GET}&format=raw [('Range'": (200, "the raw form is sent as a whole"),
     f"GET {M}/full{GET}&format=raw [('If-Match'": (412, "conditions are about the raw form"),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.base.etag import EtagList
+from swift.base.etag import EtagList, unquote_etag
 from swift.base.limits import Limits
 from swift.base.truth import is_true
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.config.schema import Settings, option
+from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
+from swift.http.conditional import is_outdated_range
 from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
@@ -76,8 +78,8 @@ class Encryption(Filter):
         secrets = [object_key(fetch(key_id)) for key_id in keys["all_ids"]]
         for name in listed:
             tags = sorted(EtagList.parse(headers[name]))
-            macs = [cipher.mac_of(key, tag) for tag in tags if tag != "*" for key in secrets]
-            headers[name] = ", ".join(tag if tag == "*" else f'"{tag}"' for tag in (*tags, *macs))
+            shown = [quoted for tag in tags for quoted in _with_macs(tag, secrets)]
+            headers[name] = ", ".join(shown)
         place, also = title_case(fields.SYSMETA_CRYPTO_ETAG_MAC), headers.get(fields.BACKEND_ETAG_IS_AT)
         headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{place}" if also else place
 
@@ -106,9 +108,26 @@ class Encryption(Filter):
         return response
 
     def _read(self, request: Request, fetch: FetchKeys) -> Response:
+        """Answer a read; If-Range is about the ETag that is decrypted here."""
+        headers = request.headers
+        if_range = headers.pop("if-range", None)
+        response = self._decrypted(request, fetch)
+        if if_range is None:
+            return response
+        headers["if-range"] = if_range
+        if not is_outdated_range(headers, response):
+            return response
+        drained(response)
+        wanted = headers.pop("range")
+        try:
+            return self._decrypted(request, fetch)
+        finally:
+            headers["range"] = wanted
+
+    def _decrypted(self, request: Request, fetch: FetchKeys) -> Response:
         response = self.forward(request)
         headers = response.headers
-        if not response.is_success and response.status != 304:
+        if not response.is_success and response.status not in (304, 416):
             _drop(headers)
             return response
         body_meta = headers.get(fields.SYSMETA_CRYPTO_BODY_META)
@@ -125,6 +144,14 @@ class Encryption(Filter):
             text = _NO_KEYS if isinstance(error, NoKeys) else f"Error decrypting {what}"
             return error_response(500, text, content_type=TEXT)
         return response
+
+
+def _with_macs(tag: str, secrets: list[bytes]) -> list[str]:
+    """A tag of a condition, and what stands for it under each secret; weak tags stay weak."""
+    if tag == "*":
+        return [tag]
+    weak, plain = ("W/", unquote_etag(tag[2:])) if tag.startswith("W/") else ("", tag)
+    return [f'{weak}"{each}"' for each in (plain, *(cipher.mac_of(key, plain) for key in secrets))]
 
 
 def _drop(headers: HeaderMap) -> None:

@@ -120,6 +120,8 @@ def reading_headers(headers: HeaderMap) -> HeaderMap:
     drop_dates(found)
     if wanted_range(headers) is not None:
         found["range"] = headers["range"]
+        if "if-range" in headers:
+            found["if-range"] = headers["if-range"].replace("-N", "")
     found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
     return found
 

@@ -18,7 +18,13 @@ from swift.base.truth import is_true
 from swift.gateway.subrequest import asked, drained
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
-from swift.http.conditional import failed_condition, is_conditional, parse_http_date
+from swift.http.conditional import (
+    failed_condition,
+    is_conditional,
+    keeps_range,
+    known_etag,
+    parse_http_date,
+)
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
@@ -232,7 +238,9 @@ class _Whole:
         request = self._request
         spans, status = [Span(0, total)], 200
         ranges = ByteRanges.parse(request.headers.get("range", "")) if request.method == "GET" else None
-        if ranges is not None:
+        modified_s = parse_http_date(headers.get("last-modified", ""))
+        etag = known_etag(request.headers, headers)
+        if ranges is not None and keeps_range(request.headers, etag=etag, last_modified_s=modified_s):
             spans = ranges.resolve(total)
             status = 206 if total else 200
         if not spans:

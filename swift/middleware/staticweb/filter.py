@@ -28,7 +28,7 @@ from swift.middleware.tempurl.filter import USER as TEMPURL_USER
 
 #: Headers of a browser's request that are for whatever answers it.
 _PASSED_ON = (
-    *("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"),
+    *("range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"),
     *("x-newest", "x-auth-token", "x-storage-token", "x-open-expired"),
 )
 

@@ -12,7 +12,9 @@ from swift.base.truth import is_true
 from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
 from swift.gateway.info import ContainerInfo, container_info
+from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
+from swift.http.conditional import is_outdated_range
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import CHECK, parse_lock
@@ -102,8 +104,21 @@ class ObjectController(Controller):
         headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
             headers[fields.BACKEND_OPEN_EXPIRED] = "true"
+        response = self._read(request, path, target, headers)
+        if is_outdated_range(request.headers, response):
+            drained(response)
+            wanted = request.headers.pop("range")
+            headers.pop("range", None)
+            try:
+                response = self._read(request, path, target, headers)
+            finally:
+                request.headers["range"] = wanted
+        return _with_policy(_shown(response), target)
+
+    def _read(self, request: Request, path: EntityPath, target: ObjectTarget, headers: HeaderMap) -> Response:
+        """The client's response; ``headers`` are those for the backends."""
         if target.policy.is_ec:
-            return _with_policy(_shown(self._archive_reader.read(request, target, headers)), target)
+            return self._archive_reader.read(request, target, headers)
         plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
         planner = self.context.planner(target.policy.index)
         nodes = planner.for_read(target.view, target.part, self.kind)
@@ -112,7 +127,7 @@ class ObjectController(Controller):
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
         found = search.find()
         if found is None:
-            return _with_policy(search.failure(), target)
+            return search.failure()
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
             settings, rates, clock = planner.settings, self.context.rates, self.context.clock
@@ -120,7 +135,7 @@ class ObjectController(Controller):
             response.body = striped_body or ResumableBody(
                 self.backends, plan, nodes, found, settings.read_timeout_s, self.context.streams
             )
-        return _with_policy(_shown(response), target)
+        return response
 
     # writing
 

@@ -7,6 +7,7 @@ import time
 from swift.base.digits import is_digits
 from swift.base.ranges import ByteRanges
 from swift.gateway.subrequest import drained
+from swift.http.conditional import keeps_range, known_etag, parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.middleware.s3api.access import new_object_acl
@@ -104,7 +105,9 @@ def read_object(call: Call) -> Response:
             _as_part(call, response, headers)
     response.headers = headers
     if call.request.method == "HEAD" and wanted_range(call.headers) and response.status == 200:
-        _cut_head(call, response)
+        modified_s = parse_http_date(headers.get("last-modified", ""))
+        if keeps_range(wanted, etag=known_etag(wanted, below), last_modified_s=modified_s):
+            _cut_head(call, response)
     return response
 
 

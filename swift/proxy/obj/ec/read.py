@@ -58,7 +58,7 @@ class ArchiveReader:
     def read(self, request: Request, target: ObjectTarget, headers: HeaderMap) -> Response:
         """The client's response; ``headers`` are those for the backends."""
         also = headers.get(fields.BACKEND_ETAG_IS_AT)
-        headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
+        headers = {**headers, fields.BACKEND_ETAG_IS_AT: f"{also},{ETAG.title()}" if also else ETAG.title()}
         planner = self._context.planner(target.policy.index)
         if request.method == "HEAD":
             nodes = planner.for_read(target.view, target.part, "object")
@@ -116,6 +116,9 @@ class _Get:
         self._scheme = scheme
         self._nodes = nodes
         sent = {name: value for name, value in headers.items() if name not in _OUR_CONDITIONS}
+        if "if-unmodified-since" in headers:
+            # It is judged before If-None-Match.
+            sent.pop("if-none-match", None)
         self._asked = ArchiveRequest(target.path, target.part, sent, request.query, settings.read_timeout_s)
         self._open: SpanReader | None = None
         self._unheard: list[Node] = []
