@@ -5,7 +5,9 @@ import re
 
 import pytest
 
+from swift import green
 from test.support.large import PIECES, WHOLE
+from test.support.sim import node_port
 
 
 def test_segments_are_deleted_with_the_rights_of_the_caller(slo, sim):
@@ -30,6 +32,44 @@ def test_segments_go_with_their_manifest_each_once(slo, sim):
     assert [sim("HEAD", path).status for path in ("/a/s/one", "/a/s/three", "/a/c/m", "/a/c/outer")] == [
         404
     ] * 4
+
+
+def test_a_status_line_that_waits_is_that_of_the_report(slo, sim):
+    slo.denied.add(("DELETE", "/a/s/two"))
+    refused = slo("DELETE", "/a/c/m?multipart-manifest=delete&heartbeat=off")
+    assert (refused.status, b"Response Status: 400 Bad Request" in refused.body) == (400, True)
+    for path in ("/a/c/none", "/a/s/two"):
+        plain = slo("DELETE", f"{path}?multipart-manifest=delete&heartbeat=off")
+        assert f"Response Status: {plain.status} ".encode() in plain.body
+    slo.denied.clear()
+    sim("PUT", "/a/s/plain", {}, b"x")
+    assert slo("DELETE", "/a/s/plain?multipart-manifest=delete&heartbeat=off").status == 400
+    assert slo("DELETE", "/a/s/plain?multipart-manifest=delete").status == 200, "as the peer"
+    answer = slo("DELETE", "/a/c/m?multipart-manifest=delete&heartbeat=off", {"accept": "x/y"})
+    assert answer.status == 406
+
+
+def test_no_status_line_goes_out_before_quick_work_has_ended(slo, sim):
+    response = slo.open("DELETE", "/a/c/m?multipart-manifest=delete")
+    assert response.status == 200
+    assert sim("HEAD", "/a/c/m").status == 404, "the body was not read yet"
+
+
+def test_segments_go_though_the_client_is_gone(make_slo, slo, sim):
+    hasty, held = make_slo(yield_frequency="0.01"), green.Event()
+    for node in sim.primaries("object", "a", "s", "one"):
+        sim.transport.faults.waits_for[node_port("object", node)] = held
+    response = hasty.open("DELETE", "/a/c/m?multipart-manifest=delete")
+    pieces = iter(response.body)
+    assert next(pieces) == b" "
+    pieces.close()
+    response.body.close()
+    held.set()
+    sim.transport.faults.waits_for.clear()
+    deadline = green.Event()
+    for path in ("/a/s/one", "/a/s/three", "/a/c/m"):
+        while sim("HEAD", path).status != 404:
+            assert not deadline.wait(0.01)
 
 
 def test_the_manifest_goes_last(slo, sim):

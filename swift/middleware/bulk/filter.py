@@ -1,7 +1,9 @@
 """Takes archives and lists, works on them, and keeps the client waiting politely (spec: middleware.md §7).
 
 The work is done in a green thread of its own, so that a space can be sent now and then, however long one
-object takes. The answer is 200 from the beginning; how it went is in its body.
+object takes. The answer is 200 from the beginning; how it went is in its body. With ``heartbeat=off`` the
+status line waits for the end and is that of the report (decision 0023). The work ends with its client: names
+that are left can be sent again.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from swift.middleware.bulk.extract import Extraction, ExtractLimits
 from swift.middleware.bulk.report import BulkReport
 from swift.middleware.bulk.unpack import KINDS
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.heartbeat import wants_true_status
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -86,13 +89,19 @@ class Bulk(Filter):
         shape = accepted_format(request.headers.get("accept"))
         if shape is None:
             report.fail(406)
-            return Response(200, {"content-type": HTML}, Pieces([report.render(ListingFormat.PLAIN)]))
+            status = 406 if wants_true_status(request) else 200
+            return Response(status, {"content-type": HTML}, Pieces([report.render(ListingFormat.PLAIN)]))
         if not report.status and "content-length" not in request.headers and request.body.length is not None:
             report.fail(411)
         headers = {"content-type": shape.value}
+        is_true_status = wants_true_status(request)
         if report.status:
-            return Response(200, headers, Pieces([report.render(shape)]))
+            status = report.code if is_true_status else 200
+            return Response(status, headers, Pieces([report.render(shape)]))
         work = _Work(report, run, self._settings.yield_frequency, self._failed(request))
+        if is_true_status:
+            work.wait()
+            return Response(report.code, headers, Pieces([report.render(shape)]))
         if work.is_done():
             return Response(200, headers, Pieces([report.render(shape)]))
         return Response(200, headers, Pieces(work.pieces(shape), on_close=work.end))
@@ -130,6 +139,11 @@ class _Work:
     def is_done(self) -> bool:
         """Wait for the end, but no longer than until the next sign of life is due."""
         return self._done.wait(self._interval_s)
+
+    def wait(self) -> None:
+        """Wait for the end."""
+        while not self.is_done():
+            pass
 
     def pieces(self, shape: ListingFormat) -> Iterator[bytes]:
         """Signs of life, then the report."""

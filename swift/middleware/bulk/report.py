@@ -27,6 +27,11 @@ class BulkReport:
     #: Percent-quoted names and why they failed.
     errors: list[tuple[str, str]] = field(default_factory=list)
 
+    @property
+    def code(self) -> int:
+        """The status as a number; there must be one."""
+        return int(self.status[:3])
+
     def fail(self, status: int, body: str = "") -> None:
         """The whole request failed."""
         self.status, self.body = status_line(status), body

@@ -1,6 +1,7 @@
 """DELETE of a manifest together with its segments (spec: middleware.md §5.3).
 
-At once: every object is deleted with a request of its own, as the client; the manifest last. Later: the
+At once: every object is deleted with a request of its own, as the client; the manifest last. That goes on for
+a client that has gone: a large object without some of its segments is of no use to anyone. Later: the
 segments are entered into the queue of the object expirer, and only the manifest is deleted at once. A filter
 that finds segments without a manifest by itself may ask for the manifest to be deleted first
 (``SLO_MANIFEST_FIRST``): then a deletion that breaks off leaves no object that cannot be read.
@@ -21,13 +22,13 @@ from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_t
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import asked, make_subrequest, preauthorise
 from swift.http import environkeys, fields
-from swift.http.body import BodyError
+from swift.http.body import BodyError, Pieces
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.validate import time_of
-from swift.middleware.heartbeat import Heartbeat
+from swift.middleware.heartbeat import Heartbeat, wants_true_status
 from swift.middleware.segments import home_of, segment_request, version_query
 from swift.middleware.slo.download import is_manifest
 from swift.middleware.slo.manifest import MANIFEST_BYTES_MAX, BadManifest, Part, parse_stored
@@ -90,19 +91,29 @@ class Removal:
         shape = accepted_format(request.headers.get("accept"))
         if shape is None:
             refused = _Outcome(status_line(406)).render(ListingFormat.PLAIN)
-            return Response(200, {"content-type": HTML}, refused)
+            return Response(406 if wants_true_status(request) else 200, {"content-type": HTML}, refused)
+
+        outcome = _Outcome()
 
         def work() -> bytes:
-            outcome = _Outcome()
             self._now(request, version, path, outcome)
             return outcome.render(shape)
 
         def failed(error: Exception) -> bytes:
             self._log.exception("a deletion failed", error, txid=request.env.get(environkeys.TRANS_ID))
-            return _Outcome(status_line(500)).render(shape)
+            outcome.status = status_line(500)
+            return _Outcome(outcome.status).render(shape)
 
-        body = Heartbeat(work, failed, interval_s=self._settings.yield_frequency)
-        return Response(200, {"content-type": shape.value}, body)
+        interval_s = self._settings.yield_frequency
+        body = Heartbeat(work, failed, interval_s=interval_s)
+        headers = {"content-type": shape.value}
+        if wants_true_status(request):
+            report = body.begin(None) or b""
+            headers["content-length"] = str(len(report))
+            return Response(int(outcome.status[:3]), headers, report)
+        # The status line promises nothing, but goes out before the work has ended only when it must.
+        done = body.begin(interval_s)
+        return Response(200, headers, body if done is None else Pieces([done]))
 
     # at once
 

@@ -1,7 +1,10 @@
 """Long work keeps its connection awake (swift/middleware/heartbeat.py)."""
 
+import pytest
+
 from swift import green
-from swift.middleware.heartbeat import Heartbeat
+from swift.http.request import Request
+from swift.middleware.heartbeat import Heartbeat, wants_true_status
 
 
 def sent(work, failed=lambda error: f"failed: {error}".encode(), **options):
@@ -45,6 +48,41 @@ def test_what_the_work_would_have_used_is_released_when_nobody_reads():
         body.close()
         body.close()
     assert released == [False]
+
+
+def test_work_that_is_begun_early_and_ends_in_time_has_a_report_before_any_body():
+    body = Heartbeat(lambda: b"report", lambda error: b"", interval_s=60.0)
+    assert body.begin(60.0) == b"report"
+
+
+def test_work_that_takes_longer_is_begun_once_and_its_spaces_are_due():
+    ended, begun = green.Event(), []
+
+    def work():
+        begun.append(True)
+        ended.wait(60)
+        return b"report"
+
+    body = Heartbeat(work, lambda error: b"", interval_s=60.0)
+    assert body.begin(0.01) is None
+    pieces = iter(body)
+    assert next(pieces) == b" "
+    ended.set()
+    assert (list(pieces), begun) == ([b"\r\n\r\n", b"report"], [True])
+
+
+@pytest.mark.parametrize(
+    ("query", "wants"),
+    [
+        ("", False),
+        ("heartbeat", True),
+        ("heartbeat=off", True),
+        ("heartbeat=false", True),
+        ("heartbeat=on", False),
+    ],
+)
+def test_a_client_asks_for_a_status_line_that_is_true(query, wants):
+    assert wants_true_status(Request("DELETE", "/v1/a/c/o", {}, query=query)) is wants
 
 
 def test_work_goes_on_when_the_client_is_gone():

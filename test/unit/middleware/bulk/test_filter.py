@@ -70,6 +70,27 @@ def test_a_client_that_waits_is_shown_that_something_happens(app):
     assert rest.startswith(b"\r\n\r\n<delete>\n<number_deleted>0</number_deleted>")
 
 
+@pytest.mark.parametrize(
+    ("data", "headers", "status"),
+    [
+        (b"c/a", {}, 200),
+        (b"c/forbidden", {}, 400),
+        (b"", {}, 400),
+        (b"c/a", {"content-type": "application/json"}, 406),
+        (b"c/a", {"accept": "x/y"}, 406),
+    ],
+)
+def test_a_status_line_that_waits_is_that_of_the_report(app, data, headers, status):
+    app.objects = {"c/a": 1}
+    app.answers = {"DELETE": 403} if b"forbidden" in data else {}
+    sent = {"content-length": str(len(data)), **headers}
+    for query, shown in (("bulk-delete&heartbeat=off", status), ("bulk-delete", 200)):
+        response = make(app, yield_frequency="0.01").handle(Request("POST", "/v1/a", sent, data, query=query))
+        assert response.status == shown
+    response = make(app).handle(Request("POST", "/v1/a", sent, data, query="bulk-delete&heartbeat=off"))
+    assert str(status).encode() in b"".join(chunks_of(response.body))
+
+
 def test_work_ends_with_its_client(app):
     app.wait = green.Event()
     request = Request("POST", "/v1/a", {"content-length": "3"}, b"c/a\nc/b\nc/c", query="bulk-delete")
