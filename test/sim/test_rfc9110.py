@@ -254,3 +254,13 @@ def test_nodes_that_ignore_if_range_are_asked_again(sim):
     assert len(sim.asked("object", "GET")) == 1, "what applies costs nothing"
     assert bench("GET", {**SIX, "if-range": '"x"'}).body == DATA
     assert len(sim.asked("object", "GET")) == 3
+
+
+def test_a_partial_put_is_refused_and_changes_nothing(sim):
+    """Section 14.5."""
+    for policy in ("gold", "ec32"):
+        assert sim("PUT", f"/a/{policy}", {"x-storage-policy": policy}).status == 201
+        assert sim("PUT", f"/a/{policy}/o", {}, DATA).status == 201
+        part = sim("PUT", f"/a/{policy}/o", {"content-range": "bytes 0-5/16"}, OTHER[:6])
+        assert part.status == 400
+        assert sim("GET", f"/a/{policy}/o").body == DATA

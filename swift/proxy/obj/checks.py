@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from swift.base.limits import Limits
+from swift.base.ranges import Span
 from swift.base.timestamp import normalize_delete_at
 from swift.base.truth import is_true
 from swift.http import environkeys, fields
@@ -30,12 +31,26 @@ def refuse_copy(request: Request) -> None:
     raise HTTPError(501, "Copying of objects is not supported", content_type=TEXT)
 
 
+def refuse_part(request: Request) -> None:
+    """Refuse a PUT of some bytes of an object, which would replace the whole (RFC 9110 §14.5).
+
+    Raises ``HTTPError`` 400 unless Content-Range names all bytes of the body.
+    """
+    value = request.headers.get("content-range")
+    length = request.body.length
+    if value is None or (length and value.strip() == Span(0, length).content_range(length)):
+        return
+    text = "A PUT with Content-Range is not supported: a part would replace the whole object"
+    raise HTTPError(400, text, content_type=TEXT)
+
+
 def check_upload(request: Request, limits: Limits, guesser: TypeGuesser, name: str) -> None:
     """Content type, size, name and metadata of a PUT; raises ``HTTPError`` 4xx, 501 for a copy.
 
     Sets the content type and turns X-Delete-After into X-Delete-At.
     """
     refuse_copy(request)
+    refuse_part(request)
     headers = request.headers
     if is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type"):
         headers["content-type"] = guesser.guess(name)

@@ -4,7 +4,7 @@ import pytest
 
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.proxy.obj.checks import TypeGuesser, convert_delete_after, refuse_copy
+from swift.proxy.obj.checks import TypeGuesser, convert_delete_after, refuse_copy, refuse_part
 
 
 def test_types_come_from_the_systems_files_and_the_own_one_wins(tmp_path):
@@ -44,3 +44,15 @@ def test_copies_are_refused(source, body, status):
     with pytest.raises(HTTPError) as caught:
         refuse_copy(Request("PUT", "/v1/a/c/p", {"x-copy-from": source}, body))
     assert caught.value.response.status == status
+
+
+@pytest.mark.parametrize("value", ["bytes 0-4/10", "bytes 5-9/10", "bytes 0-4/*", "bytes */5", "x", ""])
+def test_a_part_does_not_replace_an_object(value):
+    with pytest.raises(HTTPError) as caught:
+        refuse_part(Request("PUT", "/v1/a/c/o", {"content-range": value}, b"hello"))
+    assert caught.value.response.status == 400
+
+
+def test_a_range_of_the_whole_body_is_an_upload():
+    refuse_part(Request("PUT", "/v1/a/c/o", {"content-range": "bytes 0-4/5"}, b"hello"))
+    refuse_part(Request("PUT", "/v1/a/c/o", {}, b"hello"))
