@@ -88,7 +88,6 @@ setup(
         "tier": ["lmdb>=1.4"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
-        "checksums": ["xxhash>=3.4"],
     },
     package_data={"swift.bench.load": ["workloads/*.toml"], "swift.config": ["known.json"]},
     entry_points={

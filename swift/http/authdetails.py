@@ -12,5 +12,7 @@ class AuthDetails(TypedDict):
     access_key: str
     signature: str
     string_to_sign: bytes
+    #: Other texts that clients sign for the same request.
+    alternative_strings_to_sign: tuple[bytes, ...]
     #: Whether the signature is the one of this secret.
     check_signature: Callable[[str], bool]

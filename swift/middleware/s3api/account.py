@@ -124,6 +124,7 @@ class Account:
             "access_key": claim.access_key,
             "signature": claim.signature,
             "string_to_sign": claim.string_to_sign,
+            "alternative_strings_to_sign": claim.alternatives,
             "check_signature": claim.check,
         }
         #: The account's name; of the caller's own once somebody knew the caller.

@@ -9,10 +9,10 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from hashlib import md5, sha1, sha256, sha512
-from importlib import import_module
 from typing import Protocol
+
+import xxhash
 
 from swift.base.crc import CRC32, CRC32C, CRC64NVME, Polynomial
 from swift.middleware.s3api.errors import S3Error
@@ -105,16 +105,6 @@ def _crc64nvme() -> RunningChecksum:
     return _Crc(fastcrc.crc64nvme() or CRC64NVME.compute, 8)
 
 
-@cache
-def xxhash_named(name: str) -> Callable[[], RunningChecksum]:
-    """What computes one of the hashes of the package ``xxhash``; raises ``S3Error`` where it is missing."""
-    try:
-        start: Callable[[], RunningChecksum] = getattr(import_module("xxhash"), name)
-    except ImportError:
-        raise S3Error("NotImplemented", "Checksums of the kind XXHASH need a library that is missing here.")
-    return start
-
-
 ALGORITHMS: dict[str, Algorithm] = {
     algorithm.name: algorithm
     for algorithm in (
@@ -125,9 +115,9 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("SHA256", 32, sha256),
         Algorithm("SHA512", 64, sha512),
         Algorithm("MD5", 16, lambda: md5(usedforsecurity=False)),
-        Algorithm("XXHASH64", 8, lambda: xxhash_named("xxh64")()),
-        Algorithm("XXHASH3", 8, lambda: xxhash_named("xxh3_64")()),
-        Algorithm("XXHASH128", 16, lambda: xxhash_named("xxh3_128")()),
+        Algorithm("XXHASH64", 8, xxhash.xxh64),
+        Algorithm("XXHASH3", 8, xxhash.xxh3_64),
+        Algorithm("XXHASH128", 16, xxhash.xxh3_128),
     )
 }
 _BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
@@ -173,7 +163,6 @@ def algorithm_named(name: str) -> Algorithm:
             "Checksum algorithm provided is unsupported. Please try again with any of the valid types: "
             f"[{', '.join(sorted(ALGORITHMS))}]",
         )
-    found.start()
     return found
 
 

@@ -13,7 +13,6 @@ from swift.base.errors import ConfigError
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
-from swift.http.headers import has_controls, lower_name, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
@@ -186,7 +185,6 @@ class S3Api(Filter):
         settings = self._settings
         if is_signed:
             claim = identify(request, host_bucket, settings, time.time())
-            _hoist(request)
         else:
             claim = anonymous()
         return Account(self.forward, request, claim, settings, self._known, target.account)
@@ -254,32 +252,6 @@ def _keep_in_step(request: Request, response: Response) -> None:
         body.read(0)
     elif response.status >= 300:
         response.close_connection = True
-
-
-def _hoist(request: Request) -> None:
-    """Let what a presigned URL says of headers count as headers; it was signed with the rest of the query.
-
-    Raises ``S3Error`` for what no header can have.
-    """
-    params = request.params
-    if "X-Amz-Credential" not in params:
-        return
-    for name, value in params.items():
-        lower = lower_name(name)
-        if lower.startswith("x-amz-") and lower not in _OF_SIGNATURE:
-            if has_controls(name + value):
-                raise S3Error("InvalidArgument", "A parameter has characters that no header has.")
-            request.headers.setdefault(
-                lower, utf8_value(value).encode("utf-8", "surrogateescape").decode("latin-1")
-            )
-
-
-_OF_SIGNATURE = frozenset(
-    (
-        *("x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-expires", "x-amz-signature"),
-        *("x-amz-signedheaders", "x-amz-security-token", "x-amz-content-sha256"),
-    )
-)
 
 
 #: Parameters of the rows of objects.

@@ -1,9 +1,10 @@
 """From a request to what it asks for: one table of all operations (spec: middleware.md §21).
 
 An operation is chosen by method, by what the path names, by the query parameters that mark it and for copies
-by a header. A parameter that marks another operation, or one without a value that nobody knows, makes the
-request NotImplemented: a sub-resource that is not understood must never become the plain operation on the
-bucket. Pure. ``doc/s3-compatibility.md`` is made from this table and from which operations have a handler.
+by a header. A parameter that marks another operation makes the request NotImplemented: a sub-resource must
+never become the plain operation on the bucket. Other unknown parameters are ignored, but for writes with one
+that has no value: it may name a sub-resource of a later AWS release, whose document would become an object.
+Pure. ``doc/s3-compatibility.md`` is made from this table and from which operations have a handler.
 """
 
 from __future__ import annotations
@@ -70,6 +71,13 @@ def _configuration(
         _op(_BUCKET, method, f"{method.capitalize()}{noun}", mark, params, note=note)
 
 
+#: Headers that presigners move into the query, beside those of S3.
+LINK_HEADERS = frozenset(
+    (
+        *("content-type", "content-md5", "cache-control"),
+        *("content-disposition", "content-encoding", "content-language"),
+    )
+)
 _RESPONSE = (
     "response-cache-control response-content-disposition response-content-encoding "
     "response-content-language response-content-type response-expires"
@@ -189,7 +197,7 @@ _CHOOSING = frozenset(("versionId", "partNumber", *_RESPONSE.split()))
 #: Parameters that signatures of version 2 cover: what they name must not be changed by the holder of a link.
 SUB_RESOURCES = MARKS - _OF_LISTINGS | _CHOOSING
 #: Parameters of every request: signatures, and what SDKs add for logs.
-_EVERYWHERE = frozenset(("x-id", "AWSAccessKeyId", "Expires", "Signature"))
+_EVERYWHERE = frozenset(("x-id", "AWSAccessKeyId", "Expires", "Signature", *LINK_HEADERS))
 
 _candidates: dict[tuple[str, PathLevel], list[Operation]] = {}
 for _operation in OPERATIONS.values():
@@ -225,7 +233,7 @@ def route(
             return Endpoint(plain, bucket, key)
     operation = _find(method, level, params, headers)
     for name, value in params.items():
-        if not _is_known(name, operation) and (not value or method not in ("GET", "HEAD")):
+        if not value and method not in ("GET", "HEAD") and not _is_known(name, operation):
             raise _not_implemented(name)
     return Endpoint(operation, bucket, key)
 
@@ -266,5 +274,6 @@ def _is_known(name: str, operation: Operation) -> bool:
         name in operation.marks
         or name in operation.params
         or name in _EVERYWHERE
+        or name.lower() in LINK_HEADERS
         or name.lower().startswith("x-amz-")
     )

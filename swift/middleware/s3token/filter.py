@@ -81,13 +81,17 @@ class S3Token(Filter):
         if cached is not None and details["check_signature"](cached[1]):
             self._tell(request, cached[0].headers)
             return cached[0]
-        credentials = {
-            "access": access,
-            "token": urlsafe_b64encode(details["string_to_sign"]).decode("ascii"),
-            "signature": details["signature"],
-        }
-        document = self._keystone.check(credentials)
-        known = known_of(document) if document is not None else None
+        document, known = None, None
+        for text in (details["string_to_sign"], *details["alternative_strings_to_sign"]):
+            credentials = {
+                "access": access,
+                "token": urlsafe_b64encode(text).decode("ascii"),
+                "signature": details["signature"],
+            }
+            document = self._keystone.check(credentials)
+            known = known_of(document) if document is not None else None
+            if known is not None:
+                break
         if document is None or known is None:
             return None
         request.env[environkeys.KEYSTONE_TOKEN_INFO] = document

@@ -32,14 +32,25 @@ _DAY_KEYS_MAX = 1024
 class Claim:
     """An access key, a signature, and the text that was signed."""
 
-    __slots__ = ("access_key", "signature", "string_to_sign", "payload", "is_presigned", "_checked")
+    __slots__ = (
+        *("access_key", "signature", "string_to_sign", "alternatives", "payload", "is_presigned"),
+        "_checked",
+    )
 
     def __init__(
-        self, access_key: str, signature: str, string_to_sign: bytes, *, payload: str = "", is_presigned: bool
+        self,
+        access_key: str,
+        signature: str,
+        string_to_sign: bytes,
+        *alternatives: bytes,
+        payload: str = "",
+        is_presigned: bool,
     ):
         self.access_key = access_key
         self.signature = signature
         self.string_to_sign = string_to_sign
+        #: Other texts that clients sign for the same request.
+        self.alternatives = alternatives
         #: The promise about the body: a SHA-256 in lower-case hex, a word above, or empty for none.
         self.payload = payload.lower() if _is_sha256(payload) else payload
         self.is_presigned = is_presigned
@@ -50,8 +61,10 @@ class Claim:
         """Whether the signature is the one that ``secret`` gives; in constant time."""
         if self._checked is not None and hmac.compare_digest(self._checked[0].encode(), secret.encode()):
             return self._checked[1]
-        wanted = self._signature_of(secret)
-        good = hmac.compare_digest(wanted.encode("ascii"), self.signature.encode("latin-1", "replace"))
+        stated = self.signature.encode("latin-1", "replace")
+        good = False
+        for text in (self.string_to_sign, *self.alternatives):
+            good |= hmac.compare_digest(self._signature_of(secret, text).encode("ascii"), stated)
         self._checked = secret, good
         return good
 
@@ -60,9 +73,9 @@ class Claim:
         """The secret, once it was found to be the right one."""
         return self._checked[0] if self._checked is not None and self._checked[1] else None
 
-    def _signature_of(self, secret: str) -> str:
-        """The signature that a secret gives."""
-        digest = hmac.digest(secret.encode("utf-8"), self.string_to_sign, sha1)
+    def _signature_of(self, secret: str, text: bytes) -> str:
+        """Return the signature that a secret gives to a text."""
+        digest = hmac.digest(secret.encode("utf-8"), text, sha1)
         return b64encode(digest).decode("ascii")
 
     @property
@@ -120,8 +133,8 @@ class ClaimV4(Claim):
         """What the key is for."""
         return f"{self.date}/{self.region}/s3/aws4_request"
 
-    def _signature_of(self, secret: str) -> str:
-        return hmac.digest(self._day_key(secret), self.string_to_sign, sha256).hex()
+    def _signature_of(self, secret: str, text: bytes) -> str:
+        return hmac.digest(self._day_key(secret), text, sha256).hex()
 
     def _day_key(self, secret: str) -> bytes:
         name = secret, self.date, self.region

@@ -16,6 +16,7 @@ from swift.middleware.s3api.signature.claim import (
     checked_payload,
 )
 from swift.middleware.s3api.signature.dates import check_skew, date_seconds, no_date
+from swift.middleware.s3api.signature.moved import SIGNED_BY_V2, take_moved_headers
 
 EXPIRES_MAX = 1 << 31
 
@@ -37,6 +38,7 @@ def from_header(request: Request, value: str, host_bucket: str, settings: S3Sett
 
 def from_query(request: Request, host_bucket: str, now: float) -> Claim:
     """The claim of a signed URL; raises ``S3Error``."""
+    take_moved_headers(request, SIGNED_BY_V2, is_signed=False)
     params = request.params
     access_key, signature = params.get("AWSAccessKeyId", ""), params.get("Signature", "")
     expires = params.get("Expires", "")
@@ -64,10 +66,14 @@ def _claim(
     if host_bucket:
         path = f"/{host_bucket}{path}"
     resources = sorted(filter(None, map(_resource, request.query.split("&"))))
-    lines.append(f"{path}?{'&'.join(resources)}" if resources else path)
-    text = "\n".join(lines).encode("latin-1", "replace")
+    query = f"?{'&'.join(resources)}" if resources else ""
+    paths = [path]
+    if not host_bucket and path.count("/") == 1 and path != "/":
+        # SDKs sign the path of a bucket with a slash that they do not send.
+        paths.append(f"{path}/")
+    texts = ["\n".join([*lines, name + query]).encode("latin-1", "replace") for name in paths]
     payload = _payload(request)
-    return Claim(utf8_value(access_key), signature, text, payload=payload, is_presigned=is_presigned)
+    return Claim(utf8_value(access_key), signature, *texts, payload=payload, is_presigned=is_presigned)
 
 
 def _payload(request: Request) -> str:

@@ -19,6 +19,7 @@ from swift.middleware.s3api.signature.claim import (
     checked_payload,
 )
 from swift.middleware.s3api.signature.dates import check_skew, iso_time, no_date, stamp_of, stamp_seconds
+from swift.middleware.s3api.signature.moved import SIGNED_BY_V4, take_moved_headers
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 #: What AWS has besides, for requests to many regions.
@@ -98,7 +99,7 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
     query = "&".join(
         pair for pair in request.query.split("&") if unquote_plus(pair.partition("=")[0]) != "X-Amz-Signature"
     )
-    return ClaimV4(
+    claim = ClaimV4(
         credential.access_key,
         params["X-Amz-Signature"],
         stamp=stamp,
@@ -107,6 +108,8 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
         payload=payload,
         is_presigned=True,
     )
+    take_moved_headers(request, SIGNED_BY_V4, is_signed=True)
+    return claim
 
 
 def _link_payload(request: Request, signed: Sequence[str]) -> str:

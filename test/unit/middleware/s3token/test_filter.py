@@ -106,6 +106,15 @@ def test_a_good_signature_is_as_good_as_a_token(version, document):
     assert ("x-user-domain-id" in request.headers) == (document is V3)
 
 
+def test_each_text_that_a_client_may_have_signed_is_tried():
+    front = Front()
+    head = signed_headers("HEAD", "http://h/bucket/", user="key1", secret="secret1", version=2)
+    sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
+    request = Request("HEAD", "/bucket", sent, env={"swift.cache": front.cache, "swift.trans_id": "tx"})
+    answered(front.filter.handle, request)
+    assert [seen.raw_path for seen in front.store.seen] == ["/v1/AUTH_p1/bucket"]
+
+
 @pytest.mark.parametrize("how", [{"secret": "other"}, {"user": "key2"}, {"user": "key2:p1"}])
 def test_a_bad_signature_reaches_nothing(how):
     front = Front()

@@ -38,7 +38,7 @@ def claim_of(payload=SIGNED):
     canonical = b"PUT\n/bucket/key\n\n\n\n"
     given = {"stamp": STAMP, "canonical": canonical, "region": "us-east-1", "payload": payload}
     first = ClaimV4("key", "", is_presigned=False, **given)
-    made = ClaimV4("key", first._signature_of("testing"), is_presigned=False, **given)
+    made = ClaimV4("key", first._signature_of("testing", first.string_to_sign), is_presigned=False, **given)
     assert made.check("testing")
     return made
 
