@@ -109,6 +109,12 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   not locked ones, without changing their time or version; objects below 128 KiB only where the rule speaks of
   sizes. What overwritten objects leave in other classes goes within two weeks. A class that the cluster has
   not is `InvalidStorageClass`; there is nothing that must be restored before it is read.
+- **Differences from OpenStack Swift's s3api** are listed with their reasons in
+  `test/functional/api_differences_s3.py`, against which recorded answers are held. Stricter here: the host
+  and every `x-amz-*` header of a link are signed; a link is not valid before its time; numbers are decimal
+  digits, sizes of chunks hexadecimal ones; a request brings one signature; requests that take no body refuse
+  one, and bodies are held to `Content-MD5` everywhere. A range of UploadPartCopy lies inside of its source,
+  and several ranges of a read are answered with the whole object, as with AWS.
 - Replication is not there: asking for it is `501`, and headers that wish for it too.
 
 ## Operations

@@ -7,8 +7,8 @@ import pytest
 
 from test.functional.api_cases_chains import DIFFERENT as CHAINS_DIFFERENT
 from test.functional.api_cases_pages import DIFFERENT as PAGES_DIFFERENT
-from test.functional.api_cases_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERENT
+from test.functional.api_differences_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.every_api_case import SETS
 from test.functional.test_api_answers import without_statistics
 from test.support.answers import Renaming, answers_of

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from urllib.parse import quote
 
+from swift.base.digits import is_digits
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
@@ -16,13 +18,16 @@ from swift.middleware.s3api.account import Account
 from swift.middleware.s3api.checksums import PREFIX, Algorithm, usual_algorithm
 from swift.middleware.s3api.classes import STANDARD, StorageClasses
 from swift.middleware.s3api.errors import S3Error
-from swift.middleware.s3api.payload import S3Upload, read_document, upload_of
+from swift.middleware.s3api.names import is_text
+from swift.middleware.s3api.payload import S3Upload, content_md5, read_document, upload_of
 from swift.middleware.s3api.router import Endpoint
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.xml import Element, Tree, Value, parse, render
 from swift.telemetry.log import Log
 
 XML = "application/xml"
+#: The largest number of a parameter.
+COUNT_MAX = 2**31 - 1
 #: Bytes of a document that a client sends, where its kind says nothing else.
 DOCUMENT_MAX = 64 << 10
 
@@ -70,22 +75,29 @@ class Call:
 
     def text_param(self, name: str) -> str:
         """A parameter as text, empty when it is not there; raises ``S3Error``."""
-        text = utf8_value(self.params.get(name, ""))
-        if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-            raise S3Error("InvalidURI")
-        return text
+        value = self.params.get(name, "")
+        if not is_text(value):
+            raise invalid_argument(name, quote(value.encode("latin-1", "replace")))
+        return utf8_value(value)
 
     def count_param(self, name: str, most: int) -> int:
         """A parameter that is a number, no more than ``most``, which it is by default; raises ``S3Error``."""
+        return min(self.stated_count(name, most), most)
+
+    def stated_count(self, name: str, default: int) -> int:
+        """Return a parameter that is a number, as answers echo it; raise ``S3Error`` for others."""
         text = self.params.get(name)
-        if text is None or text == "":
-            return most
-        digits = text.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit()):
+        if text is None:
+            return default
+        number = text.strip(" ").removeprefix("+")
+        digits = number.removeprefix("-")
+        if not is_digits(digits) or len(digits) > 10 or int(digits) > COUNT_MAX:
             raise invalid_argument(name, text, f"Provided {name} not an integer or within integer range")
-        if text.startswith("-") or len(text) > 10 or int(text) > 2**31 - 1:
-            raise invalid_argument(name, text, f"Argument {name} must be an integer between 0 and 2147483647")
-        return min(int(text), most)
+        if number.startswith("-"):
+            raise invalid_argument(
+                name, text, f"Argument {name} must be an integer between 0 and {COUNT_MAX}"
+            )
+        return int(number)
 
     @property
     def storage_class(self) -> str:
@@ -130,6 +142,7 @@ class Call:
 
     def take_no_body(self) -> None:
         """Raise ``S3Error`` when there is a body where none belongs."""
+        content_md5(self.headers)
         body: RequestBody = self.request.body
         if body.length or (body.length is None and body.read(1)):
             raise S3Error("UnexpectedContent")

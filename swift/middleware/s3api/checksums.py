@@ -134,10 +134,12 @@ def check_kind(kind: str) -> None:
         raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
 
 
+_SINGLE = "Expecting a single x-amz-checksum- header"
+
+
 def several_checksums() -> S3Error:
     """The answer to a request with more than one."""
-    text = "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."
-    return S3Error("InvalidRequest", text)
+    return S3Error("InvalidRequest", f"{_SINGLE}. Multiple checksum Types are not allowed.")
 
 
 def encoded(digest: bytes) -> str:
@@ -177,26 +179,38 @@ class PromisedChecksum:
     text: str | None
 
 
+def announced_trailer(headers: Mapping[str, str]) -> str:
+    """Return the checksum header that ``x-amz-trailer`` announces, empty for none; raise ``S3Error``."""
+    names = [name.strip() for name in headers.get("x-amz-trailer", "").split(",")]
+    if len(names) > 1 and not names[-1]:
+        names.pop()
+    if names == [""] and "," not in headers.get("x-amz-trailer", ""):
+        return ""
+    if any(name not in _BY_HEADER for name in names):
+        raise S3Error("InvalidRequest", "The value specified in the x-amz-trailer header is not supported")
+    if len(names) > 1:
+        raise several_checksums()
+    return names[0]
+
+
 def promised(headers: Mapping[str, str], *, of_body: bool = True) -> PromisedChecksum | None:
     """What the headers of an upload promise; raises ``S3Error``."""
     given = [name for name in headers if name.startswith(PREFIX) and name in _BY_HEADER]
     unknown = [
         n
         for n in headers
-        if n.startswith(PREFIX) and n not in _BY_HEADER and not n.endswith(("-type", "-algorithm", "-mode"))
+        if n.startswith(PREFIX) and n not in _BY_HEADER and not n.endswith(("-type", "-algorithm"))
     ]
-    trailer = headers.get("x-amz-trailer", "").strip().lower() if of_body else ""
+    trailer = announced_trailer(headers) if of_body else ""
     if unknown:
         raise S3Error(
             "InvalidRequest", "The algorithm type you specified in x-amz-checksum- header is invalid."
         )
-    if len(given) + bool(trailer) > 1:
+    if len(given) > 1:
         raise several_checksums()
+    if given and trailer:
+        raise S3Error("InvalidRequest", _SINGLE)
     if trailer:
-        if trailer not in _BY_HEADER:
-            raise S3Error(
-                "InvalidRequest", "The value specified in the x-amz-trailer header is not supported"
-            )
         _check_named(headers, _BY_HEADER[trailer])
         return PromisedChecksum(_BY_HEADER[trailer], None)
     if given:
@@ -216,6 +230,6 @@ def promised(headers: Mapping[str, str], *, of_body: bool = True) -> PromisedChe
 
 def _check_named(headers: Mapping[str, str], algorithm: Algorithm) -> None:
     """Raise ``S3Error`` when an SDK names another kind than it brings."""
-    named = headers.get("x-amz-sdk-checksum-algorithm", algorithm.name)
-    if named.upper() != algorithm.name:
+    named = headers.get("x-amz-sdk-checksum-algorithm", "")
+    if named and named.upper() != algorithm.name:
         raise S3Error("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid.")

@@ -47,7 +47,7 @@ def source_of(call: Call) -> CopySource:
     if query:
         name, _, version = query.partition("=")
         if name != "versionId" or not version or "&" in version:
-            raise _bad(value)
+            raise invalid_argument("X-Amz-Copy-Source", value, "Unsupported copy source parameter.")
     try:
         path = decode_path(path)
     except NotUTF8:

@@ -49,7 +49,7 @@ ERRORS: dict[str, Meaning] = {
         409, "A conflicting conditional operation is currently in progress. Try again."
     ),
     "EntityTooLarge": Meaning(400, "Your proposed upload exceeds the maximum allowed object size."),
-    "EntityTooSmall": Meaning(400, "Your proposed upload is smaller than the minimum allowed size"),
+    "EntityTooSmall": Meaning(400, "Your proposed upload is smaller than the minimum allowed object size."),
     "IllegalVersioningConfigurationException": Meaning(
         400, "The Versioning configuration specified in the request is invalid."
     ),
@@ -67,7 +67,7 @@ ERRORS: dict[str, Meaning] = {
     "InvalidChunkSizeError": Meaning(
         403, "Only the last chunk is allowed to have a size less than 8192 bytes"
     ),
-    "InvalidDigest": Meaning(400, "The Content-Md5 you specified is not valid."),
+    "InvalidDigest": Meaning(400, "The Content-MD5 you specified was invalid."),
     "InvalidEncryptionAlgorithmError": Meaning(
         400, "The encryption request you specified is not valid. Supported value: AES256."
     ),
@@ -77,15 +77,15 @@ ERRORS: dict[str, Meaning] = {
         "One or more of the specified parts could not be found.  The part may not have been uploaded, or the "
         "specified entity tag may not match the part's entity tag.",
     ),
-    "InvalidPartNumber": Meaning(416, "The requested partnumber is not satisfiable."),
+    "InvalidPartNumber": Meaning(416, "The requested partnumber is not satisfiable"),
     "InvalidPartOrder": Meaning(
         400,
-        "The list of parts was not in ascending order. Parts must be ordered by part number.",
+        "The list of parts was not in ascending order.Parts list must specified in order by part number.",
     ),
     "InvalidPolicyDocument": Meaning(
         400, "The content of the form does not meet the conditions specified in the policy document."
     ),
-    "InvalidRange": Meaning(416, "The requested range is not satisfiable"),
+    "InvalidRange": Meaning(416, "The requested range cannot be satisfied."),
     "InvalidRedirectLocation": Meaning(
         400, "The website redirect location must have a prefix of 'http://' or 'https://' or '/'."
     ),
@@ -108,7 +108,7 @@ ERRORS: dict[str, Meaning] = {
         "published schema.",
     ),
     "MalformedXML": Meaning(
-        400, "The XML you provided was not well-formed or did not validate against our published schema."
+        400, "The XML you provided was not well-formed or did not validate against our published schema"
     ),
     "MaxMessageLengthExceeded": Meaning(400, "Your request was too big."),
     "MaxPostPreDataLengthExceededError": Meaning(
@@ -137,8 +137,8 @@ ERRORS: dict[str, Meaning] = {
     "NoSuchTagSet": Meaning(404, "The TagSet does not exist."),
     "NoSuchUpload": Meaning(
         404,
-        "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have "
-        "been aborted or completed.",
+        "The specified multipart upload does not exist. The upload ID might be invalid, or the multipart "
+        "upload might have been aborted or completed.",
     ),
     "NoSuchVersion": Meaning(404, "The specified version does not exist."),
     "NoSuchWebsiteConfiguration": Meaning(404, "The specified bucket does not have a website configuration"),
@@ -152,7 +152,7 @@ ERRORS: dict[str, Meaning] = {
         "try again.",
     ),
     "OwnershipControlsNotFoundError": Meaning(404, "The bucket ownership controls were not found."),
-    "PreconditionFailed": Meaning(412, "At least one of the pre-conditions you specified did not hold."),
+    "PreconditionFailed": Meaning(412, "At least one of the preconditions you specified did not hold."),
     "RequestTimeTooSkewed": Meaning(
         403, "The difference between the request time and the current time is too large."
     ),

@@ -175,9 +175,10 @@ def upload_of(
         )
     body, sent = source, {}
     if claim.payload.startswith(STREAMING):
-        body = ChunkedPayload(source, claim, decoded_length(headers))
+        trailers = (promise.algorithm.header,) if promise is not None and promise.text is None else ()
+        body = ChunkedPayload(source, claim, decoded_length(headers), trailers)
     elif promise is not None and promise.text is None:
-        raise S3Error("InvalidRequest", "A trailer needs a body in aws-chunked framing.")
+        raise S3Error("MalformedTrailerError")
     stored = promise
     if promise is None and wanted is None and source.length is not None and source.length <= _AT_ONCE_BYTES:
         wanted = usual
@@ -205,11 +206,14 @@ def upload_of(
 
 def decoded_length(headers: HeaderMap) -> int:
     """The size of what a body in aws-chunked framing stands for; raises ``S3Error``."""
-    text = headers.get("x-amz-decoded-content-length")
-    if text is None:
+    text = headers.get("x-amz-decoded-content-length", "")
+    if is_digits(text.removeprefix("-")) and text.startswith("-"):
+        details = {"ArgumentName": "x-amz-decoded-content-length", "ArgumentValue": text}
+        raise S3Error("InvalidArgument", details=details)
+    if not is_digits(text):
         raise S3Error("MissingContentLength")
-    if not is_digits(text) or len(text) > 15:
-        raise S3Error("InvalidArgument", "x-amz-decoded-content-length must be a number.")
+    if len(text) > 15:
+        raise S3Error("EntityTooLarge")
     return int(text)
 
 
@@ -223,7 +227,7 @@ def content_md5(headers: HeaderMap) -> str | None:
     except ValueError:
         digest = b""
     if len(digest) != 16:
-        raise S3Error("InvalidDigest", details={"Content-MD5": text})
+        raise S3Error("InvalidDigest", details={"ContentMd5": text})
     return digest.hex()
 
 
@@ -239,11 +243,7 @@ def read_document(source: RequestBody, headers: HeaderMap, claim: Claim, limit: 
             raise S3Error("MalformedXML")
         pieces.append(piece)
     data = b"".join(pieces)
-    check_md5(data, upload.headers.get("etag"))
-    return data
-
-
-def check_md5(data: bytes, wanted: str | None) -> None:
-    """Raise ``S3Error`` when a document is not what Content-MD5 says."""
+    wanted = upload.headers.get("etag")
     if wanted is not None and md5(data, usedforsecurity=False).hexdigest() != wanted:
-        raise S3Error("BadDigest")
+        raise S3Error("BadDigest", details={"ExpectedDigest": headers["content-md5"].strip()})
+    return data

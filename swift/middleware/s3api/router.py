@@ -88,7 +88,7 @@ _op(_SERVICE, "GET", "ListBuckets", "", "max-buckets continuation-token prefix b
 _op(_SERVICE, "GET", "ListDirectoryBuckets", "max-directory-buckets", "continuation-token")
 
 _op(_BUCKET, "PUT", "CreateBucket")
-_op(_BUCKET, "HEAD", "HeadBucket")
+_op(_BUCKET, "HEAD", "HeadBucket", "", "list-type")
 _op(_BUCKET, "DELETE", "DeleteBucket")
 _op(_BUCKET, "GET", "ListObjects", "", f"{_LISTING} marker")
 _op(
@@ -252,13 +252,24 @@ def _find(method: str, level: PathLevel, params: Mapping[str, str], headers: Map
         fits = operation.marks <= marks and marks - operation.marks <= operation.params
         if fits and (not operation.header or operation.header in headers):
             return operation
+    if marks == {"partNumber"} and level is _OBJECT and method == "PUT":
+        details = {"ArgumentName": "ResourceType", "ArgumentValue": "partNumber"}
+        raise S3Error("InvalidArgument", "Unexpected query string parameter", details=details)
+    if level is _OBJECT and method == "GET" and marks == {"uploads"}:
+        text = "Key is not expected for the GET method ?uploads subresource"
+        raise S3Error("InvalidRequest", text)
     if marks:
         # It may be one that exists with another method; a client is told the safe thing either way.
         others = {o.method for o in OPERATIONS.values() if o.level is level and o.marks == marks}
         if others and method not in others and method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
-            raise _method_not_allowed(method, ",".join(sorted(marks)).upper())
+            name = ",".join(sorted(marks))
+            raise _method_not_allowed(method, _RESOURCES.get(name, name.upper()))
         raise _not_implemented(min(marks))
     raise _method_not_allowed(method, level.name)
+
+
+#: Sub-resources that errors call otherwise.
+_RESOURCES = {"delete": "MULTI_OBJECT_DELETE", "uploadId": "UPLOAD"}
 
 
 def _method_not_allowed(method: str, resource: str) -> S3Error:

@@ -102,7 +102,7 @@ def check_algorithm(call: Call, wanted: str) -> None:
     if wanted != AES:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": HEADER})
     if not call.features.encryption:
-        raise S3Error("NotImplemented", "Encryption is not enabled here.")
+        raise S3Error("NotImplemented", "Server-side encryption is not supported.")
 
 
 # --- keys of customers --------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from swift.middleware.s3api.checksums import ALGORITHMS, FULL
 from swift.middleware.s3api.classes import STANDARD
 from swift.middleware.s3api.errors import S3Error, refusal
 from swift.middleware.s3api.metadata import REDIRECT, object_class, object_etag
-from swift.middleware.s3api.payload import S3Upload
+from swift.middleware.s3api.payload import S3Upload, content_md5
 from swift.middleware.s3api.tags import stored_tags, tags_of_header
 
 #: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
@@ -142,6 +142,8 @@ def refused_write(account: Account, bucket: str, status: int, headers: HeaderMap
     """What a refused write is, its conditions apart."""
     if status == 404:
         return S3Error("NoSuchBucket", details={"BucketName": bucket})
+    if status == 422 and "content-md5" in headers:
+        return S3Error("BadDigest", details={"ExpectedDigest": content_md5(headers)})
     if status == 400 and any(name.startswith("x-amz-meta-") for name in headers):
         return S3Error("MetadataTooLarge")
     return refusal(status, missing="NoSuchBucket", conflict="OperationAborted")

@@ -76,7 +76,7 @@ def part_number_of(call: Call) -> int:
     if not is_digits(text) or len(text) > 9 or not 1 <= int(text) <= most:
         raise S3Error(
             "InvalidArgument",
-            f"Part number must be an integer between 1 and {most}, inclusive.",
+            f"Part number must be an integer between 1 and {most}, inclusive",
             details={"ArgumentName": "partNumber", "ArgumentValue": text},
         )
     return int(text)

@@ -144,7 +144,7 @@ def _stated(call: Call, tree: Tree, wish: WantedChecksum | None) -> list[Stated]
         if number > call.settings.max_upload_part_num:
             raise invalid_argument("PartNumber", text)
         if parts and number <= parts[-1].number:
-            raise S3Error("InvalidPartOrder")
+            raise S3Error("InvalidPartOrder", details={"UploadId": call.params.get("uploadId", "")})
         if len(etag) != 32 or not all(letter in "0123456789abcdef" for letter in etag):
             raise _invalid_part(call, number, etag)
         checksum = _stated_sum(item, number, wish) if wish is not None else ""

@@ -84,7 +84,7 @@ def copy_object(call: Call) -> Response:
 
 def _directive(headers: HeaderMap, kind: str) -> bool:
     name = f"x-amz-{kind}-directive"
-    value = headers.get(name, "COPY").upper()
+    value = headers.get(name, "COPY")
     if value not in ("COPY", "REPLACE"):
         raise invalid_argument(name, headers[name], f"Unknown {kind} directive.")
     return value == "REPLACE"

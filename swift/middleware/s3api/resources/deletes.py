@@ -50,9 +50,10 @@ def delete_objects(call: Call) -> Response:
     """DeleteObjects; the answer begins with spaces when it takes long."""
     headers = call.headers
     if "x-amz-mfa" in headers:
-        raise S3Error("NotImplemented", "MFA delete is not implemented.")
+        raise S3Error("NotImplemented", "MFA Delete is not supported.")
     if "content-md5" not in headers and promised(headers) is None:
-        raise S3Error("InvalidRequest", "Missing required header for this request: Content-MD5")
+        text = "Missing required header for this request: Content-MD5 OR x-amz-checksum-*"
+        raise S3Error("InvalidRequest", text)
     most = call.settings.max_multi_delete_objects
     tree = call.document(DELETE, limit=max(1 << 20, most * _BYTES_OF_ONE))
     items = trees_of(tree.get("Object"))

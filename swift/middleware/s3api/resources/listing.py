@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import NamedTuple
 from urllib.parse import quote
 
+from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
+from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http.response import Response
 from swift.middleware.s3api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
 from swift.middleware.s3api.documents import Encoding, person
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.folding import Page, cuts_times, folded_page
 from swift.middleware.s3api.metadata import row_class, row_etag
 from swift.middleware.s3api.xml import Fragment, Group, Many, Text, Value, escape
 
@@ -24,8 +26,8 @@ _OBJECT = (
     Text("LastModified"),
     Text("ETag"),
     Text("Size"),
-    Text("StorageClass"),
     person("Owner"),
+    Text("StorageClass"),
 )
 LIST = Group(
     "ListBucketResult",
@@ -53,13 +55,6 @@ VERSIONS = Group(
     _PREFIXES,
 )
 DELETED_TYPE = "application/x-deleted;swift_versions_deleted=1"
-
-
-class Page(NamedTuple):
-    """Rows of a container, and whether there are more."""
-
-    rows: list[JsonObject]
-    is_truncated: bool
 
 
 def read_page(
@@ -91,7 +86,7 @@ def _common(call: Call, page: Page, encode: Encoding) -> dict[str, Value]:
     value: dict[str, Value] = {
         "Name": call.bucket,
         "Prefix": encode(call.text_param("prefix")),
-        "MaxKeys": call.count_param("max-keys", call.settings.max_bucket_listing),
+        "MaxKeys": call.stated_count("max-keys", call.settings.max_bucket_listing),
         "IsTruncated": "true" if page.is_truncated else "false",
         "CommonPrefixes": [{"Prefix": encode(row["subdir"])} for row in page.rows if "subdir" in row],
     }
@@ -112,7 +107,7 @@ def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[
             f"<Contents><Key>{escape(encode(row['name']))}</Key>"
             f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>"
             f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-            f"<StorageClass>{row_class(row) or kind}</StorageClass>{who}</Contents>"
+            f"{who}<StorageClass>{row_class(row) or kind}</StorageClass></Contents>"
         )
         for row in page.rows
         if "subdir" not in row
@@ -140,10 +135,11 @@ def list_objects(call: Call) -> Response:
 
 def list_objects_v2(call: Call) -> Response:
     """ListObjectsV2."""
-    if call.params["list-type"] != "2":
-        raise invalid_argument(
-            "list-type", call.params["list-type"], "Invalid List Type specified in Request"
-        )
+    kind = call.params["list-type"]
+    if not is_digits(kind):
+        raise invalid_argument("list-type", kind, "Argument list-type must be an integer")
+    if kind.lstrip("0") != "2":
+        return list_objects(call)
     encode = Encoding(call)
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     token, start = call.params.get("continuation-token"), call.text_param("start-after")
@@ -160,7 +156,7 @@ def list_objects_v2(call: Call) -> Response:
         value["NextContinuationToken"] = b64encode(last_name(page.rows[-1]).encode()).decode("ascii")
     if token is not None:
         value["ContinuationToken"] = token
-    if start:
+    if "start-after" in call.params:
         value["StartAfter"] = encode(start)
     owner = call.params.get("fetch-owner", "").lower() == "true"
     value["Contents"] = _contents(call, page, encode, owner=owner)
@@ -172,8 +168,9 @@ def _name_of_token(token: str) -> str:
         name = b64decode(token, validate=True).decode("utf-8")
     except ValueError:
         name = ""
-    if not name or "\x00" in name:
-        raise invalid_argument("continuation-token", token, "The continuation token provided is incorrect")
+    if (token and not name) or "\x00" in name:
+        text = "The continuation token provided is incorrect"
+        raise invalid_argument("continuation-token", quote(token, errors="replace"), text)
     return name
 
 
@@ -182,23 +179,13 @@ def list_versions(call: Call) -> Response:
     encode = Encoding(call)
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     marker, version_marker = call.text_param("key-marker"), call.text_param("version-id-marker")
-    if version_marker and not marker:
-        raise invalid_argument(
-            "version-id-marker",
-            version_marker,
-            "A version-id marker cannot be specified without a key marker.",
-        )
-    wanted = {
-        "prefix": call.text_param("prefix"),
-        "delimiter": call.text_param("delimiter"),
-        "marker": marker,
-        "version_marker": version_marker,
-    }
-    page = read_page(
-        call, call.bucket, limit, wanted, flags="&versions=true" if call.features.versioning else ""
-    )
+    if "version-id-marker" in call.params:
+        _check_version_marker(version_marker, marker)
+    page = _page_of_versions(call, limit, marker, version_marker)
     value = _common(call, page, encode)
     value["KeyMarker"], value["VersionIdMarker"] = encode(marker), version_marker
+    if "delimiter" in call.params:
+        value["Delimiter"] = encode(call.text_param("delimiter"))
     if page.is_truncated:
         last = page.rows[-1]
         value["NextKeyMarker"] = encode(last_name(last))
@@ -211,22 +198,48 @@ def list_versions(call: Call) -> Response:
     return xml_response(VERSIONS, value)
 
 
+def _page_of_versions(call: Call, limit: int, marker: str, version_marker: str) -> Page:
+    flags = "&versions=true" if call.features.versioning else ""
+    prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
+    wanted = {"prefix": prefix, "delimiter": delimiter, "marker": marker, "version_marker": version_marker}
+    if not flags or not cuts_times(delimiter):
+        return read_page(call, call.bucket, limit, wanted, flags=flags)
+
+    def read(count: int, key: str, version: str) -> Page:
+        place = {"prefix": prefix, "marker": key, "version_marker": version}
+        return read_page(call, call.bucket, count, place, flags=flags)
+
+    if not limit:
+        return read(0, "", "")
+    return folded_page(
+        read, prefix=prefix, delimiter=delimiter, marker=marker, version_marker=version_marker, limit=limit
+    )
+
+
+def _check_version_marker(version: str, key: str) -> None:
+    if not key:
+        text = "A version-id marker cannot be specified without a key marker."
+        raise invalid_argument("version-id-marker", version, text)
+    try:
+        Timestamp("0" if version == "null" else version)
+    except InvalidTimestamp:
+        raise invalid_argument("version-id-marker", version, "Invalid version id specified")
+
+
 def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
     is_marker = row.get("content_type") == DELETED_TYPE
     tag = "DeleteMarker" if is_marker else "Version"
     name = escape(call.account.owner)
-    data = ""
+    data = storage_class = ""
     if not is_marker:
-        data = (
-            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-            f"<StorageClass>{row_class(row) or kind}</StorageClass>"
-        )
+        data = f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
+        storage_class = f"<StorageClass>{row_class(row) or kind}</StorageClass>"
     return (
         f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
         f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"
         f"<IsLatest>{'true' if row.get('is_latest', True) else 'false'}</IsLatest>"
         f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>{data}"
-        f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner></{tag}>"
+        f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>{storage_class}</{tag}>"
     )
 
 

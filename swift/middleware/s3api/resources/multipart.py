@@ -307,7 +307,7 @@ def _check_range(call: Call, source: CopySource, text: str | None) -> None:
     )
     if bad or len(first) > 15 or len(last) > 15 or int(first) > int(last):
         raise invalid_argument(
-            "x-amz-copy-source-range",
+            "x-amz-source-range",
             text,
             "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are "
             "the zero-based offsets of the first and last bytes to copy",
@@ -329,7 +329,7 @@ def list_parts(call: Call) -> Response:
     encode = Encoding(call)
     upload_id = upload_id_of(call)
     limit = call.count_param("max-parts", call.settings.max_parts_listing)
-    after = call.count_param("part-number-marker", 2**31 - 1) if call.params.get("part-number-marker") else 0
+    after = call.stated_count("part-number-marker", 0)
     state = find_upload(call, upload_id)
     home = state.home
     rows = _parts_of(call, state).items()
@@ -348,7 +348,7 @@ def list_parts(call: Call) -> Response:
         "StorageClass": state.headers.get(fields.SYSMETA_S3_CLASS) or call.storage_class,
         "PartNumberMarker": after,
         "MaxParts": limit,
-        "IsTruncated": "true" if len(parts) > len(shown) and limit else "false",
+        "IsTruncated": "true" if len(parts) > len(shown) else "false",
         "Part": [
             {
                 "PartNumber": number,
@@ -360,8 +360,7 @@ def list_parts(call: Call) -> Response:
             for (number, row), found in zip(shown, sums, strict=True)
         ],
     }
-    if shown:
-        value["NextPartNumberMarker"] = shown[-1][0]
+    value["NextPartNumberMarker"] = shown[-1][0] if shown else 0
     if wish is not None:
         value["ChecksumAlgorithm"], value["ChecksumType"] = wish.algorithm.name, wish.kind
     encode.mark(value)
@@ -416,16 +415,14 @@ def list_uploads(call: Call) -> Response:
         ],
         "CommonPrefixes": [{"Prefix": encode(p)} for p in prefixes],
     }
-    if prefix:
+    if "prefix" in call.params:
         value["Prefix"] = encode(prefix)
     if delimiter:
         value["Delimiter"] = encode(delimiter)
-    value["NextKeyMarker"] = value["NextUploadIdMarker"] = ""
-    if truncated:
-        last, last_id = uploads[-1][:2] if uploads else ("", "")
-        if prefixes and prefixes[-1] > last:
-            last, last_id = prefixes[-1], ""
-        value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(last), last_id
+    last, last_id = uploads[-1][:2] if truncated and uploads or len(uploads) > 1 else ("", "")
+    if truncated and prefixes and prefixes[-1] > last:
+        last, last_id = prefixes[-1], ""
+    value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(last), last_id
     encode.mark(value)
     return xml_response(UPLOADS, value)
 
@@ -460,7 +457,7 @@ def _collect(
             if common in prefixes and common:
                 continue
             if len(uploads) + len(prefixes) >= limit:
-                return uploads, prefixes, bool(limit)
+                return uploads, prefixes, True
             if common:
                 prefixes.append(common)
             else:

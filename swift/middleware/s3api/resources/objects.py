@@ -169,7 +169,7 @@ def _query(call: Call) -> str:
     if number is not None:
         if not is_digits(number) or not 1 <= int(number[:6]) <= 10000:
             raise invalid_argument(
-                "partNumber", number, "Part number must be an integer between 1 and 10000, inclusive."
+                "partNumber", number, "Part number must be an integer between 1 and 10000, inclusive"
             )
         if "range" in call.headers:
             raise S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter")

@@ -36,7 +36,7 @@ def put_versioning(call: Call) -> Response:
         raise S3Error("NotImplemented", "There is no object versioning here.")
     tree = call.document(VERSIONING)
     if "MfaDelete" in tree and text_of(tree["MfaDelete"]) != "Disabled":
-        raise S3Error("NotImplemented", "MFA delete is not implemented.")
+        raise S3Error("NotImplemented", "MFA Delete is not supported.")
     status = text_of(tree.get("Status"))
     if status not in ("Enabled", "Suspended"):
         raise S3Error("MalformedXML")

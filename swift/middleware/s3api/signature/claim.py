@@ -22,6 +22,9 @@ SIGNED_CHUNKS_TRAILER = "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"
 UNSIGNED_TRAILER = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 
 _STREAMS = frozenset((SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER))
+_ASYMMETRIC_STREAMS = frozenset(
+    ("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD", "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER")
+)
 _is_sha256 = re.compile(r"[0-9a-f]{64}", re.ASCII | re.IGNORECASE).fullmatch
 
 #: (secret, date, region) → the key of that day.
@@ -176,14 +179,13 @@ def checked_payload(value: str) -> str:
     """Return what x-amz-content-sha256 says of the body, as it was sent; raises ``S3Error`` if unknown."""
     if _is_sha256(value) or value == UNSIGNED or value in _STREAMS:
         return value
-    if value.startswith(STREAMING):
+    if value in _ASYMMETRIC_STREAMS:
         raise S3Error("NotImplemented", f"{value} is not implemented.")
     raise S3Error(
         "InvalidArgument",
         "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER, "
-        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER, "
-        "STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER or a "
-        "valid sha256 value.",
+        "STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER or a valid sha256 "
+        "value.",
         details={"ArgumentName": "x-amz-content-sha256", "ArgumentValue": value},
     )
 

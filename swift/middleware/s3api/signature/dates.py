@@ -13,7 +13,7 @@ from time import gmtime, strftime
 from swift.middleware.s3api.errors import S3Error
 
 _stamp = re.compile(r"(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z", re.ASCII).fullmatch
-_NO_DATE = "AWS authentication requires a valid Date or x-amz-date header."
+_NO_DATE = "AWS authentication requires a valid Date or x-amz-date header"
 
 
 def no_date() -> S3Error:

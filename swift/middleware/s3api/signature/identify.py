@@ -39,13 +39,7 @@ def identify(request: Request, host_bucket: str, settings: S3Settings, now: floa
             claim: Claim = v4.from_query(request, settings, now)
         else:
             claim = v2.from_query(request, host_bucket, now)
-    elif value.startswith("AWS4-"):
-        if not value.startswith(v4.ALGORITHM + " "):
-            raise S3Error(
-                "InvalidRequest",
-                "The authorization mechanism you have provided is not supported. Please use "
-                "AWS4-HMAC-SHA256.",
-            )
+    elif value.startswith(v4.ALGORITHM + " "):
         claim = v4.from_header(request, value, settings, now)
     elif value.startswith("AWS "):
         claim = v2.from_header(request, value, host_bucket, settings, now)

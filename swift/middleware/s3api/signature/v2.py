@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote_plus
 
+from swift.base.digits import is_digits
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
@@ -24,7 +25,7 @@ EXPIRES_MAX = 1 << 31
 def from_header(request: Request, value: str, host_bucket: str, settings: S3Settings, now: float) -> Claim:
     """The claim of an Authorization header ``AWS key:signature``; raises ``S3Error``."""
     access_key, colon, signature = value[len("AWS ") :].strip().rpartition(":")
-    if not colon or not access_key or not signature:
+    if not colon or not access_key:
         raise S3Error("AccessDenied", reason="invalid_header_auth")
     headers = request.headers
     dated = headers.get("x-amz-date")
@@ -43,16 +44,14 @@ def from_query(request: Request, host_bucket: str, now: float) -> Claim:
     access_key, signature = params.get("AWSAccessKeyId", ""), params.get("Signature", "")
     expires = params.get("Expires", "")
     if not access_key or not signature or not expires:
-        text = "Query-string authentication requires the Signature, Expires and AWSAccessKeyId parameters"
-        raise S3Error("AccessDenied", text, reason="invalid_query_auth")
-    if not (expires.isascii() and expires.isdigit()) or len(expires) > 10 or int(expires) >= EXPIRES_MAX:
-        raise S3Error(
-            "AccessDenied",
-            f"Invalid date (should be seconds since epoch): {expires}",
-            reason="invalid_expires",
-        )
+        raise S3Error("AccessDenied", reason="invalid_query_auth")
+    if not is_digits(expires) or len(expires) > 10:
+        raise S3Error("AccessDenied", reason="invalid_expires")
+    if int(expires) >= EXPIRES_MAX:
+        text = f"Invalid date (should be seconds since epoch): {expires}"
+        raise S3Error("AccessDenied", text, reason="invalid_expires")
     if int(expires) < now:
-        raise S3Error("AccessDenied", "Request has expired.", reason="expired")
+        raise S3Error("AccessDenied", "Request has expired", reason="expired")
     return _claim(request, access_key, signature, expires, host_bucket, is_presigned=True)
 
 

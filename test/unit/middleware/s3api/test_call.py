@@ -14,13 +14,14 @@ def call(query="", headers=None, body=b""):
 
 
 @pytest.mark.parametrize(
-    ("query", "count"), [("", 1000), ("n=", 1000), ("n=7", 7), ("n=1000", 1000), ("n=5000", 1000), ("n=0", 0)]
+    ("query", "count"),
+    [("", 1000), ("n=%2B7", 7), ("n=%207 ", 7), ("n=7", 7), ("n=1000", 1000), ("n=5000", 1000), ("n=0", 0)],
 )
 def test_a_number_is_at_most_what_is_allowed(query, count):
     assert call(query).count_param("n", 1000) == count
 
 
-@pytest.mark.parametrize("text", ["x", "-1", "1.5", "%D9%A1", "9" * 5000, "--1", "-"])
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "%D9%A1", "9" * 5000, "--1", "-"])
 def test_what_is_no_number_is_an_invalid_argument(text):
     with pytest.raises(S3Error) as refused:
         call(f"n={text}").count_param("n", 1000)
@@ -33,7 +34,8 @@ def test_a_parameter_is_text():
     assert call().text_param("p") == ""
     with pytest.raises(S3Error) as refused:
         call("p=%ff").text_param("p")
-    assert refused.value.code == "InvalidURI"
+    assert refused.value.code == "InvalidArgument"
+    assert refused.value.details == {"ArgumentName": "p", "ArgumentValue": "%FF"}
 
 
 @pytest.mark.parametrize("body", [b"", b"x"])

@@ -80,8 +80,10 @@ def test_a_checksum_is_read_as_it_is_written():
 def test_a_header_or_a_trailer_may_promise_one():
     given = promised({"x-amz-checksum-crc32": " y/Q5Jg== ", "x-amz-sdk-checksum-algorithm": "crc32"})
     assert (given.algorithm.name, given.text) == ("CRC32", "y/Q5Jg==")
-    later = promised({"x-amz-trailer": "X-Amz-Checksum-Sha256"})
-    assert (later.algorithm.name, later.text) == ("SHA256", None)
+    for announced in ("x-amz-checksum-sha256", " x-amz-checksum-sha256 ", "x-amz-checksum-sha256,"):
+        later = promised({"x-amz-trailer": announced, "x-amz-sdk-checksum-algorithm": ""})
+        assert (later.algorithm.name, later.text) == ("SHA256", None)
+    assert promised({"x-amz-trailer": ""}) is None
     assert promised({"x-amz-checksum-type": FULL, "content-md5": "x"}) is None
     assert promised({"x-amz-trailer": "x-amz-checksum-sha256"}, of_body=False) is None
 
@@ -93,7 +95,10 @@ def test_a_header_or_a_trailer_may_promise_one():
         {"x-amz-checksum-crc32": "y/Q5Jg==", "x-amz-trailer": "x-amz-checksum-crc32"},
         {"x-amz-checksum-crc16": "AAA="},
         {"x-amz-checksum-crc32": "AAAA"},
-        {"x-amz-trailer": "x-amz-meta-a"},
+        {"x-amz-checksum-mode": "ENABLED"},
+        *({"x-amz-trailer": text} for text in ("x-amz-meta-a", ",", ",x-amz-checksum-crc32", "x-foo,")),
+        {"x-amz-trailer": "X-Amz-Checksum-Crc32"},
+        {"x-amz-trailer": "x-amz-checksum-crc32,x-amz-checksum-sha1"},
         {"x-amz-checksum-crc32": "y/Q5Jg==", "x-amz-sdk-checksum-algorithm": "SHA1"},
         {"x-amz-trailer": "x-amz-checksum-crc32", "x-amz-sdk-checksum-algorithm": "SHA1"},
         {"x-amz-sdk-checksum-algorithm": "CRC32"},

@@ -36,11 +36,15 @@ def test_checksums_that_the_standard_library_lacks(front, algorithm):
         {"x-amz-checksum-crc32": "%%%"},
         {"x-amz-checksum-md6": "x"},
         {"x-amz-sdk-checksum-algorithm": "CRC32"},
-        {"x-amz-trailer": "x-amz-checksum-crc32"},
     ],
 )
 def test_promises_that_nobody_can_keep_are_invalid(front, headers):
     assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "InvalidRequest"
+
+
+def test_a_trailer_needs_framing(front):
+    headers = {"x-amz-trailer": "x-amz-checksum-crc32"}
+    assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "MalformedTrailerError"
 
 
 def test_a_trailing_checksum_that_is_none_is_told_apart_from_a_wrong_one(front):

@@ -112,7 +112,7 @@ def test_each_text_that_a_client_may_have_signed_is_tried():
     sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
     request = Request("HEAD", "/bucket", sent, env={"swift.cache": front.cache, "swift.trans_id": "tx"})
     answered(front.filter.handle, request)
-    assert [seen.raw_path for seen in front.store.seen] == ["/v1/AUTH_p1/bucket"]
+    assert front.store.seen[-1].raw_path == "/v1/AUTH_p1/bucket"
 
 
 @pytest.mark.parametrize("how", [{"secret": "other"}, {"user": "key2"}, {"user": "key2:p1"}])

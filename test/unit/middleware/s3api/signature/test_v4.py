@@ -51,11 +51,10 @@ def test_a_key_for_something_else_is_malformed(front, scope):
 @pytest.mark.parametrize(
     "credential, said",
     [
-        ("test:tester/{day}/us-east-1/s3/extra/aws4_request", "the Credential is mal-formed"),
         ("test:tester/{day}/us-east-1/s3/aws_request", 'incorrect terminal "aws_request"'),
         ("test:tester/{day}/us-east-1/ec2/aws4_request", 'incorrect service "ec2"'),
-        ("test:tester/{day}/mars/s3/aws4_request", 'the region "mars" is wrong'),
-        ("test:tester/2026/us-east-1/s3/aws4_request", 'incorrect date format "2026"'),
+        ("test:tester/{day}/mars/s3/aws4_request", "the region 'mars' is wrong"),
+        ("test:tester/2026/us-east-1/s3/aws4_request", 'Invalid credential date "2026"'),
         ("test:tester/20200101/us-east-1/s3/aws4_request", "Invalid credential date"),
     ],
 )
@@ -69,17 +68,32 @@ def test_what_is_wrong_with_a_credential_is_said(front, credential, said):
     assert response.status == 400 and said in text.replace("&quot;", '"')
 
 
-@pytest.mark.parametrize("missing", ["Credential", "SignedHeaders", "Signature"])
-def test_a_missing_component_of_a_signature_is_named(front, missing):
+def test_what_is_no_credential_is_denied(front):
+    good = signed_headers("GET", f"{HOST}/bucket")
+    for credential in ("x", "a/b/c/d", "/20200101/us-east-1/s3/aws4_request", "a/b/c/d/e/f"):
+        bad = f"AWS4-HMAC-SHA256 Credential={credential}, SignedHeaders=host, Signature=0"
+        assert code_of(front.raw("GET", "/bucket", {**good, "Authorization": bad})) == "AccessDenied"
+
+
+@pytest.mark.parametrize(
+    ("missing", "code"),
+    [
+        ("Credential", "AccessDenied"),
+        ("SignedHeaders", "AuthorizationHeaderMalformed"),
+        ("Signature", "AccessDenied"),
+    ],
+)
+def test_a_signature_without_a_component_is_refused(front, missing, code):
     good = signed_headers("GET", f"{HOST}/bucket")
     bad = good["Authorization"].replace(f"{missing}=", "Other=")
-    response = front.raw("GET", "/bucket", {**good, "Authorization": bad})
-    assert f"missing {missing}." in response.read_body().decode()
+    assert code_of(front.raw("GET", "/bucket", {**good, "Authorization": bad})) == code
+    more = f"{good['Authorization']}, Other=x"
+    assert front.raw("GET", "/bucket", {**good, "Authorization": more}).status == 200
 
 
 def test_a_link_without_a_credential_is_still_of_the_s3_api(front):
     query = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=0"
-    assert code_of(front.raw("GET", f"/bucket/key?{query}")) == "AuthorizationQueryParametersError"
+    assert code_of(front.raw("GET", f"/bucket/key?{query}")) == "AccessDenied"
 
 
 def test_the_hash_of_a_body_may_be_written_in_upper_case(front):
