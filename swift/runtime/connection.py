@@ -11,10 +11,10 @@ import os
 import ssl
 import time
 from collections.abc import Callable
-from socket import socket
-from typing import Any
+from socket import SHUT_WR, socket
+from typing import Any, NamedTuple
 
-from swift.green import DeadlineExceeded, PlainSocket, wait_readable, wait_writable
+from swift.green import DeadlineExceeded, PlainSocket, sleep, wait_readable, wait_writable
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, FileBody, RequestBody
 from swift.wire import proxyprotocol
 from swift.wire.chunked import ChunkDecoder
@@ -24,6 +24,29 @@ RECV_BYTES = 65536
 #: An unread request body up to this size is read and dropped to keep the connection.
 DRAIN_BYTES_MAX = 65536
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+#: Bytes that are dropped in a row before other connections have their turn.
+_DROP_BYTES = 1 << 20
+
+
+class LingerLimits(NamedTuple):
+    """How much of what a client still sends is dropped after the last answer, before the socket is closed.
+
+    Closing it with unread bytes would reset the connection and destroy the answer, which many clients read
+    only after they have sent their whole body.
+    """
+
+    total_s: float
+    #: Seconds without a byte.
+    idle_s: float
+    bytes_max: int
+
+
+#: After the refusal of an upload; the times are nginx's, the size is that of the largest object.
+LINGER_UPLOAD = LingerLimits(total_s=30.0, idle_s=5.0, bytes_max=5 << 30)
+#: After any other end: nothing is expected to come.
+LINGER_SHORT = LingerLimits(total_s=1.0, idle_s=1.0, bytes_max=64 << 20)
 
 
 class ConnectionClosed(Exception):
@@ -44,6 +67,7 @@ class Connection:
         "idle",
         "head_since",
         "stalled_since",
+        "lingering_since",
         "sent_bytes",
         "framing_bytes",
     )
@@ -63,6 +87,8 @@ class Connection:
         self.head_since = time.monotonic()
         #: Since when this side waits for the client to send or take something, monotonic seconds; or 0.0.
         self.stalled_since = 0.0
+        #: Since when the rest of a refused request is dropped, monotonic seconds; or 0.0.
+        self.lingering_since = 0.0
         self.sent_bytes = 0
         #: How many bytes of the response that is being sent are not body.
         self.framing_bytes = 0
@@ -290,6 +316,26 @@ class Connection:
             self.sent_bytes += sent
             length -= sent
 
+    def linger(self, limits: LingerLimits) -> None:
+        """End sending, and drop what the client still sends within ``limits``."""
+        self.lingering_since = now = time.monotonic()
+        deadline, left, turn = now + limits.total_s, limits.bytes_max, _DROP_BYTES
+        try:
+            self.sock.shutdown(SHUT_WR)
+            while left > 0 and now < deadline:
+                size = len(self._recv(min(deadline, now + limits.idle_s)))
+                if not size:
+                    return
+                left -= size
+                turn -= size
+                if turn <= 0:
+                    turn = _DROP_BYTES
+                    sleep(0)
+                now = time.monotonic()
+        except (OSError, DeadlineExceeded):
+            # Gone already, or still sending after its time: either way the socket is closed next.
+            return
+
     def hang_up(self) -> None:
         """End the conversation in both directions; whoever waits for the client sees its end."""
         try:
@@ -358,6 +404,11 @@ class ConnectionBody(RequestBody):
         if self._must_continue or self._broken:
             return False
         return self._decoder is not None or self._left <= DRAIN_BYTES_MAX
+
+    @property
+    def awaits_continue(self) -> bool:
+        """Return True if the client may still wait for 100 Continue before it sends the body."""
+        return self._must_continue
 
     def send_continue(self, headers: dict[str, str]) -> None:
         """``100 Continue`` with extra headers, if the client asked for it."""

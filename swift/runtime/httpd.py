@@ -18,7 +18,14 @@ from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 from swift.http.status import default_body
-from swift.runtime.connection import Connection, ConnectionBody, ConnectionClosed
+from swift.runtime.connection import (
+    LINGER_SHORT,
+    LINGER_UPLOAD,
+    Connection,
+    ConnectionBody,
+    ConnectionClosed,
+    LingerLimits,
+)
 from swift.runtime.places import who_gives_way
 from swift.runtime.relay import relay
 from swift.telemetry.telemetry import Telemetry
@@ -31,8 +38,6 @@ Handle = Callable[[Request], Response]
 JOIN_BYTES_MAX = 65536
 #: A server that nobody asks looks so often, seconds, whether it is to stop.
 LOOK_AGAIN_S = 10.0
-#: Ending a connection after an error, unread bytes are taken for this long so that the answer arrives.
-LINGER_S = 1.0
 #: While all places are taken: how long it takes at most until another client is looked for to give way.
 PLACE_WAIT_S = 0.1
 
@@ -51,6 +56,7 @@ class HttpServer:
         keepalive_timeout_s: float = 60.0,
         tls: ssl.SSLContext | None = None,
         require_proxy_protocol: bool = False,
+        linger_upload: LingerLimits = LINGER_UPLOAD,
     ):
         self._handle = handle
         self._telemetry = telemetry
@@ -61,6 +67,7 @@ class HttpServer:
         self._places = green.Semaphore(max_clients)
         self._tls = tls
         self._require_proxy_protocol = require_proxy_protocol
+        self._linger_upload = linger_upload
         self._connections: set[Connection] = set()
         #: Connections that were accepted and whose green threads have not begun.
         self._arriving = 0
@@ -128,7 +135,7 @@ class HttpServer:
         deadline = time.monotonic() + grace_s
         while (self._connections or self._arriving) and time.monotonic() < deadline:
             quiet_since = time.monotonic() - idle_s
-            for connection in [c for c in self._connections if c.idle and c.head_since <= quiet_since]:
+            for connection in [c for c in self._connections if _may_end(c, quiet_since)]:
                 # Its green thread sees the end and closes it. Closing it here would leave that thread
                 # waiting for a descriptor that may soon be another connection's.
                 connection.hang_up()
@@ -216,7 +223,7 @@ class HttpServer:
         self._send(connection, head, response, keep=may_keep)
         if finished or body.finished or (may_keep and body.drain()):
             return may_keep
-        self._linger(connection)
+        connection.linger(LINGER_SHORT if body.awaits_continue else self._linger_upload)
         return False
 
     def _respond(self, request: Request) -> Response:
@@ -241,7 +248,7 @@ class HttpServer:
             complete = True
         except BodyError as error:
             # What was sent before it broke off may be the reason, and must arrive.
-            self._linger(connection)
+            connection.linger(LINGER_SHORT)
             raise ConnectionClosed(str(error))
         except OSError as error:
             raise ConnectionClosed(str(error))
@@ -302,18 +309,12 @@ class HttpServer:
         extra = date_line() + "Connection: close\r\n"
         text = response_head(error.status, response.reason, response.headers, extra)
         connection.send_all(text + content)
-        self._linger(connection)
+        connection.linger(LINGER_SHORT)
 
-    def _linger(self, connection: Connection) -> None:
-        """Take what the client still sends for a moment: closing at once could destroy our answer."""
-        deadline = time.monotonic() + LINGER_S
-        try:
-            connection.sock.shutdown(1)
-            while time.monotonic() < deadline and connection._recv(deadline):
-                continue
-        except (OSError, green.DeadlineExceeded):
-            # Gone already, or still sending after the moment: either way the socket is closed next.
-            return
+
+def _may_end(connection: Connection, quiet_since: float) -> bool:
+    """Return True if a connection has nothing to be answered, and was quiet since a time."""
+    return connection.lingering_since > 0 or (connection.idle and connection.head_since <= quiet_since)
 
 
 def _has_length(response: Response) -> bool:

@@ -2,12 +2,13 @@
 
 In this order:
 
-1. A connection kept open between requests, the longest idle first: it costs its client only a new one.
-2. A head that does not get finished, of the address that has most of them, as soon as that is more than its
+1. A connection whose refused request is being dropped, the oldest first: it was answered.
+2. A connection kept open between requests, the longest idle first: it costs its client only a new one.
+3. A head that does not get finished, of the address that has most of them, as soon as that is more than its
    share: one client cannot fill all places, and others behind its address are hardly disturbed, because their
    heads arrive at once.
-3. The oldest unfinished head, whatever its address, once it is ``HEAD_GRACE_S`` old.
-4. The connection whose client has neither sent nor taken a byte of a body for longest, once that is
+4. The oldest unfinished head, whatever its address, once it is ``HEAD_GRACE_S`` old.
+5. The connection whose client has neither sent nor taken a byte of a body for longest, once that is
    ``STALL_GRACE_S``.
 
 A connection that makes progress keeps its place.
@@ -18,7 +19,7 @@ Deciding only: the server closes what is chosen.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from swift.runtime.connection import Connection
 
@@ -35,8 +36,11 @@ def heads_max(places: int) -> int:
     return max(1, places // HEAD_SHARE)
 
 
-def who_gives_way(connections: Iterable[Connection], places: int, now_s: float) -> Connection | None:
+def who_gives_way(connections: Collection[Connection], places: int, now_s: float) -> Connection | None:
     """Return the connection to close for a newcomer at ``now_s`` (monotonic); None when all make progress."""
+    lingering = [connection for connection in connections if connection.lingering_since]
+    if lingering:
+        return min(lingering, key=lambda connection: connection.lingering_since)
     parked: Connection | None = None
     stalled: Connection | None = None
     heads: dict[str, list[Connection]] = defaultdict(list)

@@ -13,6 +13,7 @@ import pytest
 from swift import green
 from swift.http.body import BodyError, ClientDisconnected, FileBody, Pieces, ResponseBody
 from swift.http.response import HTTPError, Response, error_response
+from swift.runtime.connection import LINGER_SHORT, LingerLimits
 from swift.wire.http1 import HeadLimits
 from test.support.wire import Wire
 
@@ -416,6 +417,92 @@ def test_a_long_unread_body_ends_the_connection_after_the_answer(bench):
     wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n" + b"x" * 300000)
     answer = wire.reply()
     assert (answer.status, answer.headers["connection"]) == (413, "close")
+
+
+# --- the rest of a refused upload ---------------------------------------------------------------------
+
+UPLOAD = b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n"
+
+
+def refusing(make_bench, **limits):
+    """A server that refuses uploads unread, and drops what is sent on within limits."""
+    usual = {"total_s": 30.0, "idle_s": 5.0, "bytes_max": 1 << 30}
+    bench = make_bench(linger_upload=LingerLimits(**{**usual, **limits}))
+    bench.answer = lambda request: Response(403 if request.method == "PUT" else 200)
+    return bench
+
+
+def test_a_client_that_sends_its_whole_body_first_reads_the_answer_afterwards(make_bench):
+    wire = refusing(make_bench).wire()
+    wire.send(UPLOAD)
+    for number in range(100):
+        wire.send(b"x" * 1_000_000)
+        if number == 50:
+            # Longer than the linger of other ends.
+            green.sleep(LINGER_SHORT.total_s + 0.1)
+    assert wire.reply().status == 403
+    assert wire.rest() == b""
+
+
+def closed_s(wire, pause_s, piece=b"x" * 1000):
+    """Send pieces until the server has closed the connection; the seconds that this took."""
+    began = time.monotonic()
+    wire.send(UPLOAD)
+    with contextlib.suppress(OSError):
+        while time.monotonic() < began + 20:
+            wire.send(piece)
+            green.sleep(pause_s)
+    return time.monotonic() - began
+
+
+def test_no_more_bytes_are_dropped_than_allowed(make_bench):
+    assert closed_s(refusing(make_bench, bytes_max=1 << 20).wire(), 0, b"x" * 100_000) < 5
+
+
+def test_a_client_that_trickles_is_dropped_for_no_longer_than_allowed(make_bench):
+    assert 0.2 <= closed_s(refusing(make_bench, total_s=0.3).wire(), 0.02) < 5
+
+
+def test_a_client_that_sends_nothing_more_is_waited_for_as_long_as_allowed(make_bench):
+    bench = refusing(make_bench, idle_s=0.1)
+    wire = bench.wire()
+    wire.send(UPLOAD)
+    assert wire.reply().status == 403
+    await_true(lambda: not bench.server._connections, 5)
+
+
+def test_others_are_answered_while_a_body_is_dropped(make_bench):
+    bench = refusing(make_bench)
+    sender, other = bench.wire(), bench.wire()
+    sender.send(UPLOAD)
+    sending = green.spawn(closed_s, sender, 0, b"x" * 1_000_000)
+    try:
+        for _ in range(5):
+            assert other.ask("GET").status == 200
+    finally:
+        sending.kill()
+
+
+def test_a_dropped_body_gives_way_to_a_newcomer_and_to_the_end_of_the_server(make_bench):
+    bench = make_bench(max_clients=1)
+    bench.answer = lambda request: Response(403)
+    wire = bench.wire()
+    wire.send(UPLOAD)
+    assert wire.reply().status == 403
+    other = bench.wire()
+    other.send(UPLOAD)
+    assert other.reply().status == 403
+    began = time.monotonic()
+    bench.server.stop(grace_s=10.0)
+    assert time.monotonic() - began < 5
+
+
+def test_a_client_that_waits_for_100_continue_is_let_go_soon(make_bench):
+    bench = refusing(make_bench, idle_s=60.0)
+    wire = bench.wire()
+    wire.send(UPLOAD.replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
+    assert wire.reply().status == 403
+    await_true(lambda: not bench.server._connections, 5)
 
 
 @pytest.mark.parametrize(

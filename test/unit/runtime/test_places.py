@@ -10,16 +10,25 @@ PLACES = 4 * HEAD_SHARE
 NOW = 100.0
 
 
+def connection(address="a", **how):
+    usual = {"head_since": 0.0, "stalled_since": 0.0, "lingering_since": 0.0, "is_parked": False}
+    return SimpleNamespace(**{**usual, **how}, peer=(address, 1))
+
+
 def parked(since, address="a"):
-    return SimpleNamespace(head_since=since, is_parked=True, peer=(address, 1))
+    return connection(address, head_since=since, is_parked=True)
 
 
 def head(since, address="a"):
-    return SimpleNamespace(head_since=since, is_parked=False, peer=(address, 1))
+    return connection(address, head_since=since)
 
 
 def at_work(address="a", stalled_since=0.0):
-    return SimpleNamespace(head_since=0.0, stalled_since=stalled_since, is_parked=False, peer=(address, 1))
+    return connection(address, stalled_since=stalled_since)
+
+
+def lingering(since, stalled_since=0.0):
+    return connection(lingering_since=since, stalled_since=stalled_since)
 
 
 @pytest.mark.parametrize(("places", "most"), [(0, 1), (1, 1), (7, 1), (8, 2), (4096, 1024)])
@@ -36,6 +45,11 @@ def test_the_longest_parked_goes_first_whoever_else_there_is():
         at_work(),
         *[head(2.0) for _ in range(9)],
     ]
+    assert who_gives_way(connections, PLACES, NOW) is connections[2]
+
+
+def test_a_refused_upload_that_is_dropped_goes_before_all_others():
+    connections = [parked(1.0), lingering(9.0), lingering(8.0, stalled_since=NOW), head(1.0), at_work()]
     assert who_gives_way(connections, PLACES, NOW) is connections[2]
 
 
