@@ -35,6 +35,15 @@ CREATE TABLE object (
 
 OBJECT_INDEX = "CREATE INDEX ix_object_deleted_name ON object (deleted, name)"
 
+#: The type of rows that mark something, as the markers of multipart uploads do.
+DIRECTORY = "application/directory"
+IS_DIRECTORY = f"content_type = '{DIRECTORY}'"
+DIRECTORY_INDEX_NAME = "ix_object_directories"
+#: Made in the databases of which such rows are listed alone; OpenStack Swift keeps it up and does not use it.
+DIRECTORY_INDEX = (
+    f"CREATE INDEX IF NOT EXISTS {DIRECTORY_INDEX_NAME} ON object (deleted, name) WHERE {IS_DIRECTORY}"
+)
+
 OBJECT_UPDATE_TRIGGER = f"CREATE TRIGGER object_update BEFORE UPDATE ON object {UPDATE_REFUSED}"
 
 POLICY_STAT_TABLE = """

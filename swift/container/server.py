@@ -388,7 +388,8 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         else:
             policy_index = self._policy_shown(request, info)
             columns = ("name",) if shape is ListingFormat.PLAIN else LISTED
-            page = broker.listing(query, policy_index, columns)
+            only = is_true(request.headers.get(fields.BACKEND_LISTING_DIRECTORIES))
+            page = broker.listing(query, policy_index, columns, only_directories=only)
             headers[fields.BACKEND_RECORD_TYPE] = records.OBJECT
             headers[fields.BACKEND_RECORD_STORAGE_POLICY_INDEX] = str(policy_index)
             if fields.BACKEND_SHARDS_KNOWN in request.headers and knows_shards(broker):

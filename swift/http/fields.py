@@ -334,6 +334,12 @@ BACKEND_RECHECK = _header(
 BACKEND_ALLOW_RESERVED_NAMES = _header(
     "x-backend-allow-reserved-names", _FLAG, _TO_NODE, "Names that begin with NUL may be asked for."
 )
+BACKEND_LISTING_DIRECTORIES = _header(
+    "x-backend-listing-directories",
+    _FLAG,
+    _TO_NODE,
+    "A listing has only rows of the type application/directory; nodes of OpenStack Swift list all rows.",
+)
 BACKEND_ALLOW_PRIVATE_METHODS = _header(
     "x-backend-allow-private-methods", _FLAG, _INSIDE, "Methods that clients may not use are allowed."
 )

@@ -266,7 +266,7 @@ class ShardedListing:
             fields.BACKEND_STORAGE_POLICY_INDEX: policy,
             fields.BACKEND_ALLOW_RESERVED_NAMES: "true",
         }
-        for name in ("x-newest", fields.BACKEND_USE_REPLICATION_NETWORK):
+        for name in ("x-newest", fields.BACKEND_USE_REPLICATION_NETWORK, fields.BACKEND_LISTING_DIRECTORIES):
             if name in self._request.headers:
                 headers[name] = self._request.headers[name]
         sub = make_subrequest(

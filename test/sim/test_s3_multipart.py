@@ -1,5 +1,6 @@
 """Uploads in parts: begun, sent, copied, listed and given up."""
 
+import json
 from urllib.parse import quote
 
 import pytest
@@ -182,3 +183,67 @@ def test_a_key_that_leaves_no_room_for_the_names_of_parts_is_told_as_such(s3):
     path = f"{upload.path}?uploadId={upload.id}&partNumber="
     assert s3("PUT", f"{path}100", {}, b"x").code == "KeyTooLongError"
     assert s3("PUT", f"{path}1", {}, b"x").status == 200
+
+
+# --- what listings cost -------------------------------------------------------------------------------
+
+
+class Counted:
+    """Counts the requests for the container of parts, and the rows of the answers to them."""
+
+    def __init__(self, s3):
+        self.requests = self.rows = 0
+        self._app = s3.bottom._app
+        s3.bottom.instead = self._answer
+
+    def _answer(self, request):
+        if request.method != "GET" or request.entity.path[1:] != ("bucket+segments", None):
+            return None
+        answer = self._app.handle(request)
+        body = answer.read_body() if answer.status == 200 else b"[]"
+        answer.body = body
+        self.requests += 1
+        self.rows += len(json.loads(body or b"[]"))
+        return answer
+
+
+def test_a_listing_of_uploads_costs_what_it_answers_and_not_what_was_stored(s3):
+    s3("PUT", "/bucket")
+    for key in ("a", "z/1", "z/2"):
+        Multipart(s3, f"/bucket/{key}")
+    for number in range(300):
+        s3.sim("PUT", f"/AUTH_test/bucket+segments/m/old/{number}", {}, b"")
+    counted = Counted(s3)
+    assert s3("GET", "/bucket?uploads").texts("Key") == ["a", "z/1", "z/2"]
+    assert (counted.requests, counted.rows) == (1, 3)
+    counted.requests = counted.rows = 0
+    told = s3("GET", "/bucket?uploads&delimiter=%2F&max-uploads=1")
+    assert told.texts("Key") == ["a"] and told.texts("IsTruncated") == ["true"]
+    assert counted.requests <= 2 and counted.rows <= 6
+    told = s3("GET", "/bucket?uploads&delimiter=%2F")
+    assert [prefix.text for prefix in told.tree.findall("CommonPrefixes/Prefix")] == ["z/"]
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_pages_of_uploads_join_whatever_nodes_list(s3, most):
+    """Nodes of OpenStack Swift list parts too."""
+    s3("PUT", "/bucket")
+    keys = ["a", "b/1", "b/2", "c", "c", "d"]
+    ids = {Multipart(s3, f"/bucket/{key}").id for key in keys}
+    for number in range(40):
+        s3.sim("PUT", f"/AUTH_test/bucket+segments/b/1/old/{number}", {}, b"")
+
+    def instead(request):
+        request.headers.pop("x-backend-listing-directories", None)
+
+    s3.bottom.instead = instead
+    found, seen, query = [], set(), ""
+    while True:
+        told = s3("GET", f"/bucket?uploads&max-uploads={most}{query}")
+        found += told.texts("Key")
+        seen |= set(told.texts("UploadId"))
+        if told.texts("IsTruncated") == ["false"]:
+            break
+        [key], [upload_id] = told.texts("NextKeyMarker"), told.texts("NextUploadIdMarker")
+        query = f"&key-marker={quote(key, safe='')}&upload-id-marker={upload_id}"
+    assert (found, seen) == (keys, ids)

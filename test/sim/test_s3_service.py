@@ -45,7 +45,7 @@ def test_a_page_has_a_size(s3, text):
 
 @pytest.mark.parametrize("query", ["prefix=%ff", "continuation-token=%ff"])
 def test_what_is_no_text_is_refused(s3, query):
-    assert s3("GET", f"/?{query}").code == "InvalidURI"
+    assert s3("GET", f"/?{query}").code == "InvalidArgument"
 
 
 @pytest.fixture
@@ -95,3 +95,21 @@ def test_without_s3_acl_only_rights_in_the_account_count(sim):
     s3("PUT", "/bucket")
     assert s3("GET", "/", **SECOND).texts("Name") == ["bucket"]
     assert s3("GET", "/", **OTHER).code == "AccessDenied"
+
+
+def test_a_page_of_buckets_costs_what_it_answers(s3):
+    for number in range(200):
+        s3.sim("PUT", f"/AUTH_test/b{number:03}")
+    rows = []
+
+    def instead(request):
+        if request.method == "GET" and request.entity.path == ("AUTH_test", None, None):
+            rows.append(int(request.params.get("limit", 10000)))
+
+    s3.bottom.instead = instead
+    assert s3("GET", "/?max-buckets=3").texts("Name") == ["b000", "b001", "b002"]
+    # One of the two requests is for the hidden containers of versions.
+    assert len(rows) == 2 and max(rows) <= 16
+    rows.clear()
+    assert len(s3("GET", "/?max-buckets=100").texts("Name")) == 100
+    assert len(rows) == 2 and max(rows) <= 202

@@ -1,8 +1,9 @@
 """Common prefixes of a listing that the rest of the pipeline cannot fold.
 
-Versions lie under names that end with their times, so a delimiter with digits or dots would cut the times.
-Such a listing is read without a delimiter. Behind each common prefix it goes on with another request, so that
-its cost is that of the answer and not of what the prefixes hold. Pure: the caller reads the rows.
+Versions lie under names that end with their times, so a delimiter with digits or dots would cut the times;
+markers of uploads lie under names that end with the upload's id, and between parts. Such a listing is read
+without a delimiter. Behind each common prefix it goes on with another request, so that its cost is that of
+the answer and not of what the prefixes hold. Pure: the caller reads the rows.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def folded_page(
     read: ReadPage, *, prefix: str, delimiter: str, marker: str, version_marker: str, limit: int
 ) -> Page:
     """Return up to ``limit`` rows and common prefixes behind a marker, which may be a common prefix."""
-    if marker.startswith(prefix) and marker[len(prefix) :].endswith(delimiter):
+    if delimiter and marker.startswith(prefix) and marker[len(prefix) :].endswith(delimiter):
         marker += AFTER_ALL
     rows: list[JsonObject] = []
     wanted = limit
@@ -48,7 +49,7 @@ def folded_page(
         page = read(wanted, marker, version_marker)
         for row in page.rows:
             name = str(row["name"])
-            cut = name.find(delimiter, len(prefix))
+            cut = name.find(delimiter, len(prefix)) if delimiter else -1
             if cut >= 0:
                 common = name[: cut + len(delimiter)]
                 rows.append({"subdir": common})

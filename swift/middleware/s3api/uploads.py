@@ -109,15 +109,25 @@ def wish_of(headers: HeaderMap) -> WantedChecksum | None:
 
 
 def rows_of(
-    call: Call, container: str, *, prefix: str = "", marker: str = "", limit: int = 0, delimiter: str = ""
+    call: Call,
+    container: str,
+    *,
+    prefix: str = "",
+    marker: str = "",
+    limit: int = 0,
+    only_markers: bool = False,
 ) -> list[dict[str, object]]:
-    """Rows of a listing; none of a container that is not there; raises ``S3Error``."""
+    """Return rows of a listing, none of a container that is not there; raises ``S3Error``.
+
+    With ``only_markers`` the container servers leave out parts; those of OpenStack Swift do not.
+    """
     query = "format=json"
-    wanted = {"prefix": prefix, "marker": marker, "delimiter": delimiter, "limit": str(limit or "")}
+    wanted = {"prefix": prefix, "marker": marker, "limit": str(limit or "")}
+    headers = {fields.BACKEND_LISTING_DIRECTORIES: "true"} if only_markers else None
     for name, value in wanted.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.account.ask("GET", container, query=query) as response:
+    with call.account.ask("GET", container, headers=headers, query=query) as response:
         if response.status == 404:
             return []
         if not response.is_success:

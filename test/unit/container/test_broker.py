@@ -115,3 +115,49 @@ def test_changing_a_range_keeps_the_row_unless_something_changed(broker):
     before = broker.read(lambda c: c.execute("SELECT MAX(ROWID) FROM shard_range").fetchone())
     broker.merge_shard_ranges([other("1")])
     assert broker.read(lambda c: c.execute("SELECT MAX(ROWID) FROM shard_range").fetchone()) == before
+
+
+# --- directories --------------------------------------------------------------------------------------
+
+
+def directory(name):
+    return row(name)._replace(content_type="application/directory")
+
+
+def steps_of(broker, ask):
+    """The result of a listing, and the work of SQLite for it in steps of its machine."""
+    steps = []
+
+    def count(connection):
+        connection.set_progress_handler(lambda: steps.append(1), 10)
+
+    broker.read(count)
+    try:
+        return ask(), len(steps) * 10
+    finally:
+        broker.read(lambda connection: connection.set_progress_handler(None, 0))
+
+
+def test_directories_are_listed_alone_at_no_cost_for_the_other_rows(broker):
+    broker.merge_rows([directory("a/x"), directory("z/y"), row("z"), directory("gone")])
+    broker.merge_rows([directory("gone")._replace(created_at=Timestamp(9).internal, deleted=1)])
+    broker.merge_rows([row(f"m/{number:05}") for number in range(5000)])
+    query = ListingQuery(10)
+    assert [found[0] for found in broker.listing(query, 0, only_directories=True)] == ["a/x", "z/y"]
+    names, steps = steps_of(
+        broker, lambda: [found[0] for found in broker.listing(query, 0, only_directories=True)]
+    )
+    assert names == ["a/x", "z/y"] and steps < 1000
+    assert [
+        found[0] for found in broker.listing(ListingQuery(10, marker="a/x"), 0, only_directories=True)
+    ] == ["z/y"]
+    assert [found[0] for found in broker.listing(ListingQuery(1), 0, only_directories=True)] == ["a/x"]
+    assert broker.listing(query, 1, only_directories=True) == []
+
+
+def test_directories_are_listed_while_the_container_is_split(broker):
+    broker.merge_rows([directory("old"), row("p")])
+    broker.merge_shard_ranges([own()])
+    split(broker)
+    broker.put_rows([directory("new")])
+    assert [found[0] for found in broker.listing(ListingQuery(10), 0, only_directories=True)] == ["old"]

@@ -30,6 +30,7 @@ from swift.middleware.s3api.conditions import writing_conditions
 from swift.middleware.s3api.copying import COPY_BYTES_MAX, CopySource, open_source, source_of
 from swift.middleware.s3api.documents import Encoding, person, person_of
 from swift.middleware.s3api.errors import S3Error, refusal
+from swift.middleware.s3api.folding import AFTER_ALL, Page, folded_page
 from swift.middleware.s3api.keepalive import patiently
 from swift.middleware.s3api.markers import CallerObjects, find_open_upload, find_upload, named_by_objects
 from swift.middleware.s3api.metadata import EMPTY_MD5, row_class, row_etag, row_override, stored_headers
@@ -41,6 +42,7 @@ from swift.middleware.s3api.payload import CheckedBody, S3Upload
 from swift.middleware.s3api.placing import make_home
 from swift.middleware.s3api.reports import explain
 from swift.middleware.s3api.resources.copies import modified_of
+from swift.middleware.s3api.resources.listing import last_name
 from swift.middleware.s3api.sse import check_part_key, encrypt, upload_headers, write_headers
 from swift.middleware.s3api.storing import (
     check_wishes,
@@ -97,6 +99,8 @@ UPLOADS = Group(
 )
 
 
+#: Rows of the container of parts that are read at least for a page of uploads.
+_ROWS_MIN = 16
 #: Attempts to change an upload that others change in between.
 _SWAPS_MAX = 50
 
@@ -392,26 +396,34 @@ def list_uploads(call: Call) -> Response:
     key_marker, id_marker = call.text_param("key-marker"), call.text_param("upload-id-marker")
     if key_marker and id_marker and not is_upload_id(id_marker):
         raise invalid_argument("upload-id-marker", id_marker, "Invalid uploadId marker")
-    start = _start(key_marker, id_marker, delimiter)
     kind = call.storage_class
-    uploads, prefixes, truncated = _collect(call, prefix, delimiter, start, limit)
+    page = folded_page(
+        lambda count, key, upload_id: _markers(call, prefix, count, key, upload_id),
+        prefix=prefix,
+        delimiter=delimiter,
+        marker=key_marker,
+        version_marker=id_marker,
+        limit=limit,
+    )
+    uploads = [row for row in page.rows if "subdir" not in row]
+    prefixes = [str(row["subdir"]) for row in page.rows if "subdir" in row]
     owner = person_of(call.account.owner)
     value: dict[str, Value] = {
         "Bucket": call.bucket,
         "KeyMarker": encode(key_marker),
         "UploadIdMarker": id_marker,
         "MaxUploads": limit,
-        "IsTruncated": "true" if truncated else "false",
+        "IsTruncated": "true" if page.is_truncated else "false",
         "Upload": [
             {
-                "Key": encode(key),
-                "UploadId": upload_id,
+                "Key": encode(str(row["name"])),
+                "UploadId": str(row["version_id"]),
                 "Initiator": owner,
                 "Owner": owner,
                 "StorageClass": row_class(row) or kind,
                 "Initiated": iso_of_row(str(row["last_modified"])),
             }
-            for key, upload_id, row in uploads
+            for row in uploads
         ],
         "CommonPrefixes": [{"Prefix": encode(p)} for p in prefixes],
     }
@@ -419,50 +431,38 @@ def list_uploads(call: Call) -> Response:
         value["Prefix"] = encode(prefix)
     if delimiter:
         value["Delimiter"] = encode(delimiter)
-    last, last_id = uploads[-1][:2] if truncated and uploads or len(uploads) > 1 else ("", "")
-    if truncated and prefixes and prefixes[-1] > last:
-        last, last_id = prefixes[-1], ""
+    last, last_id = "", ""
+    if page.rows and (page.is_truncated or len(uploads) > 1):
+        row = page.rows[-1] if page.is_truncated else uploads[-1]
+        last, last_id = last_name(row), str(row.get("version_id", ""))
     value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(last), last_id
     encode.mark(value)
     return xml_response(UPLOADS, value)
 
 
-def _start(key_marker: str, id_marker: str, delimiter: str) -> str:
-    """The name in the container of parts behind which a listing begins."""
-    if not key_marker:
-        return ""
-    if delimiter and key_marker.endswith(delimiter):
-        # A common prefix of the page before: nothing that begins with it is shown again.
-        return f"{key_marker}\U0010ffff"
-    return f"{key_marker}/{id_marker or '~'}"
+def _markers(call: Call, prefix: str, count: int, key_marker: str, id_marker: str) -> Page:
+    """Return up to ``count`` markers of uploads: rows with the key as name and the id of the upload.
 
-
-def _collect(
-    call: Call, prefix: str, delimiter: str, marker: str, limit: int
-) -> tuple[list[tuple[str, str, JsonObject]], list[str], bool]:
-    """(key, upload id, row) of uploads and common prefixes, up to a number; whether there are more.
-
-    The container lists parts among the markers: an upload id is what is behind the last slash of a marker.
+    Container servers of OpenStack Swift list parts among them: the more there are, the larger is a request.
     """
-    uploads: list[tuple[str, str, JsonObject]] = []
-    prefixes: list[str] = []
-    while rows := rows_of(call, segments_of(call.bucket), prefix=prefix, marker=marker):
+    marker = f"{key_marker}/{id_marker or '~'}" if key_marker else ""
+    if key_marker.endswith(AFTER_ALL):
+        marker = key_marker
+    found: list[JsonObject] = []
+    size, home = max(count + 1, _ROWS_MIN), segments_of(call.bucket)
+    while len(found) <= count:
+        limit = min(size, call.settings.max_bucket_listing + 1)
+        rows = rows_of(call, home, prefix=prefix, marker=marker, limit=limit, only_markers=True)
         for row in rows:
-            name = marker = str(row["name"])
-            key, slash, upload_id = name.rpartition("/")
-            if not slash or upload_id.isdigit() or not key:
-                continue
-            cut = key.find(delimiter, len(prefix)) if delimiter else -1
-            common = key[: cut + len(delimiter)] if cut >= 0 else ""
-            if common in prefixes and common:
-                continue
-            if len(uploads) + len(prefixes) >= limit:
-                return uploads, prefixes, True
-            if common:
-                prefixes.append(common)
-            else:
-                uploads.append((key, upload_id, row))
-    return uploads, prefixes, False
+            marker = str(row["name"])
+            key, _, upload_id = marker.rpartition("/")
+            # What is behind the last slash of a part is its number.
+            if key and not upload_id.isdigit():
+                found.append({**row, "name": key, "version_id": upload_id})
+        if len(rows) < limit:
+            break
+        size *= 2
+    return Page(found[:count], len(found) > count)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -23,6 +23,9 @@ BUCKETS = Group(
 #: Containers do not tell when they were made; what the peer says of all.
 CREATED = "2009-02-03T16:45:09.000Z"
 BUCKETS_MAX = 10000
+#: Rows of an account that are read at least, since a bucket may have a container of parts beside it. From the
+#: second number on a request reads as many as a listing has.
+_ROWS_MIN, ROWS_MAX = 16, 1000
 
 
 def list_buckets(call: Call) -> Response:
@@ -36,10 +39,14 @@ def list_buckets(call: Call) -> Response:
         raise S3Error("InvalidArgument", "Argument max-buckets must be an integer between 1 and 10000.")
     found: list[str] = []
     only_own = call.settings.s3_acl and call.settings.check_bucket_owner
+    size = _ROWS_MIN
     while len(found) <= most:
-        names, has_rights = _containers(call, prefix, marker)
+        size = max(size, 2 * (most + 1 - len(found)))
+        limit = size if size < ROWS_MAX else 0
+        names, has_rights = _containers(call, prefix, marker, limit)
         if not names:
             break
+        size *= 2
         marker = names[-1]
         for name in names:
             if len(found) <= most and is_bucket_name(name, dns=call.settings.dns_compliant_bucket_names):
@@ -55,13 +62,15 @@ def list_buckets(call: Call) -> Response:
     return xml_response(BUCKETS, value)
 
 
-def _containers(call: Call, prefix: str, marker: str) -> tuple[list[str], bool]:
+def _containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[str], bool]:
     """Return a page of the account's containers, and whether the caller may list them; raises ``S3Error``."""
     account, query = call.account, "format=json"
     if prefix:
         query += f"&prefix={quote(prefix, safe='')}"
     if marker:
         query += f"&marker={quote(marker, safe='')}"
+    if limit:
+        query += f"&limit={limit}"
     try:
         with account.ask("GET", query=query) as response:
             if not response.is_success:
