@@ -18,6 +18,7 @@ from functools import partial  # noqa: E402
 from swift.base.entity import EntityPath  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.cli.auditing import Auditor  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
 from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
@@ -36,7 +37,7 @@ def parse_url(text: str) -> EntityPath | None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-account-audit",
         description="Compare listings and copies of accounts, containers and objects on all their nodes. "
         "Without arguments the paths are read from standard input.",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
 from swift.compose import cluster_of
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of
@@ -253,7 +254,7 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=NAME,
         description="Look at the cache tier of this node, and change it while it runs. "
         "Run it as the user of the object server.",

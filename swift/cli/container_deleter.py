@@ -22,6 +22,7 @@ from swift.base.entity import EntityPath  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.hashing import PathHasher  # noqa: E402
 from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cluster.expiry import (  # noqa: E402
     ASYNC_DELETE_TYPE,
     EXPIRING_ACCOUNT,
@@ -99,7 +100,7 @@ def delete(
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-container-deleter",
         description="Have the expirer delete the objects of a container, or a part of them. "
         "Until it comes to an object, that stays in listings. After a failure, go on with --marker.",

@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from swift import __version__, green
+from swift import green
 from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.streams import detach_streams
 from swift.cluster.rings import Rings
 from swift.compose import CONSOLE_KEY, daemon_context
@@ -85,7 +86,7 @@ class Daemon:
 def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
     """The command line."""
     command = f"swift-{daemon.name}"
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=command,
         description=daemon.about,
         epilog=f"example: {command} {daemon.usual_path} --once -v",
@@ -99,7 +100,6 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
         action="store_true",
         help="load the configuration, say whether it is good, exit",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument("-d", "--devices", default="", help="only these devices (comma list)")
     parser.add_argument("-p", "--partitions", default="", help="only these partitions (comma list)")
     if daemon.server_type == "object":

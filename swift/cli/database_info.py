@@ -21,6 +21,7 @@ from hashlib import md5
 from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout, SwiftError
 from swift.base.timestamp import Timestamp
+from swift.cli.commandline import CommandLine
 from swift.cli.locations import Located, locate
 from swift.cli.object_info import metadata_lines
 from swift.cli.services import SWIFT_DIR
@@ -167,7 +168,7 @@ def as_json(facts: DatabaseFacts, hash_hex: str, located: Located | None) -> dic
 
 def make_parser(kind: str) -> argparse.ArgumentParser:
     """The command line of the tool for a kind of database."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=f"swift-{kind}-info",
         description=f"Tell what the database of {'an' if kind == 'account' else 'a'} {kind} says, "
         "and where it belongs.",

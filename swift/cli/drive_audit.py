@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from swift.base.errors import ConfigError, SwiftError
+from swift.cli.commandline import CommandLine
 from swift.compose import CONSOLE_KEY
 from swift.config.common import LogSettings
 from swift.config.files import parser_of
@@ -217,7 +218,7 @@ def read_conf_patterns(conf: Mapping[str, str]) -> list[re.Pattern[str]]:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-drive-audit",
         description="Find devices with errors in the kernel's log, and unmount them; run it hourly, as root.",
         epilog="example: swift-drive-audit /etc/swift/drive-audit.conf",

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from swift.base.entity import BadPath, split_path
+from swift.cli.commandline import CommandLine
 
 DIGESTS = ("sha1", "sha256", "sha512")
 _NOTE = """
@@ -95,7 +96,7 @@ def _number(text: str) -> int | None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-form-signature",
         description="Sign a form by which a browser may upload without an account.",
         epilog="example: swift-form-signature /v1/AUTH_test/c https://example.com/done 10485760 5 3600 key",

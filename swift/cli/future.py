@@ -20,6 +20,7 @@ from swift.account.broker import open_found as open_account
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp, decode_timestamps
+from swift.cli.commandline import CommandLine
 from swift.cli.quarantine import OBJECTS, Quarantine, QuarantineRefused, add_node_options, quarantine_of
 from swift.container.broker import DIALECT as CONTAINER
 from swift.container.broker import TABLE as CONTAINER_TABLE
@@ -292,7 +293,7 @@ def _row(connection: sqlite3.Connection, table: str) -> dict[str, object]:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=NAME,
         description="List states that are dated ahead of the clock, and free their names. Run it on every "
         "node, twice: replicas give theirs back. Save listed objects first (GET still works).",

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.locations import Located, locate, places_of
 from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
@@ -116,7 +117,7 @@ def find(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-get-nodes",
         usage="swift-get-nodes [options] (<ring> | -P <policy>) (<account> [<container> [<object>]] | -p N)",
         description="Tell where an account, container, object or partition lies.",

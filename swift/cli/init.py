@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.launch import Launched, Launcher, raise_limits
 from swift.cli.pidfiles import ServiceProcess, Signaller, running_of
 from swift.cli.services import (
@@ -276,7 +277,7 @@ COMMANDS: dict[str, Callable[[Manager], int]] = {
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-init",
         usage="swift-init <server>[.<config>] [<server>[.<config>] ...] <command> [options]",
         description="Start, stop and watch the servers and daemons of this machine.",

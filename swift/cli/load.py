@@ -9,6 +9,7 @@ from pathlib import Path
 
 from swift import DISTRIBUTION
 from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
 
 EXAMPLES = """examples:
   swift-load list
@@ -29,7 +30,7 @@ EXTRAS = {"rich": "load", "hdrh": "load", "matplotlib": "load", "numpy": "load",
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    made = argparse.ArgumentParser(
+    made = CommandLine(
         prog="swift-load",
         description="Run workloads against any Swift or S3 endpoint and report what was measured.",
         epilog=EXAMPLES,

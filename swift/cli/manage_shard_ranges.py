@@ -21,6 +21,7 @@ from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.cli import shardrepair
+from swift.cli.commandline import CommandLine
 from swift.cli.database_info import NoDatabase, place_of
 from swift.config.files import parser_of
 from swift.container import shardtable
@@ -428,7 +429,7 @@ def _age(text: str) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-manage-shard-ranges",
         description="Look at the shards of a container database, and say by hand how it is to be split.",
         epilog="example: swift-manage-shard-ranges HASH.db find_and_replace 500000 --enable",

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.cli.commandline import CommandLine
 from swift.cli.locations import Located, locate
 from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
@@ -198,7 +199,7 @@ def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, l
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-object-info",
         description="Tell what a file of an object says, and where the object belongs.",
         epilog="example: swift-object-info /srv/node/sdb1/objects/11/788/b6c6…2788/1795228430.52472.data",

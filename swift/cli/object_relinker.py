@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 
 from swift.base.clock import SystemClock
 from swift.base.errors import ConfigError, LockTimeout, SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.services import SWIFT_DIR
 from swift.compose import CONSOLE_KEY, Cluster, cluster_of
 from swift.config.common import LogSettings
@@ -375,7 +376,7 @@ def share_out(
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-object-relinker",
         description="Split the partitions of devices while the part power of a ring is increased.",
         epilog="examples:\n  swift-object-relinker relink /etc/swift/object-server.conf\n"

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
+from swift.cli.commandline import CommandLine
 from swift.cli.processes import RunningProcess, processes, program_of
 
 HOUR_S = 3600
@@ -52,7 +53,7 @@ def _place_of(running: RunningProcess) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-oldies",
         description="List processes of this software that have been running for long.",
         epilog="example: swift-oldies -a 48 -p | xargs -r kill",

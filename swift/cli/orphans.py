@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from swift.cli.commandline import CommandLine
 from swift.cli.oldies import WIDTH, as_json, listing, swift_processes
 from swift.cli.processes import RunningProcess, process
 from swift.cli.services import RUN_DIR
@@ -58,7 +59,7 @@ def signal_number(text: str) -> int | None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-orphans",
         description="List, and perhaps end, processes of this software that no pid file knows.",
         epilog="example: swift-orphans -a 2 -k TERM",

@@ -24,6 +24,7 @@ from swift.bench.plan.capacity import plan_sizes
 from swift.bench.plan.durability import parse_policy, simulate_loss
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.report import amount, capacity_json, capacity_text, table
+from swift.cli.commandline import CommandLine
 from swift.cli.ring.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
@@ -411,7 +412,7 @@ def _scale(args: argparse.Namespace) -> None:
         print(f"\n{target:g} requests/s {met}; what becomes the bottleneck first: {last.bottleneck}")
 
 
-def _add_capacity(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_capacity(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("capacity", help="drives, partitions, metadata, databases, upkeep and loss")
     parser.set_defaults(run=_capacity)
     parser.add_argument("--objects", action="append", default=[], help="number of objects, such as 1e9")
@@ -423,7 +424,7 @@ def _add_capacity(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
 
 
-def _add_rings(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_rings(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("rings", help="what a change of devices moves, how long it takes, the risk")
     parser.set_defaults(run=_rings)
     parser.add_argument("ring", help="a builder file or a ring file; it is only read")
@@ -441,7 +442,7 @@ def _add_rings(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
 
 
-def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_simulate(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("simulate", help="studies, striping and overload by simulation")
     parser.set_defaults(run=_simulate)
     what = parser.add_mutually_exclusive_group(required=True)
@@ -465,7 +466,7 @@ def _add_simulate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
 
 
-def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_search(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("search", help="the hardware and settings that do most for their cost")
     parser.set_defaults(run=_search)
     _add_choosing(parser)
@@ -483,7 +484,7 @@ def _add_search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--port", default="29000", help="the first of some hundred free ports (29000)")
 
 
-def _add_scale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_scale(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("scale", help="grow the best small cluster; what becomes the bottleneck")
     parser.set_defaults(run=_scale)
     _add_choosing(parser)
@@ -493,7 +494,7 @@ def _add_scale(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
 
 
-def _add_calibrate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_calibrate(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("calibrate", help="measure what requests cost here, and check predictions")
     parser.set_defaults(run=_calibrate)
     parser.add_argument(
@@ -526,7 +527,7 @@ def _add_choosing(parser: argparse.ArgumentParser) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-plan",
         description="Plan clusters: capacity, changes of rings, simulated throughput, search for hardware.",
         epilog=EXAMPLES,

@@ -20,6 +20,7 @@ from swift.account.broker import DIALECT as ACCOUNT
 from swift.base.clock import SystemClock
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
 from swift.config.common import ServerSettings, StorageSettings
@@ -306,7 +307,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=NAME,
         description="List what was moved away as damaged, say why, restore what is sound, remove the rest.",
         epilog="examples:\n"

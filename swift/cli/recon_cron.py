@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 from swift.base.errors import ConfigError, DeviceUnavailable, LockTimeout, SwiftError
+from swift.cli.commandline import CommandLine
 from swift.compose import daemon_context
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of, read_section
@@ -79,7 +80,7 @@ def _become_owner_of(cache: str, lock: str) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-recon-cron",
         description="Count the container updates that wait, for recon to tell; run it every few minutes.",
         epilog="example: swift-recon-cron /etc/swift/object-server.conf",

@@ -17,6 +17,7 @@ from collections.abc import Sequence  # noqa: E402
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
 from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
@@ -60,7 +61,7 @@ def enqueue(
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-reconciler-enqueue",
         description="Have the container reconciler look at an object that lies in a wrong policy.",
         epilog="example: swift-reconciler-enqueue 1 /AUTH_test/photos/cat.jpg 1795228430.52472",

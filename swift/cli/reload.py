@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from swift.cli.commandline import CommandLine
 from swift.cli.pidfiles import ReadyWord, ReloadRefused
 from swift.cli.processes import RunningProcess, process, program_of
 from swift.cli.services import MAIN
@@ -52,7 +53,7 @@ def manager(pid: int) -> RunningProcess:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-reload",
         description="Have a server load its configuration anew without refusing anybody.",
         epilog="example: swift-reload $(cat /var/run/swift/proxy-server.pid)",

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from swift.base.errors import LockTimeout
+from swift.cli.commandline import VERSION, CommandLine
 from swift.cli.ring import assignment, devices, settings
 from swift.cli.ring.select import BadValue
 from swift.cli.ring.session import (
@@ -68,13 +69,14 @@ assert set(COMMANDS) == set(USAGES), "every subcommand explains itself"
 
 def make_parser() -> argparse.ArgumentParser:
     """The command as the man page describes it; every subcommand reads its own words."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-ring-builder",
         usage="swift-ring-builder <builder_file> [<subcommand> [<argument> ...]]",
         description="Make and change rings. As swift-ring-builder-safe it holds a lock meanwhile.",
         epilog=everything(),
         add_help=False,
     )
+    parser.add_argument("--version", action="store_true", help="say the version and end")
     parser.add_argument("--dry-run", action="store_true", help="do everything, write nothing")
     parser.add_argument("--format", choices=("text", "json"), help="how to report")
     return parser
@@ -88,6 +90,9 @@ def main(argv: list[str] | None = None) -> int:
         rest, dry_run, as_json = take_switches(words)
         if not rest or rest[0] in _HELP:
             print(everything())
+            return EXIT_SUCCESS
+        if rest == ["--version"]:
+            print(f"{program} ({VERSION})")
             return EXIT_SUCCESS
         builder_path, ring_path = file_names(rest[0])
         session = BuilderSession(builder_path, ring_path, rest[0], dry_run=dry_run, as_json=as_json)

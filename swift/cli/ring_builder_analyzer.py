@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from swift.base.documents import JsonObject
+from swift.cli.commandline import CommandLine
 from swift.cli.ring.select import BadValue, parse_add_value
 from swift.ring.builder import BALANCE_OF_WEIGHTLESS, RingBuilder
 from swift.ring.errors import RingError
@@ -195,7 +196,7 @@ def play(scenario: Scenario, say: Callable[[str], None]) -> list[list[dict[str, 
     return results
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(CommandLine):
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: error: {message}\n")
 

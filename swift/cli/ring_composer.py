@@ -12,6 +12,7 @@ import os
 import sys
 from typing import NoReturn
 
+from swift.cli.commandline import CommandLine
 from swift.ring.builder import RingBuilder
 from swift.ring.composite import Composition, compose, load_composition, save_composition
 from swift.ring.errors import BuilderFileError, RingError
@@ -24,7 +25,7 @@ NOTE: This tool is for experimental use and may be
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(CommandLine):
     def error(self, message: str) -> NoReturn:
         self.exit(_EXIT_ERROR, f"{self.prog}: error: {message}\n")
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from socket import socket
 from typing import Any
 
-from swift import __version__, green
+from swift import green
 from swift.base.errors import ConfigError, SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.handover import SocketHandover
 from swift.cli.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
 from swift.cli.streams import detach_streams
@@ -255,7 +256,7 @@ class ServerProcess:
 def make_parser(section: str) -> argparse.ArgumentParser:
     """The command line."""
     name = f"swift-{section}"
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog=name,
         description=f"Run the {section.replace('-', ' ')} in the foreground.",
         epilog=f"example: {name} /etc/swift/{section}.conf -v",
@@ -268,7 +269,6 @@ def make_parser(section: str) -> argparse.ArgumentParser:
         action="store_true",
         help="load the configuration, say whether it is good, exit",
     )
-    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument("words", nargs="*", help="'verbose' is accepted as a bare word")
     return parser
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from swift.base.errors import ConfigError, SwiftError
+from swift.cli.commandline import CommandLine
 from swift.cli.services import SWIFT_DIR, configs_of, service_of
 from swift.config.files import files_of, parser_of
 
@@ -88,7 +89,7 @@ def _configs(words: Sequence[str], swift_dir: str, number: int) -> Iterator[str]
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-config",
         description="Show what a configuration comes to, after defaults and directories were merged.",
         epilog="example: swift-config -s object-auditor object-server.1",

@@ -28,6 +28,7 @@ from swift.cli.aio.make import (
 )
 from swift.cli.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
 from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
+from swift.cli.commandline import CommandLine
 from swift.ec.codec import available_types
 from swift.telemetry.console import line_time
 
@@ -47,7 +48,7 @@ EXAMPLES = """examples:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-aio",
         description="Run a replicated object store cluster on this machine.",
         epilog=EXAMPLES,

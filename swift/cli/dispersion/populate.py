@@ -21,6 +21,7 @@ from urllib.parse import quote  # noqa: E402
 
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.hashing import PathHasher  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cli.dispersion import conf  # noqa: E402
 from swift.cli.dispersion.conf import DispersionSettings, Login  # noqa: E402
 from swift.cluster.rings import Rings  # noqa: E402
@@ -204,7 +205,7 @@ def _populate_objects(
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-dispersion-populate",
         description="Make containers and objects in a part of all partitions, for swift-dispersion-report.",
         epilog="example: swift-dispersion-populate --no-overlap -P gold",

@@ -21,6 +21,7 @@ from functools import partial  # noqa: E402
 from swift.base.entity import EntityPath  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.hashing import PathHasher  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cli.dispersion import conf  # noqa: E402
 from swift.cli.dispersion.conf import DispersionSettings  # noqa: E402
 from swift.cli.dispersion.populate import DispersionClient  # noqa: E402
@@ -204,7 +205,7 @@ def _paths(noun: str, client: DispersionClient, policy: Policy) -> list[EntityPa
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-dispersion-report",
         description="Look for every copy of what swift-dispersion-populate made, on its own node.",
         epilog="example: swift-dispersion-report -j -P gold",

@@ -18,6 +18,7 @@ import time  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 
 from swift.base.errors import SwiftError  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cli.health.copies import RingCopies, ring_copies  # noqa: E402
 from swift.cli.health.hearing import listen, rings_of  # noqa: E402
 from swift.cli.health.judge import (  # noqa: E402
@@ -62,7 +63,7 @@ def look(swift_dir: str, timeout_s: float) -> Health:
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-health",
         description="Show on one screen what is degraded in a cluster, what heals it, and when. "
         "The exit status is 0 when all is well, 1 when something is degraded, 2 when something is in danger, "

@@ -18,6 +18,7 @@ from collections.abc import Sequence  # noqa: E402
 
 from swift.base.digits import is_digits  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
+from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cli.recon.checks import CHECKS, Tour  # noqa: E402
 from swift.cli.recon.report import RULE, ReconReport  # noqa: E402
 from swift.cli.scout import Host, Scout, hosts_of  # noqa: E402
@@ -40,7 +41,7 @@ class WrongArguments(Exception):
 
 def make_parser() -> argparse.ArgumentParser:
     """The command line."""
-    parser = argparse.ArgumentParser(
+    parser = CommandLine(
         prog="swift-recon",
         description="Ask the servers of a cluster about themselves: object servers, unless others are named.",
         epilog='"Failed" in a line of figures is the share of servers that gave no figure.\n\n'

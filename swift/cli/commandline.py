@@ -1,0 +1,35 @@
+"""The command line that every command has: what ``argparse`` reads, and ``--version``."""
+
+from __future__ import annotations
+
+import argparse
+
+from swift import DISTRIBUTION, __version__
+
+#: What ``--version`` says after the name of the command.
+VERSION = f"{DISTRIBUTION} {__version__}"
+
+
+class CommandLine(argparse.ArgumentParser):
+    """A parser with ``--version``, which its subcommands have as well."""
+
+    def __init__(
+        self,
+        prog: str | None = None,
+        usage: str | None = None,
+        description: str | None = None,
+        epilog: str | None = None,
+        formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter,
+        add_help: bool = True,
+    ):
+        super().__init__(
+            prog=prog,
+            usage=usage,
+            description=description,
+            epilog=epilog,
+            formatter_class=formatter_class,
+            add_help=add_help,
+        )
+        if add_help:
+            text = f"%(prog)s ({VERSION})"
+            self.add_argument("--version", action="version", version=text, help="say the version and end")
