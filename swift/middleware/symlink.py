@@ -218,7 +218,7 @@ class Symlink(Filter):
             stored[_TARGET_ACCOUNT] = _quoted(target.account)
         etag, slo_row = unquote_etag(headers.get(_TARGET_ETAG, "")), {}
         if etag:
-            if ";" in etag:
+            if ";" in etag or '"' in etag:
                 raise HTTPError(400, "Bad X-Symlink-Target-Etag format", content_type=TEXT)
             stored[_TARGET_ETAG] = etag
             if checks:

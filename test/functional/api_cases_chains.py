@@ -26,6 +26,7 @@ _EXPLAINED = {
             for name in ("xl/vslo", "xl/vo", "xl/vso", "xl/vsslo", "xv/link", "xv/slink", "xv/linkslo")
             for query in ("", "?multipart-manifest=get")
         ),
+        *((200, f"{method} {A}/xq/{name} [] ") for method in _LOCATED for name in ("x", "xs")),
         *(
             (200, f"{method} {A}/xv/slinkslo{query} [] ")
             for method in _LOCATED
@@ -48,6 +49,8 @@ def send_chains(both):
     both("PUT", A + "/xt/o", {"Content-Type": "a/b", "X-Object-Meta-Color": "red"}, DATA)
     both("PUT", A + "/xt/seg", None, b"0000")
     for part in (chains, changed_target, large_targets, versioned_targets, ids_of_stacks, stacked_links):
+        part(both)
+    for part in (crossing, restored_links, far_links):
         part(both)
 
 
@@ -194,3 +197,93 @@ def stacked_links(both):
     both("DELETE", A + "/xks/big")
     both("GET", A + "/xks/big")
     both("GET", A + "/xks-old?format=json&delimiter=/")
+
+
+def crossing(both):
+    """Links from one container with versions to another."""
+    etag = md5(DATA)
+    both("PUT", A + "/xw", {"X-Versions-Enabled": "true"})
+    both("PUT", A + "/xq", {"X-Versions-Enabled": "true"})
+    version = put(both, "/xw/o", DATA, {"Content-Type": "a/1"})
+    both("PUT", A + "/xq/x", {"X-Symlink-Target": "xw/o"})
+    static(both, "xq/xs", "xw/o", etag)
+    both("PUT", A + "/xq/plain", {"X-Symlink-Target": "xt/o"})
+    for name in ("x", "xs", "plain"):
+        seen(both, f"xq/{name}", "", "?symlink=get", "?version-id=null")
+        both("POST", f"{A}/xq/{name}", {"X-Object-Meta-A": "1"})
+    rows_of(both, "xq")
+    both("DELETE", A + "/xq/x")
+    both("GET", A + "/xq/x")
+    for target in (f"xw/o?version-id={version}", f"xw/o%3Fversion-id={version}"):
+        both("PUT", A + "/xl/named", {"X-Symlink-Target": target})
+        seen(both, "xl/named", "")
+    static(both, "xl/changed", "xw/o", etag)
+    put(both, "/xw/o", b"second", {"Content-Type": "a/2"})
+    seen(both, "xl/changed", "")
+    static(both, "xl/more", "xl/changed", etag)
+    both("DELETE", A + "/xw/o")
+    seen(both, "xl/changed", "")
+    static(both, "xl/more", "xw/o", etag)
+    both("POST", A + "/xw", {"X-Versions-Enabled": "false"})
+    put(both, "/xw/n", b"null")
+    static(both, "xl/null", "xw/n", md5(b"null"))
+    seen(both, "xl/null", "", "?symlink=get")
+    for name in ("n", "o"):
+        both("GET", f"{A}/xw/{name}?version-id=null")
+    rows_of(both, "xw")
+
+
+def restored_links(both):
+    """Copies of links, and ETags that are none."""
+    etag = md5(DATA)
+    static(both, "xl/a", "xt/o", etag)
+    static(both, "xl/b", "xl/a", etag)
+    for source in ("a", "b"):
+        both("COPY", f"{A}/xl/{source}", {"Destination": f"xl/c{source}"})
+        both("COPY", f"{A}/xl/{source}?symlink=get", {"Destination": f"xl/d{source}"})
+        both("PUT", f"{A}/xl/e{source}", {"X-Copy-From": f"xl/{source}", "X-Symlink-Target": "xt/o"}, b"")
+        for kind in ("c", "d", "e"):
+            seen(both, f"xl/{kind}{source}", "", "?symlink=get")
+    both("COPY", A + "/xl/b?symlink=get", {"Destination": "xq/db"})
+    seen(both, "xq/db", "", "?symlink=get")
+    for text in (
+        f'"{etag}"',
+        etag.upper(),
+        "x",
+        "a;b",
+        "",
+        " ",
+        f'W/"{etag}"',
+        f"'{etag}'",
+        f'"{etag}',
+        '""',
+    ):
+        static(both, "xl/odd", "xl/b", text)
+        both("HEAD", A + "/xl/odd?symlink=get")
+
+
+def far_links(both):
+    """Chains across accounts."""
+    far, other = "/v1/AUTH_test2", "test2:tester2"
+    etag, there = md5(DATA), {"X-Symlink-Target-Account": "AUTH_test2"}
+    both("PUT", far + "/xz", {"X-Container-Read": "test:tester"}, user=other)
+    both("PUT", far + "/xzz", user=other)
+    for container, link in (("xz", "l"), ("xzz", "l2")):
+        both("PUT", f"{far}/{container}/o", None, DATA, user=other)
+        headers = {"X-Symlink-Target": f"{container}/o", "X-Symlink-Target-Etag": etag}
+        both("PUT", f"{far}/xz/{link}", headers, user=other)
+        static(both, f"xl/far-{link}", f"xz/{link}", etag, there)
+        seen(both, f"xl/far-{link}", "", "?symlink=get")
+    both("GET", A + "/xl?format=json&prefix=far")
+    for query in (
+        "versions",
+        "versions&format=xml",
+        "versions&limit=x",
+        "versions&delimiter=1",
+        "versions&limit=2",
+    ):
+        both("GET", f"{A}/xt?{query}")
+    both("GET", A + "/none?versions")
+    both("HEAD", A + "/xt?versions")
+    for user in (None, other):
+        both("GET", A + "/xt?versions", user=user)

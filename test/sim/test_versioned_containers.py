@@ -98,6 +98,10 @@ def test_a_link_has_the_id_of_the_version_that_it_leads_to(front):
     answer = front("GET", "/a/v/l")
     assert (answer.body, answer.headers["x-object-version-id"]) == (b"1", version)
     assert answer.headers["content-location"] == f"/v1/a/v/o?version-id={version}"
+    assert front("GET", "/a/v/l?version-id=null").status == 404, "the link is a version itself"
+    assert front("PUT", "/a/w", ON).status == 201
+    front("PUT", "/a/w/l", {"x-symlink-target": "v/o"})
+    assert front("GET", "/a/w/l").headers["x-object-version-id"] == "null", "it is of another container"
     front("PUT", "/a/v/plain", {"x-symlink-target": "c/plain"})
     front("PUT", "/a/c/plain", {}, b"1")
     assert front("GET", "/a/v/plain").headers["x-object-version-id"] == "null"

@@ -167,13 +167,14 @@ class _Asked:
     def _read(self) -> Response:
         response = self._forward(self._request)
         found = self._shown_version(response)
-        response.headers[ID] = NULL if found is None else found[1]
+        is_here = found is not None and found[0][:2] == self._path[:2]
+        response.headers[ID] = found[1] if found is not None and is_here else NULL
         return response
 
     def _shown_version(self, response: Response) -> tuple[EntityPath, str] | None:
         """Return the object and the id of the version that an answer is of; None if it is of none.
 
-        It is another object's version if this object is a link.
+        It is another object's version if this object is a link, perhaps to another container.
         """
         headers = response.headers
         found = None
@@ -194,8 +195,7 @@ class _Asked:
             raise HTTPError(400, "Invalid version parameter")
         response = self._forward(request)
         if request.method in ("GET", "HEAD") and _was_found(response):
-            found = self._shown_version(response)
-            if found is not None and found[0] == self._path:
+            if self._shown_version(response) is not None:
                 drained(response)
                 return error_response(404)
             response.headers[ID] = NULL
