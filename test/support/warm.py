@@ -15,7 +15,7 @@ import signal
 import sys
 
 # What is imported below makes these cooperative; the nursery itself has no event loop.
-from select import select
+from select import POLLIN, poll
 from socket import recv_fds
 from socket import socket as Socket
 
@@ -52,12 +52,16 @@ class _Served:
         os.set_blocking(waker, False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waker)
+        # A test process with many open files hands over large descriptors, which select(2) does not take.
+        poller = poll()
+        for fd in (self._connection.fileno(), woken):
+            poller.register(fd, POLLIN)
         while True:
-            readable = select([self._connection, woken], [], [])[0]
+            readable = {fd for fd, _events in poller.poll()}
             if woken in readable:
                 os.read(woken, 4096)
                 self._reap()
-            if self._connection in readable:
+            if self._connection.fileno() in readable:
                 packet, fds, _flags, _address = recv_fds(self._connection, PACKET_MAX, 2)
                 if not packet:
                     sys.exit(0)
