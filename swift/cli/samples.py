@@ -89,6 +89,8 @@ from swift.proxy.settings import ProxySettings
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
 
+#: The usual ports of storage servers.
+PORTS = {"object": 6200, "container": 6201, "account": 6202}
 PROXY_PIPELINE = " ".join(PIPELINE)
 
 
@@ -103,7 +105,11 @@ def _storage(
         f"{kind}-server.conf",
         f"Configuration of the {kind} server of a storage node.",
         (
-            Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings, *more)),
+            Section(
+                "DEFAULT",
+                (ServerSettings, LogSettings, PrioritySettings, StorageSettings, *more),
+                (f"bind_port = {PORTS[kind]}",),
+            ),
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
             Section(f"app:{kind}-server", (settings, AccessLineSettings), (f"use = egg:swift#{kind}",)),
             _filter("healthcheck", "healthcheck", HealthcheckSettings),
@@ -119,7 +125,7 @@ PROXY = Sample(
     "proxy-server.conf",
     "Configuration of the proxy server, which clients talk to.",
     (
-        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings)),
+        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings), ("bind_port = 8080",)),
         Section("pipeline:main", lines=(f"pipeline = {PROXY_PIPELINE}",)),
         Section("app:proxy-server", (ProxySettings,), ("use = egg:swift#proxy",)),
         _filter("catch_errors", "catch_errors", CatchErrorsSettings),

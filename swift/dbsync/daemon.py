@@ -221,6 +221,7 @@ class ReplicationPass(DatabasePassBase):
         losses.note(view, own_ids, {int(name) for name in present}, gone | self._databases.quarantined)
         losses.tell(view, task.direct, self._log, lambda: not stop.requested)
         if self._copies is not None:
-            self._copies.partitions = len(self._partitions(device_path, task.kind.directory))
+            now_present = self._partitions(device_path, task.kind.directory)
+            self._copies.partitions = len(now_present)
             own = next((f"{d.ip}/{d.device}" for d in view.devices if d is not None and d.id in own_ids), "")
-            self._copies.lacks(own, own, losses.lacking(view))
+            self._copies.lacks(own, own, losses.lacking(view, set(map(int, now_present))))

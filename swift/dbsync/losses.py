@@ -66,9 +66,14 @@ class Losses:
                     self._untold.setdefault(node.id, set()).add(part)
         self._absent = absent
 
-    def lacking(self, view: RingView) -> int:
-        """Return how many partitions the device lacks that others have: at least, as far as they said so."""
-        return min(len(self._absent), -(-self._known_elsewhere // self._partners(view)))
+    def lacking(self, view: RingView, present: Collection[int]) -> int:
+        """Return how many partitions the device lacks that others have: at least, as far as they said so.
+
+        ``present`` are on it now: some may have come since the pass saw it.
+        """
+        absent, partners = self._absent.difference(present), self._partners(view)
+        arrived = len(self._absent) - len(absent)
+        return min(len(absent), max(0, -(-(self._known_elsewhere - arrived * partners) // partners)))
 
     def _partners(self, view: RingView) -> int:
         return max(1, math.ceil(view.replica_count) - 1)

@@ -229,13 +229,14 @@ def test_a_database_that_goes_meanwhile_is_none(tmp_path):
 
 def test_what_others_have_is_lacking_until_as_many_partitions_came():
     bench = Bench(parts=4)
-    assert bench.losses.lacking(bench.view) == 0
+    assert bench.losses.lacking(bench.view, ()) == 0
     for number in (1, 2, 3):
         held = {1: 3, 2: 2, 3: 1}[number]
         bench.nodes.answers[number] = Reply(200, FLAG, b'{"databases": 9, "partitions": %d}' % held)
     bench.passes(present=[])
-    assert bench.losses.lacking(bench.view) == 3, "both other primaries of a partition have it"
+    assert bench.losses.lacking(bench.view, ()) == 3, "both other primaries of a partition have it"
     bench.passes(present=[0, 1])
-    assert bench.losses.lacking(bench.view) == 1
+    assert bench.losses.lacking(bench.view, {0, 1}) == 1
+    assert bench.losses.lacking(bench.view, {0, 1, 3}) == 0, "it came since the pass"
     bench.passes(present=[0, 1, 2])
-    assert bench.losses.lacking(bench.view) == 0
+    assert bench.losses.lacking(bench.view, {0, 1, 2}) == 0
