@@ -224,4 +224,4 @@ class ReplicationPass(DatabasePassBase):
             now_present = self._partitions(device_path, task.kind.directory)
             self._copies.partitions = len(now_present)
             own = next((f"{d.ip}/{d.device}" for d in view.devices if d is not None and d.id in own_ids), "")
-            self._copies.lacks(own, own, losses.lacking(view, set(map(int, now_present))))
+            self._copies.lacks(own, own, losses.lacking(set(map(int, now_present))))

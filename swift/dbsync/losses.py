@@ -14,7 +14,6 @@ Format: ``doc/formats/database-replication.md``.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Collection
 
 from swift.base.calls import run_inline
@@ -44,8 +43,8 @@ class Losses:
         self._owned: tuple[RingView, frozenset[int], frozenset[int]] | None = None
         #: Id of a device → the partitions of which it was not told yet.
         self._untold: dict[int, set[int]] = {}
-        #: Partitions that other nodes said they have, those of a partition counted for each node.
-        self._known_elsewhere = 0
+        #: Partitions of which other nodes said that they have databases.
+        self._held_elsewhere: set[int] = set()
 
     def note(
         self, view: RingView, own_ids: frozenset[int], present: Collection[int], gone: Collection[int]
@@ -58,25 +57,19 @@ class Losses:
             owned = frozenset().union(*(view.parts_of(own_id) for own_id in own_ids))
             self._owned = view, own_ids, owned
         absent = self._owned[2].difference(present)
-        arrived = len(self._absent - absent)
-        self._known_elsewhere = max(0, self._known_elsewhere - arrived * self._partners(view))
         for part in (absent - self._absent).union(gone):
             for node in view.primaries(part):
                 if node.id not in own_ids:
                     self._untold.setdefault(node.id, set()).add(part)
         self._absent = absent
 
-    def lacking(self, view: RingView, present: Collection[int]) -> int:
-        """Return how many partitions the device lacks that others have: at least, as far as they said so.
+    def lacking(self, present: Collection[int]) -> int:
+        """Return how many partitions the device lacks of which others have databases, as far as they said so.
 
         ``present`` are on it now: some may have come since the pass saw it.
         """
-        absent, partners = self._absent.difference(present), self._partners(view)
-        arrived = len(self._absent) - len(absent)
-        return min(len(absent), max(0, -(-(self._known_elsewhere - arrived * partners) // partners)))
-
-    def _partners(self, view: RingView) -> int:
-        return max(1, math.ceil(view.replica_count) - 1)
+        self._held_elsewhere &= self._absent
+        return len(self._held_elsewhere.difference(present))
 
     def tell(self, view: RingView, direct: DirectClient, log: Log, goes_on: Callable[[], bool]) -> None:
         """Tell everybody who has not heard it yet, as long as that ``goes_on``."""
@@ -112,7 +105,7 @@ class Losses:
         untold.difference_update(parts)
         if not untold:
             del self._untold[device.id]
-        self._known_elsewhere += partitions_held_by(reply)
+        self._held_elsewhere |= partitions_held_by(reply)
         count = touched_by(reply)
         if count:
             log.info(f"{device.replication_key} has {count} databases of partitions that are missing here")
@@ -123,22 +116,24 @@ class Losses:
 
 def touched_by(reply: Reply) -> int:
     """How many databases a node says it has of what it was told; 0 of one that does not say so."""
-    return _count(reply, "databases")
-
-
-def partitions_held_by(reply: Reply) -> int:
-    """In how many partitions those are."""
-    return _count(reply, "partitions")
-
-
-def _count(reply: Reply, name: str) -> int:
-    if fields.BACKEND_LOST_PARTITIONS not in reply.headers:
-        return 0
-    try:
-        count = json.loads(reply.body)[name]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return 0
+    count = _answer(reply).get("databases")
     return count if type(count) is int else 0
+
+
+def partitions_held_by(reply: Reply) -> set[int]:
+    """In which partitions those are."""
+    found = _answer(reply).get("partitions")
+    return {part for part in found if type(part) is int} if isinstance(found, list) else set()
+
+
+def _answer(reply: Reply) -> JsonObject:
+    if fields.BACKEND_LOST_PARTITIONS not in reply.headers:
+        return {}
+    try:
+        value = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def partitions_in(body: bytes) -> list[str]:
@@ -159,12 +154,13 @@ def touch(disk: Disk, device_path: str, kind: str, partitions: Collection[str]) 
 
     What cannot be listed is left to the daemons, which tell of it. Raises OSError.
     """
-    touched = held = 0
+    touched, held = 0, []
     for partition in partitions:
         before = touched
         for place in walk.places(disk, run_inline, device_path, kind, partition, lambda _error: None):
             touched += _touch_database(disk, place)
-        held += touched > before
+        if touched > before:
+            held.append(int(partition))
     return {"databases": touched, "partitions": held}
 
 

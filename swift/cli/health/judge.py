@@ -361,7 +361,7 @@ def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Prob
             found.append(
                 Problem(
                     Severity.WARNING,
-                    f"{ring.name}: {ring.misplaced} {what} are on devices where they do not belong",
+                    f"{ring.name}: {ring.misplaced} {what} on devices where they do not belong",
                     f"the {daemon}s move them; a rebalance is over when none is left",
                 )
             )
@@ -370,7 +370,7 @@ def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Prob
             found.append(
                 Problem(
                     Severity.WARNING,
-                    f"{ring.name}: {ring.missing} copies are missing on {_some(names)}",
+                    f"{ring.name}: {ring.missing} copies missing on {_some(names)}",
                     f"the {daemon}s of other devices make them; a replaced disk is full when none is missing",
                 )
             )
@@ -453,11 +453,12 @@ def _healed(
     rings: Sequence[RingHealth], copies: Sequence[RingCopies], heard: Heard, now_s: float
 ) -> float | None:
     """When everything is as the rings say, at the rate of the passes; None: nothing to do, or unknown."""
+    if any(ring.degraded for ring in rings):
+        # Handoffs keep what belongs on devices that are away: when they have it follows from whole passes.
+        return _done(heard, now_s)
     left = [ring for ring in copies if ring.misplaced or ring.missing or ring.waiting]
-    if not left and not any(ring.degraded for ring in rings):
-        return None
     ends = [ring.done_s for ring in left if ring.done_s is not None]
-    if any(ring.waiting or ring.is_open for ring in left) or not left:
+    if any(ring.waiting or ring.is_open for ring in left):
         # Without a rate another whole pass is the best guess.
         next_s = _done(heard, now_s)
         ends += [] if next_s is None else [next_s]

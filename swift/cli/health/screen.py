@@ -69,13 +69,15 @@ def _draining(health: Health) -> Iterator[str]:
 def _outlook(health: Health, now_s: float) -> Iterator[str]:
     """When everything is as the rings say, and how old that knowledge is."""
     oldest_s = min((copies.as_of_s for copies in health.copies if copies.as_of_s), default=0.0)
+    is_degraded = any(ring.degraded for ring in health.rings)
     if health.done_s is not None:
         span = age_text(max(0.0, health.done_s - now_s)).removesuffix(" ago")
         yield ""
-        yield f"copies are as the rings say in about {span}, if replicators go on as fast"
-    elif any(ring.degraded for ring in health.rings) or any(
-        copies.misplaced or copies.missing or copies.waiting for copies in health.copies
-    ):
+        if is_degraded:
+            yield f"copies on handoffs are complete in about {span}, if passes take as long as before"
+        else:
+            yield f"copies are as the rings say in about {span}, if replicators go on as fast"
+    elif is_degraded or any(copies.misplaced or copies.missing or copies.waiting for copies in health.copies):
         yield ""
         yield "the time that is left is unknown: no replicator has completed a pass"
     if oldest_s:

@@ -101,10 +101,10 @@ def test_a_rebalance_is_over_when_all_devices_had_a_pass_by_its_ring_and_nothing
     cluster.reports = {host: page(said(digest)) for host in HOSTS}
     cluster.reports[HOSTS[0]] = page(said("former ring"), said(digest, end="now", misplaced=224, done=56))
     health = cluster.health()
-    assert "object: 224 partitions are on devices where they do not belong" in texts(health)
+    assert "object: 224 partitions on devices where they do not belong" in texts(health)
     cluster.reports[HOSTS[0]] = page(said(digest, misplaced=224, done=56))
     health = cluster.health()
-    assert texts(health) == ["object: 224 partitions are on devices where they do not belong"]
+    assert texts(health) == ["object: 224 partitions on devices where they do not belong"]
     assert health.done_s == NOW_S + 4 * 100, "four times as many are left as were moved in 100 s"
     assert (health.as_json()["rings"], health.copies_of("object").misplaced) == ([], 224)
 
@@ -115,7 +115,7 @@ def test_a_new_disk_is_full_when_no_other_device_reports_that_it_lacks_copies(cl
     cluster.reports[HOSTS[1]] = page(said(digest), said(digest, end="now", missing=7, missing_on=lacking))
     health = cluster.health()
     assert health.level is Severity.WARNING
-    assert texts(health) == ["object: 7 copies are missing on 10.0.0.4/sda (7)"]
+    assert texts(health) == ["object: 7 copies missing on 10.0.0.4/sda (7)"]
     shown = "\n".join(screen(health, NOW_S))
     assert "copies are as the rings say in about" in shown
 

@@ -12,7 +12,14 @@ from swift.base.errors import InvalidValue
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.transport import Reply, TransportError
 from swift.db.files import DatabasePlace
-from swift.dbsync.losses import PARTITIONS_MAX, Losses, partitions_in, touch, touched_by
+from swift.dbsync.losses import (
+    PARTITIONS_MAX,
+    Losses,
+    partitions_held_by,
+    partitions_in,
+    touch,
+    touched_by,
+)
 from swift.http import fields
 from swift.platform.disk import Disk
 from test.support.daemons import ScriptedNodes, node
@@ -23,8 +30,6 @@ FLAG = {fields.BACKEND_LOST_PARTITIONS: "true"}
 
 class View:
     """A ring of four devices; device 0 shares its even partitions with 1 and 2, its odd ones with 1 and 3."""
-
-    replica_count = 3.0
 
     def __init__(self, parts=10):
         self.devices = tuple(node(number) for number in range(4))
@@ -207,7 +212,10 @@ def test_databases_of_the_partitions_look_changed_and_others_do_not(tmp_path):
             open(path, "w").close()
             os.utime(path, (1, 1))
     (tmp_path / "containers" / "2" / "stray").touch()
-    assert touch(Disk(), str(tmp_path), "containers", ["1", "2", "9"]) == {"databases": 2, "partitions": 2}
+    assert touch(Disk(), str(tmp_path), "containers", ["1", "2", "9"]) == {
+        "databases": 2,
+        "partitions": [1, 2],
+    }
     changed = {
         partition: [os.stat(path).st_mtime > 1 for path in found] for partition, found in paths.items()
     }
@@ -224,19 +232,24 @@ def test_a_database_that_goes_meanwhile_is_none(tmp_path):
             super().touch(path)
 
     open(f"{place.directory}/{'1' * 32}.db", "w").close()
-    assert touch(Going(), str(tmp_path), "containers", ["1"]) == {"databases": 0, "partitions": 0}
+    assert touch(Going(), str(tmp_path), "containers", ["1"]) == {"databases": 0, "partitions": []}
 
 
-def test_what_others_have_is_lacking_until_as_many_partitions_came():
+def test_what_others_have_is_lacking_until_it_came_or_belongs_elsewhere():
     bench = Bench(parts=4)
-    assert bench.losses.lacking(bench.view, ()) == 0
-    for number in (1, 2, 3):
-        held = {1: 3, 2: 2, 3: 1}[number]
-        bench.nodes.answers[number] = Reply(200, FLAG, b'{"databases": 9, "partitions": %d}' % held)
+    assert bench.losses.lacking(()) == 0
+    for number, held in ((1, b"[0, 1, 3]"), (2, b"[0]"), (3, b"[1]")):
+        bench.nodes.answers[number] = Reply(200, FLAG, b'{"databases": 9, "partitions": %b}' % held)
     bench.passes(present=[])
-    assert bench.losses.lacking(bench.view, ()) == 3, "both other primaries of a partition have it"
+    assert bench.losses.lacking(()) == 3
+    bench.passes(present=[0])
+    assert bench.losses.lacking({0}) == 2
+    assert bench.losses.lacking({0, 1}) == 1, "it came since the pass"
+    bench.view = View(parts=3)
     bench.passes(present=[0, 1])
-    assert bench.losses.lacking(bench.view, {0, 1}) == 1
-    assert bench.losses.lacking(bench.view, {0, 1, 3}) == 0, "it came since the pass"
-    bench.passes(present=[0, 1, 2])
-    assert bench.losses.lacking(bench.view, {0, 1, 2}) == 0
+    assert bench.losses.lacking({0, 1}) == 0, "partition 3 belongs elsewhere now"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b"{}", b'{"partitions": 7}', b'{"partitions": ["x", null]}'])
+def test_an_answer_that_names_no_partitions_says_nothing_of_them(body):
+    assert partitions_held_by(Reply(200, FLAG, body)) == set()
