@@ -94,21 +94,25 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   cannot be locked. Where a primary is a node of the peer, changes of locked objects are `501`. For as long
   as proxies cache a container after its lock was enabled (a minute), only object servers judge.
 - **Encryption**: with the filter `encryption` everything is encrypted with keys of the cluster, which S3
-  calls `AES256`; without it asking for that is `501`. A customer's key (SSE-C) encrypts uploads, parts
-  and copies in the API itself, is never stored, and needs the library `cryptography`; Swift's API gives such
-  objects out encrypted. Keys of a key service are `501`, and `Content-MD5` beside a customer's key.
+  calls `AES256`; without it asking for that is `501`, unless `accept_aes256` says that the devices are
+  encrypted below (`swift-aio` has it on, for trials, and encrypts nothing). A customer's key (SSE-C)
+  encrypts uploads, parts and copies in the API itself, is never stored, and needs the library
+  `cryptography`; Swift's API gives such objects out encrypted. Keys of a key service are `501`, and
+  `Content-MD5` beside a customer's key.
 - **Notifications** go to webhooks whose names are in `notification_targets` and whose URLs the
   `s3-notifier` knows, and to no others; a name is the last word of an ARN, or the one before `webhook`. An
   event is kept in a hidden queue before the change is acknowledged, and told at least once; when it cannot
   be kept the client hears `503`, though the change is done. Told are uploads, copies, completions,
   deletions and tags that come by the S3 API; not what lifecycles, expiry or Swift's API do.
-- **Storage classes** are storage policies: `storage_classes = STANDARD:gold, STANDARD_IA:ec` names them. A
-  bucket has one, chosen when it is made (`LocationConstraint` `us-east-1:STANDARD_IA`). An object of another
-  class lies in that policy, in `<bucket>+<CLASS>+segments`, with a manifest in the bucket (decision 0018); it
-  is one object to all who use it, and costs a request more to read. Lifecycles move objects and former ones,
-  not locked ones, without changing their time or version; objects below 128 KiB only where the rule speaks of
-  sizes. What overwritten objects leave in other classes goes within two weeks. A class that the cluster has
-  not is `InvalidStorageClass`; there is nothing that must be restored before it is read.
+- **Storage classes** are storage policies: `storage_classes = STANDARD:gold, STANDARD_IA:ec` names them,
+  and several classes may have one policy (`swift-aio` has `STANDARD_IA` so). `STANDARD` is left out of
+  the headers of reads, as AWS does, and stands in listings and in GetObjectAttributes. A bucket has one,
+  chosen when it is made (`LocationConstraint` `us-east-1:STANDARD_IA`). An object of another class lies
+  in that policy, in `<bucket>+<CLASS>+segments`, with a manifest in the bucket (decision 0018); it is one
+  object to all who use it, and costs a request more to read. Lifecycles move objects and former ones, not
+  locked ones, without changing their time or version; objects below 128 KiB only where the rule speaks of
+  sizes. What overwritten objects leave in other classes goes within two weeks. A class that the cluster
+  has not is `InvalidStorageClass`; there is nothing that must be restored before it is read.
 - **Differences from OpenStack Swift's s3api** are listed with their reasons in
   `test/functional/api_differences_s3.py`, against which recorded answers are held. Stricter here: the host
   and every `x-amz-*` header of a link are signed; a link is not valid before its time; numbers are decimal

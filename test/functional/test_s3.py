@@ -603,3 +603,26 @@ def test_attributes_of_objects(s3, bucket):
     told = s3.get_object_attributes(Bucket=bucket, Key="summed", ObjectAttributes=["ObjectParts"])
     sums = [part["ChecksumSHA256"] for part in told["ObjectParts"]["Parts"]]
     assert sums == [part["ChecksumSHA256"] for part in parts]
+
+
+# --- what clients ask for by default ------------------------------------------------------------------
+
+
+def test_a_new_cluster_answers_what_clients_ask_for_by_default(s3, bucket):
+    wanted = {"ServerSideEncryption": "AES256", "StorageClass": "STANDARD_IA"}
+    told = s3.put_object(Bucket=bucket, Key="k", Body=b"data", **wanted)
+    assert told["ServerSideEncryption"] == "AES256"
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="m", **wanted)
+    part = s3.upload_part(Bucket=bucket, Key="m", UploadId=upload["UploadId"], PartNumber=1, Body=b"data")
+    parts = {"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
+    s3.complete_multipart_upload(Bucket=bucket, Key="m", UploadId=upload["UploadId"], MultipartUpload=parts)
+    for key in ("k", "m"):
+        found = s3.get_object(Bucket=bucket, Key=key)
+        assert found["Body"].read() == b"data"
+        assert (found["ServerSideEncryption"], found["StorageClass"]) == ("AES256", "STANDARD_IA")
+    rows = s3.list_objects_v2(Bucket=bucket)["Contents"]
+    assert {row["StorageClass"] for row in rows} == {"STANDARD_IA"}
+    s3.put_object(Bucket=bucket, Key="k", Body=b"data", StorageClass="STANDARD")
+    assert "StorageClass" not in s3.head_object(Bucket=bucket, Key="k")
+    wanted = {"Bucket": bucket, "Key": "k", "ObjectAttributes": ["StorageClass"]}
+    assert s3.get_object_attributes(**wanted)["StorageClass"] == "STANDARD"

@@ -47,6 +47,33 @@ def test_the_file_of_a_form_becomes_an_object_with_its_fields(s3, send):
     assert (found.body, found.headers["x-amz-meta-m"]) == (b"data", "1")
 
 
+def test_the_name_of_the_file_stands_in_every_field(s3, send):
+    fields = {
+        "x_amz_meta_m": "<${filename}> ${filename}",
+        "Cache-Control": "${filename}",
+    }
+    redirect = "http://done.example/${filename}"
+    answer = send(key="in/${filename}", name="x.txt", success_action_redirect=redirect, **fields)
+    assert answer.headers["location"].startswith("http://done.example/x.txt?bucket=bucket&")
+    found = s3("GET", "/bucket/in/x.txt")
+    assert found.headers["x-amz-meta-m"] == "<x.txt> x.txt"
+    assert found.headers["cache-control"] == "x.txt"
+
+
+def test_the_name_of_the_file_makes_no_form_larger_than_allowed(send):
+    name, value = "n" * 4000, "${filename}" * 100
+    assert send(name=name, x_amz_meta_m=value).code == "MaxPostPreDataLengthExceededError"
+
+
+def test_the_name_of_the_file_breaks_no_condition(send):
+    conditions = [["starts-with", "$x-amz-meta-o", "in/"]]
+    assert send(name="a", change={"x-amz-meta-o": "in/${filename}"}, conditions=conditions).status == 204
+    assert (
+        send(name="in/a", change={"x-amz-meta-o": "${filename}"}, conditions=conditions).code
+        == "AccessDenied"
+    )
+
+
 def test_a_form_says_what_it_is_told(send):
     assert send(success_action_status="200").status == 200
     assert send(success_action_status="201").texts("Key") == ["k"]

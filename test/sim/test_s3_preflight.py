@@ -50,6 +50,26 @@ def test_the_rules_of_a_bucket_count_first(s3):
     assert s3.raw("OPTIONS", "/bucket/key" + LINK, {**ASK, "origin": "http://c.example"}).status == 403
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=test:tester/20200101/us-east-1/s3/aws4_request"
+        "&X-Amz-Date=20200101T000000Z&X-Amz-Expires=60&X-Amz-SignedHeaders=host&X-Amz-Signature=0",
+        "AWSAccessKeyId=test:tester&Expires=1&Signature=x",
+        "AWSAccessKeyId=test:tester&Expires=1999999999&Signature=x",
+        "AWSAccessKeyId=nobody&Expires=1999999999&Signature=x",
+    ],
+    ids=["expired", "expired v2", "wrong v2", "unknown key"],
+)
+def test_a_refused_link_can_be_read_by_the_scripts_of_the_buckets_origins(s3, query):
+    s3("PUT", "/bucket?cors", {}, rules(method="GET"))
+    answer = s3.raw("GET", f"/bucket/key?{query}", {"origin": "http://a.example"})
+    assert answer.status == 403 and answer.code
+    assert answer.headers["access-control-allow-origin"] == "http://a.example"
+    other = s3.raw("GET", f"/bucket/key?{query}", {"origin": "http://c.example"})
+    assert other.status == 403 and "access-control-allow-origin" not in other.headers
+
+
 def test_the_answer_itself_says_what_the_rules_say(s3):
     s3("PUT", "/bucket?cors", {}, rules(method="GET"))
     answer = s3("GET", "/bucket/nothing", {"origin": "http://a.example"})

@@ -6,7 +6,8 @@ from hashlib import md5
 import pytest
 
 from swift.http import fields
-from test.support.s3world import Multipart
+from swift.middleware.s3api.call import Features
+from test.support.s3world import Multipart, S3World
 
 DATA = bytes(n % 251 for n in range(9000))
 
@@ -140,3 +141,19 @@ def test_a_part_that_is_gone_breaks_the_download_and_gives_no_wrong_bytes(parts)
     assert parts.sim("DELETE", f"/AUTH_test/bucket+segments/{last}").status == 204
     answer = parts("GET", "/bucket/key", KEY)
     assert answer.status >= 400 or b"".join(PIECES).startswith(answer.body) and len(answer.body) < 183
+
+
+# --- answered as if a filter encrypted ----------------------------------------------------------------
+
+
+def test_aes256_is_answered_where_an_option_says_so(sim):
+    s3 = S3World(sim, Features(encryption=True), accept_aes256="true")
+    s3("PUT", "/bucket")
+    header = {"x-amz-server-side-encryption": "AES256"}
+    for headers in (header, {}):
+        assert s3("PUT", "/bucket/k", headers, b"x").headers["x-amz-server-side-encryption"] == "AES256"
+    assert s3("HEAD", "/bucket/k").headers["x-amz-server-side-encryption"] == "AES256"
+    assert s3("GET", "/bucket/k").headers["x-amz-server-side-encryption"] == "AES256"
+    wrong = {"x-amz-server-side-encryption": "aws:kms"}
+    assert s3("PUT", "/bucket/k", wrong, b"x").code == "NotImplemented"
+    assert S3World(sim)("PUT", "/bucket/k", header, b"x").code == "NotImplemented"

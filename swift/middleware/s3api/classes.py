@@ -21,11 +21,15 @@ class StorageClasses:
         policies: Mapping[str, str] | None = None,
         names: Mapping[int, str] | None = None,
         usual: str | None = None,
+        indexes: Mapping[str, int] | None = None,
     ):
-        """``usual`` is the policy of ``STANDARD`` where no option says it; None when there is none."""
+        """``names`` are the classes of buckets by policy, ``indexes`` the policies of all classes.
+
+        ``usual`` is the policy of ``STANDARD`` where no option says it; None when there is none."""
         self._policies = dict(policies or {})
         self._names = dict(names or {})
         self._usual = usual
+        self._indexes = dict(indexes or {})
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys((*self._policies, STANDARD)))
@@ -38,6 +42,10 @@ class StorageClasses:
     def of_policy(self, index: int) -> str:
         """The class of a storage policy."""
         return self._names.get(index, STANDARD)
+
+    def is_in(self, name: str, index: int) -> bool:
+        """Return True if a class lies in a storage policy."""
+        return self._indexes[name] == index if name in self._indexes else self.of_policy(index) == name
 
     def policy_of(self, name: str) -> str | None:
         """The policy of a class; None of one that there is not."""
@@ -55,13 +63,16 @@ def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
     """From ``CLASS:policy`` of the option ``storage_classes``; raises ``ConfigError``."""
     found: dict[str, str] = {}
     names: dict[int, str] = {}
+    indexes: dict[str, int] = {}
     for option in options:
         name, _, policy_name = (word.strip() for word in option.partition(":"))
         policy = policies.named(policy_name)
         if policy is None or _is_name(name) is None:
             raise ConfigError(f"[filter:s3api] storage_classes: {option!r} is no CLASS:policy")
-        if name in found or policy.index in names:
+        if name in found:
             raise ConfigError(f"[filter:s3api] storage_classes: {option!r} names something twice")
-        found[name], names[policy.index] = policy.name, name
+        found[name], indexes[name] = policy.name, policy.index
+        # Buckets of a policy with several classes have the first.
+        names.setdefault(policy.index, name)
     usual = policies.default
-    return StorageClasses(found, names, None if usual.index in names else usual.name)
+    return StorageClasses(found, names, None if usual.index in names else usual.name, indexes)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from swift.base.errors import ConfigError
 from swift.compose import cluster_of, process_of, telemetry_of
+from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.request import Request
@@ -34,7 +35,7 @@ from swift.middleware.s3api.resources import HANDLERS
 from swift.middleware.s3api.router import OPERATIONS, Endpoint, route
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import anonymous, identify, is_signed
-from swift.middleware.s3api.target import S3Target, host_bucket_of, is_for_anybody, target_of
+from swift.middleware.s3api.target import S3Target, host_bucket_of, is_for_anybody, only_s3_means, target_of
 from swift.middleware.s3api.visit import page_of, visit
 from swift.middleware.s3api.website import parsed_site
 from swift.telemetry.features import InfoRegistry
@@ -74,7 +75,7 @@ class S3Api(Filter):
         signed = is_signed(request)
         anybody = signed or is_for_anybody(request, host_bucket, self._settings.anonymous_account)
         if not anybody and not is_form(request):
-            return self._swift(request)
+            return self._unsigned(request)
         account, bucket, key, code, begun_s = None, "", "", "", time.time()
         try:
             target = target_of(request, host_bucket)
@@ -87,9 +88,30 @@ class S3Api(Filter):
             response, code = self._error(request, known), known.code
         if account is not None and bucket:
             self._note(request, response, account, (bucket, key), code, begun_s)
-        if account is not None and "origin" in request.headers:
-            add_cors(request, response, account, bucket)
+        if bucket and "origin" in request.headers:
+            self._add_cors(request, response, account, host_bucket)
         return self._named(request, response)
+
+    def _add_cors(
+        self, request: Request, response: Response, account: Account | None, host_bucket: str
+    ) -> None:
+        """Let a browser read an answer, also that to a signature which says nothing of the account."""
+        target = target_of(request, host_bucket)
+        if account is not None and account.name:
+            accounts = [account]
+        elif is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
+            accounts = self._accounts_of(request, target)
+        else:
+            return
+        for account in accounts:
+            if add_cors(request, response, account, target.bucket):
+                return
+
+    def _accounts_of(self, request: Request, target: S3Target) -> list[Account]:
+        """The accounts whose bucket a request without a good signature may mean, as an anonymous caller."""
+        name = asked_account(request, target, self._known, self._settings)
+        names = [name] if name else accounts_of(self._anonymous(request), request, target.bucket)
+        return [self._anonymous(request, name) for name in names]
 
     def _note(
         self,
@@ -130,11 +152,8 @@ class S3Api(Filter):
             return None
         response = None
         if is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
-            name = asked_account(request, target, self._known, self._settings)
-            names = [name] if name else accounts_of(self._anonymous(request), request, target.bucket)
             try:
-                accounts = [self._anonymous(request, name) for name in names]
-                response = bucket_preflight(request, accounts, target.bucket)
+                response = bucket_preflight(request, self._accounts_of(request, target), target.bucket)
             except S3Error as error:
                 response = self._error(request, error)
         return preflight(request, self._settings) if response is None else self._named(request, response)
@@ -170,6 +189,16 @@ class S3Api(Filter):
             return visit(request, site, target.key, read)
         except S3Error as error:
             return page_of(request, error)
+
+    def _unsigned(self, request: Request) -> Response:
+        """Something else, unless nothing behind this filter knows it and only S3 can be meant."""
+        is_s3 = only_s3_means(request)
+        response = self._swift(request)
+        kind = response.headers.get("content-type", "")
+        if not is_s3 or response.status not in (400, 401, 412) or not kind.startswith("text/html"):
+            return response
+        drained(response)
+        return self._named(request, self._error(request, S3Error("AccessDenied")))
 
     def _swift(self, request: Request) -> Response:
         """Something else; listings show the ETags that S3 has for large objects."""
@@ -276,7 +305,7 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
     features = Features(
         multipart=multipart,
         versioning="object_versioning" in below,
-        encryption=_encrypts(info),
+        encryption=_encrypts(info) or settings.accept_aes256,
         classes=_classes(conf, settings),
     )
     others = info.with_admin()["admin"]

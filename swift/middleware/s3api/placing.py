@@ -111,7 +111,7 @@ def make_home(call: Call, kind: str = "") -> str:
     """
     account, name = call.account, segments_of(call.bucket, kind)
     if kind and account.has_bucket(name):
-        if call.features.classes.of_policy(account.bucket_info(name).policy_index) != kind:
+        if not call.features.classes.is_in(kind, account.bucket_info(name).policy_index):
             raise S3Error("InvalidStorageClass", f"{kind} was another policy when the bucket used it.")
         return name
     bucket = account.head(call.bucket)

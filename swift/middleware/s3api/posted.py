@@ -63,6 +63,20 @@ class PostedForm:
         # Some browsers send the whole path.
         self.file_name = name.replace("\\", "/").rpartition("/")[2]
 
+    def name_file(self, variable: str) -> None:
+        """Put the file's name in the place of a variable in every field.
+
+        Raises ``S3Error`` when the fields become larger than they may be.
+        """
+        more = max(0, len(self.file_name) - len(variable))
+        left = FIELDS_BYTES_MAX - sum(map(len, self.fields.values()))
+        for name, text in self.fields.items():
+            if variable in text and name != "policy":
+                left -= text.count(variable) * more
+                if left < 0:
+                    raise S3Error("MaxPostPreDataLengthExceededError")
+                self.fields[name] = text.replace(variable, self.file_name)
+
     def file(self, size_min: int, size_max: int) -> PostedFile:
         """The file as a body."""
         return PostedFile(self._form, size_min, size_max)

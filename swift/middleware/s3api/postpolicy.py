@@ -87,10 +87,10 @@ def _conditions(item: object) -> list[tuple[str, str, str]]:
     return found
 
 
-def check_form(policy: PostPolicy, fields: Mapping[str, str], literal_key: str, now: float) -> None:
+def check_form(policy: PostPolicy, fields: Mapping[str, str], literal: Mapping[str, str], now: float) -> None:
     """Raise ``S3Error`` when a form is not what its policy says.
 
-    ``literal_key`` is the field ``key`` as it came, before the file's name was put in.
+    ``literal`` are the fields as they came, before the file's name was put in.
     """
     if policy.expires <= now:
         raise _denied("Policy expired.")
@@ -99,14 +99,16 @@ def check_form(policy: PostPolicy, fields: Mapping[str, str], literal_key: str, 
         if name not in covered and name not in _FREE and not name.startswith(_IGNORED):
             raise _denied(f"Extra input fields: {name}")
     for operator, name, value in policy.conditions:
-        if not _holds(operator, name, value, fields, literal_key):
+        if not _holds(operator, name, value, fields, literal):
             raise _denied(f'Policy Condition failed: ["{operator}", "${name}", "{value}"]')
 
 
-def _holds(operator: str, name: str, value: str, fields: Mapping[str, str], literal_key: str) -> bool:
+def _holds(
+    operator: str, name: str, value: str, fields: Mapping[str, str], literal: Mapping[str, str]
+) -> bool:
     text = fields.get(name, "")
     if operator == "eq":
-        return text == value or (name == "key" and literal_key == value)
+        return value in (text, literal.get(name, ""))
     if name == "content-type":
         return all(word.strip().startswith(value) for word in text.split(","))
     return text.startswith(value)

@@ -80,17 +80,18 @@ def bucket_preflight(request: Request, accounts: Sequence[Account], bucket: str)
     return None
 
 
-def add_cors(request: Request, response: Response, account: Account, bucket: str) -> None:
-    """Let a browser know what the bucket's rules say of an answer."""
-    if not account.name or not bucket:
-        return
+def add_cors(request: Request, response: Response, account: Account, bucket: str) -> bool:
+    """Add what the bucket's rules say of an answer; return True if they let a browser read it."""
     try:
         rules = _rules(account, bucket)
     except S3Error:
         # The answer says what is the matter.
-        return
-    if rules:
-        decorate(response.headers, actual_headers(rules, request.headers["origin"], request.method))
+        return False
+    if not rules:
+        return False
+    found = actual_headers(rules, request.headers["origin"], request.method)
+    decorate(response.headers, found)
+    return bool(found)
 
 
 def _rules(account: Account, bucket: str) -> tuple[CorsRule, ...]:

@@ -31,7 +31,12 @@ class S3Settings(Settings):
     min_segment_size: int = option(5242880, "Bytes that all parts but the last must have.", kind=COUNT)
     allowable_clock_skew: int = option(900, "Seconds that a client's clock may differ.", kind=COUNT)
     storage_classes: tuple[str, ...] = option(
-        (), "Storage classes and their policies, as STANDARD:gold, STANDARD_IA:ec; S3 knows them by it."
+        (), "Storage classes and their policies, as STANDARD:gold, STANDARD_IA:ec; several may have one."
+    )
+    accept_aes256: bool = option(
+        False,
+        "Answer requests for AES256 (SSE-S3) as if a filter encrypted: for devices that are encrypted below "
+        "Swift, and for trials.",
     )
     s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
     allow_no_owner: bool = option(False, "With s3_acl: let everybody use what has no owner.")

@@ -8,6 +8,7 @@ from swift.base.entity import API_VERSIONS, RESERVED, NotUTF8
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.names import is_bucket_name
+from swift.middleware.s3api.router import MARKS
 
 #: What stands between the name of an account and that of a bucket of it: ``/AUTH_test:photos/key``.
 ACCOUNT_MARK = ":"
@@ -68,6 +69,14 @@ def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
         owner, _, bucket = first[0].partition(ACCOUNT_MARK)
         return bool(owner) and is_bucket_name(bucket, dns=True)
     return bool(account) and is_bucket_name(first[0], dns=True)
+
+
+def only_s3_means(request: Request) -> bool:
+    """Return True if no other API has such a request: a sub-resource of a bucket or key, or a POST to one."""
+    first = request.loose_path.split("/", 2)[1:2]
+    if not first or first[0] in _SWIFTS or not is_bucket_name(first[0], dns=True):
+        return False
+    return request.method == "POST" or not MARKS.isdisjoint(request.params)
 
 
 #: First words of paths that are not of buckets.

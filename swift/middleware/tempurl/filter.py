@@ -17,6 +17,7 @@ from swift.base.entity import EntityPath
 from swift.compose import process_of, telemetry_of
 from swift.config.kinds import WORDS
 from swift.config.schema import Settings, option
+from swift.gateway.info import container_info
 from swift.http import environkeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
@@ -138,19 +139,33 @@ class TempURL(Filter):
         expires = parse_expiry(link.expires)
         scope = None if expires is None else self._scope_of(request, link, expires)
         if scope is None or expires is None:
-            return refusal(request)
+            return self._refused(request, refusal(request))
         pointer = next((name for name in POINTERS if name in request.headers), None)
         if pointer is not None and request.method not in READING:
             text = f"The header {title_case(pointer)!r} is not allowed in this tempurl"
-            return error_response(400, text)
+            return self._refused(request, error_response(400, text))
         refused = next((name for name in request.params if name in _REFUSED), None)
         if refused is not None:
-            return error_response(400, f"The parameter {refused!r} is not allowed in this tempurl")
+            text = f"The parameter {refused!r} is not allowed in this tempurl"
+            return self._refused(request, error_response(400, text))
         self._admit(request, scope, link)
         response = self.forward(request)
         self._outgoing.apply(response.headers)
         if request.method in READING and response.is_success:
             self._dispose(request, response, link, expires)
+        return response
+
+    def _refused(self, request: Request, response: Response) -> Response:
+        """Return a refusal that the scripts of the container's origins may read."""
+        origin, entity = request.headers.get("origin"), request.entity
+        if origin is None or entity is None or entity.path.container is None:
+            return response
+        info = container_info(request, self.forward, entity.path.account, entity.path.container)
+        allowed = (info.cors.get("allow_origin") or "").split()
+        if "*" in allowed:
+            response.headers["access-control-allow-origin"] = "*"
+        elif origin in allowed:
+            response.headers.update({"access-control-allow-origin": origin, "vary": "Origin"})
         return response
 
     def _scope_of(self, request: Request, link: SignedLink, expires: int) -> SignedScope | None:

@@ -63,8 +63,9 @@ def post_object(call: Call) -> Response:
         raise S3Error("AccessDenied")
     # Nobody learns what is wrong with a policy that nobody we know has signed.
     account.identify()
-    literal, key = _key(call, form)
-    fields["key"] = key
+    literal = dict(fields)
+    form.name_file(_FILE_NAME)
+    key = _key(call, form)
     policy = _policy(call, fields, literal) if claim is not None else None
     size_min, size_max = (policy.size_min, policy.size_max) if policy is not None else (0, FILE_BYTES_MAX)
     headers = {**_headers(fields), **_carried(call.headers), "transfer-encoding": "chunked"}
@@ -83,10 +84,9 @@ def post_object(call: Call) -> Response:
     return _answer(call, fields, key, stored)
 
 
-def _key(call: Call, form: PostedForm) -> tuple[str, str]:
-    """The key as it stands in the form, and with the file's name in it; raises ``S3Error``."""
-    literal = form.fields.get("key", "")
-    key = literal.replace(_FILE_NAME, form.file_name)
+def _key(call: Call, form: PostedForm) -> str:
+    """Return the key of the object; raise ``S3Error``."""
+    key = form.fields.get("key", "")
     if not key:
         raise S3Error("UserKeyMustBeSpecified")
     if RESERVED in key:
@@ -95,10 +95,10 @@ def _key(call: Call, form: PostedForm) -> tuple[str, str]:
         raise S3Error("KeyTooLongError")
     if form.fields.setdefault("bucket", call.bucket) != call.bucket:
         raise S3Error("InvalidArgument", "The form is for another bucket.")
-    return literal, key
+    return key
 
 
-def _policy(call: Call, fields: Mapping[str, str], literal: str) -> PostPolicy:
+def _policy(call: Call, fields: Mapping[str, str], literal: Mapping[str, str]) -> PostPolicy:
     policy = parse_post_policy(fields["policy"])
     check_form(policy, fields, literal, time.time())
     return policy

@@ -30,7 +30,8 @@ from swift.middleware.s3api.objectlocks import lock_headers, locking_headers
 from swift.middleware.s3api.partsums import part_checksum
 from swift.middleware.s3api.placing import place
 from swift.middleware.s3api.removal import remove_object
-from swift.middleware.s3api.sse import decrypt, encrypt, write_headers
+from swift.middleware.s3api.sse import AES, CUSTOMER, decrypt, encrypt, write_headers
+from swift.middleware.s3api.sse import HEADER as SSE
 from swift.middleware.s3api.storing import (
     check_wishes,
     checksum_headers,
@@ -95,6 +96,8 @@ def read_object(call: Call) -> Response:
     below = response.headers
     headers = shown_headers(below)
     headers.update(lock_headers(below), **decrypt(call, response), **class_headers(call, below))
+    if call.settings.accept_aes256 and f"{CUSTOMER}algorithm" not in headers:
+        headers[SSE] = AES
     if call.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
         headers.update(_checksum(call, response))
     for name, value in expiration_headers(call, _whole_size(below), below).items():

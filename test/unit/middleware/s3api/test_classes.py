@@ -24,6 +24,14 @@ def test_the_usual_class_is_the_default_policy_unless_that_has_another_name():
     assert classes_of(["STANDARD:slow"], POLICIES).policy_of("STANDARD") == "slow"
 
 
+def test_a_policy_may_have_several_classes_of_which_its_buckets_have_the_first():
+    classes = classes_of(["STANDARD:gold", "STANDARD_IA:gold", "COLD:slow", "COLDER:slow"], POLICIES)
+    assert [classes.of_policy(n) for n in range(3)] == ["STANDARD", "COLD", "STANDARD"]
+    assert classes.policy_of("STANDARD_IA") == "gold" and classes.policy_of("COLDER") == "slow"
+    assert classes.is_in("COLD", 1) and classes.is_in("COLDER", 1) and not classes.is_in("COLDER", 0)
+    assert classes.is_in("STANDARD_IA", 0) and not classes.is_in("STANDARD_IA", 2)
+
+
 def test_without_an_option_there_is_one_class():
     classes = StorageClasses()
     assert classes.is_alone and classes.has("STANDARD") and not classes.has("STANDARD_IA")
@@ -38,7 +46,6 @@ def test_without_an_option_there_is_one_class():
         ["standard:gold"],
         [":gold"],
         ["A:gold", "A:slow"],
-        ["A:gold", "B:gold"],
         ["<A>:gold"],
         [f"{'A' * 65}:gold"],
     ],

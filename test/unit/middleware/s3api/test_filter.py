@@ -3,7 +3,7 @@
 import random
 from base64 import b64encode
 from hashlib import md5
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 from botocore.auth import S3SigV4QueryAuth
@@ -12,6 +12,12 @@ from botocore.credentials import Credentials
 
 from swift.http import environkeys
 from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.s3api.filter import S3Api
+from swift.middleware.s3api.settings import S3Settings
+from swift.runtime.wsgi import answered
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers
 from test.support.s3front import HOST, Front, code_of
 
@@ -115,3 +121,57 @@ def test_what_a_filter_in_front_has_authorised_is_no_request_of_s3(front, query)
     assert front.filter.handle(request).status == 404
     (seen,) = front.store.seen
     assert seen.entity.path == ("AUTH_test", "c", "o")
+
+
+# --- requests without a signature ---------------------------------------------------------------------
+
+
+class NoSuchPath:
+    """What is behind the filter knows none of these paths."""
+
+    def __init__(self, status=412):
+        self.status = status
+
+    def handle(self, request):
+        return Response(self.status, {"content-type": "text/html; charset=UTF-8"}, b"Bad URL")
+
+
+def unsigned(method, path, status=412):
+    target = urlsplit(path)
+    filter_ = S3Api(NoSuchPath(status), S3Settings.parse({}), Telemetry(silent_log()))
+    return answered(filter_.handle, Request(method, target.path, {"host": "h"}, query=target.query))
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/bucket/key?partNumber=1&uploadId=x"),
+        ("GET", "/bucket/key?uploadId=x"),
+        ("DELETE", "/bucket/key?uploadId=x"),
+        ("GET", "/bucket?list-type=2"),
+        ("POST", "/bucket"),
+        ("POST", "/bucket?delete"),
+        ("POST", "/bucket/key?uploads"),
+    ],
+)
+def test_what_only_s3_can_mean_is_an_error_of_s3(method, path):
+    answer = unsigned(method, path)
+    assert (answer.status, code_of(answer)) == (403, "AccessDenied")
+    assert "x-amz-request-id" in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/bucket/key", 412),
+        ("PUT", "/bucket/key", 412),
+        ("POST", "/v1/AUTH_test", 412),
+        ("GET", "/v1/a/c?uploadId=x", 412),
+        ("POST", "/bucket", 200),
+        ("POST", "/Not_a_bucket", 412),
+        ("GET", "/info?acl", 412),
+    ],
+)
+def test_what_others_may_mean_is_theirs(method, path, status):
+    answer = unsigned(method, path, status)
+    assert (answer.status, answer.read_body()) == (status, b"Bad URL")

@@ -400,3 +400,30 @@ def test_info_tells_what_is_allowed():
         "allowed_digests": ["sha1", "sha256", "sha512"],
         "deprecated_digests": ["sha1"],
     }
+
+
+# --- browsers -----------------------------------------------------------------------------------------
+
+ORIGIN = {"origin": "http://a.example"}
+
+
+@pytest.mark.parametrize(
+    ("allowed", "shown"),
+    [
+        ("http://b.example http://a.example", "http://a.example"),
+        ("*", "*"),
+        ("http://b.example", None),
+        ("", None),
+    ],
+)
+def test_a_refused_link_can_be_read_by_the_scripts_of_the_containers_origins(bench, allowed, shown):
+    bench.app.container["x-container-meta-access-control-allow-origin"] = allowed
+    for answer in (
+        bench.link(expires=NOW - 1, headers=ORIGIN),
+        bench.link(key="other", headers=ORIGIN),
+        bench.link(more="&version-id=1", headers=ORIGIN),
+    ):
+        assert answer.status in (400, 401)
+        assert answer.headers.get("access-control-allow-origin") == shown
+        assert ("vary" in answer.headers) == (shown == ORIGIN["origin"])
+    assert "access-control-allow-origin" not in bench.link(key="other").headers
