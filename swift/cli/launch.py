@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from swift.cli.services import Service, pid_file
 from swift.platform.privileges import make_directories
@@ -32,18 +33,31 @@ _LOOK_S = 0.05
 CHECK_TIMEOUT_S = 60.0
 
 
-def raise_limits(say: Say) -> None:
-    """Let services have as many descriptors and processes as they may need."""
-    for kind, wanted in ((resource.RLIMIT_NOFILE, FILES_MAX), (resource.RLIMIT_NPROC, PROCESSES_MAX)):
-        soft, hard = resource.getrlimit(kind)
-        if soft == resource.RLIM_INFINITY or soft >= wanted:
+class Limits(Protocol):
+    """The resource limits of this process, as the module ``resource`` has them."""
+
+    def getrlimit(self, resource: int, /) -> tuple[int, int]:
+        """Return the soft and the hard limit."""
+
+    def setrlimit(self, resource: int, limits: tuple[int, int], /) -> None:
+        """Set both; raises ValueError and OSError."""
+
+
+def raise_limits(say: Say, limits: Limits = resource) -> None:
+    """Let services have as many descriptors and processes as they may need; say what cannot be had."""
+    wishes = (
+        ("open files", resource.RLIMIT_NOFILE, FILES_MAX),
+        ("processes", resource.RLIMIT_NPROC, PROCESSES_MAX),
+    )
+    for name, kind, needed in wishes:
+        soft, hard = limits.getrlimit(kind)
+        if soft == resource.RLIM_INFINITY or soft >= needed:
             continue
         try:
-            enough = hard == resource.RLIM_INFINITY or hard >= wanted
-            resource.setrlimit(kind, (wanted, hard if enough else wanted))
+            enough = hard == resource.RLIM_INFINITY or hard >= needed
+            limits.setrlimit(kind, (needed, hard if enough else needed))
         except (ValueError, OSError):
-            say("WARNING: Unable to modify file descriptor limit.  Running as non-root?")
-            return
+            say(f"WARNING: the limit of {name} stays {soft}, {needed} are needed; run this as root")
 
 
 def program_path(name: str) -> str | None:

@@ -85,7 +85,8 @@ class Aborted(SwiftError):
     """The conversation ends with this ``:ERROR:`` line."""
 
     def __init__(self, status: int, message: str | bytes):
-        super().__init__(f"{status} {message!r}")
+        text = message.decode("utf-8", "replace") if isinstance(message, bytes) else message
+        super().__init__(f"{status} {text}")
         self.line = ssync.error_line(status, message)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.cli.launch import Launcher, program_path
+from swift.cli.launch import Launcher, program_path, raise_limits
 from swift.cli.services import Service
 
 SERVICE = Service("object-updater")
@@ -106,3 +106,19 @@ def test_commands_beside_the_running_one_come_first_if_they_can_be_run(bench):
     bench.program.chmod(0o644)
     beside = Path(sys.executable).parent / SERVICE.program
     assert program_path(SERVICE.program) == str(beside)
+
+
+def test_limits_that_cannot_be_raised_are_named_with_both_numbers():
+    class Fixed:
+        def getrlimit(self, _kind):
+            return 1024, 1024
+
+        def setrlimit(self, _kind, _limits):
+            raise ValueError("not allowed to raise maximum limit")
+
+    said = []
+    raise_limits(said.append, Fixed())
+    assert [line.partition(";")[0] for line in said] == [
+        "WARNING: the limit of open files stays 1024, 32768 are needed",
+        "WARNING: the limit of processes stays 1024, 8192 are needed",
+    ]
