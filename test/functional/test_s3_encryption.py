@@ -85,18 +85,6 @@ def test_the_default_of_a_bucket_is_what_the_cluster_does(sealing):
             sealing.put_bucket_encryption(Bucket="sse", ServerSideEncryptionConfiguration=default(algorithm))
 
 
-def test_where_nothing_is_encrypted_nobody_is_told_so(s3):
-    with refused("NotImplemented", 501):
-        s3.put_object(Bucket="sse", Key="k", Body=b"", ServerSideEncryption="AES256")
-    with refused("404"):
-        s3.head_object(Bucket="sse", Key="k")
-    with refused("NotImplemented", 501):
-        s3.put_bucket_encryption(Bucket="sse", ServerSideEncryptionConfiguration=default())
-    with refused("ServerSideEncryptionConfigurationNotFoundError", 404):
-        s3.get_bucket_encryption(Bucket="sse")
-    assert "ServerSideEncryption" not in s3.put_object(Bucket="sse", Key="plain", Body=b"")
-
-
 # --- keys of customers --------------------------------------------------------------------------------
 
 

@@ -156,4 +156,16 @@ def test_aes256_is_answered_where_an_option_says_so(sim):
     assert s3("GET", "/bucket/k").headers["x-amz-server-side-encryption"] == "AES256"
     wrong = {"x-amz-server-side-encryption": "aws:kms"}
     assert s3("PUT", "/bucket/k", wrong, b"x").code == "NotImplemented"
-    assert S3World(sim)("PUT", "/bucket/k", header, b"x").code == "NotImplemented"
+
+
+def test_where_nothing_is_encrypted_nobody_is_told_so(s3):
+    header = {"x-amz-server-side-encryption": "AES256"}
+    assert s3("PUT", "/bucket/k", header, b"x").code == "NotImplemented"
+    assert s3("GET", "/bucket/k").code == "NoSuchKey"
+    document = b"<SSEAlgorithm>AES256</SSEAlgorithm>"
+    for name in (b"ApplyServerSideEncryptionByDefault", b"Rule", b"ServerSideEncryptionConfiguration"):
+        document = b"<%b>%b</%b>" % (name, document, name)
+    assert s3("PUT", "/bucket?encryption", {}, document).code == "NotImplemented"
+    assert s3("GET", "/bucket?encryption").code == "ServerSideEncryptionConfigurationNotFoundError"
+    for answer in (s3("PUT", "/bucket/plain", {}, b"x"), s3("GET", "/bucket/plain")):
+        assert "x-amz-server-side-encryption" not in answer.headers
