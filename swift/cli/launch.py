@@ -33,7 +33,7 @@ _LOOK_S = 0.05
 CHECK_TIMEOUT_S = 60.0
 
 
-class Limits(Protocol):
+class ProcessLimits(Protocol):
     """The resource limits of this process, as the module ``resource`` has them."""
 
     def getrlimit(self, resource: int, /) -> tuple[int, int]:
@@ -43,7 +43,7 @@ class Limits(Protocol):
         """Set both; raises ValueError and OSError."""
 
 
-def raise_limits(say: Say, limits: Limits = resource) -> None:
+def raise_limits(say: Say, limits: ProcessLimits = resource) -> None:
     """Let services have as many descriptors and processes as they may need; say what cannot be had."""
     wishes = (
         ("open files", resource.RLIMIT_NOFILE, FILES_MAX),
