@@ -50,7 +50,7 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
 def _copies_cells(copies: RingCopies | None) -> tuple[str, str, str]:
     if copies is None:
         return "?", "?", "?"
-    mark = "?" if copies.unknown or copies.waiting else ""
+    mark = "?" if copies.unknown or copies.waiting or copies.is_splitting else ""
     return f"{copies.misplaced}{mark}", f"{copies.missing}{mark}", f"{copies.failed}{mark}"
 
 

@@ -32,6 +32,8 @@ def test_what_nobody_reports_is_marked():
     assert lines()[3].split()[-3:] == ["?", "?", "?"]
     shown = lines(copies=[RingCopies("object", misplaced=1, waiting=["10.0.0.1/sda"])])
     assert shown[3].split()[-3:] == ["1?", "0?", "0?"]
+    shown = lines(copies=[RingCopies("object", is_splitting=True)])
+    assert shown[3].split()[-3:] == ["0?", "0?", "0?"]
 
 
 def test_the_time_that_is_left_follows_the_passes():
