@@ -41,20 +41,24 @@ class Shards:
         ]
         self.names = {space.name: [name for name in names if space.includes(name)] for space in self.spaces}
         self.asked = []
+        #: Headers of each request.
+        self.headers = []
         #: Name of a shard → its answer, if not its listing.
         self.answers = {}
 
     def __call__(self, request):
         name = request.path.removeprefix("/v1/")
         self.asked.append(name)
+        self.headers.append(dict(request.headers))
         if name in self.answers:
             return self.answers[name]
         params = {key: values[0] for key, values in parse_qs(request.query).items()}
         body = json.dumps(listing(self.names[name], params)).encode()
         return Response(200, {"content-type": "application/json"}, body)
 
-    def list(self, params, **options):
-        request = Request("GET", "/v1/a/c", {}, query=urlencode({"format": "json", **params}))
+    def list(self, params, *, headers=None, **options):
+        query = urlencode({"format": "json", **params})
+        request = Request("GET", "/v1/a/c", dict(headers or {}), query=query)
         made = ShardedListing(request, self, ROOT, 10_000, **options)
         return made.answer(Response(200, {}, b""), self.spaces)
 
@@ -168,3 +172,13 @@ def test_a_row_goes_to_the_shard_that_has_its_name():
 @pytest.mark.parametrize("answer", [Response(404), Response(503), shard_list(), Response(200, {}, b"[]")])
 def test_a_row_goes_to_the_root_when_no_shard_is_known(answer):
     assert updating(answer) is None
+
+
+@pytest.mark.parametrize("name", ["x-newest", fields.BACKEND_LISTING_DIRECTORIES])
+def test_shards_are_asked_for_what_the_container_is_asked_for(name):
+    shards = Shards(["a", "m"], ["f"])
+    shards.list({}, headers={name: "true"})
+    assert [headers.get(name) for headers in shards.headers] == ["true", "true"]
+    shards.headers.clear()
+    shards.list({})
+    assert [headers.get(name) for headers in shards.headers] == [None, None]
