@@ -103,7 +103,7 @@ def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
 
 
 def _is_in_place(path: str, kind: str) -> bool:
-    """Whether a path is that of a file in a hash directory of a device."""
+    """Return True if a path is that of a file in a hash directory of a device."""
     parts = path.split("/")
     return len(parts) > 6 and parts[-5] == f"{kind}s" and parts[-1][:32] == parts[-2]
 

@@ -105,7 +105,7 @@ def _expirer_is_in_object_server(service: Service, swift_dir: str) -> bool:
 
 
 def is_configured(service: Service, config: str) -> bool:
-    """Whether a configuration has the section of a daemon; servers need none. Raises ``ConfigError``."""
+    """Return True if the configuration of a daemon has its section; raises ``ConfigError``."""
     return service.is_server or parser_of(config).has_section(service.name)
 
 

@@ -110,7 +110,7 @@ class LogSettings(Settings):
 
 @dataclass(frozen=True)
 class AnonymizationSettings(Settings):
-    """How ``{field.anonymized}`` hides values in access lines (spec: proxy.md §16)."""
+    """The hash of ``{field.anonymized}`` in access lines (spec: proxy.md §16)."""
 
     log_anonymization_method: str = option("MD5", "Hash of anonymized fields: a name that hashlib knows.")
     log_anonymization_salt: str = option("", "Put before anonymized values when they are hashed.")

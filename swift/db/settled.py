@@ -43,7 +43,7 @@ class Due(NamedTuple):
 
 
 class Scan(NamedTuple):
-    """What is in some partitions: due databases, empty directories, and why others could not be listed.
+    """The content of some partitions: due databases, empty directories, and why others could not be listed.
 
     ``busy`` ones are left alone because they are being written.
     """

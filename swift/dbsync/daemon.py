@@ -127,7 +127,7 @@ class DatabaseReplicator(DeviceTask):
         }
 
     def progress(self, passed: PassReport) -> dict[str, object]:
-        """How many databases are misplaced in the midst of a pass."""
+        """Return the counts of misplaced databases in the midst of a pass."""
         return under_way(passed, self.context.telemetry)
 
 
@@ -179,7 +179,7 @@ class ReplicationPass(DatabasePassBase):
         return not (self._task.settings.handoffs_only and self._is_own(view, partition))
 
     def _is_own(self, view: RingView, partition: str) -> bool:
-        """Whether this device is a primary of a partition."""
+        """Return True if this device is a primary of a partition."""
         if int(partition) >= view.partition_count:
             return False
         return not self._own_ids.isdisjoint(view.primary_ids(int(partition)))

@@ -31,7 +31,7 @@ class Heartbeat(ResponseBody):
     ``at_once`` sends the first space before anything is done, ``separator`` comes between spaces and report.
     The work begins when the body is read, or with ``begin``; what it raises becomes the report that
     ``failed`` makes. A client that goes away does not end it: what was begun is finished. ``unread`` releases
-    what the work would have used when nobody reads the body.
+    what the work would have used when the body is not read.
     """
 
     def __init__(

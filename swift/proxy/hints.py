@@ -1,4 +1,4 @@
-"""What a person can do about an error, added to the body that OpenStack Swift answers.
+"""Hints about errors, added to the bodies that OpenStack Swift answers.
 
 The body begins as the peer's, for clients that match its text; a paragraph of class ``hint`` follows. Only
 the default pages of a status get one: other bodies say already what is wrong.

@@ -31,7 +31,7 @@ _DROP_BYTES = 1 << 20
 
 
 class LingerLimits(NamedTuple):
-    """How much of what a client still sends is dropped after the last answer, before the socket is closed.
+    """Limits of the bytes that are dropped after the last answer, before the socket is closed.
 
     Closing it with unread bytes would reset the connection and destroy the answer, which many clients read
     only after they have sent their whole body.

@@ -1,4 +1,4 @@
-"""What a replicator reports of the copies on each device: how many are misplaced, missing and failed.
+"""Counts of the misplaced, missing and failed copies on each device, which replicators report.
 
 A pass notes what is not as the ring says when it finds it, and strikes it out when it is done. What is left
 at the end is the state of the device; in the midst of a pass it is the work ahead. Operators see from it when

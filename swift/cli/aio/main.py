@@ -272,7 +272,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _swift_lines(plan: ClusterPlan) -> list[list[str]]:
-    """How Swift's own client, or else curl, reaches the cluster."""
+    """Return the lines by which Swift's own client, or else curl, reaches the cluster."""
     if _is_installed("swift"):
         swift = [*_start_command("swift"), "-A", plan.auth_url, "-U", plan.user, "-K", plan.key]
         return [[*swift, "stat"], [*swift, "upload", "photos", "/etc/hostname"]]
@@ -281,7 +281,7 @@ def _swift_lines(plan: ClusterPlan) -> list[list[str]]:
 
 
 def _s3_lines(plan: ClusterPlan) -> list[list[str]]:
-    """How an S3 client reaches the cluster: the first that is installed, if any."""
+    """Return the lines by which an installed S3 client, if any, reaches the cluster."""
     url, user, key = plan.url, plan.user, plan.key
     keys = [f"AWS_ACCESS_KEY_ID={user}", f"AWS_SECRET_ACCESS_KEY={key}"]
     aws = ["env", *keys, "aws", "--endpoint-url", url, "--region", "us-east-1", "s3", "mb", "s3://pictures"]
@@ -296,7 +296,7 @@ def _s3_lines(plan: ClusterPlan) -> list[list[str]]:
 
 
 def _facts(plan: ClusterPlan) -> dict[str, str]:
-    """What a client has to know."""
+    """Return the endpoint and the login of clients."""
     return {
         "endpoint": plan.storage_url,
         "auth": plan.auth_url,
@@ -319,7 +319,7 @@ def _login_lines(plan: ClusterPlan) -> str:
 
 
 def welcome(plan: ClusterPlan) -> str:
-    """What a running cluster is, and how to try it."""
+    """Return the description of a running cluster, and the lines to try it."""
     policies = _counted(plan.replicas, "replica")
     if plan.ec:
         policies += f", or {plan.ec} erasure coded"

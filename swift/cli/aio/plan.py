@@ -198,7 +198,7 @@ class ClusterPlan:
 
     @property
     def storage_ip(self) -> str:
-        """Where everything but the proxy listens."""
+        """The address of everything but the proxy."""
         return storage_ip(self.ip)
 
     @property

@@ -1,4 +1,4 @@
-"""Which ports a cluster on one machine listens on, and whether they are free.
+"""The ports of a cluster on one machine, and the check that they are free.
 
 It needs Python alone: ``bin/swift-aio`` runs it before it installs anything.
 """
@@ -44,7 +44,7 @@ def listeners(
 
 
 def port_is_free(ip: str, port: int) -> bool:
-    """Whether nothing listens there now."""
+    """Return True if nothing listens there now."""
     with socket.socket(socket.AF_INET6 if ":" in ip else socket.AF_INET) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

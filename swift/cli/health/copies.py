@@ -1,4 +1,4 @@
-"""What replicators report about the copies of a ring, and what follows: pure.
+"""Reports of replicators about the copies of a ring, and conclusions from them; no I/O.
 
 A device counts as in order when a pass by the present ring completed over it and left nothing misplaced,
 missing or failed. A server that reports nothing, such as one of OpenStack Swift, leaves its devices unknown.
@@ -21,7 +21,7 @@ _COUNTS = ("partitions", "misplaced", "missing", "failed", "done")
 
 @dataclass(frozen=True)
 class DeviceCounts:
-    """What a pass over one device found and left."""
+    """The counts of a pass over one device."""
 
     #: The digest of the ring file by which it went.
     ring: str
@@ -51,7 +51,7 @@ class RingPass:
 
 @dataclass(frozen=True)
 class HostCopies:
-    """What one server reports: ring name → its last completed pass, and the one under way."""
+    """The report of one server: ring name → its last completed pass, and the one under way."""
 
     completed: Mapping[str, RingPass]
     under_way: Mapping[str, RingPass]
@@ -86,7 +86,7 @@ class RingCopies:
 
     @property
     def is_in_order(self) -> bool:
-        """Whether all of it is known to be as the ring says."""
+        """Return True if all of it is known to be as the ring says."""
         left = self.misplaced or self.missing or self.failed
         return not (left or self.waiting or self.unknown or self.partial or self.is_splitting)
 

@@ -37,7 +37,7 @@ class Severity(IntEnum):
     UNKNOWN = 3
 
 
-#: What is worse than what: a known fault outweighs what nobody can say, which outweighs that all is well.
+#: The order of severity: a known fault outweighs an unknown state, which outweighs a good one.
 _RANK = (Severity.OK, Severity.UNKNOWN, Severity.WARNING, Severity.CRITICAL)
 
 
@@ -118,7 +118,7 @@ class Heard:
     clocks: dict[Host, float] = field(default_factory=dict)
 
     def copies_of(self, server_type: str) -> dict[Host, HostCopies]:
-        """What the replicators of one type of server report about copies."""
+        """Return the reports of the replicators of one type of server."""
         return {host: said for (kind, host), said in self.copies.items() if kind == server_type}
 
 
@@ -147,7 +147,7 @@ class Health:
         return drained(self.copies)
 
     def copies_of(self, ring: str) -> RingCopies | None:
-        """What replicators report about a ring."""
+        """Return the reports of replicators about a ring; None without any."""
         return next((each for each in self.copies if each.name == ring), None)
 
     def as_json(self) -> dict[str, object]:
@@ -352,7 +352,7 @@ def _copies(rings: Sequence[RingHealth]) -> list[Problem]:
 
 
 def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Problem]:
-    """What replicators report that is not as the rings say."""
+    """Return the differences from the rings that replicators report."""
     found = []
     for ring in copies:
         daemon = "reconstructor" if needed.get(ring.name, 1) > 1 else "replicator"
@@ -388,7 +388,7 @@ def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Prob
 
 
 def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
-    """What cannot be said about a ring."""
+    """Return what is unknown about a ring."""
     found = []
     if ring.is_splitting:
         found.append(

@@ -86,7 +86,7 @@ def _outlook(health: Health, now_s: float) -> Iterator[str]:
 
 
 def _counted(health: Health, now_s: float) -> str:
-    """How old the oldest count of waiting updates is."""
+    """Return the age of the oldest count of waiting updates."""
     last_s = health.facts["async_pending_last"]
     if not last_s:
         return "not counted everywhere: run swift-recon-cron"

@@ -136,7 +136,7 @@ class CompareTask(DeviceTask, Generic[S]):
         return chosen
 
     def progress(self, passed: PassReport) -> dict[str, object]:
-        """How many copies are misplaced and missing in the midst of a pass."""
+        """Return the counts of misplaced and missing copies in the midst of a pass."""
         return under_way(passed, self.context.telemetry)
 
     def copies(self, passed: PassReport) -> dict[str, object]:
@@ -200,7 +200,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         return unit.local.own is None or not unit.standing.is_settled
 
     def is_misplaced(self, unit: PartitionUnit) -> bool:
-        """Whether something of a partition belongs elsewhere."""
+        """Return True if something of a partition belongs elsewhere."""
         return unit.local.own is None
 
     def settled(self, units: Sequence[PartitionUnit]) -> None:
@@ -208,7 +208,7 @@ class ComparePass(DevicePassBase, Generic[T]):
 
     @property
     def is_partial(self) -> bool:
-        """Whether only partitions that do not belong here are looked at."""
+        """Return True if only partitions that do not belong here are looked at."""
         return False
 
     def is_left_out(self, own: Node | None) -> bool:
