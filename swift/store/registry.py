@@ -17,6 +17,7 @@ from functools import partial
 from importlib.metadata import entry_points
 from typing import Any
 
+from swift import DISTRIBUTION
 from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
@@ -117,6 +118,8 @@ def load_wrapper(name: str) -> WrapperFactory:
 
 def _load(group: str, name: str, option: str) -> Any:
     package, _, wanted = name.removeprefix("egg:").rpartition("#")
+    # Configurations call this distribution by the name of its package.
+    package = DISTRIBUTION if package == "swift" else package
     for point in entry_points(group=group):
         if point.name == wanted and (not package or (point.dist and point.dist.name == package)):
             return point.load()
