@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from swift.base.entity import RESERVED, EntityPath
 from swift.base.limits import Limits
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.http.headers import HeaderMap, title_case
+from swift.http.headers import HeaderMap, title_case, utf8_value
 from swift.http.response import TEXT, HTTPError
 
 _META_PREFIX = {
@@ -32,7 +32,7 @@ def check_metadata(headers: HeaderMap, kind: str, limits: Limits) -> None:
     value_max = limits.max_header_size
     for name, value in headers.items():
         if len(value) > value_max:
-            _refuse(f"Header value too long: {title_case(name)[: limits.max_meta_name_length]}")
+            _refuse(f"Header value too long: {_shown(name)[: limits.max_meta_name_length]}")
         if not name.startswith(prefix):
             continue
         key = name[skip:]
@@ -43,9 +43,9 @@ def check_metadata(headers: HeaderMap, kind: str, limits: Limits) -> None:
         count += 1
         size += len(key) + len(value)
         if len(key) > limits.max_meta_name_length:
-            _refuse(f"Metadata name too long: {prefix}{title_case(key)}")
+            _refuse(f"Metadata name too long: {prefix}{_shown(key)}")
         if len(value) > limits.max_meta_value_length:
-            _refuse(f"Metadata value longer than {limits.max_meta_value_length}: {prefix}{title_case(key)}")
+            _refuse(f"Metadata value longer than {limits.max_meta_value_length}: {prefix}{_shown(key)}")
         if count > limits.max_meta_count:
             _refuse(f"Too many metadata items; max {limits.max_meta_count}")
         if size > limits.max_meta_overall_size:
@@ -131,6 +131,11 @@ def _is_text(value: str) -> bool:
         return RESERVED not in value.encode("latin-1").decode("utf-8")
     except UnicodeError:
         return False
+
+
+def _shown(name: str) -> str:
+    """Return a header's name for the text of a refusal, which is UTF-8."""
+    return utf8_value(title_case(name))
 
 
 def _refuse(text: str) -> None:

@@ -13,7 +13,7 @@ from swift.config.schema import Settings, option
 from swift.http import environkeys
 from swift.http.environ import split_host
 from swift.http.request import Request
-from swift.http.response import Response, error_response
+from swift.http.response import TEXT, Response, error_response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 
 #: A name → (seconds that the answer is good for, the name it is an alias of, or None when it is none).
@@ -52,10 +52,12 @@ class CnameLookup(Filter):
         for _ in range(self._depth):
             found = self._alias_of(request, str(found))
             if found is None:
-                return error_response(400, "CNAME lookup failed to resolve to a valid domain")
+                return error_response(
+                    400, "CNAME lookup failed to resolve to a valid domain", content_type=TEXT
+                )
             if self._is_ours(found):
                 return self._as(request, asked, f"{found}:{port}" if port else found)
-        return error_response(400, f"CNAME lookup failed after {self._depth} tries")
+        return error_response(400, f"CNAME lookup failed after {self._depth} tries", content_type=TEXT)
 
     def _as(self, request: Request, asked: str, ours: str) -> Response:
         request.headers["host"] = ours

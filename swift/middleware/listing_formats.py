@@ -15,7 +15,7 @@ from swift.http import environkeys, fields
 from swift.http.listing import render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format, choose_json
 from swift.http.request import Request
-from swift.http.response import Response
+from swift.http.response import HTTPError, Response
 from swift.middleware.filter import Filter, factory_of
 
 #: A listing larger than this is passed on as the JSON it is.
@@ -35,18 +35,32 @@ class ListingFormats(Filter):
         lists_versions = (
             request.method == "GET" and entity.path.container is not None and "versions" in request.params
         )
-        shape = choose_json(request) if lists_versions else choose_format(request)
+        shape = choose_format(request)
         params = [p for p in request.query.split("&") if p and not p.startswith("format=")]
         asked = request.query
         request.set_query("&".join([*params, "format=json"]))
-        if shape is ListingFormat.PLAIN:
+        if shape is ListingFormat.PLAIN and not lists_versions:
             request.env[environkeys.LISTING_TEXT] = True
         response = self.forward(request)
         request.env.pop(environkeys.LISTING_TEXT, None)
         request.set_query(asked)
         if lists_versions:
-            return response
+            return self._only_json(request, response)
         return self._convert(request, response, shape, entity.path)
+
+    def _only_json(self, request: Request, response: Response) -> Response:
+        """Return a listing of versions, or 406 when the client does not take JSON.
+
+        Refusals by others come first: a client learns nothing about a container it may not list.
+        """
+        if response.is_success:
+            try:
+                choose_json(request)
+            except HTTPError as error:
+                response.discard()
+                response.ended(0, True)
+                return error.response
+        return response
 
     def _convert(
         self, request: Request, response: Response, shape: ListingFormat, path: EntityPath

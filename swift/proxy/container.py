@@ -231,7 +231,8 @@ class ContainerController(Controller):
         policy = self.context.policies.of_header(headers.get(fields.BACKEND_STORAGE_POLICY_INDEX))
         if response.is_success and policy is not None:
             headers["x-storage-policy"] = policy.name
-        if request.env.get(environkeys.RESELLER_REQUEST) and fields.BACKEND_SHARDING_STATE in headers:
+        is_known = fields.BACKEND_SHARDING_STATE in headers or response.status == 404
+        if request.env.get(environkeys.RESELLER_REQUEST) and is_known:
             sharding = headers.get(fields.SYSMETA_SHARDING, "")
             headers["x-container-sharding"] = str(sharding.lower() == "true")
 

@@ -62,6 +62,8 @@ def preflight(
 def decorate(settings: ProxySettings, info: ContainerInfo, request: Request, response: Response) -> None:
     """Add the CORS headers of an actual request with an Origin."""
     origin = request.headers["origin"]
+    if not origin:
+        return
     if settings.strict_cors_mode and not is_origin_allowed(settings, info, origin):
         return
     headers = response.headers

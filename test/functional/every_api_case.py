@@ -9,6 +9,7 @@ from test.functional import (
     api_cases_objects,
     api_cases_pages,
     api_cases_quotas,
+    api_cases_refusals,
     api_cases_s3,
     api_cases_s3_listings,
     api_cases_s3_more,
@@ -53,9 +54,10 @@ def send_filters(both):
 
 
 def send_linked(both):
-    """Send the cases of links, versions and pages together to a third one."""
+    """Send the cases of links, versions and pages together, and of what is refused first, to a third one."""
     api_cases_chains.send_chains(both)
     api_cases_pages.send_pages(both)
+    api_cases_refusals.send_refusals(both)
 
 
 @dataclass(frozen=True)

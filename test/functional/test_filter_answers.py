@@ -7,6 +7,7 @@ import pytest
 
 from test.functional.api_cases_chains import DIFFERENT as CHAINS_DIFFERENT
 from test.functional.api_cases_pages import DIFFERENT as PAGES_DIFFERENT
+from test.functional.api_cases_refusals import DIFFERENT as REFUSALS_DIFFERENT
 from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERENT
 from test.functional.api_differences_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.every_api_case import SETS
@@ -37,6 +38,7 @@ DIFFERENT = {
     **S3_DIFFERENT,
     **CHAINS_DIFFERENT,
     **PAGES_DIFFERENT,
+    **REFUSALS_DIFFERENT,
 }
 
 

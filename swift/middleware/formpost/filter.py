@@ -183,8 +183,11 @@ def _note(terms: dict[str, str], name: str, value: str, *, accept: bool) -> None
 
 
 def _number(terms: dict[str, str], name: str, problem: str = "") -> int:
-    """A field that is a number, 0 when it is empty or missing; raises ``FormRefused``."""
-    text = terms.get(name) or "0"
+    """Return a field that is a number; raises ``FormRefused``.
+
+    A limit (no ``problem``) is 0 when it is empty or missing.
+    """
+    text = terms.get(name) or ("" if problem else "0")
     try:
         if len(text) > _NUMBER_CHARS_MAX:
             raise ValueError(text)

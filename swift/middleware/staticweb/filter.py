@@ -182,7 +182,7 @@ class _Visit:
     def _listing(self, folder: str) -> Response:
         site = self._site
         if not is_true(site.listings):
-            page = disabled_page(title=self._title(folder), index=site.index)
+            page = disabled_page(title=self._title(folder), prefix=folder, css=site.css, index=site.index)
             return self._with_error_page(Response(404, {"content-type": HTML}, page))
         response = self._forward(self._sub("GET", self._base, query=_query(folder)))
         if not response.is_success:

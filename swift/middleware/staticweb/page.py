@@ -22,6 +22,9 @@ _HEADING = """   <tr id="heading">
     <th class="coldate">Date</th>
    </tr>
 """
+_DISABLED_STYLE = (
+    '  <style type="text/css">\n   h1 {font-size: 1em; font-weight: bold;}\n   p {font-size: 2}\n  </style>\n'
+)
 _DISABLED = (
     "<body>  <h1>Web Listing Disabled</h1>   <p>The owner of this web site has disabled web listing."
     "   <p>If you are the owner of this web site, you can enable   web listing by setting "
@@ -100,12 +103,11 @@ def _row(
     )
 
 
-def disabled_page(*, title: str, index: str) -> bytes:
+def disabled_page(*, title: str, prefix: str, css: str, index: str) -> bytes:
     """What stands where a listing is not wanted and an index is not there."""
+    style = style_link(css, prefix.count("/")) if css else _DISABLED_STYLE
     lines = [
-        f"<!DOCTYPE html>\n<html>\n<head>\n<title>Listing of {escape(title)}</title>\n"
-        '  <style type="text/css">\n   h1 {font-size: 1em; font-weight: bold;}\n   p {font-size: 2}\n'
-        "  </style>\n</head>\n",
+        f"<!DOCTYPE html>\n<html>\n<head>\n<title>Listing of {escape(title)}</title>\n{style}</head>\n",
         _DISABLED,
     ]
     if index:

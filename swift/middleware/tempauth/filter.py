@@ -372,9 +372,14 @@ def _account_of(request: Request) -> str | None:
     return None if entity is None else entity.path.account
 
 
+def _header_text(value: str) -> str:
+    """Return the text of a header's UTF-8 bytes; a percent sign stands for itself, as in a password."""
+    return value.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
 def _credentials(headers: HeaderMap) -> tuple[str | None, str | None, str | None]:
     user = headers.get("x-auth-user") or headers.get("x-storage-user") or ""
-    account, separator, name = unquote(user).partition(":")
+    account, separator, name = _header_text(user).partition(":")
     key = headers.get("x-auth-key") or headers.get("x-storage-pass")
     return (account, name, key) if separator else (None, None, key)
 
@@ -383,9 +388,9 @@ def _credentials_for(account: str, headers: HeaderMap) -> tuple[str | None, str 
     name = headers.get("x-storage-user")
     if not name:
         owner, separator, name = headers.get("x-auth-user", "").partition(":")
-        if not separator or owner != account:
+        if not separator or _header_text(owner) != account:
             return account, None, None
-    return account, unquote(name), headers.get("x-storage-pass") or headers.get("x-auth-key")
+    return account, _header_text(name), headers.get("x-storage-pass") or headers.get("x-auth-key")
 
 
 def make_tempauth(app: App, conf: Conf) -> Tempauth:

@@ -108,7 +108,7 @@ class SignedLink:
             params.get("temp_url_sig", ""),
             params.get("temp_url_expires", ""),
             params.get("temp_url_prefix"),
-            params.get("temp_url_ip_range"),
+            params.get("temp_url_ip_range") or None,
             params.get("filename"),
             "inline" in params,
         )

@@ -14,7 +14,7 @@ from swift.gateway.subrequest import asked, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response
+from swift.http.response import HTTPError, Response, error_response
 from swift.middleware.versioned_writes.listing import (
     BadParameter,
     Row,
@@ -133,6 +133,9 @@ class Containers:
     def _list_versions(self, request: Request, entity: Entity) -> Response:
         params = request.params
         reverse = is_true(params.get("reverse"))
+        response = self._forward(request)
+        if not response.is_success:
+            return response
         try:
             parameters = hidden_parameters(
                 prefix=_text(request, "prefix") or "",
@@ -141,8 +144,9 @@ class Containers:
                 delimiter=_text(request, "delimiter") or "",
             )
         except BadParameter as error:
-            raise HTTPError(400, str(error))
-        response = self._forward(request)
+            response.discard()
+            response.ended(0, True)
+            return error_response(400, str(error))
         # A container that was removed and made again does not know the versions of before.
         home = self._dress(request, entity, response) or hidden_container(str(entity.path.container))
         rows = _rows_of(response)

@@ -40,6 +40,11 @@ def refusal(call, *args, **kwargs):
         ("object", {"x-object-meta-a": "v" * 257}, "Metadata value longer than 256: x-object-meta-A"),
         (
             "object",
+            {"x-object-meta-\xc3\xa9": "v" * 257},
+            "Metadata value longer than 256: x-object-meta-\u00e9",
+        ),
+        (
+            "object",
             {f"x-object-meta-{n}": "v" for n in range(91)},
             "Too many metadata items; max 90",
         ),

@@ -51,6 +51,7 @@ def test_an_alias_of_ours_becomes_ours(host, depth, wanted):
 def test_others_are_refused(host, depth, text):
     answer = ask(cname(App(), [], lookup_depth=depth), headers={"host": host})
     assert (answer.status, answer.body) == (400, text)
+    assert answer.headers["content-type"] == "text/plain"
 
 
 def test_answers_of_name_servers_are_remembered():

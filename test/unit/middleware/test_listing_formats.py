@@ -103,3 +103,14 @@ def test_a_head_has_the_type_and_no_body():
     response = ask(App(), "format=xml", method="HEAD")
     assert response.headers["content-type"].startswith("application/xml")
     assert response.headers["content-length"] == "0"
+
+
+@pytest.mark.parametrize(
+    ("query", "accept"), [("versions&format=xml", None), ("versions", "text/xml"), ("versions", "text/plain")]
+)
+def test_versions_are_json_only_for_those_who_may_list_them(query, accept):
+    """A refusal of the rest of the pipeline comes before 406."""
+    for status in (400, 401, 403, 404, 412):
+        assert ask(App(status=status, kind="text/html"), query, accept).status == status
+    assert ask(App(), query, accept).status == 406
+    assert ask(App(), "versions").status == 200

@@ -117,3 +117,7 @@ def test_a_cache_is_told_that_the_answer_is_for_one_origin_besides_what_it_was_t
 def test_what_a_filter_said_stays():
     said = {"access-control-allow-origin": "http://s3", "access-control-expose-headers": "x-amz"}
     assert decorated(container("*"), said) == said
+
+
+def test_an_empty_origin_is_none():
+    assert not any(name.startswith("access-control") for name in decorated(container("*"), origin=""))

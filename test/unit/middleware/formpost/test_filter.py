@@ -150,6 +150,7 @@ def bad(reason):
         ({"max_file_size": "x"}, bad("max_file_size not an integer")),
         ({"max_file_size": "4"}, bad("max_file_size exceeded")),
         ({"max_file_count": "x"}, bad("max_file_count not an integer")),
+        ({"fields": [("x_delete_at", "")]}, bad("x_delete_at not an integer: Unix timestamp required.")),
         ({"fields": [("x_delete_at", "x")]}, bad("x_delete_at not an integer: Unix timestamp required.")),
         (
             {"fields": [("x_delete_after", "x")]},

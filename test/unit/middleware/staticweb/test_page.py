@@ -38,10 +38,17 @@ def test_a_style_sheet_is_linked_from_where_the_page_is(css, depth, href):
     assert style_link(css, depth) == f'  <link rel="stylesheet" type="text/css" href="{href}" />\n'
 
 
+def test_a_page_without_a_listing_has_the_style_sheet_of_listings():
+    page = disabled_page(title="t", prefix="a/b/", css="x.css", index="")
+    assert style_link("x.css", 2).encode() in page
+    assert b"<style" not in page
+    assert b"<style" in disabled_page(title="t", prefix="a/b/", css="", index="")
+
+
 def test_no_name_type_label_or_index_becomes_markup():
     row = {"name": EVIL, "bytes": 1, "content_type": EVIL, "last_modified": "2026-11-21T02:15:24.604670"}
     page = listing_page([row, {"subdir": EVIL}], title=EVIL, prefix="", css=EVIL)
-    page += disabled_page(title=EVIL, index=EVIL)
+    page += disabled_page(title=EVIL, prefix="", css=EVIL, index=EVIL)
     assert b"<script" not in page
     assert b'"><' not in page.replace(b'"></', b"").replace(b'"><a', b"")
 

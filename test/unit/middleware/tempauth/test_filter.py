@@ -189,8 +189,13 @@ def test_a_refusal_names_the_account_and_nothing_escapes_from_the_header(bench, 
 
 def test_users_may_live_elsewhere_and_have_any_name(bench):
     assert bench.login("far:away").headers["x-storage-url"] == "https://far.example/v1/AUTH_faraway"
-    answer = bench.login("%C3%BC:%C3%BC", "uml")
+    answer = bench.login("\xc3\xbc:\xc3\xbc", "uml")
     assert answer.headers["x-storage-url"] == "http://h:80/v1/AUTH_%C3%BC"
+
+
+@pytest.mark.parametrize("user", ["%C3%BC:%C3%BC", "\xfc:\xfc", "\xff:\xc3\xbc"])
+def test_a_name_is_utf8_without_escapes(bench, user):
+    assert bench.login(user, "uml").status == 401
 
 
 class DeadCache:

@@ -178,6 +178,7 @@ def test_a_link_may_be_for_some_addresses(bench, range_, address, status):
 
 def test_the_range_of_addresses_is_part_of_what_is_signed(bench):
     plain = signed("GET", PATH)
+    assert bench.ask("GET", RAW, plain + "&temp_url_ip_range=").status == 200, "an empty range is none"
     assert bench.ask("GET", RAW, plain + "&temp_url_ip_range=10.0.0.0/8").status == 401
     bound = signed("GET", PATH, ip="10.0.0.0/8").partition("&temp_url_ip_range")[0]
     assert bench.ask("GET", RAW, bound).status == 401
