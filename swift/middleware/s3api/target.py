@@ -72,7 +72,12 @@ def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
 
 
 def only_s3_means(request: Request) -> bool:
-    """Return True if no other API has such a request: a sub-resource of a bucket or key, or a POST to one."""
+    """Return True if no other API has such a request: a sub-resource of a bucket or key, or a POST to one.
+
+    A request with a token of Swift is Swift's.
+    """
+    if "x-auth-token" in request.headers or "x-storage-token" in request.headers:
+        return False
     first = request.loose_path.split("/", 2)[1:2]
     if not first or first[0] in _SWIFTS or not is_bucket_name(first[0], dns=True):
         return False

@@ -50,6 +50,9 @@ class FormerVersion(NamedTuple):
 class Archive:
     """The versions of the object that a request is for, in the container ``home``."""
 
+    #: Names the filter in the access lines of its requests.
+    _source = SOURCE
+
     def __init__(self, forward: Handle, request: Request, entity: Entity, home: str):
         self._forward = forward
         self._request = request
@@ -84,7 +87,7 @@ class Archive:
             query=query,
             headers=headers,
             body=body,
-            source=SOURCE,
+            source=self._source,
         )
         sub.env[environkeys.SYMLINK_OVERRIDE] = True
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"

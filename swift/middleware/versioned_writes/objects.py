@@ -537,6 +537,8 @@ class _Asked:
 class _HiddenArchive(Archive):
     """Keeps an object that is not yet a version as one, its time being its id."""
 
+    _source = SOURCE
+
     def _named(self, timestamp: Timestamp) -> EntityPath:
         return self._home._replace(obj=Version(str(self._object.obj), timestamp).name)
 

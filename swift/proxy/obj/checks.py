@@ -87,7 +87,13 @@ def check_content_type(request: Request) -> None:
 
 
 def convert_delete_after(request: Request) -> None:
-    """X-Delete-After to X-Delete-At, and both checked against the request's time."""
+    """Turn X-Delete-After into X-Delete-At, check both against the request's time, and log the result."""
+    _check_delete_at(request)
+    if when := request.headers.get("x-delete-at"):
+        request.env.setdefault(environkeys.LOG_INFO, []).append(f"x-delete-at:{when}")
+
+
+def _check_delete_at(request: Request) -> None:
     headers = request.headers
     now = request.timestamp
     after = headers.pop("x-delete-after", None)

@@ -136,10 +136,12 @@ class NoSuchPath:
         return Response(self.status, {"content-type": "text/html; charset=UTF-8"}, b"Bad URL")
 
 
-def unsigned(method, path, status=412):
+def unsigned(method, path, status=412, **headers):
     target = urlsplit(path)
     filter_ = S3Api(NoSuchPath(status), S3Settings.parse({}), Telemetry(silent_log()))
-    return answered(filter_.handle, Request(method, target.path, {"host": "h"}, query=target.query))
+    return answered(
+        filter_.handle, Request(method, target.path, {"host": "h", **headers}, query=target.query)
+    )
 
 
 @pytest.mark.parametrize(
@@ -175,3 +177,9 @@ def test_what_only_s3_can_mean_is_an_error_of_s3(method, path):
 def test_what_others_may_mean_is_theirs(method, path, status):
     answer = unsigned(method, path, status)
     assert (answer.status, answer.read_body()) == (status, b"Bad URL")
+
+
+@pytest.mark.parametrize("header", ["x-auth-token", "x-storage-token"])
+@pytest.mark.parametrize("path", ["/bucket", "/v1.1/AUTH_test", "/bucket/key?uploads"])
+def test_a_request_with_a_token_of_swift_is_no_unsigned_one_of_s3(path, header):
+    assert unsigned("POST", path, **{header: "AUTH_tk"}).status == 412

@@ -199,3 +199,13 @@ def test_a_version_that_cannot_be_read_is_not_taken_for_unlocked():
         versioned(app, "POST", {"x-delete-after": "3"}, more=LOCKED)
     assert error.value.response.status == 503
     assert "POST link" not in app.methods()
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE"])
+def test_the_access_lines_of_all_requests_of_the_filter_name_object_versioning(method):
+    app = App(GET_link=404, PUT_hidden=201, PUT_link=201, DELETE_link=204)
+    versioned(app, method)
+    assert len(app.asked) > 1
+    own = [request for *_, request in app.asked if request.env.get(environkeys.SOURCE)]
+    assert own
+    assert {request.env[environkeys.SOURCE] for request in own} == {"OV"}

@@ -25,6 +25,7 @@ def test_times_are_read_as_the_peer_reads_them(value, kept):
     request = Request("PUT", "/v1/a/c/o", {"x-delete-at": value, "x-timestamp": "0000000001.00000"})
     convert_delete_after(request)
     assert request.headers["x-delete-at"] == kept
+    assert request.env["swift.log_info"] == [f"x-delete-at:{kept}"], "the access line tells it"
 
 
 @pytest.mark.parametrize("value", ["--5", "+", "1_", "1e10", "0x10", "\u0663\xb2", "9" * 5000, ""])
