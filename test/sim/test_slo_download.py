@@ -132,6 +132,15 @@ def test_the_next_segment_is_open_before_the_current_one_is_sent(slo, sim):
     assert all(download.closed for download in sim.transport.downloads)
 
 
+def test_an_empty_part_is_no_range(slo, sim):
+    sim("PUT", "/a/s/empty", {}, b"")
+    slo.upload("/a/c/e", [{"path": "/s/one"}, {"path": "/s/empty"}])
+    for method, number, status in (("GET", 1, 206), ("GET", 2, 200), ("HEAD", 2, 200), ("GET", 3, 416)):
+        answer = slo(method, f"/a/c/e?part-number={number}")
+        assert (answer.status, answer.headers["x-parts-count"]) == (status, "2")
+        assert ("content-range" in answer.headers) is (status != 200)
+
+
 @pytest.mark.parametrize("headers", [{}, {"range": "bytes=0-1"}])
 def test_a_part_that_is_refused_leaves_nothing_open(slo, sim, headers):
     number = "1" if headers else "x"

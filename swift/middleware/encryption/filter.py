@@ -127,7 +127,7 @@ class Encryption(Filter):
     def _decrypted(self, request: Request, fetch: FetchKeys) -> Response:
         response = self.forward(request)
         headers = response.headers
-        if not response.is_success and response.status not in (304, 416):
+        if not response.is_success and response.status not in (304, 412, 416):
             _drop(headers)
             return response
         body_meta = headers.get(fields.SYSMETA_CRYPTO_BODY_META)

@@ -74,8 +74,13 @@ def _restore_metadata(headers: HeaderMap, fetch: FetchKeys) -> None:
     if common is None:
         raise cipher.BadCrypto("metadata has no key id")
     key = object_key(keys_for(fetch, cipher.load(common)))
-    for name in names:
-        headers[USER_META + name[len(CRYPTO_META) :]] = cipher.unseal(headers.pop(name), key)
+    restored = [USER_META + name[len(CRYPTO_META) :] for name in names]
+    for name, plain in zip(names, restored, strict=True):
+        headers[plain] = cipher.unseal(headers.pop(name), key)
+    exposed = headers.get("access-control-expose-headers")
+    if exposed is not None:
+        # The proxy, which lists what scripts may read, knows the encrypted names only.
+        headers["access-control-expose-headers"] = ", ".join([exposed, *restored])
 
 
 # --- bodies -----------------------------------------------------------------------------------------

@@ -230,8 +230,10 @@ class _Whole:
             headers["content-range"] = f"bytes */{total}"
             text = b"" if self._request.method == "HEAD" else b"The requested part number is not satisfiable"
             return Response(416, headers, text)
-        if span.length:
-            headers["content-range"] = span.content_range(total)
+        if not span.length:
+            # No range names an empty part.
+            return self._send(200, headers, [span], total)
+        headers["content-range"] = span.content_range(total)
         return self._send(206, headers, [span], total)
 
     def _ranges(self, headers: HeaderMap, total: int) -> Response:

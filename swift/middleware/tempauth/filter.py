@@ -23,7 +23,7 @@ from swift.http.acl import (
     stored_account_acl,
 )
 from swift.http.authdetails import AuthDetails
-from swift.http.headers import HeaderMap, wire_value
+from swift.http.headers import HeaderMap, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.access import has_referrer, has_sync_key, normalise_prefixes, prefix_of, unauthorised
@@ -218,7 +218,7 @@ class Tempauth(Filter):
     def _acl_allows(self, request: Request, groups: list[str], obj: str | None) -> bool:
         if has_sync_key(request) or request.method == "OPTIONS":
             return True
-        referrers, acl_groups = parse_acl(request.acl)
+        referrers, acl_groups = parse_acl(utf8_value(request.acl or ""))
         if has_referrer(request, referrers) and (obj or ".rlistings" in acl_groups):
             return True
         return any(group in acl_groups for group in groups)
@@ -229,7 +229,8 @@ class Tempauth(Filter):
         acls = self._account_acls(request, account)
         if not acls:
             return False
-        mine = set(groups)
+        # Stored lists have the bytes of the header as Latin-1.
+        mine = {wire_value(group) for group in groups}
         if mine & set(acls.get("admin", ())):
             request.env[environkeys.OWNER] = True
             return True

@@ -118,6 +118,9 @@ def test_a_refusal_does_not_say_how_the_body_is_encrypted(front):
         answer = front("GET", "/a/c/o", headers)
         assert answer.status == status
         assert not [name for name in answer.headers if name.startswith(fields.SYSMETA_CRYPTO)]
+        plain = front("HEAD", "/a/c/o").headers
+        assert answer.headers["etag"] == plain["etag"], "the stored one is that of the encrypted bytes"
+        assert answer.headers["x-object-meta-a"] == "1"
 
 
 def test_a_request_is_given_back_as_it_came(sim):

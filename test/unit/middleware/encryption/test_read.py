@@ -183,6 +183,14 @@ def test_metadata_that_is_not_encrypted_under_such_a_name_is_an_error(value):
         decrypt_headers(headers, fetch)
 
 
+def test_scripts_may_read_the_metadata_that_was_encrypted():
+    headers = {CRYPTO_META + "a": cipher.seal("1", OBJECT), fields.TRANSIENT_CRYPTO_META: cipher.dump(META)}
+    for exposed, after in ((None, None), ("etag", "etag, x-object-meta-a")):
+        seen = {**headers, **({"access-control-expose-headers": exposed} if exposed else {})}
+        decrypt_headers(seen, fetch)
+        assert seen.get("access-control-expose-headers") == after
+
+
 def test_metadata_without_a_key_id_is_an_error():
     with pytest.raises(cipher.BadCrypto):
         decrypt_headers({CRYPTO_META + "a": cipher.seal("1", OBJECT)}, fetch)

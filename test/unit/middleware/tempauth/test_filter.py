@@ -1,5 +1,6 @@
 """Who may do what: the decision table of tempauth (middleware.md §1)."""
 
+import json
 import time
 
 import pytest
@@ -191,6 +192,25 @@ def test_users_may_live_elsewhere_and_have_any_name(bench):
     assert bench.login("far:away").headers["x-storage-url"] == "https://far.example/v1/AUTH_faraway"
     answer = bench.login("\xc3\xbc:\xc3\xbc", "uml")
     assert answer.headers["x-storage-url"] == "http://h:80/v1/AUTH_%C3%BC"
+
+
+def test_lists_of_rights_name_users_in_utf8(bench):
+    headers = {"x-auth-token": bench.login("\xc3\xbc:\xc3\xbc", "uml").headers["x-auth-token"]}
+    for acl, allowed in (
+        ("\xc3\xbc:\xc3\xbc", True),
+        ("%C3%BC:%C3%BC", True),
+        ("\xfc:\xfc", False),
+        ("\xc3", False),
+    ):
+        bench.app.acl = acl
+        assert bench.ask("GET", "/v1/AUTH_test/c", headers).status == (299 if allowed else 403)
+
+
+@pytest.mark.parametrize(("acl", "status"), [("\xc3\xbc:\xc3\xbc", 299), ("\xfc:\xfc", 403)])
+def test_account_acls_name_users_in_utf8(bench, acl, status):
+    headers = {"x-auth-token": bench.login("\xc3\xbc:\xc3\xbc", "uml").headers["x-auth-token"]}
+    bench.app.account_acl = json.dumps({"read-only": [acl]})
+    assert bench.ask("GET", "/v1/AUTH_test/c", headers).status == status
 
 
 @pytest.mark.parametrize("user", ["%C3%BC:%C3%BC", "\xfc:\xfc", "\xff:\xc3\xbc"])
