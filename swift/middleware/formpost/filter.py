@@ -113,7 +113,10 @@ class FormPost(Filter):
         headers = {"transfer-encoding": "chunked"}
         for name, what in (("x_delete_at", "Unix timestamp"), ("x_delete_after", "Number of seconds")):
             if name in terms:
-                _number(terms, name, f"{name} not an integer: {what} required.")
+                problem = f"{name} not an integer: {what} required."
+                if not terms[name]:
+                    raise FormRefused(400, problem)
+                _number(terms, name, problem)
                 headers[name.replace("_", "-")] = terms[name]
         for name in ("content-type", "content-encoding"):
             if value := terms.get(name) or part.get(name):
@@ -183,11 +186,8 @@ def _note(terms: dict[str, str], name: str, value: str, *, accept: bool) -> None
 
 
 def _number(terms: dict[str, str], name: str, problem: str = "") -> int:
-    """Return a field that is a number; raises ``FormRefused``.
-
-    A limit (no ``problem``) is 0 when it is empty or missing.
-    """
-    text = terms.get(name) or ("" if problem else "0")
+    """A field that is a number, 0 when it is empty or missing; raises ``FormRefused``."""
+    text = terms.get(name) or "0"
     try:
         if len(text) > _NUMBER_CHARS_MAX:
             raise ValueError(text)
