@@ -1,5 +1,6 @@
 """Recording and comparing the answers of a proxy, with what legitimately varies taken out."""
 
+import html
 import json
 import re
 import socket
@@ -21,7 +22,9 @@ _BODY_RULES = (
     (re.compile(rb"Policy-0|gold"), b"POLICY"),
 )
 #: What only our errors say besides.
-_HINT = re.compile(rb'<p class="hint">[^<]*</p>')
+_HINT = re.compile(rb"""(?:<|&lt;)p class=(?:\\?"|&quot;)hint.*?(?:<|&lt;)/p(?:>|&gt;)""")
+#: The length of a page in a report that quotes it.
+_QUOTED_LENGTH = re.compile(rb"(?i)(content.length\W+(?:[a-z]+\W+)?)(\d+)")
 
 
 class Told(NamedTuple):
@@ -189,9 +192,12 @@ def normalised(pairs, body, host):
             value = ", ".join(sorted(item.strip() for item in value.split(",") if item.strip()))
         value = "*" if key in VOLATILE else value
         headers[key] = f"{headers[key]} | {value}" if key in headers else value
-    body, hints = _HINT.subn(b"", body)
-    if hints and "content-length" in headers:
-        headers["content-length"] = str(len(body))
+    if hint := _HINT.search(body):
+        page = html.unescape(hint[0].decode().replace('\\"', '"'))
+        body = body.replace(hint[0], b"")
+        body = _QUOTED_LENGTH.sub(lambda m: m[1] + b"%d" % (int(m[2]) - len(page)), body)
+        if "content-length" in headers:
+            headers["content-length"] = str(len(body))
     for pattern, replacement in _BODY_RULES:
         body, replaced = pattern.subn(replacement, body)
         if replaced and pattern.pattern.startswith(b"Policy"):
