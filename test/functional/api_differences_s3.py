@@ -82,6 +82,7 @@ DIFFERENT = {
     "GET /signed/key old link that expires at  5": (403, "a time is digits"),
     "GET /signed/key?X-Amz-Credential=x": (400, "the algorithm is missed first"),
     "GET /signed/key?X-Amz-Signature=x": (400, "the peer takes it for a request of Swift"),
+    "GET / anonymous": (200, "a page tells people what is here"),
     "GET /signed/key?acl anonymous": (403, "an error of S3 for what only S3 can mean"),
     "POST /signed/key?uploads anonymous": (403, "an error of S3 for what only S3 can mean"),
     "POST /more anonymous with nothing": (403, "an error of S3 for what only S3 can mean"),

@@ -14,7 +14,6 @@ from swift.middleware.s3api.account import Rights
 from swift.middleware.s3api.acls import (
     Acl,
     acl_of_headers,
-    canned_acl,
     has_acl_headers,
     private_acl,
     stored_acl,
@@ -124,7 +123,8 @@ def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> H
     headers, owner = call.headers, call.account.owner
     if not call.settings.s3_acl:
         if "x-amz-acl" in headers:
-            canned_acl(headers["x-amz-acl"], owner, owner)
+            # Refuse what neither the object nor its container can have.
+            swift_acl(headers["x-amz-acl"])
         return {}
     bucket_owner = owner
     if has_acl_headers(headers):

@@ -193,7 +193,7 @@ def _grantee_of(kind: str, value: str, header: str) -> str:
             )
         return _GROUP_OF[value]
     if kind == "id" and value:
-        return value
+        return _valid_user(value, header)
     if kind == "emailAddress":
         raise S3Error("NotImplemented", "Grants to an e-mail address are not implemented.")
     raise S3Error(
@@ -201,6 +201,17 @@ def _grantee_of(kind: str, value: str, header: str) -> str:
         "Argument format not recognized",
         details={"ArgumentName": header, "ArgumentValue": value},
     )
+
+
+def _valid_user(name: str, argument: str) -> str:
+    """Return the name of a user; raise ``S3Error`` for what ACLs of Swift or of S3 take for more than one.
+
+    Without ``s3_acl`` grantees become elements of a container's ACL, where ``.r:*`` is everybody.
+    """
+    if name in GROUPS or name in ("*", "*:*") or name.startswith(".") or "," in name:
+        details = {"ArgumentName": argument, "ArgumentValue": name}
+        raise S3Error("InvalidArgument", "Invalid id", details=details)
+    return name
 
 
 def acl_of_document(tree: Tree) -> Acl:
@@ -227,7 +238,7 @@ def _grant_of(item: Tree) -> Grant:
             )
         return Grant(_GROUP_OF[uri], permission)
     if kind == "CanonicalUser" and text_of(grantee.get("ID")):
-        return Grant(text_of(grantee.get("ID")), permission)
+        return Grant(_valid_user(text_of(grantee.get("ID")), "CanonicalUser/ID"), permission)
     if kind == "AmazonCustomerByEmail":
         raise S3Error("NotImplemented", "Grants to an e-mail address are not implemented.")
     raise S3Error("MalformedACLError")

@@ -19,7 +19,7 @@ from swift.middleware.s3api.checksums import PREFIX, Algorithm, usual_algorithm
 from swift.middleware.s3api.classes import STANDARD, StorageClasses
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.names import is_text
-from swift.middleware.s3api.payload import S3Upload, content_md5, read_document, upload_of
+from swift.middleware.s3api.payload import S3Upload, read_document, upload_of, validate_no_body
 from swift.middleware.s3api.router import Endpoint
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.xml import Element, Tree, Value, parse, render
@@ -121,31 +121,33 @@ class Call:
             raise S3Error("MissingContentLength")
         return upload_of(request.body, request.headers, self.account.claim, wanted, usual_algorithm())
 
-    def read_body(self, limit: int = DOCUMENT_MAX) -> bytes:
+    def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
         """The body of a small document, all promises kept; raises ``S3Error``.
 
         The signature of the request is checked first, so nobody else makes us read. At the end of a
         multipart upload the checksum in the head is that of the object, not of the document.
+        ``error`` is the code for a body that exceeds the limit.
         """
         self.account.identify()
         headers = self.request.headers
         if self.endpoint.operation.name == "CompleteMultipartUpload":
-            headers = {name: text for name, text in headers.items() if not name.startswith(PREFIX)}
-        return read_document(self.request.body, headers, self.account.claim, limit)
+            of_object = (PREFIX, "x-amz-sdk-checksum-algorithm")
+            headers = {name: text for name, text in headers.items() if not name.startswith(of_object)}
+        return read_document(self.request.body, headers, self.account.claim, limit, error)
 
     def document(self, schema: Element, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
         """The body as a document; raises ``S3Error``."""
-        body = self.read_body(limit)
+        body = self.read_body(limit, error)
         if not body:
             raise S3Error("MissingRequestBodyError")
         return parse(schema, body, error=error)
 
     def take_no_body(self) -> None:
-        """Raise ``S3Error`` when there is a body where none belongs."""
-        content_md5(self.headers)
+        """Raise ``S3Error`` when there is a body where none belongs, or one was stated that is not empty."""
         body: RequestBody = self.request.body
         if body.length or (body.length is None and body.read(1)):
             raise S3Error("UnexpectedContent")
+        validate_no_body(self.headers, self.account.claim)
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"

@@ -96,7 +96,7 @@ ERRORS: dict[str, Meaning] = {
         400, "The target bucket for logging does not exist, is not owned by you, or is not appropriate."
     ),
     "InvalidTag": Meaning(400, "The tag provided was not a valid tag."),
-    "InvalidURI": Meaning(400, "The specified URI couldn't be parsed."),
+    "InvalidURI": Meaning(400, "Couldn't parse the specified URI."),
     "KeyTooLongError": Meaning(400, "Your key is too long."),
     "MalformedACLError": Meaning(
         400, "The XML you provided was not well-formed or did not validate against our published schema."

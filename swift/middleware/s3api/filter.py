@@ -28,6 +28,7 @@ from swift.middleware.s3api.kept import kept_document
 from swift.middleware.s3api.logdelivery import LogDelivery
 from swift.middleware.s3api.logged import log_entry, log_place
 from swift.middleware.s3api.names import KEY_BYTES_MAX, is_bucket_name
+from swift.middleware.s3api.payload import validate_head
 from swift.middleware.s3api.posted import is_form
 from swift.middleware.s3api.preflight import add_cors, asked_account, bucket_preflight, preflight
 from swift.middleware.s3api.reports import as_s3_error, error_document
@@ -223,6 +224,7 @@ class S3Api(Filter):
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
             self._check(target, endpoint)
+            validate_head(request.headers, account.claim)
             if account.is_anonymous and not target.bucket:
                 raise S3Error("AccessDenied")
         except S3Error:

@@ -204,6 +204,23 @@ def upload_of(
     return S3Upload(source, body, sent, stored)
 
 
+def validate_head(headers: HeaderMap, claim: Claim) -> None:
+    """Raise ``S3Error`` for statements about the body that are malformed on any request."""
+    content_md5(headers)
+    if claim.payload.startswith(STREAMING):
+        decoded_length(headers)
+
+
+def validate_no_body(headers: HeaderMap, claim: Claim) -> None:
+    """Hold a request without a body to its statements; raise ``S3Error`` and ``RefusedBody``."""
+    checksum = promised(headers)
+    if checksum is not None and checksum.text is None:
+        raise S3Error("MalformedTrailerError")
+    if claim.payload and claim.payload != UNSIGNED and not claim.payload.startswith(STREAMING):
+        # An empty body ends at once.
+        CheckedBody(BytesBody(b""), claim.payload, None)
+
+
 def decoded_length(headers: HeaderMap) -> int:
     """The size of what a body in aws-chunked framing stands for; raises ``S3Error``."""
     text = headers.get("x-amz-decoded-content-length", "")
@@ -231,16 +248,21 @@ def content_md5(headers: HeaderMap) -> str | None:
     return digest.hex()
 
 
-def read_document(source: RequestBody, headers: HeaderMap, claim: Claim, limit: int) -> bytes:
-    """A small body in memory, every promise kept; raises ``S3Error`` and ``RefusedBody``."""
+def read_document(
+    source: RequestBody, headers: HeaderMap, claim: Claim, limit: int, error: str = "MalformedXML"
+) -> bytes:
+    """Return a small body, every promise kept; raise ``S3Error`` and ``RefusedBody``.
+
+    ``error`` is the code for a body that exceeds the limit.
+    """
     if (source.length or 0) > 2 * limit:
-        raise S3Error("MalformedXML" if limit else "UnexpectedContent")
+        raise S3Error(error if limit else "UnexpectedContent")
     upload = upload_of(source, headers, claim)
     pieces, size = [], 0
     while piece := upload.body.read(_READ_BYTES):
         size += len(piece)
         if size > limit:
-            raise S3Error("MalformedXML")
+            raise S3Error(error)
         pieces.append(piece)
     data = b"".join(pieces)
     wanted = upload.headers.get("etag")

@@ -40,8 +40,8 @@ def check_wishes(call: Call) -> str:
 
 def wished_class(call: Call) -> str:
     """The storage class that a write asks for; empty when it is the bucket's. Raises ``S3Error``."""
-    wanted = call.headers.get("x-amz-storage-class", "").upper()
-    if not wanted:
+    wanted = call.headers.get("x-amz-storage-class")
+    if wanted is None:
         return ""
     classes = call.features.classes
     if not classes.has(wanted):

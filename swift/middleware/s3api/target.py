@@ -40,12 +40,12 @@ def target_of(request: Request, host_bucket: str) -> S3Target:
     try:
         path = request.path
     except NotUTF8:
-        raise S3Error("InvalidURI")
+        raise _invalid_uri(request)
     if RESERVED in path:
         # Nobody outside may name what filters hide.
-        raise S3Error("InvalidURI", "Names must not have NUL characters.")
+        raise _invalid_uri(request, "Names must not have NUL characters.")
     if not path.startswith("/"):
-        raise S3Error("InvalidURI")
+        raise _invalid_uri(request)
     if host_bucket:
         return S3Target(host_bucket, path[1:])
     bucket, _, key = path[1:].partition("/")
@@ -53,6 +53,10 @@ def target_of(request: Request, host_bucket: str) -> S3Target:
         raise S3Error("InvalidBucketName", details={"BucketName": ""})
     account, colon, name = bucket.partition(ACCOUNT_MARK)
     return S3Target(name, key, account) if colon and account else S3Target(bucket, key)
+
+
+def _invalid_uri(request: Request, text: str | None = None) -> S3Error:
+    return S3Error("InvalidURI", text, details={"Uri": request.raw_path})
 
 
 def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:

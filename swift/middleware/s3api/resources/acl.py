@@ -68,7 +68,7 @@ def _wanted(call: Call, before: Acl | None) -> Acl:
 
     Its owner is that of the ACL before, also if the caller was only granted the right to write the ACL.
     """
-    body, in_headers = call.read_body(), has_acl_headers(call.headers)
+    body, in_headers = call.read_body(error="MalformedACLError"), has_acl_headers(call.headers)
     if body and in_headers:
         raise S3Error("UnexpectedContent")
     owner = before.owner if before is not None else call.account.owner

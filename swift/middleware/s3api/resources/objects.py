@@ -184,7 +184,7 @@ def _as_part(call: Call, response: Response, headers: HeaderMap) -> None:
     """A whole object is its only part."""
     if "x-amz-mp-parts-count" in headers or response.status != 200:
         return
-    if call.params["partNumber"] != "1":
+    if int(call.params["partNumber"]) != 1:
         drained(response)
         raise S3Error("InvalidPartNumber", details={"PartNumberRequested": call.params["partNumber"]})
     size = int(headers.get("content-length") or 0)

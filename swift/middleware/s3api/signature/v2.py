@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import unquote_plus
 
 from swift.base.digits import is_digits
@@ -20,6 +21,13 @@ from swift.middleware.s3api.signature.dates import check_skew, date_seconds, no_
 from swift.middleware.s3api.signature.moved import SIGNED_BY_V2, take_moved_headers
 
 EXPIRES_MAX = 1 << 31
+#: Sub-resources that AWS has added since version 2; SDKs do not sign them with it.
+_UNSIGNED_BY_SDKS = frozenset(
+    (
+        *("attributes", "encryption", "intelligent-tiering", "legal-hold", "ownershipControls"),
+        *("policyStatus", "publicAccessBlock", "retention"),
+    )
+)
 
 
 def from_header(request: Request, value: str, host_bucket: str, settings: S3Settings, now: float) -> Claim:
@@ -65,14 +73,23 @@ def _claim(
     if host_bucket:
         path = f"/{host_bucket}{path}"
     resources = sorted(filter(None, map(_resource, request.query.split("&"))))
-    query = f"?{'&'.join(resources)}" if resources else ""
+    queries = [_query_of(resources)]
+    signed = [text for text in resources if text.partition("=")[0] not in _UNSIGNED_BY_SDKS]
+    if signed != resources and not is_presigned:
+        # A link is for others, who must not make another request of it.
+        queries.append(_query_of(signed))
     paths = [path]
     if not host_bucket and path.count("/") == 1 and path != "/":
         # SDKs sign the path of a bucket with a slash that they do not send.
         paths.append(f"{path}/")
-    texts = ["\n".join([*lines, name + query]).encode("latin-1", "replace") for name in paths]
+    ends = [name + query for query in queries for name in paths]
+    texts = ["\n".join([*lines, end]).encode("latin-1", "replace") for end in ends]
     payload = _payload(request)
     return Claim(utf8_value(access_key), signature, *texts, payload=payload, is_presigned=is_presigned)
+
+
+def _query_of(resources: Sequence[str]) -> str:
+    return f"?{'&'.join(resources)}" if resources else ""
 
 
 def _payload(request: Request) -> str:

@@ -110,6 +110,8 @@ def test_the_owner_of_the_bucket_is_granted_once():
         ({"x-amz-grant-read": ""}, "InvalidArgument"),
         ({"x-amz-grant-read": "name=a"}, "InvalidArgument"),
         ({"x-amz-grant-read": "emailAddress=a@example.com"}, "NotImplemented"),
+        ({"x-amz-grant-read": "id=.r:*"}, "InvalidArgument"),
+        ({"x-amz-grant-read": "id=AllUsers"}, "InvalidArgument"),
     ],
 )
 def test_headers_that_say_nothing_that_can_be_kept_are_refused(headers, code):
@@ -148,6 +150,15 @@ def test_documents_that_are_none_are_refused(tree):
     with pytest.raises(S3Error) as refused:
         acl_of_document(tree)
     assert refused.value.code == "MalformedACLError"
+
+
+@pytest.mark.parametrize("name", [*GROUPS, ".r:*", ".rlistings", "*", "*:*", "a:b,.r:*"])
+def test_a_user_is_not_called_like_a_group_or_an_element_of_swift_acls(name):
+    """Else it would be public where the bucket blocks public ACLs."""
+    grant = {"Grantee": {"type": "CanonicalUser", "ID": name}, "Permission": "READ"}
+    with pytest.raises(S3Error) as refused:
+        acl_of_document({"Owner": {"ID": "a"}, "AccessControlList": {"Grant": [grant]}})
+    assert (refused.value.code, refused.value.details["ArgumentValue"]) == ("InvalidArgument", name)
 
 
 @pytest.mark.parametrize("name", CANNED)

@@ -1,16 +1,19 @@
 """One request as handlers see it: parameters, small bodies, and the times of answers."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from swift.http.request import Request
 from swift.middleware.s3api.call import Call, Features, invalid_argument, iso_of_row, iso_time
 from swift.middleware.s3api.errors import S3Error
+from swift.middleware.s3api.signature import anonymous
 from test.support.s3front import code_of
 
 
 def call(query="", headers=None, body=b""):
     request = Request("GET", "/bucket", dict(headers or {}), body, query=query)
-    return Call(request, None, None, None, Features(), None)
+    return Call(request, None, SimpleNamespace(claim=anonymous()), None, Features(), None)
 
 
 @pytest.mark.parametrize(

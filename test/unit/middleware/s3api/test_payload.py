@@ -42,6 +42,36 @@ def test_promises_that_nobody_can_keep_are_invalid(front, headers):
     assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "InvalidRequest"
 
 
+EMPTY_REQUESTS = [
+    ("POST", "/bucket/key?uploads", {}),
+    ("PUT", "/bucket/key", {"x-amz-copy-source": "/bucket/source"}),
+    ("PUT", "/bucket/key?partNumber=1&uploadId=bm9uZQ==", {"x-amz-copy-source": "/bucket/source"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "headers"), EMPTY_REQUESTS)
+def test_a_request_without_a_body_is_held_to_what_its_headers_state(front, method, path, headers):
+    """As OpenStack Swift does; a checksum of the right form is not compared there either."""
+    for stated, code in (
+        ({"x-amz-content-sha256": "1" * 64}, "XAmzContentSHA256Mismatch"),
+        ({"x-amz-checksum-crc32": "junk"}, "InvalidRequest"),
+        ({"x-amz-checksum-crc32": SUM, "x-amz-checksum-sha1": "x"}, "InvalidRequest"),
+        ({"x-amz-sdk-checksum-algorithm": "CRC32"}, "InvalidRequest"),
+        ({"x-amz-trailer": "x-amz-checksum-crc32"}, "MalformedTrailerError"),
+    ):
+        assert code_of(front(method, path, {**headers, **stated})) == code, stated
+    assert front.store.objects == {}
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE"])
+def test_malformed_statements_about_a_body_are_refused_on_every_method(front, method):
+    path = "/bucket/key?uploads" if method == "POST" else "/bucket/key"
+    chunks = {"x-amz-content-sha256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER"}
+    for stated, status in ((chunks, 411), ({"content-md5": "junk"}, 400)):
+        assert front(method, path, stated).status == status
+    assert front.store.objects == {}
+
+
 def test_a_trailer_needs_framing(front):
     headers = {"x-amz-trailer": "x-amz-checksum-crc32"}
     assert code_of(front("PUT", "/bucket/key", headers, b"x")) == "MalformedTrailerError"

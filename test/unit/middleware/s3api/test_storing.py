@@ -21,6 +21,12 @@ def test_wishes_that_cannot_be_met_are_not_ignored(front, headers):
     assert not front.store.objects
 
 
+@pytest.mark.parametrize("name", ["standard", "", "GLACIER", " "])
+def test_a_storage_class_is_named_exactly(front, name):
+    assert code_of(front("PUT", "/bucket/key", {"x-amz-storage-class": name}, b"x")) == "InvalidStorageClass"
+    assert not front.store.objects
+
+
 @pytest.mark.parametrize(
     "headers",
     [

@@ -13,6 +13,13 @@ def to(host):
     return Request("GET", "/", {} if host is None else {"host": host})
 
 
+@pytest.mark.parametrize("path", ["/bucket/%FF", "/bucket/%00", "*"])
+def test_a_path_that_names_nothing_is_shown(path):
+    with pytest.raises(S3Error) as refused:
+        target_of(Request("GET", path, {}), "")
+    assert (refused.value.code, refused.value.details) == ("InvalidURI", {"Uri": path})
+
+
 @pytest.mark.parametrize(
     ("host", "bucket"),
     [

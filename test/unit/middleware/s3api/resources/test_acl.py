@@ -133,6 +133,23 @@ def test_without_acls_of_s3_a_bucket_has_those_of_swift_and_objects_have_none(s3
     assert s3("GET", "/bucket/key?acl").texts("Permission") == ["FULL_CONTROL"]
 
 
+@pytest.mark.parametrize("name", ["authenticated-read", "log-delivery-write"])
+def test_without_acls_of_s3_nothing_is_written_with_an_acl_that_it_cannot_have(s3, name):
+    s3("PUT", "/bucket/source", {}, b"x")
+    for method, path, headers in (
+        ("PUT", "/bucket/key", {}),
+        ("POST", "/bucket/key?uploads", {}),
+        ("PUT", "/bucket/key", {"x-amz-copy-source": "/bucket/source"}),
+    ):
+        assert s3(method, path, {**headers, "x-amz-acl": name}).code == "NotImplemented"
+    assert s3.names("bucket") == ["source"]
+
+
+def test_an_acl_that_is_too_long_is_a_malformed_one(s3):
+    many = document(*[("test:tester", "READ")] * 1000)
+    assert s3("PUT", "/bucket?acl", {}, many).code == "MalformedACLError"
+
+
 def test_the_acl_of_a_version_is_not_changed(acls):
     acls("PUT", "/bucket/key", {}, b"data")
     answer = acls("PUT", "/bucket/key?acl&versionId=1700000000.00000", {"x-amz-acl": "public-read"})

@@ -56,6 +56,7 @@ def test_the_end_of_nothing_is_nothing(s3):
 def test_an_object_that_is_no_upload_is_its_only_part(kept):
     answer = kept("GET", "/bucket/key?partNumber=1")
     assert (answer.status, answer.body, answer.headers["content-range"]) == (206, DATA, "bytes 0-9/10")
+    assert kept("GET", "/bucket/key?partNumber=01").status == 206
     assert kept("GET", "/bucket/key?partNumber=2").code == "InvalidPartNumber"
 
 
@@ -67,6 +68,31 @@ def test_parts_are_read_by_their_numbers(s3):
         answer = s3("GET", f"/bucket/key?partNumber={number}")
         assert (answer.status, answer.body, answer.headers["x-amz-mp-parts-count"]) == (206, body, "2")
     assert s3("GET", "/bucket/key?partNumber=3").code == "InvalidPartNumber"
+
+
+CRC = {"x-amz-checksum-crc32": "rfP2XQ=="}
+
+
+@pytest.mark.parametrize(
+    ("stated", "code"),
+    [
+        (CRC, ""),
+        ({**CRC, "x-amz-sdk-checksum-algorithm": "CRC32"}, ""),
+        ({**CRC, "x-amz-sdk-checksum-algorithm": "SHA1"}, "InvalidRequest"),
+        ({"x-amz-checksum-crc32": "rfP2XQ==-1"}, ""),
+        ({"x-amz-checksum-crc32": "rfP2"}, "InvalidRequest"),
+        ({**CRC, "x-amz-checksum-sha1": "x"}, "InvalidRequest"),
+        ({"x-amz-checksum-md6": "x"}, "InvalidRequest"),
+        ({"x-amz-sdk-checksum-algorithm": "CRC32"}, "InvalidRequest"),
+    ],
+)
+def test_a_completion_may_state_the_checksum_of_the_object(s3, stated, code):
+    """Its form is held before the document, which it is not about."""
+    upload = Multipart(s3)
+    upload.part(1, DATA)
+    done = upload.complete((1, DATA), headers=stated)
+    assert (done.code if code else done.status) == (code or 200), done
+    assert s3.names("bucket") == ([] if code else ["key"])
 
 
 def test_what_is_no_part_is_refused(kept):

@@ -13,7 +13,7 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.router import OPERATIONS, PathLevel
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import v2
-from test.support.s3 import signed_headers
+from test.support.s3 import hand_linked_v2, signed_headers
 from test.support.s3front import HOST, code_of
 
 NOW = 1_800_000_000.0
@@ -63,6 +63,24 @@ def test_a_date_of_amazon_stands_among_the_headers_and_leaves_its_line_empty():
 )
 def test_only_parameters_that_change_what_is_asked_are_signed_unquoted_and_sorted(query, signed):
     assert signed_text("GET", f"/b/k?{query}", {"date": DATE}).endswith(f"\n/b/k{signed}")
+
+
+LATER = ("attributes", "encryption", "legal-hold", "ownershipControls", "policyStatus", "retention")
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_sub_resources_that_sdks_do_not_sign_may_be_left_out_in_headers_but_not_in_links(front, name):
+    path = f"/bucket/key?{name}"
+    assert code_of(front("GET", path, version=2)) != "SignatureDoesNotMatch"
+    assert code_of(front("GET", path, version=2, secret="wrong")) == "SignatureDoesNotMatch"
+    # Signed by an SDK for the object alone.
+    link = hand_linked_v2("GET", "/bucket/key") + f"&{name}"
+    assert code_of(front.raw("GET", link)) == "SignatureDoesNotMatch"
+
+
+def test_an_older_sub_resource_is_signed(front):
+    signed = signed_headers("GET", f"{HOST}/bucket/key", version=2)
+    assert code_of(front.raw("GET", "/bucket/key?acl", signed)) == "SignatureDoesNotMatch"
 
 
 @pytest.mark.parametrize("value", ["AWS ", "AWS k", "AWS :s"])
