@@ -29,7 +29,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 ## What is promised
 
 - **Signatures**: version 4 and 2, in headers and in links; clocks may differ by `allowable_clock_skew`.
-  Version 2 signs every sub-resource of the table below, `versionId`, `partNumber` and `response-*`. Links of
+  Version 2 signs every sub-resource of the table below, `versionId`, `partNumber` and `response-*`; in headers
+  it may leave out those that SDKs do not sign with it (`attributes`, `encryption`, `retention`, ...). Links of
   version 4 are for requests without other `x-amz-*` headers than the signed ones. Headers that a presigner
   moved into the query count as headers: `x-amz-*`, `Content-Type`, `Content-MD5`, and with version 4
   `Cache-Control`, `Content-Disposition`, `Content-Encoding` and `Content-Language`.
@@ -105,7 +106,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   be kept the client hears `503`, though the change is done. Told are uploads, copies, completions,
   deletions and tags that come by the S3 API; not what lifecycles, expiry or Swift's API do.
 - **Storage classes** are storage policies: `storage_classes = STANDARD:gold, STANDARD_IA:ec` names them,
-  and several classes may have one policy (`swift-aio` has `STANDARD_IA` so). `STANDARD` is left out of
+  and several classes may have one policy (`swift-aio` has `STANDARD_IA` and
+  `REDUCED_REDUNDANCY` so). `STANDARD` is left out of
   the headers of reads, as AWS does, and stands in listings and in GetObjectAttributes. A bucket has one,
   chosen when it is made (`LocationConstraint` `us-east-1:STANDARD_IA`). An object of another class lies
   in that policy, in `<bucket>+<CLASS>+segments`, with a manifest in the bucket (decision 0018); it is one
@@ -118,7 +120,12 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
   and every `x-amz-*` header of a link are signed; a link is not valid before its time; numbers are decimal
   digits, sizes of chunks hexadecimal ones; a request brings one signature; requests that take no body refuse
   one, and bodies are held to `Content-MD5` everywhere. A range of UploadPartCopy lies inside of its source,
-  and several ranges of a read are answered with the whole object, as with AWS.
+  and several ranges of a read are answered with the whole object, as with AWS. Conditions follow RFC 9110:
+  ETags come before dates, `If-Match` before `If-None-Match`, and `If-Range` counts; a DELETE refuses those
+  that a PUT refuses (`501`). A version that is not there is `NoSuchVersion`, an empty `versionId`
+  `InvalidArgument`. `encoding-type=url` leaves `*` as it is. Requests whose framing is ambiguous are `400`
+  without a document: two `Content-Length`, folded headers, blanks before a colon. The length of a chunk has
+  at most 16 digits. An error of the signature comes before one of the document.
 - Replication is not there: asking for it is `501`, and headers that wish for it too.
 
 ## Operations

@@ -21,6 +21,11 @@ def _key(name: str, kind: FieldKind, doc: str) -> str:
 _TEXT, _FLAG, _NUMBER, _TIME, _LIST, _MAP, _JSON, _CALL, _OBJECT = FieldKind
 
 TRANS_ID = _key("swift.trans_id", _TEXT, "The transaction id.")
+REPLACED_HEADERS = _key(
+    "swift.replaced_headers",
+    _MAP,
+    "Headers as the client sent them, which filters have removed or replaced; signatures cover them (ours).",
+)
 AUTHORIZE = _key("swift.authorize", _CALL, "Asked with the request: None allows it, an answer denies it.")
 AUTHORIZE_OVERRIDE = _key(
     "swift.authorize_override", _FLAG, "Authentication filters leave the request alone."

@@ -34,6 +34,9 @@ class CatchErrors(Filter):
         extra = request.headers.get("x-trans-id-extra")
         txid = new_transaction_id(self._suffix, extra)
         request.env[environkeys.TRANS_ID] = txid
+        sent = request.headers.get("x-trans-id")
+        if sent is not None:
+            request.env.setdefault(environkeys.REPLACED_HEADERS, {})["x-trans-id"] = sent
         request.headers["x-trans-id"] = txid
         try:
             response = self.forward(request)

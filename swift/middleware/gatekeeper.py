@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.internal import is_internal
 from swift.http.request import Request
@@ -35,6 +35,12 @@ class Gatekeeper(Filter):
     def handle(self, request: Request) -> Response:
         """Filter the request's and the response's headers."""
         headers = request.headers
+        replaced = _internal(headers)
+        if self._shunt and "x-timestamp" in headers:
+            replaced.append("x-timestamp")
+        if replaced:
+            sent = {name: headers[name] for name in replaced}
+            request.env.setdefault(environkeys.REPLACED_HEADERS, {}).update(sent)
         for name in _internal(headers):
             del headers[name]
         if self._shunt and "x-timestamp" in headers:

@@ -35,7 +35,7 @@ _SWITCHES = {
     "versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n",
     # What SDKs and tools ask for by default; nothing is encrypted here.
     "s3api": "max_upload_part_num = 10000\naccept_aes256 = true\n"
-    "storage_classes = STANDARD:gold, STANDARD_IA:gold\n",
+    "storage_classes = STANDARD:gold, STANDARD_IA:gold, REDUCED_REDUNDANCY:gold\n",
     # As many parts as S3 has, with the longest names.
     "slo": "max_manifest_segments = 10000\nmax_manifest_size = 33554432\n",
 }

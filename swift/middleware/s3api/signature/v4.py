@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote_plus, unquote_to_bytes
 
 from swift.base.digits import is_digits
+from swift.http import environkeys
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.middleware.s3api.errors import S3Error
@@ -254,7 +255,9 @@ def canonical_path(raw_path: str) -> str:
 
 
 def _canonical(request: Request, query: str, signed: list[str], payload: str) -> bytes:
-    headers = request.headers
+    headers, replaced = request.headers, request.env.get(environkeys.REPLACED_HEADERS)
+    if replaced:
+        headers = {**headers, **replaced}
     lines = [request.method, canonical_path(request.raw_path), canonical_query(query)]
     for name in signed:
         value = headers.get(name, "").strip()
