@@ -29,8 +29,8 @@ tempauth, or one of Keystone's with `s3token`. A bucket of another account is na
 ## What is promised
 
 - **Signatures**: version 4 and 2, in headers and in links; clocks may differ by `allowable_clock_skew`.
-  Version 2 signs every sub-resource of the table below, `versionId`, `partNumber` and `response-*`; in headers
-  it may leave out those that SDKs do not sign with it (`attributes`, `encryption`, `retention`, ...). Links of
+  Version 2 signs every sub-resource of the table below, `versionId`, `partNumber` and `response-*`;
+  in headers it may leave out those that SDKs do not sign (`attributes`, `encryption`, `retention`). Links of
   version 4 are for requests without other `x-amz-*` headers than the signed ones. Headers that a presigner
   moved into the query count as headers: `x-amz-*`, `Content-Type`, `Content-MD5`, and with version 4
   `Cache-Control`, `Content-Disposition`, `Content-Encoding` and `Content-Language`.

@@ -35,6 +35,7 @@ def send_uploads(both):
     send_streams(both)
     send_malformed_streams(both)
     send_trailers(both)
+    send_empty_bodies(both)
 
 
 def send_checksums(both):
@@ -296,3 +297,22 @@ def send_trailers(both):
         announced,
         kind=SIGNED_TRAILER,
     )
+
+
+def send_empty_bodies(both):
+    """Requests without a body that state something of one, and canned ACLs that objects cannot have."""
+    both("PUT", "/uploads/source", body=DATA)
+    source = {"x-amz-copy-source": "/uploads/source"}
+    stated = (
+        *({"X-Amz-Content-SHA256": "1" * 64}, {"x-amz-checksum-crc32": "junk"}, {"Content-MD5": "junk"}),
+        *({"x-amz-sdk-checksum-algorithm": "CRC32"}, {"x-amz-trailer": "x-amz-checksum-crc32"}),
+        *({"X-Amz-Content-SHA256": SIGNED}, {"x-amz-acl": "authenticated-read"}),
+        *({"x-amz-storage-class": "standard"}, {"x-amz-storage-class": ""}),
+    )
+    for headers in stated:
+        both("POST", "/uploads/begun?uploads", headers, b"")
+        both("PUT", "/uploads/copied", {**source, **headers})
+    for headers in ({"Content-MD5": "junk"}, {"X-Amz-Content-SHA256": SIGNED}):
+        for method in ("GET", "HEAD", "DELETE"):
+            both(method, "/uploads/source", headers)
+            both(method, "/uploads", headers)

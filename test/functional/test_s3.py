@@ -622,6 +622,8 @@ def test_a_new_cluster_answers_what_clients_ask_for_by_default(s3, bucket):
         assert (found["ServerSideEncryption"], found["StorageClass"]) == ("AES256", "STANDARD_IA")
     rows = s3.list_objects_v2(Bucket=bucket)["Contents"]
     assert {row["StorageClass"] for row in rows} == {"STANDARD_IA"}
+    s3.put_object(Bucket=bucket, Key="r", Body=b"data", StorageClass="REDUCED_REDUNDANCY")
+    assert s3.head_object(Bucket=bucket, Key="r")["StorageClass"] == "REDUCED_REDUNDANCY"
     s3.put_object(Bucket=bucket, Key="k", Body=b"data", StorageClass="STANDARD")
     assert "StorageClass" not in s3.head_object(Bucket=bucket, Key="k")
     wanted = {"Bucket": bucket, "Key": "k", "ObjectAttributes": ["StorageClass"]}
