@@ -116,7 +116,9 @@ def send_links_v4(both):
         link(f"of {seconds:+} s", stamp=stamp_of(now + seconds))
     link("that is long over", {"X-Amz-Expires": "604800"}, stamp=stamp_of(now - 86400 * 8))
     for date in ("20260101", "20261301T000000Z", formatdate(now, usegmt=True), stamp_of(now)[:-1]):
-        link(f"with date {date[:4].replace(stamp_of(now)[:4], 'YEAR')}{len(date)}", {"X-Amz-Date": date})
+        # No label may tell the day of its recording.
+        start = "mail" if "GMT" in date else date[:4].replace(stamp_of(now)[:4], "YEAR")
+        link(f"with date {start}{len(date)}", {"X-Amz-Date": date})
     for text in (
         *("test:tester", f"test:tester/{day}", f"test:tester/{day}/us-east-1/s3"),
         *(f"test:tester/{day}/us-west-1/s3/aws4_request", f"test:tester/{day}/us-east-1/ec2/aws4_request"),

@@ -51,6 +51,8 @@ DIFFERENT = {
         for query in ("versioning", "acl")
     },
     "PUT /new-uploads ['Content-MD5": (400, "the body is held to Content-MD5"),
+    "POST /uploads/begun?uploads ['x-amz-acl: authenticated-read'": (501, "the canned ACL is named"),
+    "PUT /uploads/copied ['x-amz-acl: authenticated-read'": (501, "the canned ACL is named"),
     "PUT /uploads/hash ['X-Amz-Content-SHA256: STREAMING-AWS4-ECDSA": (501, "told before the missing length"),
     "PUT stream AWS4-HMAC-SHA256-PAYLOAD: size with ": (400, "the size of a chunk is hexadecimal digits"),
     "PUT stream AWS4-HMAC-SHA256-PAYLOAD-TRAILER: trailer signature in upper case": (
@@ -69,7 +71,7 @@ DIFFERENT = {
     "GET /signed/key link that expires in  5": (400, "a number is digits"),
     "GET /signed/key link that expires in +5": (400, "a number is digits"),
     "GET /signed/key link of +1000 s": (403, "as AWS: not before its time, but for the clock skew"),
-    "GET /signed/key link with date Wed": (403, "as AWS: one form of dates in links"),
+    "GET /signed/key link with date mail": (403, "as AWS: one form of dates in links"),
     "PUT /signed/key-l link with x-amz-foo unsigned": (403, "all headers of S3 are signed"),
     "PUT /signed/key-q link with x-amz-acl in the query": (400, "a header in the query is a header"),
     "PUT /signed/key-q link with x-amz-copy-source in the query": (200, "a header in the query is a header"),
