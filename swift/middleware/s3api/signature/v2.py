@@ -75,8 +75,9 @@ def _claim(
     resources = sorted(filter(None, map(_resource, request.query.split("&"))))
     queries = [_query_of(resources)]
     signed = [text for text in resources if text.partition("=")[0] not in _UNSIGNED_BY_SDKS]
-    if signed != resources and not is_presigned:
-        # A link is for others, who must not make another request of it.
+    if signed != resources and not is_presigned and request.method in ("GET", "HEAD"):
+        # A link is for others, who must not make another request of it. A write that was overheard must not
+        # be repeated as another one, such as PutPublicAccessBlock.
         queries.append(_query_of(signed))
     paths = [path]
     if not host_bucket and path.count("/") == 1 and path != "/":

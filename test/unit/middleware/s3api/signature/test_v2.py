@@ -78,6 +78,12 @@ def test_sub_resources_that_sdks_do_not_sign_may_be_left_out_in_headers_but_not_
     assert code_of(front.raw("GET", link)) == "SignatureDoesNotMatch"
 
 
+@pytest.mark.parametrize("name", LATER)
+def test_an_overheard_write_cannot_be_repeated_as_another(front, name):
+    signed = signed_headers("PUT", f"{HOST}/bucket/key", version=2)
+    assert code_of(front.raw("PUT", f"/bucket/key?{name}", signed)) == "SignatureDoesNotMatch"
+
+
 def test_an_older_sub_resource_is_signed(front):
     signed = signed_headers("GET", f"{HOST}/bucket/key", version=2)
     assert code_of(front.raw("GET", "/bucket/key?acl", signed)) == "SignatureDoesNotMatch"
