@@ -2,7 +2,7 @@
 
 A reader that has gone (``swift-recon --all | head``) ends a command at its next line, without a word and with
 the status of a program that SIGPIPE ended. The signal itself is not for us: it would also end commands for
-the closed connection of a node.
+the closed connection of a node. Ctrl-C ends a command without a traceback, with the status of SIGINT.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import swift
 from swift.cli.commands import MODULES
 
 READER_GONE = 128 + signal.SIGPIPE
+INTERRUPTED = 128 + signal.SIGINT
 
 
 class PipeOutput(io.FileIO):
@@ -70,6 +71,8 @@ def run(module: str) -> int:
     try:
         code: int = import_module(f"swift.cli.{module}").main()
         return code
+    except KeyboardInterrupt:
+        return INTERRUPTED
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -147,7 +147,7 @@ def _guarded(words: Sequence[str]) -> list[str]:
     rest: list[str] = []
     source = iter(words)
     for word in source:
-        if word in ("-h", "--help") or word.startswith(("--digest=", "--format=")):
+        if word in ("-h", "--help", "--version") or word.startswith(("--digest=", "--format=")):
             options.append(word)
         elif word in ("--digest", "--format"):
             options += [word, next(source, "")]

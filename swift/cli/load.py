@@ -183,7 +183,7 @@ def main(argv: list[str] | None = None) -> int:
             raise
         print(
             f"swift-load: the package of module {module} is missing; "
-            f"install it with: pip install '{DISTRIBUTION}[{EXTRAS[module]}]'",
+            f"install it with: {sys.executable} -m pip install '{DISTRIBUTION}[{EXTRAS[module]}]'",
             file=sys.stderr,
         )
         return 1

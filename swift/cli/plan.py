@@ -565,7 +565,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         extra = EXTRAS[str(error.name)]
         print(
-            f"swift-plan: {error.name} is missing; install the extra: pip install '{DISTRIBUTION}[{extra}]'",
+            f"swift-plan: {error.name} is missing; install the extra: "
+            f"{sys.executable} -m pip install '{DISTRIBUTION}[{extra}]'",
             file=sys.stderr,
         )
         return 1

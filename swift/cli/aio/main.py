@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 import os
@@ -12,7 +13,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,18 +23,21 @@ from swift.cli.aio.make import (
     create_cluster,
     make_cluster,
     mount_devices,
-    move_ports,
+    move_cluster,
     remove_cluster,
     unmount_devices,
 )
 from swift.cli.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
+from swift.cli.aio.ports import storage_ip
 from swift.cli.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
 from swift.cli.commandline import CommandLine
 from swift.ec.codec import available_types
 from swift.telemetry.console import line_time
 
 #: What may be chosen anew for a stopped cluster.
-MOVABLE = frozenset(("proxy_port", "base_port", "cache_port"))
+MOVABLE = frozenset(("ip", "proxy_port", "base_port", "cache_port"))
+#: The exit code of a command that Ctrl-C ended, as in shells.
+INTERRUPTED = 128 + signal.SIGINT
 EXAMPLES = """examples:
   swift-aio start ~/swift-data                 create (if new) and start a cluster in the background
   swift-aio start ~/swift-data --foreground    the same, until Ctrl-C
@@ -136,6 +140,9 @@ def plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
         return None, plan
     changed = {n: v for n, v in choices.items() if v is not None and v != getattr(plan, n)}
     fixed = sorted(changed.keys() - MOVABLE)
+    if "ip" in changed and storage_ip(changed["ip"]) != plan.storage_ip:
+        # The rings name the loopback address of the storage servers.
+        fixed = sorted([*fixed, "ip"])
     if fixed:
         raise ConfigError(
             f"the cluster in {args.data} was created with other values of {', '.join(fixed)}; "
@@ -158,7 +165,7 @@ def _start(args: argparse.Namespace) -> int:
         create_cluster(plan)
     else:
         if plan != existing:
-            move_ports(existing, plan)
+            move_cluster(existing, plan)
         make_cluster(plan)
     if args.foreground:
         return _run(plan, lock, ready=lambda: print(welcome(plan), flush=True), tell=_tell)
@@ -194,8 +201,20 @@ def _start_in_background(plan: ClusterPlan, lock: RunLock) -> int:
     if pid == 0:
         _become_daemon(plan, lock, read_end, write_end)
     os.close(write_end)
-    failed = False
     with os.fdopen(read_end) as words:
+        return follow_start(plan, words, lambda: _end_supervisor(pid))
+
+
+def _end_supervisor(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+
+
+def follow_start(plan: ClusterPlan, words: Iterable[str], end_supervisor: Callable[[], None]) -> int:
+    """Show what the supervisor reports until it is ready; the exit code. Ctrl-C ends the supervisor."""
+    failed = False
+    try:
         for line in words:
             kind, _, text = line.rstrip("\n").partition(" ")
             if kind == "ready":
@@ -208,9 +227,13 @@ def _start_in_background(plan: ClusterPlan, lock: RunLock) -> int:
                 failed = True
             else:
                 _progress(text)
+    except KeyboardInterrupt:
+        _clear_progress()
+        end_supervisor()
+        print(f"swift-aio: interrupted; {plan.root} is made, and its processes are stopped", file=sys.stderr)
+        return INTERRUPTED
     if not failed:
         print(f"swift-aio: the supervisor ended; see {plan.logs}/supervisor.log", file=sys.stderr)
-    os.waitpid(pid, os.WNOHANG)
     return 1
 
 

@@ -80,14 +80,16 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def move_ports(old: ClusterPlan, new: ClusterPlan) -> None:
-    """Give a stopped cluster other ports: in its configuration, its rings and its plan."""
+def move_cluster(old: ClusterPlan, new: ClusterPlan) -> None:
+    """Give a stopped cluster other ports, and its proxy another address: in configuration, rings and plan."""
     moved = {old_port: port for (_, old_port), (_, port) in zip(old.ports(), new.ports(), strict=True)}
 
     def moved_line(line: str) -> str:
         name, equals, value = line.partition(" = ")
         if name in ("bind_port", "metrics_bind_port") and value.isdigit():
             return f"{name}{equals}{moved.get(int(value), value)}"
+        if line == f"bind_ip = {old.ip}" and old.ip != new.ip and conf.name == "proxy-server.conf":
+            return f"bind_ip = {new.ip}"
         if name == "memcache_servers":
             return line.replace(f":{old.cache_port}", f":{new.cache_port}")
         return line

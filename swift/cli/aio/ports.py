@@ -15,7 +15,9 @@ LOOPBACK = "127.0.0.1"
 PORTS_PER_NODE = 10
 METRICS_OFFSET = 3
 OFFSETS = {"object": 0, "container": 1, "account": 2}
-HINT = "choose others with --port, --base-port or --cache-port"
+OPTIONS = ("--port", "--base-port", "--cache-port")
+#: More ports than these are only counted.
+NAMED_MAX = 3
 
 
 def storage_ip(ip: str) -> str:
@@ -54,12 +56,36 @@ def port_is_free(ip: str, port: int) -> bool:
     return True
 
 
+def _option(name: str) -> str:
+    """Return the option that chooses the port of a listener."""
+    return {"cache": "--cache-port", "proxy": "--port"}.get(name, "--base-port")
+
+
+def _other_ports(rows: Sequence[tuple[str, str, int]], option: str) -> str:
+    """Return the option with a value whose ports are free, if there is one."""
+    mine = [(ip, port) for name, ip, port in rows if _option(name) == option]
+    used = {port for _name, _ip, port in rows}
+    for shift in range(1000, 50_001, 1000):
+        if all(
+            port + shift <= 65_535 and port + shift not in used and port_is_free(ip, port + shift)
+            for ip, port in mine
+        ):
+            return f"{option} {min(port for _ip, port in mine) + shift}"
+    return option
+
+
 def taken(found: Iterator[tuple[str, str, int]]) -> str:
-    """Return a sentence about the first port that something listens on; empty when all are free."""
-    for name, ip, port in found:
-        if not port_is_free(ip, port):
-            return f"port {port} ({name}) is taken; {HINT}"
-    return ""
+    """Return a sentence about ports that something listens on, with free ones; empty when all are free."""
+    rows = list(found)
+    busy = [row for row in rows if not port_is_free(row[1], row[2])]
+    if not busy:
+        return ""
+    named = ", ".join(f"{port} ({name})" for name, _ip, port in busy[:NAMED_MAX])
+    rest = f" and {len(busy) - NAMED_MAX} more" if len(busy) > NAMED_MAX else ""
+    options = {_option(name) for name, _ip, _port in busy}
+    free = [_other_ports(rows, option) for option in OPTIONS if option in options]
+    ports = f"port {named} is" if len(busy) == 1 else f"ports {named}{rest} are"
+    return f"{ports} taken; choose others, such as {' '.join(free)}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:

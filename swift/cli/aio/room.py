@@ -62,8 +62,8 @@ def _fits(directory: Path, size_bytes: int) -> bool:
             if error.errno in _UNSUPPORTED:
                 raise ConfigError(
                     f"the filesystem of {directory} does not take user extended attributes "
-                    f"({error.strerror}); choose a data directory on ext4, XFS or btrfs, or run as root "
-                    "with --xfs"
+                    f"({error.strerror}); choose a data directory on XFS, btrfs or "
+                    "ext4 with blocks of 4 KB, or run as root with --xfs"
                 )
             if error.errno in (errno.ENOSPC, errno.E2BIG, errno.ERANGE):
                 return False
@@ -86,7 +86,7 @@ def fitting_limits(room_bytes: int, *, coded: bool, limits: Limits | None = None
     if count < 1:
         raise ConfigError(
             f"files here carry {room_bytes} bytes of metadata, too few for objects with long names; "
-            "choose a data directory on ext4, XFS or btrfs, or run as root with --xfs"
+            "choose a data directory on XFS, btrfs or ext4 with blocks of 4 KB, or run as root with --xfs"
         )
     overall = min(limits.max_meta_overall_size, spare - count * item)
     return {

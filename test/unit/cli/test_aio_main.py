@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from swift.cli.aio.main import main, make_parser, plan_of, welcome
+from swift.cli.aio.main import follow_start, main, make_parser, plan_of, welcome
 from swift.cli.aio.make import create_cluster
-from swift.cli.aio.plan import new_plan
+from swift.cli.aio.plan import new_plan, saved_plan
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from test.support.ports import free_ports
@@ -85,6 +85,24 @@ def test_a_directory_with_something_else_is_left_alone(run, tmp_path):
 def test_what_is_fixed_when_a_cluster_is_made_cannot_be_changed(run, data):
     code, _out, err = run("start", data, "--nodes", 2, "--replicas", 2)
     assert code == 1 and "other values of nodes, replicas" in err
+    # The rings name the address of the storage servers, which is on loopback as well.
+    code, _out, err = run("start", data, "--ip", "127.0.0.9")
+    assert code == 1 and "other values of ip" in err
+
+
+def test_the_proxy_of_a_stopped_cluster_may_get_another_address(data):
+    old, new = plan_of(make_parser().parse_args(["start", "--ip", "0.0.0.0", str(data)]))
+    assert (old.ip, new.ip, new.storage_ip) == ("127.0.0.1", "0.0.0.0", "127.0.0.1")
+
+
+def test_an_interrupted_start_ends_what_it_started(data, capsys):
+    def words():
+        yield "progress 1/14 cache is up"
+        raise KeyboardInterrupt
+
+    ended = []
+    assert follow_start(saved_plan(data), words(), lambda: ended.append(True)) == 130
+    assert ended == [True] and "its processes are stopped" in capsys.readouterr().err
 
 
 def test_a_cluster_that_does_not_run_says_so(run, data):
@@ -119,12 +137,12 @@ def test_nothing_is_removed_unless_somebody_agrees(run, data):
 def test_a_port_that_another_program_has_stops_the_start_before_anything_is_made(run, tmp_path):
     import socket
 
-    (port,) = free_ports(1)
+    port, cache_port = free_ports(2)
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", port))
         sock.listen()
-        code, _out, err = run("start", tmp_path / "new", "--port", port)
-    assert code == 1 and str(port) in err and not (tmp_path / "new").exists()
+        code, _out, err = run("start", tmp_path / "new", "--port", port, "--cache-port", cache_port)
+    assert code == 1 and "--port " in err and not (tmp_path / "new").exists()
 
 
 def test_the_welcome_tells_of_devices_not_of_nodes(tmp_path):

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.cli.aio.make import create_cluster, make_cluster, move_ports, remove_cluster
+from swift.cli.aio.make import create_cluster, make_cluster, move_cluster, remove_cluster
 from swift.cli.aio.plan import new_plan, saved_plan
 from swift.config.files import read_sections
 from swift.ring.ring import Ring
@@ -62,7 +62,7 @@ def test_a_cluster_that_moved_has_the_ports_of_one_made_there(tmp_path):
     create_cluster(old)
     choices = {"proxy_port": 18080, "base_port": 17200, "cache_port": 21311}
     moved = dataclasses.replace(old, **choices)
-    move_ports(old, moved)
+    move_cluster(old, moved)
     fresh = plan_in(tmp_path / "fresh", **choices)
     create_cluster(fresh)
     assert ports(old.root) == ports(fresh.root) and len(ports(fresh.root)) > 14
@@ -71,12 +71,28 @@ def test_a_cluster_that_moved_has_the_ports_of_one_made_there(tmp_path):
     assert ring[0] == ring[1]
 
 
+def test_the_proxy_of_a_cluster_can_be_given_another_address(tmp_path):
+    old = plan_in(tmp_path / "data")
+    create_cluster(old)
+    move_cluster(old, dataclasses.replace(old, ip="0.0.0.0"))
+    bound = {
+        (path.parent.name if path.name != "proxy-server.conf" else "proxy", ip)
+        for path in old.etc.rglob("*.conf")
+        for section in read_sections(path).values()
+        if (ip := section.get("bind_ip"))
+    }
+    assert bound == {("proxy", "0.0.0.0")} | {
+        (f"{kind}-server", "127.0.0.1") for kind in ("account", "container", "object")
+    }
+    assert saved_plan(old.root).ip == "0.0.0.0"
+
+
 def test_what_the_operator_changed_stays_when_a_cluster_moves(tmp_path):
     old = plan_in(tmp_path / "data")
     create_cluster(old)
     conf = old.etc / "proxy-server.conf"
     conf.write_text(conf.read_text() + "\n[filter:mine]\nbind_port = 1234\nx = 8080\n")
-    move_ports(old, dataclasses.replace(old, proxy_port=18080))
+    move_cluster(old, dataclasses.replace(old, proxy_port=18080))
     assert conf.read_text().endswith("\n[filter:mine]\nbind_port = 1234\nx = 8080\n")
     assert read_sections(conf)["DEFAULT" if "DEFAULT" in read_sections(conf) else "filter:mine"]
 

@@ -10,6 +10,8 @@ import pytest
 
 import swift.cli.aio.ports as ports
 from swift.cli.aio.plan import listeners_of, new_plan
+from swift.cli.aio.ports import LOOPBACK
+from test.support.ports import free_ports
 
 
 def test_python_alone_suffices():
@@ -32,10 +34,31 @@ def test_a_taken_port_is_named_unless_the_cluster_is_there_already(tmp_path, cap
         port = server.getsockname()[1]
         words = ["start", str(tmp_path / "new"), "--cache-port", str(port), "--xfs"]
         assert ports.main(words) == 1
-        assert capsys.readouterr().err.startswith(f"swift-aio: port {port} (cache) is taken; choose others")
+        # Another cluster on this machine may have the other ports.
+        said = capsys.readouterr().err
+        assert said.startswith("swift-aio: port") and f"{port} (cache)" in said and "--cache-port " in said
         (tmp_path / "new").mkdir()
         (tmp_path / "new" / "aio.json").touch()
         assert ports.main(words) == 0
+
+
+def test_all_taken_ports_are_named_at_once_with_free_ones_to_choose(tmp_path):
+    proxy, base = free_ports(2)
+    rows = [("cache", LOOPBACK, base), ("proxy", LOOPBACK, proxy), ("account-1", LOOPBACK, base + 1)]
+    with socket.create_server((LOOPBACK, base)), socket.create_server((LOOPBACK, proxy)):
+        text = ports.taken(iter(rows))
+    assert text.startswith(f"ports {base} (cache), {proxy} (proxy) are taken; choose others, such as --port ")
+    words = text.partition("such as ")[2].split()
+    assert words[::2] == ["--port", "--cache-port"]
+    assert all(ports.port_is_free(LOOPBACK, int(port)) for port in words[1::2])
+    assert ports.taken(iter(rows[:0])) == ""
+
+
+def test_many_taken_ports_are_counted():
+    with socket.create_server((LOOPBACK, 0)) as server:
+        port = server.getsockname()[1]
+        text = ports.taken((f"object-{n}", LOOPBACK, port) for n in range(5))
+    assert f"{port} (object-2) and 2 more are taken" in text
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_a_port_that_is_taken_is_named_before_anything_is_started(plan):
     supervisor = Supervisor(plan, lambda _text: None)
     supervisor.start()
     try:
-        with pytest.raises(ConfigError, match=rf"port {plan.cache_port} \(cache\) is taken"):
+        with pytest.raises(ConfigError, match=rf"ports {plan.cache_port} \(cache\), .* are taken"):
             Supervisor(plan, lambda _text: None).start()
         assert state(plan) == {"cache": "up", "server": "up"}
     finally:

@@ -84,3 +84,15 @@ def test_openstack_swift_elsewhere_or_nowhere_is_none(tmp_path):
 def test_the_distribution_has_a_name_of_its_own():
     assert distribution(swift.DISTRIBUTION).version == swift.__version__
     assert swift.DISTRIBUTION.lower() != "swift"
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback():
+    script = (
+        "import signal, sys, types; from swift.cli import entry\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "main = lambda: signal.raise_signal(signal.SIGINT)\n"
+        "sys.modules['swift.cli.endless'] = types.SimpleNamespace(main=main)\n"
+        "sys.exit(entry.run('endless'))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")

@@ -48,3 +48,9 @@ def test_what_cannot_be_signed_is_explained(capsys, words, sentence):
     assert form_signature.main(words) == 1
     assert capsys.readouterr().out.splitlines()[0] == sentence
     assert form_signature.main([]) == 1
+
+
+def test_the_version_is_an_option_though_other_words_that_begin_with_a_hyphen_are_values(capsys):
+    with pytest.raises(SystemExit) as end:
+        form_signature.main(["--version"])
+    assert end.value.code == 0 and capsys.readouterr().out.startswith("swift-form-signature (")

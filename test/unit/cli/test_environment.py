@@ -1,0 +1,77 @@
+"""bin/_environment: what the launchers install, also after an installation that was interrupted."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[3] / "bin" / "_environment"
+PYTHON = """#!/bin/sh
+[ "$1" = -c ] && exit 0
+mkdir -p "$3/bin" && touch "$3/pyvenv.cfg"
+printf '#!/bin/sh\\necho $$ >>%s/pips\\n[ ! -p %s/held ] || { echo x >%s/held; exec sleep 60; }\\n' \
+    "$CHECKOUT" "$CHECKOUT" "$CHECKOUT" >"$3/bin/pip"
+chmod +x "$3/bin/pip"
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A checkout with a Python whose pip installs nothing, and waits while ``held`` is a pipe."""
+    for name in ("bin", "swift/cli"):
+        (tmp_path / name).mkdir(parents=True)
+    shutil.copy(SCRIPT, tmp_path / "bin" / "_environment")
+    for name in ("setup.py", "swift/cli/commands.py", "requirements.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "python").write_text(PYTHON)
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "bin" / "launch").write_text(
+        'set -euo pipefail; . "$(dirname "$0")/_environment"; ensure_environment "$here/requirements.txt"'
+    )
+    return tmp_path
+
+
+def launch(checkout):
+    """Start the launcher; its messages go to a file, because interrupted children could keep a pipe open."""
+    env = {
+        **os.environ,
+        "PYTHON": str(checkout / "python"),
+        "CHECKOUT": str(checkout),
+        "TMPDIR": str(checkout),
+    }
+    env.pop("SWIFT_VENV", None)
+    with open(checkout / "messages", "w") as messages:
+        return subprocess.Popen(["bash", str(checkout / "bin" / "launch")], env=env, stderr=messages)
+
+
+def messages_of(checkout):
+    return (checkout / "messages").read_text().splitlines()
+
+
+def test_every_command_of_the_installation_exists(checkout):
+    assert launch(checkout).wait(60) == 0
+    assert len(messages_of(checkout)) == 2 and messages_of(checkout)[1].startswith("installing what it needs")
+    assert (checkout / ".venv" / ".stamp-1").exists()
+    assert launch(checkout).wait(60) == 0
+    assert messages_of(checkout) == []
+
+
+def test_an_interrupted_installation_leaves_no_process_and_begins_again(checkout):
+    os.mkfifo(checkout / "held")
+    launcher = launch(checkout)
+    (checkout / "held").read_bytes()
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(60) == 128 + signal.SIGTERM
+    assert messages_of(checkout)[-1] == "launch: interrupted; the same command begins again"
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((checkout / "pips").read_text()), 0)
+    assert not list(checkout.glob("tmp.*"))
+    (checkout / "held").unlink()
+    (checkout / ".venv" / "lib").mkdir()
+    (checkout / ".venv" / "lib" / "half").touch()
+    assert launch(checkout).wait(60) == 0
+    assert messages_of(checkout)[0].startswith("making a virtual environment")
+    assert not (checkout / ".venv" / "lib").exists() and not (checkout / ".venv" / ".unfinished").exists()
