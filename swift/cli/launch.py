@@ -43,12 +43,13 @@ class ProcessLimits(Protocol):
         """Set both; raises ValueError and OSError."""
 
 
-def raise_limits(say: Say, limits: ProcessLimits = resource) -> None:
+def raise_limits(say: Say, limits: ProcessLimits = resource, user_id: Callable[[], int] = os.geteuid) -> None:
     """Let services have as many descriptors and processes as they may need; say what cannot be had."""
     wishes = (
         ("open files", resource.RLIMIT_NOFILE, FILES_MAX),
         ("processes", resource.RLIMIT_NPROC, PROCESSES_MAX),
     )
+    remedy = "run this as root" if user_id() else "raise the hard limit of this session (limits.conf(5))"
     for name, kind, needed in wishes:
         soft, hard = limits.getrlimit(kind)
         if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -57,7 +58,7 @@ def raise_limits(say: Say, limits: ProcessLimits = resource) -> None:
             enough = hard == resource.RLIM_INFINITY or hard >= needed
             limits.setrlimit(kind, (needed, hard if enough else needed))
         except (ValueError, OSError):
-            say(f"WARNING: the limit of {name} stays {soft}, {needed} are needed; run this as root")
+            say(f"WARNING: the limit of {name} stays {soft}, {needed} are needed; {remedy}")
 
 
 def program_path(name: str) -> str | None:

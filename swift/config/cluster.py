@@ -11,6 +11,10 @@ from swift.base.limits import Limits
 from swift.config.files import read_sections
 
 
+#: In place of the secrets in etc/swift.conf-sample. Devices would keep the fingerprint of it.
+SAMPLE_SECRET = "<random text>"
+
+
 @dataclass(frozen=True)
 class ClusterConfig:
     """Hash secrets, limits and the raw sections (policies are parsed by ``swift.policy``)."""
@@ -31,6 +35,10 @@ def read_cluster_config(path: str) -> ClusterConfig:
         raise ConfigError(
             "Error: [swift-hash]: both swift_hash_path_suffix and swift_hash_path_prefix are missing "
             f"from {path}"
+        )
+    if SAMPLE_SECRET in (prefix, suffix):
+        raise ConfigError(
+            f"{path}: [swift-hash] has the text of the sample, {SAMPLE_SECRET}: choose random values"
         )
     try:
         hasher = PathHasher(prefix.encode("latin-1"), suffix.encode("latin-1"))

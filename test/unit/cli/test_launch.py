@@ -117,8 +117,11 @@ def test_limits_that_cannot_be_raised_are_named_with_both_numbers():
             raise ValueError("not allowed to raise maximum limit")
 
     said = []
-    raise_limits(said.append, Fixed())
-    assert [line.partition(";")[0] for line in said] == [
+    raise_limits(said.append, Fixed(), lambda: 1000)
+    assert all(line.endswith("; run this as root") for line in said)
+    raise_limits(said.append, Fixed(), lambda: 0)
+    assert all("raise the hard limit" in line for line in said[2:])
+    assert [line.partition(";")[0] for line in said[:2]] == [
         "WARNING: the limit of open files stays 1024, 32768 are needed",
         "WARNING: the limit of processes stays 1024, 8192 are needed",
     ]

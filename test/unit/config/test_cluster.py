@@ -1,6 +1,7 @@
 """swift.conf: what all nodes of a cluster share."""
 
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,16 @@ def test_the_secrets_and_limits_of_a_cluster_are_read(written):
 @pytest.mark.parametrize("text", ["", "[swift-hash]\n", "[swift-hash]\nswift_hash_path_suffix =\n"])
 def test_a_cluster_without_a_secret_does_not_start(written, text):
     with pytest.raises(ConfigError, match="swift_hash_path_suffix and swift_hash_path_prefix are missing"):
+        read_cluster_config(written(text))
+
+
+@pytest.mark.parametrize("option", ["swift_hash_path_prefix", "swift_hash_path_suffix"])
+def test_the_secrets_of_the_sample_are_no_secrets(written, option):
+    sample = (Path(__file__).parents[3] / "etc" / "swift.conf-sample").read_text()
+    other = {"swift_hash_path_prefix", "swift_hash_path_suffix"} - {option}
+    text = sample.replace(f"{other.pop()} = <random text>", "")
+    assert f"{option} = <random text>" in text
+    with pytest.raises(ConfigError, match="text of the sample, <random text>: choose random values"):
         read_cluster_config(written(text))
 
 
