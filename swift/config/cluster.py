@@ -10,7 +10,6 @@ from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.config.files import read_sections
 
-
 #: In place of the secrets in etc/swift.conf-sample. Devices would keep the fingerprint of it.
 SAMPLE_SECRET = "<random text>"
 
