@@ -48,6 +48,14 @@ from swift.telemetry.recon import ReconFile
 NAME = "object-relinker"
 RELINK, CLEANUP = "relink", "cleanup"
 EXIT_ERRORS, EXIT_NOTHING = 1, 2
+#: The rings that an action needs, for an operator whose log goes to syslog.
+NOTHING = {
+    "relink": "no ring here is prepared for an increase of its part power; run swift-ring-builder "
+    "BUILDER prepare_increase_partition_power and write_ring, and copy the ring to this node",
+    "cleanup": "no ring here has had its part power increased; run swift-ring-builder BUILDER "
+    "increase_partition_power (or cancel_increase_partition_power) and write_ring, and copy the ring to this "
+    "node",
+}
 RECLAIM_AGE_S = 604800.0
 PARTITION_DIGITS_MAX = len(str(1 << PART_POWER_MAX))
 
@@ -454,6 +462,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         jobs = jobs_of(args.action, cluster, args.policy, settings.swift_dir, log)
         if not jobs:
             log.warning("No policy found to increase the partition power.")
+            print(f"swift-object-relinker: {NOTHING[args.action]}", file=sys.stderr)
             return EXIT_NOTHING
         recon = ReconFile(settings.recon_cache_path, "relinker", log)
         recon.dump({"devices": {}, "workers": {}})

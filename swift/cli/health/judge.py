@@ -413,8 +413,8 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
                 Severity.UNKNOWN,
                 f"{ring.name}: misplaced and missing copies are unknown on "
                 f"{_some(sorted(map(str, ring.unknown)))}",
-                f"start the {daemon}s there; OpenStack Swift's do not report them: swift-dispersion-report "
-                "compares samples",
+                f"start the {daemon}s there, or wait for their first pass; OpenStack Swift's do not report "
+                "them: swift-dispersion-report compares samples",
             )
         )
     if ring.partial:
@@ -477,7 +477,8 @@ def _stale(heard: Heard, now_s: float) -> list[Problem]:
         Problem(
             Severity.WARNING,
             f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_some(hosts)}",
-            f"start it (swift-init {kind}-replicator start); its log says what holds it up",
+            f"start it (swift-init {kind}-replicator start), or wait for its first pass; its log says what "
+            "holds it up",
         )
         for kind, hosts in stale.items()
     ]
