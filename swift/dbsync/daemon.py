@@ -117,8 +117,8 @@ class DatabaseReplicator(DeviceTask):
                 counts = failed.setdefault(ip, {})
                 for device, amount in devices.items():
                     counts[device] = counts.get(device, 0) + amount
-        if failed:
-            stats["failure_nodes"] = failed
+        # Empty, it removes those of the former pass from the recon file.
+        stats["failure_nodes"] = failed
         return {
             "replication_stats": stats,
             "replication_time": passed.seconds,

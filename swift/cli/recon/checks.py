@@ -293,8 +293,8 @@ def check_time(tour: Tour, report: ReconReport) -> None:
             good += 1
             continue
         report.say(
-            f"!! {word.url} current time is {clock_text(word.content)}, but remote is "
-            f"{clock_text(after)}, differs by {word.content - after:.4f} sec"
+            f"!! {word.url} current time is {clock_text(after)}, but remote is "
+            f"{clock_text(word.content)}, differs by {word.content - after:.4f} sec"
         )
     report.matched(good, len(tour.hosts), errors)
 

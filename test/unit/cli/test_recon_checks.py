@@ -123,7 +123,7 @@ def test_clocks_that_differ_are_told(ask):
     said = {(1, "/recon/time"): time.time() + 0.5, (2, "/recon/time"): 5}
     facts, lines = ask("time", said, jitter_s=60.0)
     assert facts["hosts"] == {"matched": 1, "of": 2, "errors": 0}
-    assert "current time is 1970-01-01 00:00:05" in lines[0]
+    assert "but remote is 1970-01-01 00:00:05, differs" in lines[0]
 
 
 def test_rings_are_compared_by_name_wherever_they_are_kept(ask, tmp_path):
