@@ -76,16 +76,16 @@ def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
 
 
 def only_s3_means(request: Request) -> bool:
-    """Return True if no other API has such a request: a sub-resource of a bucket or key, or a POST to one.
+    """Return True if no other API has such a request: a sub-resource of S3, or a POST to a bucket.
 
     A request with a token of Swift is Swift's.
     """
     if "x-auth-token" in request.headers or "x-storage-token" in request.headers:
         return False
-    first = request.loose_path.split("/", 2)[1:2]
-    if not first or first[0] in _SWIFTS or not is_bucket_name(first[0], dns=True):
+    bucket, _slash, key = request.loose_path.removeprefix("/").partition("/")
+    if bucket in _SWIFTS or not is_bucket_name(bucket, dns=True):
         return False
-    return request.method == "POST" or not MARKS.isdisjoint(request.params)
+    return (request.method == "POST" and not key) or not MARKS.isdisjoint(request.params)
 
 
 #: First words of paths that are not of buckets.

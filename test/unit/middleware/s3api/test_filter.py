@@ -167,6 +167,7 @@ def test_what_only_s3_can_mean_is_an_error_of_s3(method, path):
     [
         ("GET", "/bucket/key", 412),
         ("PUT", "/bucket/key", 412),
+        ("POST", "/bucket/key", 400),
         ("POST", "/v1/AUTH_test", 412),
         ("GET", "/v1/a/c?uploadId=x", 412),
         ("POST", "/bucket", 200),
