@@ -15,6 +15,8 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
+from swift import DISTRIBUTION
+
 #: The only kind of root secret: AES-256.
 ALGORITHM, BITS = "AES", 256
 #: Options of the credentials that keystone is shown, as they are called in both places.
@@ -46,7 +48,11 @@ def main() -> int:
     try:
         secrets = fetch(options, request["key_ids"])
     except ImportError as error:
-        print(f"the package {error.name} is not installed", file=sys.stderr)
+        extra = f"{DISTRIBUTION}[{request['service']}_keymaster]"
+        print(
+            f"the package {error.name} is not installed; {sys.executable} -m pip install '{extra}'",
+            file=sys.stderr,
+        )
         return 1
     except Exception as error:
         # Whatever the client libraries raise, the operator needs its text and no traceback.

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from swift import DISTRIBUTION
 from swift.middleware.keymaster.fetch import credentials_of
 
 
@@ -44,3 +45,4 @@ def test_a_client_that_is_not_installed_is_named(service):
     assert done.returncode == 1 and done.stdout == ""
     package = {"kms": "castellan", "kmip": "kmip"}[service]
     assert done.stderr.startswith(f"the package {package}") and done.stderr.count("\n") == 1
+    assert f"{sys.executable} -m pip install '{DISTRIBUTION}[{service}_keymaster]'" in done.stderr
