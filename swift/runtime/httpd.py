@@ -7,6 +7,7 @@ escapes the pipeline becomes a plain 500 here; a client never sees a traceback.
 
 from __future__ import annotations
 
+import errno
 import ssl
 import time
 from collections.abc import Callable
@@ -103,6 +104,10 @@ class HttpServer:
                 self._places.release()
                 if self._stopping:
                     return
+                if error.errno == errno.EINVAL:
+                    # The main process has shut the listener down before it stops its workers.
+                    green.sleep(0.1)
+                    continue
                 self._telemetry.log.error(f"cannot accept a connection: {error.strerror}")
                 green.sleep(0.1)
                 continue

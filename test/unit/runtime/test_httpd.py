@@ -1006,3 +1006,12 @@ def test_a_client_that_sends_nothing_of_its_body_counts_as_stalled_until_it_goes
     wire.send(b"half")
     assert wire.reply().body == b"halfhalf"
     await_true(lambda: connection.head_since)
+
+
+def test_a_listener_that_the_main_process_has_shut_down_is_no_error(bench):
+    bench.wire().send(HEAD + b"\r\n")
+    await_true(lambda: bench.requests)
+    bench.listener.shutdown(socket.SHUT_RDWR)
+    # The error, if there were one, would come with the next two turns of the loop.
+    green.sleep(0.15)
+    assert bench.log.lines == []
