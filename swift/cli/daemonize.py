@@ -137,6 +137,7 @@ class Prepared:
     recon: ReconFile
     user: str
     priority: PrioritySettings
+    rings: Rings
     #: Whether the command line selects a part of the work.
     is_limited: bool = False
 
@@ -186,7 +187,7 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
     parts = DaemonParts(context, rings, settings, conf, storage, selection, path, given)
     tasks = ((daemon.make(parts), daemon.schedule(parts)), *daemon.companions(parts))
     priority = PrioritySettings.parse(conf, source=f"{path} [{daemon.name}]")
-    return Prepared(tasks, context, recon, server.user, priority, bool(selection))
+    return Prepared(tasks, context, recon, server.user, priority, rings, bool(selection))
 
 
 def _run(daemon: Daemon, args: argparse.Namespace) -> int:
@@ -194,7 +195,10 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     verbose = args.verbose or "verbose" in args.words
     prepared = prepare(daemon, args.config, verbose=verbose, args=args)
     if args.test_config:
-        return 0
+        problems = prepared.rings.damaged()
+        for problem in problems:
+            print(f"swift-{daemon.name}: {problem}", file=sys.stderr)
+        return 1 if problems else 0
     log = prepared.context.telemetry.log
     set_priority(prepared.priority)
     drop_privileges(prepared.user)

@@ -64,6 +64,18 @@ class Rings:
                 self._report(problems[-1])
         return problems
 
+    def damaged(self) -> list[str]:
+        """Return a sentence for each ring file that cannot be used; a missing one is not damaged."""
+        problems = []
+        for ring in self._all():
+            if not os.path.lexists(ring.path):
+                continue
+            try:
+                ring.view()
+            except (OSError, RingError) as error:
+                problems.append(f"{ring.path} cannot be used: {error}")
+        return problems
+
     def _all(self) -> Iterator[Ring]:
         yield from (self.account, self.container, *map(self.object, self._policies))
 

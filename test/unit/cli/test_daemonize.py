@@ -114,3 +114,12 @@ def test_an_auditor_run_by_hand_says_what_it_did(conf):
     assert done.returncode == 0, done.stderr
     facts = json.loads((conf.parent / "recon" / "container.recon").read_text())
     assert (facts["container_audits_passed"], facts["container_audits_failed"]) == (0, 0)
+
+
+def test_a_damaged_ring_file_is_no_good_configuration(conf):
+    conf.write_text(conf.read_text() + "[object-updater]\n")
+    assert run("object_updater", conf, "--test-config").returncode == 0
+    (conf.parent / "object.ring.gz").write_bytes(b"not a ring")
+    done = run("object_updater", conf, "--test-config")
+    assert done.returncode == 1
+    assert "object.ring.gz cannot be used" in done.stderr and done.stderr.count("\n") == 1

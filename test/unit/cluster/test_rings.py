@@ -40,3 +40,12 @@ def test_a_coded_policy_needs_a_device_for_every_archive(rings, tmp_path):
     coded = list(Policies.parse(SECTIONS))[1]
     with pytest.raises(RingError, match="has 2 replicas, policy coded needs exactly 3"):
         rings.object(coded).view()
+
+
+def test_a_ring_file_is_damaged_when_it_is_there_and_cannot_be_read(rings, tmp_path):
+    assert rings.damaged() == []
+    (tmp_path / "container.ring.gz").unlink()
+    (tmp_path / "object.ring.gz").write_bytes(b"not a ring")
+    fresh = Rings(str(tmp_path), Policies.parse(SECTIONS))
+    (problem,) = fresh.damaged()
+    assert "object.ring.gz cannot be used" in problem
