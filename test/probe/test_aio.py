@@ -223,7 +223,7 @@ def test_a_taken_port_is_named(aio):
         for more in ((), ("--foreground",)):
             done = command.start(*more)
             assert done.returncode == 1
-            assert f"port {command.proxy_port} (proxy) is taken; choose others with --port" in done.stderr
+            assert f"port {command.proxy_port} (proxy) is taken; choose others, such as --port" in done.stderr
             assert "Traceback" not in done.stderr
         assert command.processes() == {}
         # Nothing was made, so the advice can be followed.

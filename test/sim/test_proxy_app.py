@@ -15,10 +15,15 @@ def ask(sim, method, path, headers=None, env=None):
     return sim.handle(Request(method, path, dict(headers or {}), env=env))
 
 
+def test_the_root_is_a_page_for_people_and_no_page_with_a_query(sim):
+    assert b"Object storage" in ask(sim, "GET", "/").body
+    assert ask(sim, "HEAD", "/").body == b""
+    assert [ask(sim, method, "/").status for method in ("PUT", "POST", "DELETE")] == [404] * 3
+
+
 @pytest.mark.parametrize(
     ("path", "status"),
     [
-        ("/", 404),
         ("", 404),
         ("/v1", 412),
         ("/v1/", 412),

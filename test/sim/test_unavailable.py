@@ -109,7 +109,9 @@ def test_what_is_in_accounts_that_cannot_be_asked(sim, how):
 def test_one_primary_that_knows_nothing_is_not_enough_for_404(sim):
     primaries = sim.primaries("object", "a", "c", "gone", policy=sim.policy)
     with sim.refusing("object", *primaries[1:]):
-        assert statuses(sim, "/a/c/gone", "GET", "HEAD", "DELETE") == all_503("GET", "HEAD", "DELETE")
+        assert statuses(sim, "/a/c/gone", "GET", "HEAD") == all_503("GET", "HEAD")
+        # Tombstones on a majority delete it; one archive's handoffs are too few for those of a coded one.
+        assert sim("DELETE", "/a/c/gone").status == (404 if sim.policy == 0 else 503)
     sim.forgive()
     sim.avoid("object", *primaries[1:])
     assert sim("GET", "/a/c/gone").status == 404, "the avoided ones are asked after all"
@@ -136,6 +138,10 @@ def test_a_deletion_counts_when_one_primary_had_the_object_and_handoffs_keep_its
         assert b"name" not in sim("GET", "/a/c?format=json").body
 
 
-def test_a_deletion_that_no_primary_hears_of_does_not_say_that_there_was_nothing(sim, how):
+def test_a_deletion_that_no_primary_hears_of_holds_where_handoffs_keep_it(sim, how):
     with unavailable(sim, how, "object", "a", "c", "o"):
-        assert sim("DELETE", "/a/c/o").status == 503
+        status = sim("DELETE", "/a/c/o").status
+        assert status == (404 if sim.policy == 0 else 503)
+    sim.forgive()
+    if status == 404:
+        assert sim("GET", "/a/c/o", {"x-newest": "true"}).status == 404
