@@ -6,7 +6,7 @@ import argparse
 
 from swift import DISTRIBUTION, __version__
 
-#: What ``--version`` says after the name of the command.
+#: The text of ``--version`` after the name of the command.
 VERSION = f"{DISTRIBUTION} {__version__}"
 
 

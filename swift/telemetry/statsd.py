@@ -12,8 +12,7 @@ Labels = Mapping[str, str]
 #: The text of ``name`` with labels, and what follows the value.
 _Dialect = Callable[[str, str], tuple[str, str]]
 
-#: How servers of each kind write labels: ``statsd_label_mode`` → key-value separator, list separator and
-#: the places of the list.
+#: ``statsd_label_mode`` → the separators of key and value, and of labels.
 _SEPARATORS = {
     "librato": ("=", ","),
     "influxdb": ("=", ","),
@@ -93,7 +92,7 @@ class Statsd:
             return
 
 
-#: What separates metrics, labels and values in one dialect or another must not come from a client's name.
+#: Separators of metrics, labels and values in any dialect; a client's name must not bring them in.
 _UNSAFE = str.maketrans(dict.fromkeys("\r\n|#;,:=@", "_"))
 
 

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from swift.wire.http1 import BadHead
 
-#: What both versions have at least: the shortest line, and version 2 without its last byte.
+#: The length of the shortest line; the fixed head of version 2 has one byte more.
 FIRST_BYTES = 15
 #: The longest line of version 1, its end included.
 LINE_BYTES_MAX = 107
-#: The longest header of version 2 that is taken: 65,535 bytes of options are of no use to anybody.
+#: The longest header of version 2 that is taken: the protocol allows 65,535 bytes.
 OPTIONS_BYTES_MAX = 4096
 
 _LINE = b"PROXY "

@@ -33,7 +33,7 @@ LIFECYCLE_FILTERS = ("slo", "versioned_writes", "symlink")
 #: What is off unless somebody says so.
 _SWITCHES = {
     "versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n",
-    # What SDKs and tools ask for by default; nothing is encrypted here.
+    # SDKs and tools ask for this by default; nothing is encrypted here.
     "s3api": "max_upload_part_num = 10000\naccept_aes256 = true\n"
     "storage_classes = STANDARD:gold, STANDARD_IA:gold, REDUCED_REDUNDANCY:gold\n",
     # As many parts as S3 has, with the longest names.

@@ -23,7 +23,7 @@ NAMED_MAX = 3
 def storage_ip(ip: str) -> str:
     """Return where storage servers, cache and metrics listen: on loopback, whatever the proxy's address is.
 
-    They believe everybody who reaches them.
+    They do not authenticate requests.
     """
     return ip if ip == "::1" or ip.startswith("127.") else LOOPBACK
 

@@ -15,7 +15,7 @@ from swift.cli.scout import Host
 from swift.ring.device import Device
 from swift.ring.view import RingView
 
-#: What is counted of a device.
+#: The counts of a device.
 _COUNTS = ("partitions", "misplaced", "missing", "failed", "done")
 
 
@@ -79,9 +79,9 @@ class RingCopies:
     as_of_s: float = 0.0
     #: When the slowest server is done, by its rate; None when that cannot be said.
     done_s: float | None = None
-    #: Whether the part power is being increased: no replicator compares copies meanwhile.
+    #: True while the part power is being increased: no replicator compares copies meanwhile.
     is_splitting: bool = False
-    #: Whether a server has work left of which the end cannot be said.
+    #: True if a server has work left whose end cannot be estimated.
     is_open: bool = False
 
     @property

@@ -206,7 +206,7 @@ def _grantee_of(kind: str, value: str, header: str) -> str:
 def _valid_user(name: str, argument: str) -> str:
     """Return the name of a user; raise ``S3Error`` for what ACLs of Swift or of S3 take for more than one.
 
-    Without ``s3_acl`` grantees become elements of a container's ACL, where ``.r:*`` is everybody.
+    Without ``s3_acl`` grantees become elements of a container's ACL, where ``.r:*`` is the public.
     """
     if name in GROUPS or name in ("*", "*:*") or name.startswith(".") or "," in name:
         details = {"ArgumentName": argument, "ArgumentValue": name}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from swift.base.documents import JsonObject
 
-#: What the times in names of versions consist of.
+#: The characters of the times in names of versions.
 _OF_TIMES = frozenset("0123456789.")
 #: Sorts behind all names that begin with what it follows.
 AFTER_ALL = "\U0010ffff"

@@ -456,7 +456,7 @@ def _markers(call: Call, prefix: str, count: int, key_marker: str, id_marker: st
         for row in rows:
             marker = str(row["name"])
             key, _, upload_id = marker.rpartition("/")
-            # What is behind the last slash of a part is its number.
+            # A part's name ends with a slash and its number.
             if key and not upload_id.isdigit():
                 found.append({**row, "name": key, "version_id": upload_id})
         if len(rows) < limit:
