@@ -34,6 +34,8 @@ _FREE = {"x-amz-id-2", "x-amz-request-id", "x-amz-bucket-arn"}
 _FREE |= {"x-amz-checksum-type", *(f"x-amz-checksum-{name}" for name in ("crc32", "crc32c", "crc64nvme"))}
 _FREE |= {"x-amz-checksum-sha1", "x-amz-checksum-sha256"}
 _OF_CHECKSUMS = {"ChecksumCRC64NVME", "ChecksumType"}
+#: The day of a run in messages about credentials.
+_DAY = re.compile(r'(?<=X-Amz-Date: ")\d{8}(?=")')
 
 
 class S3Asker(Asker):
@@ -106,8 +108,8 @@ class S3Asker(Asker):
         return self._tree(etree.fromstring(told.body))
 
     def _error(self, told):
-        """Code, text and details, but for what differs from run to run."""
-        found = {child.tag: child.text or "" for child in etree.fromstring(told.body)}
+        """Return the code, message and details of an error without values that differ from run to run."""
+        found = {child.tag: _DAY.sub("DAY", child.text or "") for child in etree.fromstring(told.body)}
         return {n: self._renamed(v) for n, v in sorted(found.items()) if n not in _NOT_OF_ERRORS}
 
     def _tree(self, element):

@@ -38,7 +38,7 @@ def send_headers_v4(both):
         *(f"{day}/us-east-1/s3/aws4", "20000101/us-east-1/s3/aws4_request", f"{day}//s3/aws4_request"),
         *(f"{day}/us-east-1/s3", f"{day}/US-EAST-1/s3/aws4_request", "x/us-east-1/s3/aws4_request"),
     ):
-        _by_hand(both, f"for {scope.replace(day, 'DAY')}", scope=scope)
+        _by_hand(both, f"for {scope.replace(day, 'DAY')}", scope=scope, stamp=stamp_of(now))
     for words in (
         *({name: None} for name in ("Credential", "SignedHeaders", "Signature")),
         *({name: ""} for name in ("Credential", "SignedHeaders", "Signature")),
@@ -115,10 +115,12 @@ def send_links_v4(both):
     for seconds in (-500, -700, -86400 * 8, 800, 1000):
         link(f"of {seconds:+} s", stamp=stamp_of(now + seconds))
     link("that is long over", {"X-Amz-Expires": "604800"}, stamp=stamp_of(now - 86400 * 8))
-    for date in ("20260101", "20261301T000000Z", formatdate(now, usegmt=True), stamp_of(now)[:-1]):
-        # No label may tell the day of its recording.
-        start = "mail" if "GMT" in date else date[:4].replace(stamp_of(now)[:4], "YEAR")
-        link(f"with date {start}{len(date)}", {"X-Amz-Date": date})
+    # A label does not contain the day of its recording.
+    for label, date in (
+        *(("YEAR8", "20260101"), ("YEAR16", "20261301T000000Z")),
+        *(("mail29", formatdate(now, usegmt=True)), ("YEAR15", stamp_of(now)[:-1])),
+    ):
+        link(f"with date {label}", {"X-Amz-Date": date})
     for text in (
         *("test:tester", f"test:tester/{day}", f"test:tester/{day}/us-east-1/s3"),
         *(f"test:tester/{day}/us-west-1/s3/aws4_request", f"test:tester/{day}/us-east-1/ec2/aws4_request"),
