@@ -161,15 +161,12 @@ class ContainerReaper:
             self._tally.add("objects_remaining", len(page.names))
             self._log_error(f"{page.listed_by} has the unknown policy {page.policy_index}")
             return
-        names = iter(page.names)
 
-        def work() -> None:
-            for name in names:
-                if self._stop.requested:
-                    return
+        def delete(name: str) -> None:
+            if not self._stop.requested:
                 self._delete_object(page.listed_by, policy, name)
 
-        green.gather([work] * min(self._width, len(page.names)))
+        green.bounded_map(delete, page.names, self._width)
 
     def _delete_object(self, listed_by: EntityPath, policy: Policy, name: str) -> None:
         path = EntityPath(self._path.account, self._path.container, name)

@@ -5,30 +5,26 @@ python -m swift.bench.madequeue TASKS FOLDER
 
 from __future__ import annotations
 
-from swift import green
+import json
+import sys
+import time
+from collections.abc import Sequence
 
-green.patch()
-
-import json  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-
-from swift.base.hashing import PathHasher  # noqa: E402
-from swift.cluster.transport import Reply, TransportError  # noqa: E402
-from swift.gateway.internal_client import InternalClient  # noqa: E402
-from swift.http.request import Request  # noqa: E402
-from swift.http.response import Response  # noqa: E402
-from swift.obj.expirer.queue import ExpirerQueue  # noqa: E402
-from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
-from swift.obj.expirer.task import ObjectExpirer  # noqa: E402
-from swift.platform.mounts import Devices  # noqa: E402
-from swift.ring.ring import Ring  # noqa: E402
-from swift.runtime.backendapp import BackendContext  # noqa: E402
-from swift.runtime.daemon import Runner  # noqa: E402
-from swift.telemetry.log import silent_log  # noqa: E402
-from swift.telemetry.recon import ReconFile  # noqa: E402
-from swift.telemetry.telemetry import Telemetry  # noqa: E402
+from swift.base.hashing import PathHasher
+from swift.cluster.transport import Reply, TransportError
+from swift.gateway.internal_client import InternalClient
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.obj.expirer.queue import ExpirerQueue
+from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
+from swift.obj.expirer.task import ObjectExpirer
+from swift.platform.mounts import Devices
+from swift.ring.ring import Ring
+from swift.runtime.backendapp import BackendContext
+from swift.runtime.daemon import Runner
+from swift.telemetry.log import silent_log
+from swift.telemetry.recon import ReconFile
+from swift.telemetry.telemetry import Telemetry
 
 #: Tasks of one container of the queue, and rows of a page.
 EACH, PAGE = 100_000, 10_000

@@ -5,26 +5,23 @@ spec: cli-and-config.md §12
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from functools import partial
+
 from swift import green
-
-green.patch()
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-from functools import partial  # noqa: E402
-
-from swift.base.entity import EntityPath  # noqa: E402
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.cli.auditing import Auditor  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.services import SWIFT_DIR  # noqa: E402
-from swift.cluster.client import make_transport  # noqa: E402
-from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
-from swift.cluster.rings import Rings  # noqa: E402
-from swift.compose import cluster_of  # noqa: E402
-from swift.telemetry.metrics import Registry  # noqa: E402
+from swift.base.entity import EntityPath
+from swift.base.errors import SwiftError
+from swift.cli.auditing import Auditor
+from swift.cli.commandline import CommandLine
+from swift.cli.services import SWIFT_DIR
+from swift.cluster.client import make_transport
+from swift.cluster.direct import DirectClient, NodeTimeouts
+from swift.cluster.rings import Rings
+from swift.compose import cluster_of
+from swift.telemetry.metrics import Registry
 
 TIMEOUTS = NodeTimeouts(5.0, 60.0)
 
@@ -67,7 +64,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not paths or args.concurrency < 1:
         parser.print_help()
         return 2
-    green.use_hub()
     bad: dict[EntityPath, None] = {}
     is_text = args.format == "text"
     try:

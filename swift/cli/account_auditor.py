@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.account.auditor import KIND, AccountAuditorSettings  # noqa: E402
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
-from swift.runtime.databaseaudit import DatabaseAuditor  # noqa: E402
+from swift.account.auditor import KIND, AccountAuditorSettings
+from swift.cli.daemonize import Daemon, run_daemon
+from swift.runtime.databaseaudit import DatabaseAuditor
 
 DAEMON = Daemon(
     KIND.daemon,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.account.reaper import NAME, AccountReaper, AccountReaperSettings  # noqa: E402
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
+from swift.account.reaper import NAME, AccountReaper, AccountReaperSettings
+from swift.cli.daemonize import Daemon, run_daemon
 
 DAEMON = Daemon(
     NAME,

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.account.replicator import KIND  # noqa: E402
-from swift.cli.daemonize import run_daemon  # noqa: E402
-from swift.cli.replicators import replicator  # noqa: E402
+from swift.account.replicator import KIND
+from swift.cli.daemonize import run_daemon
+from swift.cli.replicators import replicator
 
 DAEMON = replicator(KIND, lambda rings: rings.account)
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
-from swift.container.auditor import KIND, ContainerAuditorSettings  # noqa: E402
-from swift.runtime.databaseaudit import DatabaseAuditor  # noqa: E402
+from swift.cli.daemonize import Daemon, run_daemon
+from swift.container.auditor import KIND, ContainerAuditorSettings
+from swift.runtime.databaseaudit import DatabaseAuditor
 
 DAEMON = Daemon(
     KIND.daemon,

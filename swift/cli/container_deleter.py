@@ -6,34 +6,31 @@ comes to it, the object stays. spec: cli-and-config.md §12, doc/formats/expirer
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+
 from swift import green
-
-green.patch()
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Iterable, Iterator, Sequence  # noqa: E402
-from functools import partial  # noqa: E402
-from itertools import islice  # noqa: E402
-
-from swift.base.entity import EntityPath  # noqa: E402
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.base.hashing import PathHasher  # noqa: E402
-from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cluster.expiry import (  # noqa: E402
+from swift.base.entity import EntityPath
+from swift.base.errors import SwiftError
+from swift.base.hashing import PathHasher
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.cli.commandline import CommandLine
+from swift.cluster.expiry import (
     ASYNC_DELETE_TYPE,
     EXPIRING_ACCOUNT,
     deletion_task,
     queue_container,
 )
-from swift.compose import cluster_of, internal_client  # noqa: E402
-from swift.config.files import read_section  # noqa: E402
-from swift.container.rows import ObjectRow  # noqa: E402
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer  # noqa: E402
-from swift.http import fields  # noqa: E402
+from swift.compose import cluster_of, internal_client
+from swift.config.files import read_section
+from swift.container.rows import ObjectRow
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.http import fields
 
 AGENT = "Swift Container Deleter"
 CONFIG = "/etc/swift/internal-client.conf"
@@ -124,7 +121,6 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; the exit code."""
     args = make_parser().parse_args(argv)
-    green.use_hub()
 
     def say(text: str) -> None:
         print(text, flush=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from swift import green
+from dataclasses import replace
 
-green.patch()
-
-from dataclasses import replace  # noqa: E402
-
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.sharing import arguments_of, share_of  # noqa: E402
-from swift.compose import internal_client  # noqa: E402
-from swift.container.reconciler.queue import ReconcilerQueue  # noqa: E402
-from swift.container.reconciler.settings import ContainerReconcilerSettings  # noqa: E402
-from swift.container.reconciler.task import NAME, ContainerReconciler  # noqa: E402
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon
+from swift.cli.sharing import arguments_of, share_of
+from swift.compose import internal_client
+from swift.container.reconciler.queue import ReconcilerQueue
+from swift.container.reconciler.settings import ContainerReconcilerSettings
+from swift.container.reconciler.task import NAME, ContainerReconciler
 
 
 def _make(parts: DaemonParts) -> ContainerReconciler:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.daemonize import run_daemon  # noqa: E402
-from swift.cli.replicators import replicator  # noqa: E402
-from swift.container.replicator import KIND  # noqa: E402
+from swift.cli.daemonize import run_daemon
+from swift.cli.replicators import replicator
+from swift.container.replicator import KIND
 
 DAEMON = replicator(KIND, lambda rings: rings.container)
 

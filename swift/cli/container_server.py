@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.serve import run_server  # noqa: E402
+from swift.cli.serve import run_server
 
 
 def main() -> int:

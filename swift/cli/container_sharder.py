@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from swift import green
+import argparse
+from dataclasses import replace
 
-green.patch()
-
-import argparse  # noqa: E402
-from dataclasses import replace  # noqa: E402
-
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.compose import internal_client  # noqa: E402
-from swift.container.sharding.settings import ContainerSharderSettings  # noqa: E402
-from swift.container.sharding.task import NAME, ContainerSharder  # noqa: E402
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon
+from swift.compose import internal_client
+from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.sharding.task import NAME, ContainerSharder
 
 
 def _make(parts: DaemonParts) -> ContainerSharder:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cluster.outbound import Outbound  # noqa: E402
-from swift.cluster.syncrealms import Realms  # noqa: E402
-from swift.compose import internal_client  # noqa: E402
-from swift.config.common import ServerSettings  # noqa: E402
-from swift.container.sync.remote import RemoteCluster  # noqa: E402
-from swift.container.sync.settings import ContainerSyncSettings  # noqa: E402
-from swift.container.sync.task import NAME, ContainerSync  # noqa: E402
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon
+from swift.cluster.outbound import Outbound
+from swift.cluster.syncrealms import Realms
+from swift.compose import internal_client
+from swift.config.common import ServerSettings
+from swift.container.sync.remote import RemoteCluster
+from swift.container.sync.settings import ContainerSyncSettings
+from swift.container.sync.task import NAME, ContainerSync
 
 
 def _make(parts: DaemonParts) -> ContainerSync:

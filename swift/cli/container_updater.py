@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
-from swift.container.updater import NAME, ContainerUpdater, ContainerUpdaterSettings  # noqa: E402
+from swift.cli.daemonize import Daemon, run_daemon
+from swift.container.updater import NAME, ContainerUpdater, ContainerUpdaterSettings
 
 DAEMON = Daemon(
     NAME,

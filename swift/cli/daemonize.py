@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from swift import green
 from swift.base.errors import SwiftError
 from swift.cli.commandline import CommandLine
 from swift.cli.streams import detach_streams
@@ -225,5 +224,4 @@ def _stop_for(prepared: Prepared) -> Stop:
     """Green waiting where this process works itself, plain waiting where it only forks workers."""
     if prepared.forks:
         return plain_stop()
-    green.use_hub()
     return Stop()

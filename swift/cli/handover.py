@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Callable, MutableMapping, Sequence
 
-from swift import green
 from swift.platform import sockets
 from swift.ring.device import address
 from swift.runtime import childprocess
@@ -48,7 +47,7 @@ class SocketHandover:
             sock = sockets.listen(ip, port, backlog, keep_idle_s=keep_idle_s)
         else:
             os.set_inheritable(fd, False)
-            sock = green.PlainSocket(fileno=fd)
+            sock = socket.socket(fileno=fd)
             sock.setblocking(False)
         self._sockets[where] = sock
         return sock
@@ -67,7 +66,7 @@ class SocketHandover:
     def stop_listening(self) -> None:
         """Let another server have the addresses at once, whatever workers still do."""
         for fd in self._descriptors().values():
-            with green.PlainSocket(fileno=fd) as sock:
+            with socket.socket(fileno=fd) as sock:
                 sock.shutdown(socket.SHUT_RDWR)
         for sock in self._sockets.values():
             sock.detach()

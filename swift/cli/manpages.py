@@ -6,19 +6,15 @@ two cannot differ. The pages say no date and no release, which would change them
 
 from __future__ import annotations
 
-from swift import green
+import argparse
+import textwrap
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
 
-green.patch()
-
-import argparse  # noqa: E402
-import textwrap  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
-from importlib import import_module  # noqa: E402
-from pathlib import Path  # noqa: E402
-
-from swift.cli import daemonize, serve  # noqa: E402
-from swift.cli.commands import MODULES, SERVERS  # noqa: E402
-from swift.cli.generated import write_or_check  # noqa: E402
+from swift.cli import daemonize, serve
+from swift.cli.commands import MODULES, SERVERS
+from swift.cli.generated import write_or_check
 
 SECTION = "1"
 MANUAL = "Object storage"

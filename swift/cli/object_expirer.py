@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from swift import green
+from dataclasses import replace
 
-green.patch()
-
-from dataclasses import replace  # noqa: E402
-
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.resting import Resting  # noqa: E402
-from swift.cli.sharing import arguments_of, share_of  # noqa: E402
-from swift.compose import internal_client  # noqa: E402
-from swift.config.files import parser_of  # noqa: E402
-from swift.obj.expirer.queue import ExpirerQueue  # noqa: E402
-from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
-from swift.obj.expirer.task import NAME, ObjectExpirer  # noqa: E402
-from swift.runtime.daemon import DaemonTask  # noqa: E402
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon
+from swift.cli.resting import Resting
+from swift.cli.sharing import arguments_of, share_of
+from swift.compose import internal_client
+from swift.config.files import parser_of
+from swift.obj.expirer.queue import ExpirerQueue
+from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
+from swift.obj.expirer.task import NAME, ObjectExpirer
+from swift.runtime.daemon import DaemonTask
 
 
 def _is_on(parts: DaemonParts) -> bool:

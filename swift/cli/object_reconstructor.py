@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.comparers import comparer  # noqa: E402
-from swift.cli.daemonize import run_daemon  # noqa: E402
-from swift.obj.reconstructor.settings import ObjectReconstructorSettings  # noqa: E402
-from swift.obj.reconstructor.task import NAME, ObjectReconstructor  # noqa: E402
+from swift.cli.comparers import comparer
+from swift.cli.daemonize import run_daemon
+from swift.obj.reconstructor.settings import ObjectReconstructorSettings
+from swift.obj.reconstructor.task import NAME, ObjectReconstructor
 
 DAEMON = comparer(
     NAME,

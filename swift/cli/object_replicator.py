@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.comparers import comparer  # noqa: E402
-from swift.cli.daemonize import run_daemon  # noqa: E402
-from swift.obj.replicator.settings import ObjectReplicatorSettings  # noqa: E402
-from swift.obj.replicator.task import NAME, ObjectReplicator  # noqa: E402
+from swift.cli.comparers import comparer
+from swift.cli.daemonize import run_daemon
+from swift.obj.replicator.settings import ObjectReplicatorSettings
+from swift.obj.replicator.task import NAME, ObjectReplicator
 
 DAEMON = comparer(
     NAME,

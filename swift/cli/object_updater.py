@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
-from swift.obj.settings import ObjectSettings  # noqa: E402
-from swift.obj.stores import make_stores  # noqa: E402
-from swift.obj.updater.settings import ObjectUpdaterSettings  # noqa: E402
-from swift.obj.updater.task import NAME, ObjectUpdater  # noqa: E402
+from swift.cli.daemonize import Daemon, run_daemon
+from swift.obj.settings import ObjectSettings
+from swift.obj.stores import make_stores
+from swift.obj.updater.settings import ObjectUpdaterSettings
+from swift.obj.updater.task import NAME, ObjectUpdater
 
 DAEMON = Daemon(
     NAME,

@@ -6,27 +6,23 @@ account-container.md §18
 
 from __future__ import annotations
 
-from swift import green
+import argparse
+import sys
+from collections.abc import Sequence
 
-green.patch()
-
-import argparse  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-
-from swift.base.entity import BadPath, EntityPath, quote_path, split_path  # noqa: E402
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.services import SWIFT_DIR  # noqa: E402
-from swift.cluster.client import make_transport  # noqa: E402
-from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
-from swift.cluster.rings import Rings  # noqa: E402
-from swift.compose import Cluster, cluster_of  # noqa: E402
-from swift.container.misplaced import QUEUE_ACCOUNT, entry  # noqa: E402
-from swift.container.rows import ObjectRow  # noqa: E402
-from swift.http import fields  # noqa: E402
-from swift.telemetry.metrics import Registry  # noqa: E402
+from swift.base.entity import BadPath, EntityPath, quote_path, split_path
+from swift.base.errors import SwiftError
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.cli.commandline import CommandLine
+from swift.cli.services import SWIFT_DIR
+from swift.cluster.client import make_transport
+from swift.cluster.direct import DirectClient, NodeTimeouts
+from swift.cluster.rings import Rings
+from swift.compose import Cluster, cluster_of
+from swift.container.misplaced import QUEUE_ACCOUNT, entry
+from swift.container.rows import ObjectRow
+from swift.http import fields
+from swift.telemetry.metrics import Registry
 
 TIMEOUTS = NodeTimeouts(5.0, 15.0)
 
@@ -103,7 +99,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if args.timestamp is None:
         parser.error("a policy index, a path and a timestamp are needed")
-    green.use_hub()
     try:
         cluster = cluster_of({"swift_dir": args.swift_dir})
         row, path = _row(args, cluster)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from swift import green
+from dataclasses import replace
 
-green.patch()
-
-from dataclasses import replace  # noqa: E402
-
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.resting import Resting, own_client  # noqa: E402
-from swift.cli.sharing import arguments_of, share_of  # noqa: E402
-from swift.middleware.s3api.lifecycle.settings import LifecycleSettings  # noqa: E402
-from swift.middleware.s3api.lifecycle.task import NAME, Lifecycle  # noqa: E402
-from swift.runtime.daemon import DaemonTask  # noqa: E402
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon
+from swift.cli.resting import Resting, own_client
+from swift.cli.sharing import arguments_of, share_of
+from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
+from swift.middleware.s3api.lifecycle.task import NAME, Lifecycle
+from swift.runtime.daemon import DaemonTask
 
 
 def _make(parts: DaemonParts) -> DaemonTask:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from swift import green
-
-green.patch()
-
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.resting import Resting, own_client  # noqa: E402
-from swift.cluster.outbound import Outbound  # noqa: E402
-from swift.middleware.s3api.notifications.settings import NotifierSettings  # noqa: E402
-from swift.middleware.s3api.notifications.task import NAME, Notifier  # noqa: E402
-from swift.middleware.s3api.notifications.webhook import Webhooks  # noqa: E402
-from swift.runtime.daemon import DaemonTask  # noqa: E402
+from swift.cli.daemonize import Daemon, DaemonParts, run_daemon
+from swift.cli.resting import Resting, own_client
+from swift.cluster.outbound import Outbound
+from swift.middleware.s3api.notifications.settings import NotifierSettings
+from swift.middleware.s3api.notifications.task import NAME, Notifier
+from swift.middleware.s3api.notifications.webhook import Webhooks
+from swift.runtime.daemon import DaemonTask
 
 
 def _make(parts: DaemonParts) -> DaemonTask:

@@ -27,10 +27,10 @@ from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemet
 from swift.config.common import PrioritySettings, ServerSettings
 from swift.config.files import read_section
 from swift.config.unknown import unknown_options
+from swift.green import on_signals
 from swift.platform import sockets
 from swift.platform.heap import share_heaps
 from swift.platform.privileges import drop_privileges
-from swift.platform.signals import on_signals
 from swift.runtime.httpd import HttpServer
 from swift.runtime.metricspage import MetricsBoard
 from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal
@@ -194,7 +194,6 @@ class ServerProcess:
         return listeners
 
     def _work(self, listener: Any, index: int) -> None:
-        green.use_hub()
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         _spare_the_collector()
         settings = self.settings

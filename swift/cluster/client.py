@@ -7,13 +7,16 @@ fresh one, because servers close idle connections whenever they like.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from functools import partial
 
 from swift import green
+from swift.base.calls import T
 from swift.cluster.hosts import resolve
 from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TimedOut, TransportError
@@ -82,6 +85,10 @@ class _Link:
                 self.send_all(memoryview(part)[sent:], deadline)
                 sent = 0
 
+    def wait_readable(self, deadline: float) -> None:
+        """Wait until there is something to read; raises ``DeadlineExceeded``."""
+        green.wait_readable(self.fd, deadline)
+
     def recv(self, deadline: float) -> bytes:
         """Some bytes, empty at the end; raises OSError / ``DeadlineExceeded``."""
         while True:
@@ -109,6 +116,54 @@ class _Link:
     def close(self) -> None:
         """Close the socket."""
         self.sock.close()
+
+
+class _TLSLink(_Link):
+    """An encrypted connection; the handshake is done."""
+
+    __slots__ = ()
+    sock: ssl.SSLSocket
+
+    def _retry(self, call: Callable[[], T], deadline: float) -> T:
+        """Repeat a call until the encryption needs nothing more; raises OSError and ``DeadlineExceeded``."""
+        while True:
+            try:
+                return call()
+            except ssl.SSLWantReadError:
+                green.wait_readable(self.fd, deadline)
+            except ssl.SSLWantWriteError:
+                green.wait_writable(self.fd, deadline)
+
+    def send_all(self, data: bytes | memoryview, deadline: float) -> None:
+        """See ``_Link``."""
+        rest = memoryview(data)
+        while rest:
+            piece = rest[:RECV_BYTES]
+            rest = rest[self._retry(partial(self.sock.send, piece), deadline) :]
+
+    def send_parts(self, parts: Sequence[bytes | memoryview], deadline: float) -> None:
+        """See ``_Link``."""
+        self.send_all(b"".join(parts), deadline)
+
+    def wait_readable(self, deadline: float) -> None:
+        """See ``_Link``; decrypted bytes may wait in memory, which the descriptor does not show."""
+
+    def recv(self, deadline: float) -> bytes:
+        """See ``_Link``."""
+        try:
+            return self._retry(partial(self.sock.recv, RECV_BYTES), deadline)
+        except ssl.SSLZeroReturnError:
+            return b""
+
+    def recv_into(self, buffer: memoryview, deadline: float) -> int:
+        """See ``_Link``."""
+        data = self._retry(partial(self.sock.recv, len(buffer)), deadline)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def splice(self, pipe: int, size: int, deadline: float) -> int:
+        """Encrypted bytes cannot be spliced."""
+        raise OSError(errno.EINVAL, "splice of an encrypted connection")
 
 
 class HttpTransport:
@@ -209,6 +264,29 @@ class HttpTransport:
         exchange.begin()
         return exchange
 
+    def open_on(
+        self,
+        sock: socket.socket,
+        address: tuple[str, int],
+        method: str,
+        target: str,
+        headers: HeaderMap,
+        body: bytes = b"",
+        *,
+        host: str,
+        timeout_s: float,
+    ) -> HttpExchange:
+        """Send a request on a connected non-blocking socket, plain or encrypted, that is not pooled.
+
+        ``address`` names the server in errors, ``host`` in the request.
+        """
+        link = _TLSLink(sock, address) if isinstance(sock, ssl.SSLSocket) else _Link(sock, address)
+        opening = (request_head(method, target, host, headers), body)
+        exchange = HttpExchange(self, link, method, opening, timeout_s, timeout_s)
+        exchange.chunked = "transfer-encoding" in headers
+        exchange.begin()
+        return exchange
+
 
 class HttpExchange:
     """One request and its answer on a pooled connection (``cluster.transport.Exchange``)."""
@@ -274,21 +352,28 @@ class HttpExchange:
     def _send_opening(self) -> None:
         head, body = self._opening
         if body:
-            self._guarded(_Link.send_parts, self._opening)
+            self._send_parts(self._opening)
         else:
             self._send(head)
 
     def _send(self, data: bytes | memoryview) -> None:
-        self._guarded(_Link.send_all, data)
-
-    def _guarded(self, send: Callable[[_Link, Any, float], None], data: Any) -> None:
-        link = self._link
-        if link is None:
-            raise TransportError("the exchange was aborted")
+        link = self._live_link()
         try:
-            send(link, data, time.monotonic() + self._timeout_s)
+            link.send_all(data, time.monotonic() + self._timeout_s)
         except (OSError, green.DeadlineExceeded) as error:
             raise self._failure("sending", error)
+
+    def _send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
+        link = self._live_link()
+        try:
+            link.send_parts(parts, time.monotonic() + self._timeout_s)
+        except (OSError, green.DeadlineExceeded) as error:
+            raise self._failure("sending", error)
+
+    def _live_link(self) -> _Link:
+        if self._link is None:
+            raise TransportError("the exchange was aborted")
+        return self._link
 
     def _failure(self, doing: str, error: Exception) -> TransportError:
         self._transport._errors.inc()
@@ -307,7 +392,7 @@ class HttpExchange:
         if not self.chunked:
             self._send(data)
         elif data:
-            self._guarded(_Link.send_parts, (chunk_head(len(data)), data, b"\r\n"))
+            self._send_parts((chunk_head(len(data)), data, b"\r\n"))
 
     def finish(self, trailers: HeaderMap | None = None) -> None:
         """End a chunked body; see ``Exchange.finish``."""
@@ -377,7 +462,7 @@ class HttpExchange:
         try:
             if not data and not has_begun:
                 # No node answers before it was asked and the loop was given back.
-                green.wait_readable(link.fd, deadline)
+                link.wait_readable(deadline)
             while (end := data.find(b"\r\n\r\n")) < 0:
                 more = link.recv(deadline)
                 if not more:

@@ -44,7 +44,7 @@ class Until:
 EVERYTHING = Until(lambda: False)
 
 
-class Arrivals(green.Mailbox[T]):
+class Arrivals(green.Queue[T]):
     """Where green threads leave what they bring, and how many are awaited."""
 
     __slots__ = ("waiting",)

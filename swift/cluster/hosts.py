@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from swift.green import blocking_getaddrinfo
-from swift.platform.threads import ThreadPool
+from swift.green import ThreadPool
 
 _threads = ThreadPool(4, "names")
 
@@ -20,7 +19,7 @@ def resolve_all(host: str, port: int) -> list[str]:
     if _is_literal(host):
         return [host]
     try:
-        found = _threads.call(blocking_getaddrinfo, host, port, 0, socket.SOCK_STREAM)
+        found = _threads.call(socket.getaddrinfo, host, port, 0, socket.SOCK_STREAM)
     except UnicodeError as error:
         # A label is too long for the encoding of host names.
         raise OSError(f"{host[:80]!r} is no host name: {error}")

@@ -155,7 +155,7 @@ class _Server:
     def converse(self, talk: Callable[[_Wire, float], object]) -> object:
         """Run ``talk(wire, deadline)`` on a connection; raises OSError or ``DeadlineExceeded``."""
         settings = self.settings
-        if not self.places.acquire(timeout=settings.pool_timeout):
+        if not self.places.acquire(settings.pool_timeout):
             raise TimeoutError("no free memcached connection")
         try:
             reused = bool(self.idle)

@@ -1,9 +1,9 @@
 """Requests to hosts that are no nodes of the cluster: container sync, webhooks, the identity service.
 
-This is the one place that decides to which addresses such requests go, and the one that connects. A host
-name is resolved first, every address is checked, and the connection is made to a checked address, so that a
-later answer of the name server changes nothing. Redirects are not followed. ``Trust`` says who chose the
-address:
+This is the one place that decides to which addresses such requests go, and the only client that sends them.
+A host name is resolved first, every address is checked, and the connection is made to a checked address, so
+that a later answer of the name server changes nothing. Redirects are not followed. ``Trust`` says who chose
+the address:
 
 * An operator may name any address but the address and port of a storage server.
 * A client may not name an address of the storage network, of this machine, nor one that is special
@@ -14,19 +14,25 @@ It does not know which host names clients may use: ``cluster.syncrealms`` does.
 
 from __future__ import annotations
 
-import http.client
 import ipaddress
 import socket
 import ssl
+import time
 from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import TypeAlias
+from urllib.parse import SplitResult
 
+from swift import green
 from swift.base.errors import SwiftError
+from swift.cluster.client import HttpTransport
 from swift.cluster.hosts import resolve_all
 from swift.cluster.rings import Rings
+from swift.cluster.transport import Exchange, Reply
+from swift.http.headers import HeaderMap
 from swift.platform.addresses import normalized, own_addresses
 from swift.ring.view import RingView
+from swift.telemetry.metrics import Registry
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: Address (or host name) and port of a storage server.
@@ -87,6 +93,62 @@ class StorageEndpoints:
                     continue
 
 
+class OutboundConnection:
+    """A connection for one request to a server outside the cluster."""
+
+    def __init__(self, transport: HttpTransport, sock: socket.socket, host: str, port: int, timeout_s: float):
+        self._transport = transport
+        self._sock = sock
+        self._host = host
+        self._port = port
+        self._timeout_s = timeout_s
+
+    def open(self, method: str, target: str, headers: HeaderMap, body: bytes = b"") -> Exchange:
+        """Send the head, and ``body`` with it; raises ``TransportError``.
+
+        The caller sets ``content-length`` or ``transfer-encoding``; header names are in lower case.
+        """
+        sent = {"connection": "close", **headers}
+        where = (self._host, self._port)
+        return self._transport.open_on(
+            self._sock, where, method, target or "/", sent, body, host=self._host, timeout_s=self._timeout_s
+        )
+
+    def request(
+        self, method: str, target: str, headers: HeaderMap, body: bytes = b"", *, bytes_max: int
+    ) -> Reply:
+        """Send a request and read at most ``bytes_max`` of its response; raises ``TransportError``."""
+        length = {"content-length": str(len(body))} if body or method in ("POST", "PUT") else {}
+        reply = self.open(method, target, {**length, **headers}, body).reply()
+        content = bytearray()
+        while len(content) < bytes_max and (piece := reply.body.read(bytes_max - len(content))):
+            content += piece
+        return Reply(reply.status, reply.headers, bytes(content), reply.reason)
+
+    def switch_protocol(self, method: str, target: str) -> socket.socket:
+        """Send a request after whose success the connection carries something else; return its socket.
+
+        Raises ``TransportError`` and OSError.
+        """
+        exchange = self._transport.open_on(
+            self._sock, (self._host, self._port), method, target, {}, host=target, timeout_s=self._timeout_s
+        )
+        reply = exchange.converse(self._timeout_s)
+        if not 200 <= reply.status <= 299:
+            raise OSError(f"{method} {target}: the proxy responded {reply.status} {reply.reason}")
+        return self._sock
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._sock.close()
+
+    def __enter__(self) -> OutboundConnection:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
 class Outbound:
     """Checks addresses and connects to them."""
 
@@ -96,12 +158,14 @@ class Outbound:
         *,
         resolve: Callable[[str, int], list[str]] = resolve_all,
         own: Callable[[], frozenset[str]] = own_addresses,
-        connect: Callable[[Endpoint, float], socket.socket] = socket.create_connection,
+        connect: Callable[[Endpoint, float], socket.socket] | None = None,
     ):
         self._storage = storage
         self._resolve = resolve
         self._own = own
-        self._connect = connect
+        self._connect = connect or _connect
+        # Connections are used once.
+        self._transport = HttpTransport(Registry(), per_address_max=0)
 
     @classmethod
     def of_rings(cls, rings: Rings) -> Outbound:
@@ -131,34 +195,55 @@ class Outbound:
         *,
         timeout_s: float,
         tls: ssl.SSLContext | None = None,
-    ) -> http.client.HTTPConnection:
+        host_header: str = "",
+    ) -> OutboundConnection:
         """Return a connection to a checked address of a host; raises ``OutboundRefused`` and OSError.
 
         ``tls`` replaces the default context of ``https``; certificates are verified for the host's name.
+        ``timeout_s`` limits the connection and each wait for the server. ``host_header`` replaces the host in
+        requests, for a proxy.
         """
         number = default_port(scheme) if port is None else port
-        made = http.client.HTTPConnection(host, port or default_port(scheme), timeout=timeout_s)
         sock = self._connected(self.addresses(host, number, trust), number, timeout_s)
         if scheme == "https":
-            try:
-                sock = (tls or ssl.create_default_context()).wrap_socket(sock, server_hostname=host)
-            except BaseException:
-                sock.close()
-                raise
-            # The Host header leaves out the default port.
-            made.default_port = default_port(scheme)
-        made.sock = sock
-        # Without a connection there is nothing to send: it is not made again to an unchecked address.
-        made.auto_open = 0
-        return made
+            sock = _encrypted(sock, host, timeout_s, tls)
+        shown = host_header or _host_header(scheme, host, port)
+        return OutboundConnection(self._transport, sock, shown, number, timeout_s)
+
+    def tunnel(
+        self,
+        proxy: SplitResult,
+        host: str,
+        port: int | None,
+        *,
+        timeout_s: float,
+        tls: ssl.SSLContext | None = None,
+    ) -> OutboundConnection:
+        """Return a connection to an ``https`` host through an HTTP proxy of the operator (RFC 9110 §9.3.6).
+
+        Raises ``OutboundRefused``, OSError and ``TransportError``.
+        """
+        number = default_port("https") if port is None else port
+        target = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+        found = self.connection("http", proxy.hostname or "", proxy.port, Trust.OPERATOR, timeout_s=timeout_s)
+        try:
+            sock = found.switch_protocol("CONNECT", target)
+        except BaseException:
+            found.close()
+            raise
+        sock = _encrypted(sock, host, timeout_s, tls)
+        return OutboundConnection(self._transport, sock, _host_header("https", host, port), number, timeout_s)
 
     def _connected(self, addresses: list[str], port: int, timeout_s: float) -> socket.socket:
         failure: OSError | None = None
         for ip in addresses:
             try:
-                return self._connect((ip, port), timeout_s)
+                sock = self._connect((ip, port), timeout_s)
             except OSError as error:
                 failure = error
+                continue
+            sock.setblocking(False)
+            return sock
         raise failure or OSError("no address")
 
     def _check(self, host: str, ip: str, port: int, trust: Trust) -> None:
@@ -186,6 +271,37 @@ class Outbound:
         if is_here:
             return "an address of this machine"
         return _special(address)
+
+
+def _connect(endpoint: Endpoint, timeout_s: float) -> socket.socket:
+    try:
+        return green.connect(*endpoint, time.monotonic() + timeout_s)
+    except green.DeadlineExceeded:
+        raise TimeoutError("timed out")
+
+
+def _encrypted(
+    sock: socket.socket, host: str, timeout_s: float, context: ssl.SSLContext | None
+) -> ssl.SSLSocket:
+    """Return the socket after the TLS handshake; closes it on an error, an OSError."""
+    try:
+        chosen = context or ssl.create_default_context()
+        tls = chosen.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+        sock = tls
+        green.handshake(tls, time.monotonic() + timeout_s)
+        return tls
+    except green.DeadlineExceeded:
+        sock.close()
+        raise TimeoutError("the TLS handshake timed out")
+    except BaseException:
+        sock.close()
+        raise
+
+
+def _host_header(scheme: str, host: str, port: int | None) -> str:
+    """Return the Host header, which leaves out the default port."""
+    name = f"[{host}]" if ":" in host else host
+    return name if port in (None, default_port(scheme)) else f"{name}:{port}"
 
 
 def default_port(scheme: str) -> int:

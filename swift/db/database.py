@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -31,7 +32,6 @@ from swift.db.connection import (
 from swift.db.files import DatabasePlace, locked
 from swift.db.preallocate import Preallocator
 from swift.db.schema import Migration, facts_of, migrate
-from swift.green import PlainLock
 from swift.platform.disk import Disk
 from swift.platform.faults import OddFile, check_regular
 
@@ -102,7 +102,7 @@ class Database:
         self._reader: DatabaseConnection | None = None
         #: One thread at a time reads: Python looks up the error of a statement in its connection, so another
         #: thread's success would turn "locked" into "no rows".
-        self._reading = PlainLock()
+        self._reading = threading.RLock()
         self._writer: DatabaseConnection | None = None
         self._inode: tuple[int, int] = (0, 0)
         self._size_bytes = 0

@@ -175,7 +175,7 @@ def asked(forward: Forward, request: Request, *, timeout_s: float | None = None)
 
 def _within(forward: Forward, request: Request, timeout_s: float) -> Response:
     """The answer, if it comes in time; one that comes later is released."""
-    box: green.Mailbox[Response | Exception] = green.Mailbox()
+    box: green.Queue[Response | Exception] = green.Queue()
     late = False
 
     def ask() -> None:

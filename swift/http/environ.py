@@ -14,6 +14,7 @@ from urllib.parse import quote, unquote_to_bytes
 from wsgiref.types import WSGIEnvironment
 
 from swift.base.digits import is_digits
+from swift.green import call_in_loop
 from swift.http import environkeys
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, lower_name, upper_name
@@ -115,7 +116,8 @@ def request_from_environ(environ: WSGIEnvironment) -> Request:
     headers: HeaderMap = {
         _name_of(key): value
         for key, value in environ.items()
-        if key.startswith(_PREFIX) or (key in _BARE_KEYS and value)
+        # keystonemiddleware sets headers that it knows nothing for to None.
+        if (key.startswith(_PREFIX) and value is not None) or (key in _BARE_KEYS and value)
     }
     source = environ.get("wsgi.input")
     body: RequestBody = source.body if isinstance(source, _Input) else ForeignBody(source, headers)
@@ -162,7 +164,7 @@ def split_host(host: str) -> tuple[str, str]:
 
 
 class _Input(io.RawIOBase):
-    """``wsgi.input`` over a request body."""
+    """``wsgi.input`` over a request body; foreign software reads it in a thread."""
 
     def __init__(self, body: RequestBody):
         super().__init__()
@@ -174,11 +176,11 @@ class _Input(io.RawIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """PEP 3333 read."""
-        return self.body.read(-1 if size is None else size)
+        return call_in_loop(self.body.read, -1 if size is None else size)
 
     def readinto(self, buffer: Any) -> int:
         """For buffered readers on top."""
-        return self.body.read_into(memoryview(buffer).cast("B"))
+        return call_in_loop(self.body.read_into, memoryview(buffer).cast("B"))
 
 
 class ForeignBody(RequestBody):

@@ -104,7 +104,7 @@ class ReadAhead:
         self._is_feeding = False
         self._is_stopped = False
         self._is_closed = False
-        self._changed = green.Event()
+        self._changed = green.Condition()
 
     @property
     def held(self) -> int:
@@ -128,7 +128,7 @@ class ReadAhead:
                 self._put(found)
         finally:
             self._is_feeding = False
-            self._tell()
+            self._changed.notify_all()
 
     def _put(self, found: Response | Exception | None) -> None:
         if self._is_closed:
@@ -141,7 +141,7 @@ class ReadAhead:
         else:
             self._is_stopped = True
             self._queue.append(found)
-        self._tell()
+        self._changed.notify_all()
 
     def get(self) -> Response | None:
         """The next piece, None at the end; raises what opening or reading it raised."""
@@ -172,10 +172,6 @@ class ReadAhead:
             self._queue[-1] = _Whole(last, size)
             self._is_stopped = False
 
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, green.Event()
-        changed.set()
-
     def close(self) -> None:
         """Let go of everything."""
         self._is_closed = True
@@ -185,7 +181,7 @@ class ReadAhead:
                 found.abandon()
             elif isinstance(found, Response):
                 release(found, 0)
-        self._tell()
+        self._changed.notify_all()
 
     def __repr__(self) -> str:
         return f"<ReadAhead {len(self._queue)} pieces, {self.held} of {self._memory} bytes>"

@@ -1,1 +1,4 @@
-"""What waits are made of, whichever loop runs: ``swift.green`` has the loop and is what others import."""
+"""Event loops and the primitives on top of them.
+
+Other packages import ``swift.green``, which chooses the loop.
+"""

@@ -1,28 +1,29 @@
-"""Waiting for non-blocking sockets and other descriptors; a wait for one event costs one system call.
+"""Waits for non-blocking sockets and other descriptors, connections and TLS handshakes.
 
-Deadlines are monotonic seconds; what passes one raises ``DeadlineExceeded``.
+Deadlines are monotonic seconds; a wait past its deadline raises ``DeadlineExceeded``.
 """
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 import ssl
 from collections.abc import Callable
 
-from swift.loop.current import loop
+from swift.loop.base import loop
 
-ONESHOT = select.EPOLLONESHOT
-_READABLE = select.EPOLLIN | select.EPOLLRDHUP | ONESHOT
-_WRITABLE = select.EPOLLOUT | ONESHOT
+_READABLE = select.EPOLLIN | select.EPOLLRDHUP
+_WRITABLE = select.EPOLLOUT
 
 
 def on_readable(fd: int, callback: Callable[[], None]) -> None:
-    """Call back in the loop, from now on, whenever ``fd`` has something to read; it must not raise."""
+    """Call back from the loop, from now on, whenever ``fd`` is readable; the callback must not raise."""
     loop().on_readable(fd, callback)
 
 
 def wait_readable(fd: int, deadline: float | None = None) -> None:
-    """Wait until ``fd`` has something to read; raises ``DeadlineExceeded``.
+    """Wait until ``fd`` is readable; raises ``DeadlineExceeded``.
 
     A wake-up may be stale: callers try their system call and wait again.
     """
@@ -30,12 +31,12 @@ def wait_readable(fd: int, deadline: float | None = None) -> None:
 
 
 def wait_writable(fd: int, deadline: float | None = None) -> None:
-    """Wait until ``fd`` takes more bytes; like ``wait_readable``."""
+    """Wait until ``fd`` is writable; like ``wait_readable``."""
     loop().wait_for(fd, _WRITABLE, deadline)
 
 
 def handshake(tls: ssl.SSLSocket, deadline: float) -> None:
-    """Agree on encryption over a non-blocking socket; raises ``DeadlineExceeded`` and OSError."""
+    """Perform the TLS handshake over a non-blocking socket; raises ``DeadlineExceeded`` and OSError."""
     while True:
         try:
             tls.do_handshake()
@@ -44,3 +45,23 @@ def handshake(tls: ssl.SSLSocket, deadline: float) -> None:
             wait_readable(tls.fileno(), deadline)
         except ssl.SSLWantWriteError:
             wait_writable(tls.fileno(), deadline)
+
+
+def connect(ip: str, port: int, deadline: float | None) -> socket.socket:
+    """Return a connected non-blocking TCP socket; raises OSError or ``DeadlineExceeded``."""
+    family = socket.AF_INET6 if ":" in ip else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            sock.connect((ip, port))
+        except BlockingIOError:
+            wait_writable(sock.fileno(), deadline)
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -10,6 +10,7 @@ from swift.base.errors import ConfigError
 from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
+from swift.green import ThreadPool
 from swift.http import environkeys
 from swift.http.environ import split_host
 from swift.http.request import Request
@@ -21,6 +22,8 @@ Lookup = Callable[[str], tuple[float, str | None]]
 #: How long a name without an alias is believed to have none, seconds.
 NEGATIVE_TTL_S = 60.0
 _NAME_CHARS_MAX = 253
+#: dnspython blocks, so it runs in threads.
+_threads = ThreadPool(8, "cname")
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def dns_lookup(nameservers: Sequence[str]) -> Lookup:
 
     def lookup(name: str) -> tuple[float, str | None]:
         try:
-            answer = resolver.resolve(name, "CNAME")
+            answer = _threads.call(resolver.resolve, name, "CNAME")
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return NEGATIVE_TTL_S, None
         except (dns.exception.DNSException, OSError, ValueError):

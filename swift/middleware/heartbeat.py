@@ -51,12 +51,12 @@ class Heartbeat(ResponseBody):
         self._at_once = at_once
         self._separator = separator
         self._unread = unread
-        self._box: green.Mailbox[bytes] | None = None
+        self._box: green.Queue[bytes] | None = None
 
     def begin(self, wait_s: float | None) -> bytes | None:
         """Begin the work; its report if that comes within ``wait_s`` seconds, None waits for the end."""
         self._unread = None
-        self._box = green.Mailbox()
+        self._box = green.Queue()
         green.spawn_detached(self._run, self._box)
         try:
             return self._box.get(None if wait_s is None else time.monotonic() + wait_s)
@@ -69,7 +69,7 @@ class Heartbeat(ResponseBody):
         self._unread = None
         box = self._box
         if box is None:
-            box = green.Mailbox()
+            box = green.Queue()
             green.spawn_detached(self._run, box)
         spaced = self._at_once
         if spaced:
@@ -92,7 +92,7 @@ class Heartbeat(ResponseBody):
         if unread is not None:
             unread()
 
-    def _run(self, box: green.Mailbox[bytes]) -> None:
+    def _run(self, box: green.Queue[bytes]) -> None:
         try:
             report = self._work()
         except Exception as error:

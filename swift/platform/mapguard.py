@@ -19,8 +19,7 @@ import functools
 import mmap
 import os
 import signal
-
-from swift.green import PlainLock
+import threading
 
 _FAILED_READ = 2  # BUS_ADRERR: a signal of the kernel about an address that nothing can be read from
 _WITH_INFO = 4
@@ -107,7 +106,7 @@ class _Watched:
     def __init__(self) -> None:
         #: A set in order; changed in one step each time, because guards also end in garbage collections.
         self._guards: dict[MapGuard, None] = {}
-        self._lock = PlainLock()
+        self._lock = threading.RLock()
         self._handler = _Handler(self._handle)
         self._before: _Action | None = None
 

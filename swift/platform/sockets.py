@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import socket
 
-from swift import green
-
 
 def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> socket.socket:
     """A listening non-blocking TCP socket; raises OSError when the address is taken.
@@ -13,7 +11,7 @@ def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> socket.
     With ``keep_idle_s`` the kernel probes connections that were silent for so long.
     """
     family = socket.AF_INET6 if ":" in ip else socket.AF_INET
-    sock = green.PlainSocket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if keep_idle_s:

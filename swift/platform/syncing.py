@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Protocol
 
-from swift.green import Event, PlainCondition, in_green_thread, spawn_detached
+from swift.green import Event, ThreadPool, in_green_thread, spawn_detached
 from swift.platform.disk import Disk
-from swift.platform.threads import ThreadPool
 from swift.platform.waiting import letting_others_run
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -288,7 +288,7 @@ class _PlainTurns:
 
     def __init__(self, share: Callable[[list[_Member]], bool]):
         self._share = share
-        self._changed = PlainCondition()
+        self._changed = threading.Condition()
         self._gathering: _PlainBatch | None = None
         self._is_busy = False
 

@@ -112,20 +112,14 @@ class SureListing:
     def _without_doubt(
         self, next_page: NextPage, merged: Merged, params: Mapping[str, str]
     ) -> list[JsonObject]:
-        doubts = iter([row for row, is_sure in merged.rows if not is_sure])
-        gone: set[int] = set()
+        def is_there(row: JsonObject) -> bool:
+            if "subdir" in row:
+                return self._has_some(next_page, row, params)
+            return self._has(str(row["name"]))
 
-        def judge() -> None:
-            for row in doubts:
-                if "subdir" in row:
-                    is_there = self._has_some(next_page, row, params)
-                else:
-                    is_there = self._has(str(row["name"]))
-                if not is_there:
-                    gone.add(id(row))
-
-        number = sum(not is_sure for _, is_sure in merged.rows)
-        green.gather([judge] * min(_ASKERS, number))
+        doubtful = [row for row, is_sure in merged.rows if not is_sure]
+        found = green.bounded_map(is_there, doubtful, _ASKERS)
+        gone = {id(row) for row, is_found in zip(doubtful, found, strict=True) if not is_found}
         return [row for row, _ in merged.rows if id(row) not in gone]
 
     def _has_some(self, next_page: NextPage, row: JsonObject, params: Mapping[str, str]) -> bool:

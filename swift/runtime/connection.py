@@ -11,10 +11,10 @@ import os
 import ssl
 import time
 from collections.abc import Callable
-from socket import SHUT_WR, socket
+from socket import SHUT_RDWR, SHUT_WR, socket
 from typing import Any, NamedTuple
 
-from swift.green import DeadlineExceeded, PlainSocket, sleep, wait_readable, wait_writable
+from swift.green import DeadlineExceeded, sleep, wait_readable, wait_writable
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, FileBody, RequestBody
 from swift.wire import proxyprotocol
 from swift.wire.chunked import ChunkDecoder
@@ -340,7 +340,7 @@ class Connection:
         """End the conversation in both directions; whoever waits for the client sees its end."""
         try:
             # Not the method of an encrypted socket: that forgets the encryption, in which its reader waits.
-            PlainSocket.shutdown(self.sock, 2)
+            socket.shutdown(self.sock, SHUT_RDWR)
         except OSError:
             # The client was faster.
             return

@@ -19,8 +19,8 @@ from typing import Unpack
 from swift.base.calls import Run as Run
 from swift.base.calls import T, Ts
 from swift.base.calls import run_inline as run_inline
+from swift.green import ThreadPool
 from swift.platform.runqueue import RunQueue
-from swift.platform.threads import ThreadPool
 from swift.platform.waiting import waited_s
 
 #: Calls that take longer than this on average belong in threads, seconds.

@@ -86,7 +86,7 @@ class HttpServer:
     def serve(self, listener: socket) -> None:
         """Accept connections until ``stop``; returns then."""
         while not self._stopping:
-            if not self._places.acquire(blocking=False) and not self._get_place(listener):
+            if not self._places.acquire(0) and not self._get_place(listener):
                 continue
             if self._stopping:
                 self._places.release()
@@ -128,7 +128,7 @@ class HttpServer:
             self._connections.discard(connection)
             self._displaced.inc()
             connection.hang_up()
-        return bool(self._places.acquire(timeout=PLACE_WAIT_S))
+        return self._places.acquire(PLACE_WAIT_S)
 
     def stop(self, grace_s: float = 30.0, *, idle_s: float = 0.0) -> None:
         """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones.

@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 from swift import green
 from swift.base.clock import Clock, SystemClock
-from swift.green import pause
-from swift.platform.signals import on_signals
+from swift.green import on_signals, pause
 
 #: Without an event loop a signal is noticed at most this late, seconds.
 SLICE_S = 0.25

@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from swift import green
 from swift.runtime.share import ShareResult
 from swift.runtime.stop import Stop
 from swift.runtime.workers import GRACE_S, die_with_parent
@@ -169,7 +168,6 @@ def _fork(share: str, work: ShareWork, log: Log) -> _Child:
 
     try:
         die_with_parent()
-        green.use_hub()
         result = work(share, say)
         if result is not None:
             say(result, is_last=True)

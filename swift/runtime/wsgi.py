@@ -5,6 +5,13 @@ pipeline, or where it left a callback in the environment. Both see a genuine env
 both may answer with any WSGI application. A foreign filter that passes our response on costs no copy: files
 are still sent by sendfile.
 
+Foreign code may block, so it runs in operating system threads: the application itself, each step of the
+iterable that it returns, and its callbacks. The rest of the pipeline, the request's body and the memcached
+client run in the loop; the thread waits for them (``green.call_in_loop``). A request holds its thread while
+the rest of the pipeline runs. The number of threads is therefore not limited here but by the requests that
+a worker accepts (``max_clients``): a limit below that would let requests that hold threads wait for each
+other.
+
 An authorisation callback (``swift.authorize``) is called with a request by whoever asks. One of ours is
 called with ``Request``, a foreign one with a ``ForeignRequest``, whoever calls it: what crosses the border is
 wrapped by ``OurCallback`` or ``ForeignCallback``, and unwrapped when it comes home.
@@ -12,18 +19,22 @@ wrapped by ``OurCallback`` or ``ForeignCallback``, and unwrapped when it comes h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
+from swift.green import ThreadPool, call_in_loop
 from swift.http import environkeys
 from swift.http.body import BodyError, ResponseBody, chunks_of
 from swift.http.environ import environ_key, image_of, refresh, request_from_environ, show, take_back
 from swift.http.headers import from_pairs, lower_name, title_case
 from swift.http.request import Request, parse_query
 from swift.http.response import HTTPError, Response, error_response
+
+_threads = ThreadPool(1 << 20, "foreign-wsgi")
 
 App = WSGIApplication
 Handle = Callable[[Request], Response]
@@ -77,15 +88,52 @@ def call_wsgi(app: App, request: Request) -> Response:
     """
     environ = show(request)
     image = image_of(request)
-    _lend_callback(environ)
+    _lend(environ)
     answer = _Answer()
     try:
-        chunks = app(environ, answer.start)
-        response = _collect(chunks, answer)
+        chunks = _threads.call(_started, app, environ, answer)
+        return _collect(chunks, answer)
     finally:
         take_back(request, image)
-        _take_callback_home(environ)
-    return response
+        _take_home(environ)
+
+
+def _started(app: App, environ: WSGIEnvironment, answer: _Answer) -> Iterable[bytes]:
+    """Call an application in a thread until it has called ``start_response`` or returned all it says."""
+    chunks = app(environ, answer.start)
+    if answer.status or isinstance(chunks, list | tuple):
+        return chunks
+    # An application may decide while it is iterated over, before its first byte.
+    iterator, first = iter(chunks), []
+    try:
+        while not answer.status and (chunk := next(iterator, None)) is not None:
+            first.append(chunk)
+    except BaseException:
+        _close(chunks)
+        raise
+    answer.written += first
+    return _Rest(iterator, chunks)
+
+
+class _Rest:
+    """An iterable after its first items."""
+
+    def __init__(self, iterator: Iterator[bytes], chunks: Iterable[bytes]):
+        self._iterator = iterator
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._iterator
+
+    def close(self) -> None:
+        """Close the iterable, as PEP 3333 asks."""
+        _close(self._chunks)
+
+
+def _close(chunks: Iterable[bytes] | None) -> None:
+    close = getattr(chunks, "close", None)
+    if close is not None:
+        close()
 
 
 def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
@@ -96,46 +144,36 @@ def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
         response = answer.response()
         response.body = b"".join((*answer.written, *chunks))
         return response
-    iterator = iter(chunks)
-    first: list[bytes] = []
     try:
-        while not answer.status:
-            # An application may decide while it is iterated over, before its first byte.
-            chunk = next(iterator, None)
-            if chunk is None:
-                break
-            first.append(chunk)
         response = answer.response()
     except BaseException:
-        _ForeignChunks([], iterator, chunks, None).close()
+        _threads.call(_close, chunks)
         raise
     length = response.headers.get("content-length", "")
-    first = answer.written + first
-    response.body = _ForeignChunks(first, iterator, chunks, int(length) if is_digits(length) else None)
+    response.body = _ForeignChunks(answer.written, chunks, int(length) if is_digits(length) else None)
     return response
 
 
 class _ForeignChunks(ResponseBody):
     """The rest of a foreign app's body, closed as PEP 3333 asks."""
 
-    def __init__(
-        self, first: list[bytes], iterator: Iterator[bytes], chunks: Iterable[bytes], length: int | None
-    ):
+    def __init__(self, first: list[bytes], chunks: Iterable[bytes], length: int | None):
         self.length = length
         self._first = first
-        self._iterator = iterator
         self._chunks: Iterable[bytes] | None = chunks
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._first
-        yield from self._iterator
+        if self._chunks is not None:
+            iterator = _threads.call(iter, self._chunks)
+            while (chunk := _threads.call(next, iterator, None)) is not None:
+                yield chunk
 
     def close(self) -> None:
         """Close the app's iterable."""
         chunks, self._chunks = self._chunks, None
-        close = getattr(chunks, "close", None)
-        if close is not None:
-            close()
+        if getattr(chunks, "close", None) is not None:
+            _threads.call(_close, chunks)
 
 
 # --- being asked by foreign software ----------------------------------------------------------------
@@ -150,7 +188,8 @@ class _Served:
         self._complete = False
 
     def __iter__(self) -> Iterator[bytes]:
-        for chunk in chunks_of(self._response.body):
+        chunks = call_in_loop(chunks_of, self._response.body)
+        while (chunk := call_in_loop(next, chunks, None)) is not None:
             if chunk:
                 self._sent += len(chunk)
                 yield chunk
@@ -164,19 +203,27 @@ class _Served:
 
     def close(self) -> None:
         """Release the body and report."""
+        call_in_loop(self._end)
+
+    def _end(self) -> None:
         self._response.discard()
         self._response.ended(self._sent, self._complete)
 
 
 def serve_wsgi(handle: Handle, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """The WSGI face of one of our apps."""
-    _take_callback_home(environ)
+    """Serve a request of foreign software by one of our apps; runs it in the loop."""
+    response = call_in_loop(_served, handle, environ)
+    return as_application(response)(environ, start_response)
+
+
+def _served(handle: Handle, environ: WSGIEnvironment) -> Response:
+    _take_home(environ)
     request = request_from_environ(environ)
     response = answered(handle, request)
-    # What ours changed below, foreigners see above.
+    # Foreign software above sees the changes that ours below made.
     refresh(request)
-    _lend_callback(environ)
-    return as_application(response)(environ, start_response)
+    _lend(environ)
+    return response
 
 
 def as_application(response: Response) -> App:
@@ -291,7 +338,7 @@ class OurCallback:
         """None when the request may go on, else the denial in the caller's kind."""
         if isinstance(request, Request):
             return self.callback(request)
-        denial = self.callback(request_from_environ(request.environ))
+        denial = call_in_loop(self.callback, request_from_environ(request.environ))
         return None if denial is None else as_application(denial)
 
 
@@ -308,23 +355,70 @@ class ForeignCallback:
         environ = show(request)
         image = image_of(request)
         try:
-            denial = self.callback(ForeignRequest(environ))
+            denial = _threads.call(self.callback, ForeignRequest(environ))
         finally:
             take_back(request, image)
         return denial if denial is None or isinstance(denial, Response) else call_wsgi(denial, request)
 
 
-def _lend_callback(environ: WSGIEnvironment) -> None:
+class ForeignCache:
+    """The memcached client of a request with the peer's names and arguments, for foreign filters."""
+
+    def __init__(self, cache: Any):
+        self.cache = cache
+
+    def get(self, key: str, raise_on_error: bool = False) -> object:
+        """Return a value, None when there is none."""
+        return call_in_loop(partial(self.cache.get, key, raise_on_error=raise_on_error))
+
+    def set(
+        self, key: str, value: object, serialize: bool = True, time: float = 0, raise_on_error: bool = False
+    ) -> None:
+        """Store a value for ``time`` seconds, 0 for ever; stored as JSON, bytes as text."""
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "surrogateescape")
+        call_in_loop(partial(self.cache.set, key, value, ttl_s=time, raise_on_error=raise_on_error))
+
+    def delete(self, key: str, server_key: str | None = None) -> None:
+        """Remove a value."""
+        call_in_loop(partial(self.cache.delete, key, server_key=server_key))
+
+    def incr(self, key: str, delta: int = 1, time: float = 0) -> int:
+        """Add to a counter and return it."""
+        return call_in_loop(partial(self.cache.incr, key, delta, ttl_s=time))
+
+    def decr(self, key: str, delta: int = 1, time: float = 0) -> int:
+        """Subtract from a counter and return it."""
+        return call_in_loop(partial(self.cache.decr, key, delta, ttl_s=time))
+
+    def set_multi(
+        self, mapping: Mapping[str, object], server_key: str, serialize: bool = True, time: float = 0
+    ) -> None:
+        """Store values on the server of ``server_key``."""
+        call_in_loop(partial(self.cache.set_multi, mapping, server_key, ttl_s=time))
+
+    def get_multi(self, keys: Sequence[str], server_key: str) -> list[object]:
+        """Return the values of the server of ``server_key``, None for each missing one."""
+        return call_in_loop(self.cache.get_multi, keys, server_key)
+
+
+def _lend(environ: WSGIEnvironment) -> None:
     callback = environ.get(environkeys.AUTHORIZE)
     if isinstance(callback, ForeignCallback):
         environ[environkeys.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, OurCallback):
         environ[environkeys.AUTHORIZE] = OurCallback(callback)
+    cache = environ.get(environkeys.CACHE)
+    if cache is not None and not isinstance(cache, ForeignCache):
+        environ[environkeys.CACHE] = ForeignCache(cache)
 
 
-def _take_callback_home(environ: WSGIEnvironment) -> None:
+def _take_home(environ: WSGIEnvironment) -> None:
     callback = environ.get(environkeys.AUTHORIZE)
     if isinstance(callback, OurCallback):
         environ[environkeys.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, ForeignCallback):
         environ[environkeys.AUTHORIZE] = ForeignCallback(callback)
+    cache = environ.get(environkeys.CACHE)
+    if isinstance(cache, ForeignCache):
+        environ[environkeys.CACHE] = cache.cache

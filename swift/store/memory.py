@@ -7,6 +7,7 @@ choosers, merging, reclaiming and hashing decide; only the doing differs. Nothin
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import ZERO, Timestamp
-from swift.green import PlainLock, pause
+from swift.green import pause
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
@@ -88,7 +89,7 @@ class MemoryStore:
         self._reserved: dict[Where, MemoryReservation] = {}
         self._abandoned: dict[Where, Timestamp] = {}
         self._replicating: set[str] = set()
-        self._lock = PlainLock()
+        self._lock = threading.RLock()
 
     def _where(self, key: ObjectKey) -> Where:
         self.check_device(key.device)

@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from swift import green
 from swift.bench.load.api import Failed, api_for
 from swift.bench.load.endpoint import LoadEndpoint
 from swift.bench.load.transports import transport_for
@@ -108,7 +107,6 @@ def use(request, server):
         found = []
 
         def work():
-            green.use_hub()
             try:
                 found.append(do(api_for(endpoint, transport_for(endpoint))))
             except Exception as error:

@@ -19,7 +19,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Broker, Engine
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
-from swift.platform.threads import ThreadPool
+from swift.green import ThreadPool
 
 NOW = Timestamp(10)
 #: Public methods that do not touch the database's content, or that need a connection of a call in this table.

@@ -127,9 +127,9 @@ class _Upload(RequestBody):
         self.length = length
         self.received = 0
         #: Headers of every 100 Continue, None after the answer.
-        self.signals = green.Mailbox()
+        self.signals = green.Queue()
         self.continued = False
-        self._pieces = green.Mailbox()
+        self._pieces = green.Queue()
         self._rest = b""
         self._ended = False
 

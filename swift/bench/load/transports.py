@@ -19,9 +19,9 @@ from swift.cluster.transport import (
     Transport,
     TransportError,
 )
+from swift.green import ThreadPool
 from swift.http.body import WholeBody
 from swift.http.headers import HeaderMap
-from swift.platform.threads import ThreadPool
 from swift.telemetry.metrics import Registry
 
 T = TypeVar("T")

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from swift import green
 from swift.base.errors import SwiftError
 from swift.bench.load.measure import PhaseResult
 from swift.bench.load.share import LoadJob, LoadShare
@@ -42,7 +41,6 @@ def _progress_of(run: int) -> Callable[[PhaseResult], None]:
 
 def main() -> int:
     """Run jobs until there are no more."""
-    green.use_hub()
     # A terminal's Ctrl-C is for the process that gives the jobs, which says what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     running: list[LoadShare] = []

@@ -7,24 +7,21 @@ as if it were alone. On real nodes every daemon is a process of its own.
 
 from __future__ import annotations
 
+import os
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+
 from swift import green
-
-green.patch()
-
-import os  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-from functools import partial  # noqa: E402
-from importlib import import_module  # noqa: E402
-
-from swift.base.errors import ConfigError, SwiftError  # noqa: E402
-from swift.cli.daemonize import Daemon, Prepared, prepare  # noqa: E402
-from swift.platform.heap import share_heaps  # noqa: E402
-from swift.platform.privileges import drop_privileges  # noqa: E402
-from swift.runtime.daemon import forever_together  # noqa: E402
-from swift.runtime.priority import set_priority  # noqa: E402
-from swift.runtime.stop import Stop  # noqa: E402
+from swift.base.errors import ConfigError, SwiftError
+from swift.cli.daemonize import Daemon, Prepared, prepare
+from swift.platform.heap import share_heaps
+from swift.platform.privileges import drop_privileges
+from swift.runtime.daemon import forever_together
+from swift.runtime.priority import set_priority
+from swift.runtime.stop import Stop
 
 
 def daemon_of(name: str) -> Daemon:
@@ -51,7 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     os.umask(0o022)
     share_heaps()
-    green.use_hub()
     stop = Stop()
     stop.on_signals()
     green.gather([partial(_work, item, stop) for item in prepared])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import http.client
 import ssl
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -11,17 +10,21 @@ from urllib.parse import unquote, urlsplit
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.cli.services import SWIFT_DIR
+from swift.cluster.outbound import Outbound, OutboundConnection, OutboundRefused, Trust
+from swift.cluster.transport import TransportError
 from swift.compose import Cluster, cluster_of
 from swift.config.files import parser_of
 from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
-from swift.http.headers import wire_value
+from swift.http.headers import HeaderMap, wire_value
 from swift.policy.policy import Policy
 from swift.wire import keystone
 
 CONFIG = "/etc/swift/dispersion.conf"
 SECTION = "dispersion"
 TIMEOUT_S = 30.0
+#: More than any listing or login response has, bytes.
+RESPONSE_BYTES_MAX = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -119,14 +122,13 @@ def policy_of(settings: DispersionSettings, name: str) -> tuple[Cluster, Policy]
     return cluster, policy
 
 
-def connection(host: str, port: int, *, is_tls: bool, insecure: bool) -> http.client.HTTPConnection:
-    """A connection to the proxy or the login."""
-    if not is_tls:
-        return http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
-    context = ssl.create_default_context()
-    if insecure:
+def connection(host: str, port: int, *, is_tls: bool, insecure: bool) -> OutboundConnection:
+    """Connect to the proxy or the login service; raises ``OutboundRefused`` and OSError."""
+    context = ssl.create_default_context() if is_tls else None
+    if context and insecure:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return http.client.HTTPSConnection(host, port, timeout=TIMEOUT_S, context=context)
+    scheme = "https" if is_tls else "http"
+    return Outbound().connection(scheme, host, port, Trust.OPERATOR, timeout_s=TIMEOUT_S, tls=context)
 
 
 def log_in(settings: DispersionSettings, *, insecure: bool) -> Login:
@@ -141,7 +143,7 @@ def log_in(settings: DispersionSettings, *, insecure: bool) -> Login:
             raise ValueError("it gave no token and storage URL")
         is_tls = storage.scheme == "https"
         return Login(storage.hostname, storage.port or (443 if is_tls else 80), is_tls, storage.path, token)
-    except (OSError, http.client.HTTPException, ValueError) as error:
+    except (OSError, OutboundRefused, TransportError, ValueError) as error:
         raise LoginFailed(f"cannot log in at {settings.auth_url}: {' '.join(str(error).split())}")
 
 
@@ -177,25 +179,20 @@ def _ask(
     where: str,
     method: str,
     headers: dict[str, str],
-    body: bytes | None = None,
+    body: bytes = b"",
     *,
     insecure: bool,
-) -> tuple[dict[str, str], bytes]:
-    """Headers (lower-case names) and body of a 2xx; raises OSError, HTTPException and ValueError."""
+) -> tuple[HeaderMap, bytes]:
+    """Return headers and body of a 2xx; raises OSError, ``TransportError`` and ValueError."""
     url = urlsplit(where)
     is_tls = url.scheme == "https"
-    asked = connection(
+    with connection(
         url.hostname or "",
         url.port or (443 if is_tls else 80),
         is_tls=is_tls,
         insecure=insecure or settings.keystone_api_insecure,
-    )
-    try:
-        asked.request(method, url.path, body, headers)
-        answer = asked.getresponse()
-        said = answer.read()
-    finally:
-        asked.close()
-    if answer.status // 100 != 2:
-        raise ValueError(f"it answers {answer.status}")
-    return {name.lower(): value for name, value in answer.getheaders()}, said
+    ) as asked:
+        reply = asked.request(method, url.path, headers, body, bytes_max=RESPONSE_BYTES_MAX)
+    if not reply.is_success:
+        raise ValueError(f"it answers {reply.status}")
+    return reply.headers, reply.body

@@ -5,28 +5,25 @@ spec: cli-and-config.md §11
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count as numbers
+from urllib.parse import quote
+
 from swift import green
-
-green.patch()
-
-import argparse  # noqa: E402
-import http.client  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Callable, Iterator, Sequence  # noqa: E402
-from functools import partial  # noqa: E402
-from itertools import count as numbers  # noqa: E402
-from urllib.parse import quote  # noqa: E402
-
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.base.hashing import PathHasher  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.dispersion import conf  # noqa: E402
-from swift.cli.dispersion.conf import DispersionSettings, Login  # noqa: E402
-from swift.cluster.rings import Rings  # noqa: E402
-from swift.policy.policy import Policy  # noqa: E402
-from swift.ring.ring import Ring  # noqa: E402
+from swift.base.errors import SwiftError
+from swift.base.hashing import PathHasher
+from swift.cli.commandline import CommandLine
+from swift.cli.dispersion import conf
+from swift.cli.dispersion.conf import DispersionSettings, Login
+from swift.cluster.rings import Rings
+from swift.cluster.transport import TransportError
+from swift.policy.policy import Policy
+from swift.ring.ring import Ring
 
 TELL_EVERY_S = 5.0
 
@@ -75,7 +72,7 @@ class DispersionClient:
                 green.sleep(min(2.0**number, 30.0))
             try:
                 status, content = self._once(method, path, headers, body)
-            except (OSError, http.client.HTTPException) as error:
+            except (OSError, TransportError) as error:
                 problem = str(error)
                 continue
             if status // 100 == 2:
@@ -87,14 +84,13 @@ class DispersionClient:
 
     def _once(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
         login = self._login
-        asked = conf.connection(login.host, login.port, is_tls=login.is_tls, insecure=self._insecure)
-        try:
-            sent = {"X-Auth-Token": login.token, "Content-Length": str(len(body)), **headers}
-            asked.request(method, f"{login.path}{path}", body, sent)
-            answer = asked.getresponse()
-            return answer.status, answer.read()
-        finally:
-            asked.close()
+        sent = {"x-auth-token": login.token, **headers}
+        with conf.connection(
+            login.host, login.port, is_tls=login.is_tls, insecure=self._insecure
+        ) as connection:
+            target = f"{login.path}{path}"
+            reply = connection.request(method, target, sent, body, bytes_max=conf.RESPONSE_BYTES_MAX)
+        return reply.status, reply.body
 
 
 def _names_of(body: bytes) -> list[str] | None:
@@ -222,7 +218,6 @@ def make_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; the exit code."""
     args = make_parser().parse_args(argv)
-    green.use_hub()
     try:
         run(args)
     except (SwiftError, OSError) as error:

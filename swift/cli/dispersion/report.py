@@ -5,36 +5,33 @@ spec: cli-and-config.md §11
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
 from swift import green
-
-green.patch()
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections import Counter  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-from dataclasses import dataclass, field  # noqa: E402
-from functools import partial  # noqa: E402
-
-from swift.base.entity import EntityPath  # noqa: E402
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.base.hashing import PathHasher  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.dispersion import conf  # noqa: E402
-from swift.cli.dispersion.conf import DispersionSettings  # noqa: E402
-from swift.cli.dispersion.populate import DispersionClient  # noqa: E402
-from swift.cluster.client import make_transport  # noqa: E402
-from swift.cluster.direct import DirectClient  # noqa: E402
-from swift.cluster.rings import Rings  # noqa: E402
-from swift.cluster.transport import TransportError  # noqa: E402
-from swift.http import fields  # noqa: E402
-from swift.http.headers import HeaderMap  # noqa: E402
-from swift.policy.policy import Policy  # noqa: E402
-from swift.ring.device import Node, address  # noqa: E402
-from swift.ring.ring import Ring  # noqa: E402
-from swift.telemetry.metrics import Registry  # noqa: E402
+from swift.base.entity import EntityPath
+from swift.base.errors import SwiftError
+from swift.base.hashing import PathHasher
+from swift.cli.commandline import CommandLine
+from swift.cli.dispersion import conf
+from swift.cli.dispersion.conf import DispersionSettings
+from swift.cli.dispersion.populate import DispersionClient
+from swift.cluster.client import make_transport
+from swift.cluster.direct import DirectClient
+from swift.cluster.rings import Rings
+from swift.cluster.transport import TransportError
+from swift.http import fields
+from swift.http.headers import HeaderMap
+from swift.policy.policy import Policy
+from swift.ring.device import Node, address
+from swift.ring.ring import Ring
+from swift.telemetry.metrics import Registry
 
 
 @dataclass
@@ -224,7 +221,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The console script; the exit code."""
     args = make_parser().parse_args(argv)
     args.dump_json = args.dump_json or args.format == "json"
-    green.use_hub()
     try:
         run(args)
     except (SwiftError, OSError) as error:

@@ -7,21 +7,18 @@ whether all is well.
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+
 from swift import green
-
-green.patch()
-
-import argparse  # noqa: E402
-import json  # noqa: E402
-import sys  # noqa: E402
-import time  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.health.copies import RingCopies, ring_copies  # noqa: E402
-from swift.cli.health.hearing import listen, rings_of  # noqa: E402
-from swift.cli.health.judge import (  # noqa: E402
+from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
+from swift.cli.health.copies import RingCopies, ring_copies
+from swift.cli.health.hearing import listen, rings_of
+from swift.cli.health.judge import (
     Health,
     Problem,
     RingHealth,
@@ -31,10 +28,10 @@ from swift.cli.health.judge import (  # noqa: E402
     ring_state,
     uses_mounts,
 )
-from swift.cli.health.screen import screen  # noqa: E402
-from swift.cli.scout import Host, Scout  # noqa: E402
-from swift.cli.services import SWIFT_DIR  # noqa: E402
-from swift.compose import cluster_of  # noqa: E402
+from swift.cli.health.screen import screen
+from swift.cli.scout import Host, Scout
+from swift.cli.services import SWIFT_DIR
+from swift.compose import cluster_of
 
 CLEAR = "\x1b[H\x1b[2J"
 
@@ -109,7 +106,6 @@ def _unknown(error: Exception) -> Health:
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; the exit code is the level."""
     args = make_parser().parse_args(argv)
-    green.use_hub()
     try:
         return _show(args)
     except KeyboardInterrupt:

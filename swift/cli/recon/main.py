@@ -5,28 +5,24 @@ The servers are those of the rings; each answers ``/recon/...``. spec: cli-and-c
 
 from __future__ import annotations
 
-from swift import green
+import argparse
+import glob
+import json
+import os
+import sys
+from collections.abc import Sequence
 
-green.patch()
-
-import argparse  # noqa: E402
-import glob  # noqa: E402
-import json  # noqa: E402
-import os  # noqa: E402
-import sys  # noqa: E402
-from collections.abc import Sequence  # noqa: E402
-
-from swift.base.digits import is_digits  # noqa: E402
-from swift.base.errors import SwiftError  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.recon.checks import CHECKS, Tour  # noqa: E402
-from swift.cli.recon.report import RULE, ReconReport  # noqa: E402
-from swift.cli.scout import Host, Scout, hosts_of  # noqa: E402
-from swift.cli.services import SWIFT_DIR  # noqa: E402
-from swift.compose import cluster_of  # noqa: E402
-from swift.policy.policies import Policies  # noqa: E402
-from swift.ring.ringfile import load_table  # noqa: E402
-from swift.ring.view import RingView  # noqa: E402
+from swift.base.digits import is_digits
+from swift.base.errors import SwiftError
+from swift.cli.commandline import CommandLine
+from swift.cli.recon.checks import CHECKS, Tour
+from swift.cli.recon.report import RULE, ReconReport
+from swift.cli.scout import Host, Scout, hosts_of
+from swift.cli.services import SWIFT_DIR
+from swift.compose import cluster_of
+from swift.policy.policies import Policies
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
 
 TYPES = ("account", "container", "object")
 
@@ -153,7 +149,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     args = parser.parse_intermixed_args(words)
-    green.use_hub()
     types = list(dict.fromkeys(args.types)) or ["object"]
     is_text = args.format == "text"
     facts = {}

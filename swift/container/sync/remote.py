@@ -7,9 +7,8 @@ checked; where they do not, the proxy is what decides.
 from __future__ import annotations
 
 import hmac
-import http.client
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import choice
 from typing import NamedTuple
@@ -17,10 +16,11 @@ from urllib.parse import SplitResult, urlsplit
 
 from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
-from swift.cluster.outbound import Outbound, OutboundRefused, Trust, default_port
+from swift.cluster.outbound import Outbound, OutboundConnection, OutboundRefused, Trust, default_port
 from swift.cluster.syncrealms import SyncTo
+from swift.cluster.transport import TransportError
 from swift.http.body import RequestBody
-from swift.http.headers import HeaderMap, lower_name
+from swift.http.headers import HeaderMap
 
 _CHUNK_BYTES = 65536
 
@@ -75,15 +75,6 @@ def sign(method: str, path: str, timestamp: str, nonce: str, realm_key: str, use
     return hmac.new(realm_key.encode(), text.encode("utf-8", "surrogateescape"), "sha1").hexdigest()
 
 
-#: Makes a connection to a proxy; the scheme says whether by TLS.
-Connect = Callable[[str, str, int | None, float], http.client.HTTPConnection]
-
-
-def _connect(scheme: str, host: str, port: int | None, timeout_s: float) -> http.client.HTTPConnection:
-    kind = http.client.HTTPSConnection if scheme == "https" else http.client.HTTPConnection
-    return kind(host, port, timeout=timeout_s)
-
-
 class RemoteCluster:
     """Asks other clusters; each request has a connection of its own."""
 
@@ -91,13 +82,11 @@ class RemoteCluster:
         self,
         timeout_s: float,
         proxies: Sequence[str] = (),
-        connect: Connect = _connect,
         *,
         outbound: Outbound | None = None,
     ):
         self._timeout_s = timeout_s
         self._proxies = [urlsplit(text if "//" in text else f"http://{text}") for text in proxies]
-        self._connect = connect
         self._outbound = outbound or Outbound()
 
     def ask(
@@ -119,29 +108,32 @@ class RemoteCluster:
         sent = {**headers, **target.credentials(method, name, timestamp)}
         try:
             connection, selector = self._open(url, target.sync_to.trust)
-            try:
+            with connection:
                 return _converse(connection, method, selector + (f"?{query}" if query else ""), sent, body)
-            finally:
-                connection.close()
         except OutboundRefused as error:
             raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path} is not sent: {error}")
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, TransportError, ValueError) as error:
             raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path}: {error!r}")
 
-    def _open(self, url: SplitResult, trust: Trust) -> tuple[http.client.HTTPConnection, str]:
-        """A connection, and what to ask for on it; raises ``OutboundRefused``."""
+    def _open(self, url: SplitResult, trust: Trust) -> tuple[OutboundConnection, str]:
+        """Return a connection and the target of a request on it; raises ``OutboundRefused``."""
         host = url.hostname or ""
         if not self._proxies:
             made = self._outbound.connection(url.scheme, host, url.port, trust, timeout_s=self._timeout_s)
             return made, url.path
         self._check_behind_proxy(host, url.port or default_port(url.scheme), trust)
         proxy = choice(self._proxies)
-        if url.scheme == "http":
-            connection = self._connect("http", proxy.hostname or "", proxy.port, self._timeout_s)
-            return connection, f"http://{url.netloc}{url.path}"
-        connection = self._connect("https", proxy.hostname or "", proxy.port, self._timeout_s)
-        connection.set_tunnel(host, url.port or 443)
-        return connection, url.path
+        if url.scheme == "https":
+            return self._outbound.tunnel(proxy, host, url.port, timeout_s=self._timeout_s), url.path
+        made = self._outbound.connection(
+            "http",
+            proxy.hostname or "",
+            proxy.port,
+            Trust.OPERATOR,
+            timeout_s=self._timeout_s,
+            host_header=url.netloc,
+        )
+        return made, f"http://{url.netloc}{url.path}"
 
     def _check_behind_proxy(self, host: str, port: int, trust: Trust) -> None:
         try:
@@ -152,25 +144,19 @@ class RemoteCluster:
 
 
 def _converse(
-    connection: http.client.HTTPConnection,
+    connection: OutboundConnection,
     method: str,
     selector: str,
     headers: HeaderMap,
     body: RequestBody | None,
 ) -> RemoteAnswer:
     length = 0 if body is None else body.length
-    sent = {
-        **headers,
-        **({"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}),
-    }
-    connection.putrequest(method, selector, skip_accept_encoding=True)
-    for name, value in sent.items():
-        connection.putheader(name.encode("latin-1"), value.encode("latin-1"))
-    connection.endheaders()
+    framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
+    exchange = connection.open(method, selector, {**headers, **framing})
     while body is not None and (piece := body.read(_CHUNK_BYTES)):
-        connection.send(b"%x\r\n%b\r\n" % (len(piece), piece) if length is None else piece)
-    if length is None:
-        connection.send(b"0\r\n\r\n")
-    answer = connection.getresponse()
-    answer.read()
-    return RemoteAnswer(answer.status, {lower_name(name): value for name, value in answer.getheaders()})
+        exchange.send(piece)
+    exchange.finish()
+    reply = exchange.reply()
+    while reply.body.read(_CHUNK_BYTES):
+        pass
+    return RemoteAnswer(reply.status, reply.headers)

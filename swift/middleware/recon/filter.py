@@ -18,13 +18,13 @@ from swift import __version__
 from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.schema import Settings, option
+from swift.green import ThreadPool
 from swift.http.request import Request
 from swift.http.response import TEXT, Response
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
 from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
 from swift.platform.faults import read_regular, read_through_links
-from swift.platform.threads import ThreadPool
 from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse

@@ -23,7 +23,7 @@ Explain = Callable[[Exception], bytes]
 
 def patiently(work: Work, explain: Explain, *, interval_s: float) -> Response:
     """What ``work`` answers, or an answer that begins before that is known."""
-    box: green.Mailbox[Response | Exception] = green.Mailbox()
+    box: green.Queue[Response | Exception] = green.Queue()
 
     def run() -> None:
         try:
@@ -46,7 +46,7 @@ def patiently(work: Work, explain: Explain, *, interval_s: float) -> Response:
 class _Spaced(ResponseBody):
     """The declaration, spaces, and at last the document."""
 
-    def __init__(self, box: green.Mailbox[Response | Exception], explain: Explain, interval_s: float):
+    def __init__(self, box: green.Queue[Response | Exception], explain: Explain, interval_s: float):
         self.length = None
         self._box = box
         self._explain = explain

@@ -5,7 +5,6 @@ Answers are small; each question has a connection of its own. Nothing here logs 
 
 from __future__ import annotations
 
-import http.client
 import json
 import ssl
 import time
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 from swift.base.errors import SwiftError
 from swift.cluster.outbound import Outbound, OutboundRefused, Trust, default_port
+from swift.cluster.transport import TransportError
 from swift.middleware.s3token.settings import S3TokenSettings, address_of
 
 ANSWER_BYTES_MAX = 1 << 20
@@ -107,24 +107,19 @@ class HTTPKeystone:
         """Status, headers and body; raises ``Unreachable``."""
         parts = address_of(base, "auth_uri")
         host, port = str(parts.hostname), parts.port or default_port(parts.scheme)
-        body = None if document is None else json.dumps(document).encode()
-        timeout_s = self._settings.http_timeout
+        body = b"" if document is None else json.dumps(document).encode()
+        sent = {"content-type": "application/json", **(headers or {})}
         try:
-            connection = self._outbound.connection(
-                parts.scheme, host, port, Trust.OPERATOR, timeout_s=timeout_s, tls=self._tls
-            )
-            try:
-                sent = {"Content-Type": "application/json", "Connection": "close", **(headers or {})}
-                connection.request(method, parts.path.rstrip("/") + path, body, sent)
-                answer = connection.getresponse()
-                content = answer.read(ANSWER_BYTES_MAX + 1)
-            finally:
-                connection.close()
-        except (OutboundRefused, OSError, http.client.HTTPException) as error:
+            with self._outbound.connection(
+                parts.scheme, host, port, Trust.OPERATOR, timeout_s=self._settings.http_timeout, tls=self._tls
+            ) as connection:
+                target = parts.path.rstrip("/") + path
+                reply = connection.request(method, target, sent, body, bytes_max=ANSWER_BYTES_MAX + 1)
+        except (OutboundRefused, OSError, TransportError) as error:
             raise Unreachable(f"the identity service at {host}:{port}: {error or type(error).__name__}")
-        if len(content) > ANSWER_BYTES_MAX:
+        if len(reply.body) > ANSWER_BYTES_MAX:
             raise Unreachable("the identity service answers too much")
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, content
+        return reply.status, reply.headers, reply.body
 
 
 def _document(body: bytes) -> Document:

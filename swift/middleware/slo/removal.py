@@ -138,13 +138,9 @@ class Removal:
                 outcome.status = status_line(400)
                 return
         concurrency = self._settings.delete_concurrency or self._settings.concurrency
-        left = iter(segments)
-
-        def remove() -> None:
-            for target in left:
-                self._remove(request, version, target, outcome)
-
-        green.gather([remove] * min(concurrency, len(segments)))
+        green.bounded_map(
+            lambda target: self._remove(request, version, target, outcome), segments, concurrency
+        )
         if not request.env.get(environkeys.SLO_MANIFEST_FIRST):
             self._remove(request, version, manifest, outcome, version_query(request))
         if outcome.problems:

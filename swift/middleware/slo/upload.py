@@ -141,17 +141,11 @@ class ManifestUpload:
     ) -> dict[tuple[str, str], Part | str]:
         """Each distinct object once, ``concurrency`` at a time: what it is, or what is wrong."""
         names = list(dict.fromkeys((entry.container, entry.obj) for entry in references))
-        left = iter(names)
-        found: dict[tuple[str, str], Part | str] = {}
 
-        def look() -> None:
-            for container, obj in left:
-                target = EntityPath(account, container, obj)
-                found[container, obj] = self._facts(request, version, target)
+        def look(name: tuple[str, str]) -> Part | str:
+            return self._facts(request, version, EntityPath(account, *name))
 
-        workers = min(self._settings.concurrency, len(names))
-        green.gather([look] * workers)
-        return found
+        return dict(zip(names, green.bounded_map(look, names, self._settings.concurrency), strict=True))
 
     def _facts(self, request: Request, version: str, target: EntityPath) -> Part | str:
         sub = segment_request(request, version, "HEAD", target, "", SOURCE)

@@ -14,6 +14,7 @@ from typing import Any
 
 from swift import green
 from swift.base.checksum import ChunkSums, chunk_size_for
+from swift.green import ThreadPool
 from swift.http import fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
@@ -21,7 +22,6 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 from swift.platform.buffers import Buffers
 from swift.platform.fastcrc import crc32
-from swift.platform.threads import ThreadPool
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.coder import Coder, Upload, is_small
 from swift.proxy.obj.documents import Documents, footers_of, wants_footers

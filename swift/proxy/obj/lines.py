@@ -39,7 +39,7 @@ class Line:
         self._changed = changed
         self._items: deque[tuple[Callable[[], None], int, Callable[[], None]]] = deque()
         #: A value for each item, and one more for the end.
-        self._wake: green.Mailbox[None] = green.Mailbox()
+        self._wake: green.Queue[None] = green.Queue()
         self._is_over = False
         self._thread = green.spawn(self._run)
 
@@ -110,14 +110,10 @@ class UploadLines:
         self._total = max if is_shared else sum
         self._clock = clock
         self._leave = leave
-        self._changed = green.Event()
-        self._lines = {sink: Line(self._tell) for sink in sinks if sink.alive}
+        self._changed = green.Condition()
+        self._lines = {sink: Line(self._changed.notify_all) for sink in sinks if sink.alive}
         for sink, line in self._lines.items():
             sink.queue = line
-
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, green.Event()
-        changed.set()
 
     @property
     def held(self) -> int:

@@ -152,10 +152,10 @@ class Phases:
 
     def __init__(self, sinks: Sequence[Sink], documents: Documents):
         self._documents = documents
-        self._reports: green.Mailbox[Sink] = green.Mailbox()
+        self._reports: green.Queue[Sink] = green.Queue()
         #: Sinks whose green thread waits for the node's next word.
         self._waiting = set(sinks)
-        self._orders: dict[Sink, green.Mailbox[str | None]] = {sink: green.Mailbox() for sink in sinks}
+        self._orders: dict[Sink, green.Queue[str | None]] = {sink: green.Queue() for sink in sinks}
         #: Sinks whose last order was not given yet.
         self._open = list(sinks)
         #: Sinks that were told to commit.
@@ -167,7 +167,7 @@ class Phases:
             sink.awaited = True
             green.spawn_detached(self._follow, sink, self._orders[sink])
 
-    def _follow(self, sink: Sink, orders: green.Mailbox[str | None]) -> None:
+    def _follow(self, sink: Sink, orders: green.Queue[str | None]) -> None:
         answer: Answer | None = None
         try:
             sink.await_stored()

@@ -63,7 +63,7 @@ class StripedBody(ResponseBody):
         self._position = transfer.span.start
         self._held: dict[int, memoryview] = {}
         self._rest = memoryview(b"")
-        self._changed = green.Event()
+        self._changed = green.Condition()
         self._workers = 0
         #: How many of them have no node left to ask. None of these ends before all of them are.
         self._falling_back = 0
@@ -84,7 +84,7 @@ class StripedBody(ResponseBody):
                 work()
             finally:
                 self._workers -= 1
-                self._tell()
+                self._changed.notify_all()
 
         if number == 0:
             # Whoever has the open answer takes the first unit.
@@ -119,7 +119,7 @@ class StripedBody(ResponseBody):
     def _fall_back(self, number: int) -> None:
         """No node is left to ask. The last to find that goes on with the answer that was open first."""
         self._falling_back += 1
-        self._tell()
+        self._changed.notify_all()
         while self._workers > self._falling_back and not self._is_closed and not self._schedule.is_over:
             self._wait()
         stream, self._stream = self._stream, None
@@ -188,7 +188,7 @@ class StripedBody(ResponseBody):
             self._schedule.failed(number, unit)
         elif self._schedule.done(number, unit, self._clock.monotonic()):
             self._held[unit] = data
-        self._tell()
+        self._changed.notify_all()
         return data is not None
 
     def _read(self, body: ResponseBody, size: int) -> memoryview | None:
@@ -204,10 +204,6 @@ class StripedBody(ResponseBody):
 
     def _wait(self) -> None:
         self._changed.wait(self._schedule.late_s)
-
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, green.Event()
-        changed.set()
 
     # what the client gets
 
@@ -226,7 +222,7 @@ class StripedBody(ResponseBody):
         while not schedule.is_over:
             unit = schedule.consume()
             if unit is not None:
-                self._tell()
+                self._changed.notify_all()
                 return self._held.pop(unit)
             if not self._workers:
                 raise BodyError(f"no other source after {schedule.consumed} of {schedule.plan.units} units")
@@ -240,7 +236,7 @@ class StripedBody(ResponseBody):
         self._rest = memoryview(b"")
         if self._is_first_read:
             self._release_stream()
-        self._tell()
+        self._changed.notify_all()
 
     def _release_stream(self) -> None:
         stream, self._stream = self._stream, None

@@ -174,8 +174,7 @@ def test_who_comes_during_a_sync_waits_for_the_next_one(disk):
 
 def test_who_gives_up_before_the_sync_is_left_out_of_it(disk, syncs):
     tasks = [spawn(syncs.make_durable, fd, next(moments), ("d", "e")) for fd in (1, 2)]
-    sleep()
-    tasks[0].kill()
+    spawn(tasks[0].kill)
     tasks[1].wait()
     assert disk.filesystems == [2]
 

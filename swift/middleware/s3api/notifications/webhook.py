@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Callable
 from urllib.parse import SplitResult
 
 from swift.base.errors import SwiftError
 from swift.cluster.outbound import Outbound, OutboundRefused, Trust
+from swift.cluster.transport import TransportError
 
 #: What of an answer is read before the connection is closed.
 _ANSWER_BYTES = 4096
@@ -32,16 +32,12 @@ class Webhooks:
         where = f"{url.scheme}://{url.hostname}{url.path}"
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         try:
-            connection = self._outbound.connection(
+            with self._outbound.connection(
                 url.scheme, url.hostname or "", url.port, Trust.OPERATOR, timeout_s=self._timeout_s
-            )
-            try:
-                connection.request("POST", path, body, {"Content-Type": "application/json"})
-                answer = connection.getresponse()
-                answer.read(_ANSWER_BYTES)
-            finally:
-                connection.close()
-        except (OutboundRefused, OSError, http.client.HTTPException, ValueError) as error:
+            ) as connection:
+                headers = {"content-type": "application/json"}
+                reply = connection.request("POST", path, headers, body, bytes_max=_ANSWER_BYTES)
+        except (OutboundRefused, OSError, TransportError, ValueError) as error:
             raise NotTaken(f"{where}: {error!r}")
-        if answer.status // 100 != 2:
-            raise NotTaken(f"{where} answered {answer.status}")
+        if reply.status // 100 != 2:
+            raise NotTaken(f"{where} answered {reply.status}")

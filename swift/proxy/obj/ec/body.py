@@ -294,7 +294,7 @@ class SpanBody(ResponseBody):
         #: What was fetched ahead, in order; an error is the last.
         self._fetched: deque[bytes | BodyError] = deque()
         self._fetching: green.Task[None] | None = None
-        self._changed = green.Event()
+        self._changed = green.Condition()
         self._is_closed = False
         self._ready = b""
         self._rest: memoryview = memoryview(b"")
@@ -340,7 +340,7 @@ class SpanBody(ResponseBody):
                     return
                 found = self._fetch(number)
                 self._fetched.append(found)
-                self._tell()
+                self._changed.notify_all()
                 if isinstance(found, BodyError):
                     return
         except BaseException:
@@ -349,11 +349,7 @@ class SpanBody(ResponseBody):
             raise
         finally:
             self._fetching = None
-            self._tell()
-
-    def _tell(self) -> None:
-        changed, self._changed = self._changed, green.Event()
-        changed.set()
+            self._changed.notify_all()
 
     def __iter__(self) -> Iterator[bytes]:
         data, self._ready = self._ready or self._next(), b""

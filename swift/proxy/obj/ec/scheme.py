@@ -8,10 +8,10 @@ from swift.base.digits import is_digits
 from swift.ec.archive import archive_length, geometry_of
 from swift.ec.codec import Codec, CodecError
 from swift.ec.geometry import Geometry
+from swift.green import ThreadPool
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
-from swift.platform.threads import ThreadPool
 from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.context import ProxyContext
 

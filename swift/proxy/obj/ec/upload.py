@@ -17,11 +17,11 @@ from swift import green
 from swift.base.checksum import chunk_size_for
 from swift.base.etag import unquote_etag
 from swift.ec.archive import ArchiveEncoder, Segmenter
+from swift.green import ThreadPool
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
-from swift.platform.threads import ThreadPool
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.coder import Coder, Upload, is_small
 from swift.proxy.obj.documents import Documents, Footers, footers_of

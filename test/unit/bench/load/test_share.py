@@ -95,7 +95,6 @@ def run():
         found = []
 
         def work():
-            green.use_hub()
             workload = parse(text, "w").changed(**options)
             for number in numbers:
                 for share in range(shares):
@@ -211,7 +210,6 @@ def test_a_share_that_is_stopped_ends_though_its_next_operation_is_far_away(run)
     ended = []
 
     def work():
-        green.use_hub()
         green.spawn_after(0.1, share.stop)
         ended.append(share.run(lambda _result: None))
 

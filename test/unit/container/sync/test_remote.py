@@ -1,6 +1,5 @@
 """Requests to other clusters: signed, through proxies, with bodies of any kind."""
 
-import http.client
 import socket
 
 import pytest
@@ -30,107 +29,63 @@ def test_a_host_without_realm_gets_the_users_key():
     assert HOST.credentials("PUT", "o", "1.0") == {"x-timestamp": "1.0", "x-container-sync-key": "userkey"}
 
 
-class Connection:
-    """What would be sent."""
-
-    def __init__(self, status=201, error=None):
-        self.status, self.error = status, error
-        self.sent, self.headers, self.tunnel, self.closed = b"", {}, None, False
-
-    def set_tunnel(self, host, port):
-        self.tunnel = (host, port)
-
-    def putrequest(self, method, selector, **_options):
-        if self.error:
-            raise self.error
-        self.line = (method, selector)
-
-    def putheader(self, name, value):
-        self.headers[name.decode("latin-1")] = value.decode("latin-1")
-
-    def endheaders(self):
-        return
-
-    def send(self, data):
-        self.sent += data
-
-    def getresponse(self):
-        return self
-
-    def read(self):
-        return b""
-
-    def getheaders(self):
-        return [("X-Timestamp", "1.00000")]
-
-    def close(self):
-        self.closed = True
+ANSWER = b"HTTP/1.1 201 Created\r\nX-Timestamp: 1.00000\r\nContent-Length: 0\r\n\r\n"
 
 
-def asked(target, connection, *, proxies=(), body=None):
+def asked(target, *, proxies=(), body=None, headers=None, answer=ANSWER):
+    """Send a request; return where it went, its lines and its body, and what came of it."""
+    ours, theirs = socket.socketpair()
     made = []
 
-    def connect(scheme, host, port, timeout_s):
-        made.append((scheme, host, port, timeout_s))
-        return connection
+    def connect(endpoint, timeout_s):
+        made.append((endpoint, timeout_s))
+        return ours
 
-    remote = RemoteCluster(5.0, proxies, connect, outbound=Directly(connect))
-    answer = remote.ask("PUT", target, "o ä", "1.0", {"x-a": "b"}, body)
-    assert connection.closed
-    return made, answer
-
-
-class Directly(Outbound):
-    """Addresses as every host has them, and connections of a test."""
-
-    def __init__(self, connect):
-        super().__init__(resolve=lambda host, port: ["192.0.2.7"], own=frozenset)
-        self.made = connect
-
-    def connection(self, scheme, host, port, trust, *, timeout_s, tls=None):
-        return self.made(scheme, host, port, trust)
+    with theirs:
+        theirs.sendall(answer)
+        outbound = Outbound(resolve=lambda host, port: [f"<{host}>"], own=frozenset, connect=connect)
+        outbound.addresses = lambda host, port, trust: [host]
+        remote = RemoteCluster(5.0, proxies, outbound=outbound)
+        found = remote.ask("PUT", target, "o ä", "1.0", headers or {"x-a": "b"}, body)
+        head, _, sent = theirs.recv(65536).partition(b"\r\n\r\n")
+    assert ours.fileno() == -1
+    return made, head.split(b"\r\n"), sent, found
 
 
 def test_the_other_cluster_is_asked_directly():
-    connection = Connection()
-    made, answer = asked(REALM, connection, body=BytesBody(b"body"))
-    assert made == [("http", "far", 8080, Trust.OPERATOR)]
-    assert connection.line == ("PUT", "/v1/AUTH_b/c2/o%20%C3%A4")
-    assert connection.headers["content-length"] == "4"
-    assert connection.headers["x-a"] == "b"
-    assert connection.sent == b"body"
-    assert (answer.status, answer.headers) == (201, {"x-timestamp": "1.00000"})
+    made, lines, sent, answer = asked(REALM, body=BytesBody(b"body"))
+    assert made == [(("far", 8080), 5.0)]
+    assert lines[0] == b"PUT /v1/AUTH_b/c2/o%20%C3%A4 HTTP/1.1"
+    names = {line.lower() for line in lines}
+    assert {b"content-length: 4", b"x-a: b", b"host: far:8080", b"connection: close"} <= names
+    assert sent == b"body"
+    assert (answer.status, answer.headers["x-timestamp"]) == (201, "1.00000")
 
 
 def test_names_of_metadata_may_be_any_bytes():
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        theirs.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
-        outbound = Outbound(resolve=lambda *_: ["192.0.2.7"], own=frozenset, connect=lambda *_: ours)
-        remote = RemoteCluster(5.0, outbound=outbound)
-        sent = {"x-object-meta-\xc3\xa8": "v", "x-object-meta-a b": "w"}
-        assert remote.ask("PUT", REALM, "o", "1.0", sent).status == 201
-        lines = theirs.recv(65536).split(b"\r\n")
-    assert {b"x-object-meta-\xc3\xa8: v", b"x-object-meta-a b: w"} <= set(lines)
+    headers = {"x-object-meta-\xc3\xa8": "v", "x-object-meta-a b": "w"}
+    _made, lines, _sent, answer = asked(REALM, headers=headers)
+    assert answer.status == 201
+    assert {b"x-object-meta-\xc3\xa8: v", b"x-object-meta-a b: w"} <= {line.lower() for line in lines}
 
 
 def test_a_body_of_unknown_length_is_sent_in_chunks():
-    connection = Connection()
-    asked(REALM, connection, body=BytesBody(b"body", chunked=True))
-    assert connection.headers["transfer-encoding"] == "chunked"
-    assert connection.sent == b"4\r\nbody\r\n0\r\n\r\n"
+    _made, lines, sent, _answer = asked(REALM, body=BytesBody(b"body", chunked=True))
+    assert b"transfer-encoding: chunked" in {line.lower() for line in lines}
+    assert sent == b"4\r\nbody\r\n0\r\n\r\n"
 
 
 @pytest.mark.parametrize("proxy", ["http://proxy:3128", "proxy:3128"])
-def test_a_proxy_is_asked_for_the_whole_url_and_tunnels_tls(proxy):
-    connection = Connection()
-    made, _ = asked(REALM, connection, proxies=[proxy])
-    assert made == [("http", "proxy", 3128, 5.0)]
-    assert connection.line[1] == "http://far:8080/v1/AUTH_b/c2/o%20%C3%A4"
-    tunnelled = Connection()
-    made, _ = asked(HOST, tunnelled, proxies=[proxy])
-    assert (made, tunnelled.tunnel) == ([("https", "proxy", 3128, 5.0)], ("far", 443))
-    assert tunnelled.line[1] == "/v1/AUTH_b/c2/o%20%C3%A4"
+def test_a_proxy_is_asked_for_the_whole_url(proxy):
+    made, lines, _sent, _answer = asked(REALM, proxies=[proxy])
+    assert made == [(("proxy", 3128), 5.0)]
+    assert lines[0] == b"PUT http://far:8080/v1/AUTH_b/c2/o%20%C3%A4 HTTP/1.1"
+    assert b"host: far:8080" in {line.lower() for line in lines}
+
+
+def test_a_proxy_that_refuses_a_tunnel_is_an_error():
+    with pytest.raises(RemoteError, match="CONNECT far:443: the proxy responded 403 Forbidden"):
+        asked(HOST, proxies=["proxy:3128"], answer=b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
 
 
 @pytest.mark.parametrize("proxies", [(), ("proxy:3128",)])
@@ -139,26 +94,34 @@ def test_nothing_is_sent_to_an_address_that_clients_may_not_name(url, proxies):
     outbound = Outbound(
         resolve=lambda host, port: ["127.0.0.1"], own=frozenset, connect=lambda *_: pytest.fail("connected")
     )
-    remote = RemoteCluster(5.0, proxies, lambda *_: pytest.fail("connected"), outbound=outbound)
+    remote = RemoteCluster(5.0, proxies, outbound=outbound)
     with pytest.raises(RemoteError, match="is not sent: .*an address of this machine"):
         remote.ask("PUT", SyncTarget(SyncTo(url), "k"), "o", "1.0", {})
 
 
 def test_a_proxy_resolves_names_that_are_unknown_here():
-    def unknown(host, port):
-        raise OSError("no such name")
+    def resolve(host, port):
+        if host != "proxy":
+            raise OSError("no such name")
+        return ["192.0.2.7"]
 
-    connection = Connection()
-    remote = RemoteCluster(
-        5.0, ("proxy:3128",), lambda *_: connection, outbound=Outbound(resolve=unknown, own=frozenset)
-    )
-    assert remote.ask("HEAD", HOST, "o", "1.0", {}).status == 201
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall(ANSWER)
+        outbound = Outbound(resolve=resolve, own=frozenset, connect=lambda *_: ours)
+        remote = RemoteCluster(5.0, ("proxy:3128",), outbound=outbound)
+        assert remote.ask("HEAD", REALM, "o", "1.0", {}).status == 201
 
 
-@pytest.mark.parametrize("error", [OSError("refused"), http.client.BadStatusLine("no")])
-def test_what_goes_wrong_is_one_error(error):
-    with pytest.raises(RemoteError, match="PUT http://far:8080/v1/AUTH_b/c2/o%20%C3%A4"):
-        asked(REALM, Connection(error=error))
+@pytest.mark.parametrize("answer", [b"SSH-2.0\r\n\r\n", b"HTTP/1.1 201 Created\r\n"])
+def test_a_bad_response_is_one_error(answer):
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.sendall(answer)
+        theirs.shutdown(socket.SHUT_WR)
+        outbound = Outbound(resolve=lambda *_: ["192.0.2.7"], own=frozenset, connect=lambda *_: ours)
+        with theirs, pytest.raises(RemoteError, match="PUT http://far:8080/v1/AUTH_b/c2/o"):
+            RemoteCluster(5.0, outbound=outbound).ask("PUT", REALM, "o", "1.0", {})
 
 
 def test_paths_are_those_of_the_target():

@@ -22,7 +22,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         size = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(size)
-        self.server.asked.append((self.command, self.path, dict(self.headers), body))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.asked.append((self.command, self.path, headers, body))
         status, document, headers = self.server.answers.popleft()
         if status is None:
             self.wfile.write(document)
@@ -59,7 +60,7 @@ def test_a_good_signature_has_the_token_of_whoever_signed():
         assert client.check(CREDENTIALS) == {"token": {"user": {}}}
     [(method, path, headers, body)] = asked
     assert (method, path, json.loads(body)) == ("POST", "/v3/s3tokens", {"credentials": CREDENTIALS})
-    assert headers["Content-Type"] == "application/json"
+    assert headers["content-type"] == "application/json"
 
 
 @pytest.mark.parametrize("status", [300, 400, 401, 403, 404, 429])
@@ -83,7 +84,7 @@ def test_a_signature_that_is_not_confirmed_is_nobodys(status):
         (None, b"", {}),
         (None, b"SSH-2.0\r\n", {}),
         (None, b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"tok', {}),
-        (None, b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 200 + b"\r\n{}", {}),
+        (None, b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 200_000 + b"\r\n{}", {}),
     ],
     ids=range(13),
 )

@@ -5,14 +5,14 @@ import time
 import pytest
 
 from swift import green
-from swift.platform.threads import ThreadPool
+from swift.green import ThreadPool
 
 
 def test_deadlines_are_still_kept_after_a_green_thread_died_of_one():
-    green.spawn_detached(lambda: green.Mailbox().get(time.monotonic() + 0.05))
+    green.spawn_detached(lambda: green.Queue().get(time.monotonic() + 0.05))
     green.sleep(0.4)
     with pytest.raises(green.DeadlineExceeded):
-        green.Mailbox().get(time.monotonic() + 0.05)
+        green.Queue().get(time.monotonic() + 0.05)
 
 
 def test_two_overdue_waits_both_end_although_the_first_dies_of_it():
@@ -20,11 +20,11 @@ def test_two_overdue_waits_both_end_although_the_first_dies_of_it():
 
     def careful():
         try:
-            green.Mailbox().get(time.monotonic() + 0.05)
+            green.Queue().get(time.monotonic() + 0.05)
         except green.DeadlineExceeded:
             ended.append(True)
 
-    green.spawn_detached(lambda: green.Mailbox().get(time.monotonic() + 0.05))
+    green.spawn_detached(lambda: green.Queue().get(time.monotonic() + 0.05))
     green.spawn_detached(careful)
     green.sleep(0.5)
     assert ended == [True]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from swift import green
-from swift.platform.threads import ThreadPool
+from swift.green import ThreadPool
 
 
 def test_calls_in_a_thread_pool_run_beside_each_other_and_beside_the_loop():
@@ -48,7 +48,6 @@ def test_a_forked_child_gets_threads_of_its_own():
     child = os.fork()
     if not child:
         try:
-            green.use_hub()
             os._exit(pool.call(lambda: 7))
         finally:
             os._exit(1)
@@ -65,3 +64,23 @@ def test_the_threads_of_a_pool_that_nobody_refers_to_end():
     while thread.exists() and time.monotonic() < deadline:
         green.sleep(0.01)
     assert not thread.exists()
+
+
+def test_a_thread_calls_back_into_the_loop_and_gets_results_and_errors():
+    pool, seen = ThreadPool(2), []
+
+    def in_the_loop(value):
+        green.sleep(0.001)
+        seen.append(threading.current_thread() is threading.main_thread())
+        if value is None:
+            raise KeyError("none")
+        return 2 * value
+
+    def in_a_thread(value):
+        return green.call_in_loop(in_the_loop, value) + 1
+
+    assert green.gather([lambda: pool.call(in_a_thread, 5), lambda: pool.call(in_a_thread, 6)]) == [11, 13]
+    with pytest.raises(KeyError, match="none"):
+        pool.call(in_a_thread, None)
+    assert green.call_in_loop(in_the_loop, 1) == 2
+    assert seen == [True] * 4

@@ -1,7 +1,7 @@
-"""Signals that are noticed at once, also by an event loop that sleeps in the kernel.
+"""Signals that interrupt a loop waiting in the kernel.
 
-Python runs signal handlers when it next runs anything, which a sleeping loop does not; so a byte in a pipe
-wakes it.
+Python runs signal handlers between two instructions of Python, and a waiting loop executes none. Each
+signal therefore writes a byte to a pipe that the loop polls.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ import os
 import signal
 from collections.abc import Callable, Iterable
 
-from swift import green
+from swift.loop.sockets import on_readable
 
 
 def on_signals(signals: Iterable[int], callback: Callable[[int], None]) -> None:
-    """Call back with its number in the main thread as soon as one of ``signals`` comes.
+    """Call back with its number when one of ``signals`` arrives.
 
-    Call it there, once a process.
+    Called once per process, in its main thread; the callback runs there.
     """
     for number in signals:
         signal.signal(number, lambda came, _frame: callback(came))
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    green.on_readable(reading, lambda: _drain(reading))
+    on_readable(reading, lambda: _drain(reading))
 
 
 def _drain(fd: int) -> None:

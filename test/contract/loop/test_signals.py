@@ -11,9 +11,7 @@ import time
 LOOP = """
 import signal, sys
 from swift import green
-green.patch()
-from swift.platform.signals import on_signals
-green.use_hub()
+from swift.green import on_signals
 def came(number):
     print(signal.Signals(number).name, flush=True)
     if number == signal.SIGTERM:

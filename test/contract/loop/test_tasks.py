@@ -1,4 +1,4 @@
-"""Green threads: waiting, waking, deadlines and threads for blocking calls."""
+"""Tasks: results, errors, ends, and many at the same time."""
 
 import gc
 import os
@@ -11,7 +11,7 @@ import greenlet
 import pytest
 
 from swift import green
-from swift.platform.threads import ThreadPool
+from swift.green import ThreadPool
 
 
 def test_gather_raises_the_first_error_after_all_have_ended():
@@ -151,36 +151,14 @@ def test_one_that_was_killed_says_so_to_whoever_waits_for_it(pause_s):
     assert bool(began) == bool(pause_s) and task.done
 
 
-#: A program like our servers: what it listens with accepts sockets that block nobody and wait in our own way.
-SERVER = """
-from swift import green
-from swift.platform.threads import ThreadPool
-green.patch()
-import socket
-from swift.platform.sockets import listen
-listener = listen("127.0.0.1", 0, 5)
-client = green.connect(*listener.getsockname()[:2], None)
-listener.setblocking(True)
-accepted = listener.accept()[0]
-print(type(client) is type(accepted) is green.PlainSocket, socket.socket is green.PlainSocket)
-"""
-
-
-def test_what_a_plain_socket_accepts_is_plain_in_a_program_that_is_cooperative():
-    done = subprocess.run([sys.executable, "-c", SERVER], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("True False\n", "")
-
-
 #: The loop and threads write log lines, and make and release guards, all at once.
 SHARING = """
 import mmap, sys
 from swift import green
-from swift.platform.threads import ThreadPool
-green.patch()
-green.use_hub()
+from swift.green import ThreadPool
 from swift.config.common import LogSettings
 from swift.platform.mapguard import MapGuard
-from swift.platform.threads import ThreadPool
+from swift.green import ThreadPool
 from swift.telemetry.log import make_log
 log = make_log(LogSettings(), console=True, name="x")
 file = open(sys.argv[1], "r+b")
@@ -210,54 +188,6 @@ def test_threads_and_the_loop_share_locks_without_losing_who_waits(tmp_path):
     lines = done.stderr.splitlines()
     assert (done.returncode, len(lines)) == (0, 2000), lines[-5:]
     assert all(line.endswith("x: line") for line in lines)
-
-
-def test_a_patched_standard_library_raises_the_exceptions_that_its_names_catch():
-    code = """
-import queue, socket, subprocess, sys, threading
-from swift import green
-from swift.platform.threads import ThreadPool
-green.patch()
-import queue, socket, subprocess, threading
-program = [sys.executable, "-c", "import time; time.sleep(600)"]
-try:
-    subprocess.run(program, timeout=0.1, capture_output=True)
-except subprocess.TimeoutExpired:
-    print("run")
-child = subprocess.Popen(program)
-try:
-    child.wait(0.1)
-except subprocess.TimeoutExpired:
-    print("wait")
-child.kill()
-child.wait()
-try:
-    subprocess.run([sys.executable, "-c", "raise SystemExit(1)"], check=True)
-except subprocess.CalledProcessError:
-    print("check")
-try:
-    queue.Queue().get(timeout=0.1)
-except queue.Empty:
-    print("empty")
-full = queue.Queue(1)
-full.put(1)
-try:
-    full.put(2, timeout=0.1)
-except queue.Full:
-    print("full")
-one, _other = socket.socketpair()
-one.settimeout(0.1)
-try:
-    one.recv(1)
-except socket.timeout:
-    print("socket")
-try:
-    threading.Lock().release()
-except RuntimeError:
-    print("lock")
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.stdout.split() == ["run", "wait", "check", "empty", "full", "socket", "lock"], done.stderr
 
 
 def _fail_in_a_thread(pool):
@@ -294,3 +224,54 @@ def test_an_error_that_no_one_takes_is_printed(capfd):
     del task
     gc.collect()
     assert "Input/output error" in capfd.readouterr().err
+
+
+def test_a_bounded_map_keeps_the_order_and_its_bound():
+    running, most = [], []
+
+    def double(number):
+        running.append(number)
+        most.append(len(running))
+        green.sleep(0.002 if number % 3 else 0)
+        running.remove(number)
+        return 2 * number
+
+    assert green.bounded_map(double, iter(range(20)), 4) == [2 * number for number in range(20)]
+    assert max(most) == 4
+    assert green.bounded_map(double, [1], 4) == [2] and green.bounded_map(double, [], 4) == []
+
+
+def test_a_bounded_map_starts_nothing_after_an_error_and_ends_what_runs():
+    begun, ended = [], []
+
+    def work(number):
+        begun.append(number)
+        green.sleep(0.005 * number)
+        if number == 1:
+            raise KeyError(number)
+        ended.append(number)
+
+    with pytest.raises(KeyError):
+        green.bounded_map(work, range(10), 3)
+    assert 9 not in begun and sorted([*ended, 1]) == sorted(begun)
+
+
+def test_a_task_that_starts_later_can_be_cancelled_and_tells_of_its_end():
+    made, ends = [], []
+    cancelled = green.spawn_after(0.001, made.append, "cancelled")
+    task = green.spawn_after(0.001, made.append, "made")
+    for each in (cancelled, task):
+        each.on_exit(lambda: ends.append(1))
+    cancelled.kill()
+    task.wait()
+    task.on_exit(lambda: ends.append(2))
+    green.sleep(0)
+    assert (made, ends) == (["made"], [1, 1, 2])
+
+
+def test_a_block_that_takes_too_long_is_ended():
+    with pytest.raises(green.DeadlineExceeded, match=r"0\.01 s passed"), green.Timeout(0.01):
+        green.sleep(30)
+    with green.Timeout(0.01), green.Timeout(None):
+        pass
+    green.sleep(0.03)
