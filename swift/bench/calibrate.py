@@ -19,6 +19,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from swift.aio.images import check_xfs
+from swift.aio.plan import ClusterPlan, new_plan
+from swift.aio.ports import PORTS_PER_NODE
+from swift.aio.supervisor import Supervisor
 from swift.base.errors import ConfigError
 from swift.bench.clusters import running
 from swift.bench.limits import check_cgroups, device_of, writes_of
@@ -35,10 +39,6 @@ from swift.bench.plan.emulated import Emulated, Expected, expect
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.fit import Observed, fit
 from swift.bench.plan.report import table
-from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import ClusterPlan, new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE
-from swift.cli.aio.supervisor import Supervisor
 
 Say = Callable[[str], None]
 MIB = 1 << 20

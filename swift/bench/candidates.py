@@ -18,6 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.aio.images import check_xfs
+from swift.aio.make import make_cluster, remove_cluster
+from swift.aio.plan import ClusterPlan, new_plan
+from swift.aio.ports import PORTS_PER_NODE
+from swift.aio.supervisor import Supervisor
 from swift.base.errors import ConfigError
 from swift.bench.calibrate import CalibrationSite, NamedServers, of_cluster
 from swift.bench.clusters import set_options
@@ -29,11 +34,6 @@ from swift.bench.plan.cluster import cores_used, memory_hits
 from swift.bench.plan.report import table
 from swift.bench.plan.search import Tried
 from swift.bench.xfs import disk_that_seeks
-from swift.cli.aio.images import check_xfs
-from swift.cli.aio.make import make_cluster, remove_cluster
-from swift.cli.aio.plan import ClusterPlan, new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE
-from swift.cli.aio.supervisor import Supervisor
 
 #: Of this machine's cores: the rest is for the load and the kernel.
 SHARE_OF_CORES = 0.7

@@ -6,10 +6,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from swift.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
+from swift.aio.plan import ClusterPlan
+from swift.aio.supervisor import Supervisor
 from swift.bench.limits import device_of, read_ahead_as_disks, throttled
-from swift.cli.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
-from swift.cli.aio.plan import ClusterPlan
-from swift.cli.aio.supervisor import Supervisor
 
 #: Object servers write what they have every so many MB, or all of an object would be written at its end.
 SYNC_MB = 8

@@ -18,12 +18,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from swift.aio.make import make_cluster, mount_devices, unmount_devices
+from swift.aio.plan import DAEMONS, IMAGES, ONLY_ONCE, ClusterPlan, new_plan
+from swift.aio.supervisor import answers, cache_process
 from swift.base.errors import ConfigError
 from swift.bench.peer import OwnEtc
 from swift.bench.wrk import Load
-from swift.cli.aio.make import make_cluster, mount_devices, unmount_devices
-from swift.cli.aio.plan import DAEMONS, IMAGES, ONLY_ONCE, ClusterPlan, new_plan
-from swift.cli.aio.supervisor import answers, cache_process
 from swift.runtime.workers import die_with_parent
 
 PEER = "swift==2.38.3"

@@ -27,13 +27,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.aio.supervisor import answers
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.bench.options import bare_parser
 from swift.bench.peer import OwnEtc
 from swift.bench.sides import print_figures
-from swift.cli.aio.supervisor import answers
 from swift.container import objecttable
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow

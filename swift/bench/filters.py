@@ -17,13 +17,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from swift.aio.make import make_cluster
 from swift.base.errors import ConfigError
 from swift.bench.compare import ACCOUNT, STOCK, say, stock
 from swift.bench.contestants import Contestant, make_contestants
 from swift.bench.options import parser
 from swift.bench.sides import TableRow, medians, print_rows
 from swift.bench.wrk import Load, run_wrk
-from swift.cli.aio.make import make_cluster
 
 BARE = "catch_errors gatekeeper healthcheck proxy-logging cache tempauth proxy-logging proxy-server"
 MIB = 1 << 20

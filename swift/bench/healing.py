@@ -31,13 +31,13 @@ from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
+from swift.aio.supervisor import answers
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.bench.databases import cpu_s_of
 from swift.bench.options import bare_parser
 from swift.bench.peer import OwnEtc
 from swift.bench.sides import print_figures
-from swift.cli.aio.supervisor import answers
 from swift.ec.archive import ArchiveEncoder
 from swift.ec.codec import Codec
 from swift.http import fields

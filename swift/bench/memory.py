@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
+from swift.aio.supervisor import answers
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.bench.options import bare_parser
-from swift.cli.aio.supervisor import answers
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy

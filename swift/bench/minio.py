@@ -19,12 +19,12 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from swift.aio.make import mount_devices, unmount_devices
+from swift.aio.plan import ClusterPlan, new_plan
+from swift.aio.supervisor import answers
 from swift.base.errors import ConfigError
 from swift.bench.contestants import Contestant
 from swift.bench.wrk import Load
-from swift.cli.aio.make import mount_devices, unmount_devices
-from swift.cli.aio.plan import ClusterPlan, new_plan
-from swift.cli.aio.supervisor import answers
 
 _USER, _KEY = "benchuser", "benchsecret"
 _REGION = "us-east-1"

@@ -27,6 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from swift.aio.supervisor import answers
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.compare import KIB, MIB, say
@@ -34,7 +35,6 @@ from swift.bench.contestants import family_of, install_peer, usage_of
 from swift.bench.options import parser
 from swift.bench.wrk import Load, check_wrk, run_wrk
 from swift.bench.xfs import working_folder
-from swift.cli.aio.supervisor import answers
 from swift.runtime.workers import die_with_parent
 
 SUFFIXES = 10_000

@@ -25,6 +25,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from swift.aio.images import check_xfs
+from swift.aio.plan import ClusterPlan, new_plan
+from swift.aio.ports import PORTS_PER_NODE
+from swift.aio.supervisor import Supervisor
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.clusters import running
 from swift.bench.limits import check_cgroups, device_of, drop_caches, reads_of
@@ -35,10 +39,6 @@ from swift.bench.plan.errors import PlanError
 from swift.bench.plan.plots import plot_lines
 from swift.bench.plan.report import table
 from swift.bench.xfs import ending_in_order
-from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import ClusterPlan, new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE
-from swift.cli.aio.supervisor import Supervisor
 
 MB = 1_000_000
 #: Who asks besides the reservation, which is of the first one's account.

@@ -29,6 +29,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swift import DISTRIBUTION
+from swift.aio.images import check_xfs
+from swift.aio.plan import ClusterPlan, new_plan
+from swift.aio.ports import PORTS_PER_NODE
 from swift.base.errors import ConfigError, SwiftError
 from swift.bench.clusters import running, set_options, set_pace
 from swift.bench.contestants import Contestant, install_peer, peer_program
@@ -36,9 +39,6 @@ from swift.bench.limits import check_cgroups, device_of, drop_caches, read_ahead
 from swift.bench.options import bare_parser
 from swift.bench.plan.plots import plot_lines
 from swift.bench.xfs import ending_in_order
-from swift.cli.aio.images import check_xfs
-from swift.cli.aio.plan import ClusterPlan, new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE
 
 if TYPE_CHECKING:
     from swift.bench.plan.striping import Predicted

@@ -32,6 +32,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from swift import DISTRIBUTION
+from swift.aio.images import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.bench.limits import MachineLimits, check_cgroups, drop_caches, limited, reads_of
@@ -51,7 +52,6 @@ from swift.bench.tiersite import (
     write_etc,
 )
 from swift.bench.xfs import disk_that_seeks, ending_in_order
-from swift.cli.aio.images import check_xfs, make_image, mount_image, unmount_image
 from swift.runtime.workers import die_with_parent
 
 KIB, MIB = 1 << 10, 1 << 20

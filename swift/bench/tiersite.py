@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.aio.supervisor import answers
 from swift.base.errors import ConfigError
 from swift.bench.peer import OwnEtc
-from swift.cli.aio.supervisor import answers
 from swift.ring.device import DeviceRecord
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable

@@ -8,15 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from swift.aio.images import attach_image, check_xfs, detach_image, make_image, mount_image, unmount_image
 from swift.bench.limits import device_of, device_of_node, read_ahead_as_disks
-from swift.cli.aio.images import (
-    attach_image,
-    check_xfs,
-    detach_image,
-    make_image,
-    mount_image,
-    unmount_image,
-)
 
 IMAGE_BYTES = 32 << 30
 

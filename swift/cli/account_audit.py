@@ -17,13 +17,13 @@ from functools import partial  # noqa: E402
 
 from swift.base.entity import EntityPath  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
-from swift.cli.auditing import Auditor  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
 from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
 from swift.cluster.rings import Rings  # noqa: E402
 from swift.compose import cluster_of  # noqa: E402
+from swift.config.commandline import CommandLine  # noqa: E402
+from swift.operations.auditing import Auditor  # noqa: E402
+from swift.runtime.service.services import SWIFT_DIR  # noqa: E402
 from swift.telemetry.metrics import Registry  # noqa: E402
 
 TIMEOUTS = NodeTimeouts(5.0, 60.0)

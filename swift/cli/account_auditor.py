@@ -7,8 +7,8 @@ from swift import green
 green.patch()
 
 from swift.account.auditor import KIND, AccountAuditorSettings  # noqa: E402
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
 from swift.runtime.databaseaudit import DatabaseAuditor  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, run_daemon  # noqa: E402
 
 DAEMON = Daemon(
     KIND.daemon,

@@ -7,7 +7,7 @@ from swift import green
 green.patch()
 
 from swift.account.reaper import NAME, AccountReaper, AccountReaperSettings  # noqa: E402
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, run_daemon  # noqa: E402
 
 DAEMON = Daemon(
     NAME,

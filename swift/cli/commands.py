@@ -24,7 +24,7 @@ DAEMONS = (
 )
 #: Command → module below ``swift.cli`` in which its ``main`` is.
 TOOLS = {
-    "swift-aio": "aio.main",
+    "swift-aio": "aio",
     "swift-ring-builder": "ring_builder",
     "swift-ring-builder-safe": "ring_builder",
     "swift-ring-builder-analyzer": "ring_builder_analyzer",
@@ -38,10 +38,10 @@ TOOLS = {
     "swift-object-info": "object_info",
     "swift-account-info": "account_info",
     "swift-container-info": "container_info",
-    "swift-recon": "recon.main",
+    "swift-recon": "recon",
     "swift-recon-cron": "recon_cron",
-    "swift-dispersion-populate": "dispersion.populate",
-    "swift-dispersion-report": "dispersion.report",
+    "swift-dispersion-populate": "dispersion_populate",
+    "swift-dispersion-report": "dispersion_report",
     "swift-drive-audit": "drive_audit",
     "swift-account-audit": "account_audit",
     "swift-object-relinker": "object_relinker",
@@ -49,7 +49,7 @@ TOOLS = {
     "swift-form-signature": "form_signature",
     "swift-reconciler-enqueue": "reconciler_enqueue",
     "swift-manage-shard-ranges": "manage_shard_ranges",
-    "swift-health": "health.main",
+    "swift-health": "health",
     "swift-quarantine": "quarantine",
     "swift-future": "future",
     "swift-load": "load",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from swift.cli.daemonize import Daemon, DaemonParts
-from swift.cli.listeners import PortSettings
 from swift.config.schema import Settings
 from swift.obj.compare.task import CompareTask
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
 from swift.runtime.daemon import DaemonTask
+from swift.runtime.service.daemonize import Daemon, DaemonParts
+from swift.runtime.service.listeners import PortSettings
 from swift.store.tier.conf import settings_of
 
 

@@ -6,9 +6,9 @@ from swift import green
 
 green.patch()
 
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
 from swift.container.auditor import KIND, ContainerAuditorSettings  # noqa: E402
 from swift.runtime.databaseaudit import DatabaseAuditor  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, run_daemon  # noqa: E402
 
 DAEMON = Daemon(
     KIND.daemon,

@@ -22,7 +22,6 @@ from swift.base.entity import EntityPath  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.hashing import PathHasher  # noqa: E402
 from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
 from swift.cluster.expiry import (  # noqa: E402
     ASYNC_DELETE_TYPE,
     EXPIRING_ACCOUNT,
@@ -30,6 +29,7 @@ from swift.cluster.expiry import (  # noqa: E402
     queue_container,
 )
 from swift.compose import cluster_of, internal_client  # noqa: E402
+from swift.config.commandline import CommandLine  # noqa: E402
 from swift.config.files import read_section  # noqa: E402
 from swift.container.rows import ObjectRow  # noqa: E402
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer  # noqa: E402

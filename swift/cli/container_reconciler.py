@@ -8,12 +8,11 @@ green.patch()
 
 from dataclasses import replace  # noqa: E402
 
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.sharing import arguments_of, share_of  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.container.reconciler.queue import ReconcilerQueue  # noqa: E402
 from swift.container.reconciler.settings import ContainerReconcilerSettings  # noqa: E402
 from swift.container.reconciler.task import NAME, ContainerReconciler  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, DaemonParts, arguments_of, run_daemon, share_of  # noqa: E402  # noqa: E402
 
 
 def _make(parts: DaemonParts) -> ContainerReconciler:

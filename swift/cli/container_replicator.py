@@ -6,9 +6,9 @@ from swift import green
 
 green.patch()
 
-from swift.cli.daemonize import run_daemon  # noqa: E402
 from swift.cli.replicators import replicator  # noqa: E402
 from swift.container.replicator import KIND  # noqa: E402
+from swift.runtime.service.daemonize import run_daemon  # noqa: E402
 
 DAEMON = replicator(KIND, lambda rings: rings.container)
 

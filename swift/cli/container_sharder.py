@@ -9,10 +9,10 @@ green.patch()
 import argparse  # noqa: E402
 from dataclasses import replace  # noqa: E402
 
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.container.sharding.settings import ContainerSharderSettings  # noqa: E402
 from swift.container.sharding.task import NAME, ContainerSharder  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 
 
 def _make(parts: DaemonParts) -> ContainerSharder:

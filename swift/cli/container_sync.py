@@ -6,7 +6,6 @@ from swift import green
 
 green.patch()
 
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.cluster.outbound import Outbound  # noqa: E402
 from swift.cluster.syncrealms import Realms  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
@@ -14,6 +13,7 @@ from swift.config.common import ServerSettings  # noqa: E402
 from swift.container.sync.remote import RemoteCluster  # noqa: E402
 from swift.container.sync.settings import ContainerSyncSettings  # noqa: E402
 from swift.container.sync.task import NAME, ContainerSync  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 
 
 def _make(parts: DaemonParts) -> ContainerSync:

@@ -6,8 +6,8 @@ from swift import green
 
 green.patch()
 
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
 from swift.container.updater import NAME, ContainerUpdater, ContainerUpdaterSettings  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, run_daemon  # noqa: E402
 
 DAEMON = Daemon(
     NAME,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swift import DISTRIBUTION
 from swift.base.errors import SwiftError
-from swift.cli.commandline import CommandLine
+from swift.config.commandline import CommandLine
 
 EXAMPLES = """examples:
   swift-load list

@@ -16,9 +16,9 @@ from collections.abc import Iterator, Sequence  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from swift.cli import daemonize, serve  # noqa: E402
 from swift.cli.commands import MODULES, SERVERS  # noqa: E402
 from swift.cli.generated import write_or_check  # noqa: E402
+from swift.runtime.service import daemonize, serve  # noqa: E402
 
 SECTION = "1"
 MANUAL = "Object storage"

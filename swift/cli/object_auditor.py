@@ -9,7 +9,6 @@ green.patch()
 import argparse  # noqa: E402
 from collections.abc import Mapping, Sequence  # noqa: E402
 
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.config.files import parser_of  # noqa: E402
 from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s  # noqa: E402
 from swift.obj.auditor.task import ALL, NAME, ZERO_BYTE, AuditMode, ObjectAuditor  # noqa: E402
@@ -17,6 +16,7 @@ from swift.obj.auditor.watchers import load_watchers  # noqa: E402
 from swift.obj.settings import ObjectSettings  # noqa: E402
 from swift.obj.stores import make_stores  # noqa: E402
 from swift.runtime.daemon import DaemonTask, Schedule  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.store.tier.conf import settings_of  # noqa: E402
 
 

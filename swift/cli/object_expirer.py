@@ -8,15 +8,20 @@ green.patch()
 
 from dataclasses import replace  # noqa: E402
 
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.resting import Resting  # noqa: E402
-from swift.cli.sharing import arguments_of, share_of  # noqa: E402
 from swift.compose import internal_client  # noqa: E402
 from swift.config.files import parser_of  # noqa: E402
 from swift.obj.expirer.queue import ExpirerQueue  # noqa: E402
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings  # noqa: E402
 from swift.obj.expirer.task import NAME, ObjectExpirer  # noqa: E402
 from swift.runtime.daemon import DaemonTask  # noqa: E402
+from swift.runtime.service.daemonize import (  # noqa: E402  # noqa: E402
+    Daemon,
+    DaemonParts,
+    Resting,  # noqa: E402
+    arguments_of,
+    run_daemon,
+    share_of,
+)
 
 
 def _is_on(parts: DaemonParts) -> bool:

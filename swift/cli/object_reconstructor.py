@@ -7,9 +7,9 @@ from swift import green
 green.patch()
 
 from swift.cli.comparers import comparer  # noqa: E402
-from swift.cli.daemonize import run_daemon  # noqa: E402
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings  # noqa: E402
 from swift.obj.reconstructor.task import NAME, ObjectReconstructor  # noqa: E402
+from swift.runtime.service.daemonize import run_daemon  # noqa: E402
 
 DAEMON = comparer(
     NAME,

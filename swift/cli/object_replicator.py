@@ -7,9 +7,9 @@ from swift import green
 green.patch()
 
 from swift.cli.comparers import comparer  # noqa: E402
-from swift.cli.daemonize import run_daemon  # noqa: E402
 from swift.obj.replicator.settings import ObjectReplicatorSettings  # noqa: E402
 from swift.obj.replicator.task import NAME, ObjectReplicator  # noqa: E402
+from swift.runtime.service.daemonize import run_daemon  # noqa: E402
 
 DAEMON = comparer(
     NAME,

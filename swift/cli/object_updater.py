@@ -6,11 +6,11 @@ from swift import green
 
 green.patch()
 
-from swift.cli.daemonize import Daemon, run_daemon  # noqa: E402
 from swift.obj.settings import ObjectSettings  # noqa: E402
 from swift.obj.stores import make_stores  # noqa: E402
 from swift.obj.updater.settings import ObjectUpdaterSettings  # noqa: E402
 from swift.obj.updater.task import NAME, ObjectUpdater  # noqa: E402
+from swift.runtime.service.daemonize import Daemon, run_daemon  # noqa: E402
 
 DAEMON = Daemon(
     NAME,

@@ -24,8 +24,8 @@ from swift.bench.plan.capacity import plan_sizes
 from swift.bench.plan.durability import parse_policy, simulate_loss
 from swift.bench.plan.errors import PlanError
 from swift.bench.plan.report import amount, capacity_json, capacity_text, table
-from swift.cli.commandline import CommandLine
-from swift.cli.ring.select import BadValue, parse_add_value
+from swift.config.commandline import CommandLine
+from swift.ring.commands.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
     from swift.bench.calibrate import CalibrationOptions

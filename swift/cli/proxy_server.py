@@ -6,7 +6,7 @@ from swift import green
 
 green.patch()
 
-from swift.cli.serve import run_server  # noqa: E402
+from swift.runtime.service.serve import run_server  # noqa: E402
 
 
 def main() -> int:

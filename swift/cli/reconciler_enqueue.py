@@ -17,15 +17,15 @@ from collections.abc import Sequence  # noqa: E402
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.base.timestamp import InvalidTimestamp, Timestamp  # noqa: E402
-from swift.cli.commandline import CommandLine  # noqa: E402
-from swift.cli.services import SWIFT_DIR  # noqa: E402
 from swift.cluster.client import make_transport  # noqa: E402
 from swift.cluster.direct import DirectClient, NodeTimeouts  # noqa: E402
 from swift.cluster.rings import Rings  # noqa: E402
 from swift.compose import Cluster, cluster_of  # noqa: E402
+from swift.config.commandline import CommandLine  # noqa: E402
 from swift.container.misplaced import QUEUE_ACCOUNT, entry  # noqa: E402
 from swift.container.rows import ObjectRow  # noqa: E402
 from swift.http import fields  # noqa: E402
+from swift.runtime.service.services import SWIFT_DIR  # noqa: E402
 from swift.telemetry.metrics import Registry  # noqa: E402
 
 TIMEOUTS = NodeTimeouts(5.0, 15.0)

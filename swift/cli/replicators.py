@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from swift.cli.daemonize import Daemon, DaemonParts
 from swift.cluster.rings import Rings
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.kind import ReplicatorKind
 from swift.dbsync.settings import ReplicatorSettings
 from swift.ring.ring import Ring
+from swift.runtime.service.daemonize import Daemon, DaemonParts
 
 
 def replicator(kind: ReplicatorKind, ring_of: Callable[[Rings], Ring]) -> Daemon:

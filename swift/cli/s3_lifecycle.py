@@ -8,12 +8,18 @@ green.patch()
 
 from dataclasses import replace  # noqa: E402
 
-from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
-from swift.cli.resting import Resting, own_client  # noqa: E402
-from swift.cli.sharing import arguments_of, share_of  # noqa: E402
 from swift.middleware.s3api.lifecycle.settings import LifecycleSettings  # noqa: E402
 from swift.middleware.s3api.lifecycle.task import NAME, Lifecycle  # noqa: E402
 from swift.runtime.daemon import DaemonTask  # noqa: E402
+from swift.runtime.service.daemonize import (  # noqa: E402  # noqa: E402  # noqa: E402
+    Daemon,
+    DaemonParts,
+    Resting,
+    arguments_of,
+    own_client,
+    run_daemon,
+    share_of,
+)
 
 
 def _make(parts: DaemonParts) -> DaemonTask:

@@ -14,14 +14,11 @@ from pathlib import Path
 from swift.account.auditor import AccountAuditorSettings
 from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
+from swift.aio.make import LIFECYCLE_FILTERS, PIPELINE
 from swift.base.limits import Limits
-from swift.cli.aio.make import LIFECYCLE_FILTERS, PIPELINE
-from swift.cli.dispersion.conf import SECTION as DISPERSION_SECTION
-from swift.cli.dispersion.conf import DispersionSettings
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
 from swift.cli.drive_audit import DriveAuditSettings
 from swift.cli.generated import write_or_check
-from swift.cli.listeners import PortSettings
 from swift.cli.object_relinker import RelinkerSettings
 from swift.config.common import (
     AccessLineSettings,
@@ -84,8 +81,11 @@ from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
+from swift.operations.dispersion import SECTION as DISPERSION_SECTION
+from swift.operations.dispersion import DispersionSettings
 from swift.proxy.factory import PER_POLICY
 from swift.proxy.settings import ProxySettings
+from swift.runtime.service.listeners import PortSettings
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
 

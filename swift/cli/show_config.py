@@ -12,9 +12,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.commandline import CommandLine
-from swift.cli.services import SWIFT_DIR, configs_of, service_of
+from swift.config.commandline import CommandLine
 from swift.config.files import files_of, parser_of
+from swift.runtime.service.services import SWIFT_DIR, configs_of, service_of
 
 Sections = Mapping[str, Mapping[str, str]]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from swift.cli.commands import DAEMONS, SERVERS
 from swift.cli.generated import write_or_check
-from swift.cli.services import OWN_CONF
+from swift.runtime.service.services import OWN_CONF
 
 #: Where packages install commands.
 BIN = "/usr/bin"

@@ -16,8 +16,8 @@ import time
 
 import pytest
 
+from swift.aio.supervisor import answers
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
 from test.support import ages

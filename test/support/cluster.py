@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import DAEMONS, new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE, port_is_free
-from swift.cli.aio.supervisor import Supervisor, answers, cache_process
+from swift.aio.make import make_cluster
+from swift.aio.plan import DAEMONS, new_plan
+from swift.aio.ports import PORTS_PER_NODE, port_is_free
+from swift.aio.supervisor import Supervisor, answers, cache_process
 from test.support.nursery import NURSERY, WarmBeginner
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range

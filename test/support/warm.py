@@ -32,10 +32,10 @@ STATUS_BYTES = 4
 
 def modules():
     """What children may run; the nursery imports it beforehand with all that it imports."""
-    from swift.cli.aio.plan import DAEMONS
+    from swift.aio.plan import DAEMONS
 
     daemons = (f"swift.cli.{name.replace('-', '_')}" for name in DAEMONS)
-    return (*SERVERS, "swift.cli.aio.daemons", *daemons)
+    return (*SERVERS, "swift.aio.daemons", *daemons)
 
 
 class _Served:

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from swift.aio.make import make_cluster
+from swift.aio.plan import new_plan
 from swift.bench.clusters import PATIENCE_S, SYNC_MB, set_options, set_pace
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import new_plan
 
 
 def test_an_option_can_be_set_again_and_again(tmp_path):

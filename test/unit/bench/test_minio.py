@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from swift.aio.plan import new_plan
 from swift.base.errors import ConfigError
 from swift.bench.minio import MinioContestant, minio_contestant
 from swift.bench.wrk import Load
-from swift.cli.aio.plan import new_plan
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from swift.aio.make import make_cluster
 from swift.base.errors import ConfigError
 from swift.bench.overload import main, parse, plan_for, report, with_admission
 from swift.bench.plan.overload import OverloadOutcome
-from swift.cli.aio.make import make_cluster
 
 
 def test_a_cluster_has_a_device_a_node_and_one_copy(tmp_path):

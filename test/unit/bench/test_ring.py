@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from swift.bench.ring import Shape, Side, table
-from swift.cli.ring.select import parse_add_value
+from swift.ring.commands.select import parse_add_value
 
 
 @pytest.mark.parametrize("shape", [Shape(), Shape(devices=7, zones=2, per_server=3), Shape(devices=1)])

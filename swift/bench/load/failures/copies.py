@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from swift.aio.plan import ClusterPlan
 from swift.base.timestamp import Timestamp
-from swift.cli.aio.plan import ClusterPlan
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
 from swift.policy.policies import Policies

@@ -12,15 +12,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from swift.aio.images import mount_image
+from swift.aio.make import make_cluster, mount_devices
+from swift.aio.plan import IMAGES, ClusterPlan
+from swift.aio.ports import PORTS_PER_NODE
+from swift.aio.supervisor import Supervisor
 from swift.base.errors import ConfigError
 from swift.bench.limits import CGROUPS, device_of
 from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.leftovers import group_name
-from swift.cli.aio.images import mount_image
-from swift.cli.aio.make import make_cluster, mount_devices
-from swift.cli.aio.plan import IMAGES, ClusterPlan
-from swift.cli.aio.ports import PORTS_PER_NODE
-from swift.cli.aio.supervisor import Supervisor
 
 #: A slow disk: what a hard disk does, as everywhere in this project.
 SLOW_IOPS, SLOW_BYTES_A_SECOND = 100, 120_000_000

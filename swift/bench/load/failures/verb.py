@@ -11,6 +11,8 @@ from tempfile import gettempdir
 
 from rich.console import Console
 
+from swift.aio.plan import ClusterPlan as ClusterPlan
+from swift.aio.plan import default_ec, new_plan
 from swift.base.errors import ConfigError
 from swift.bench.load.crew import Crew
 from swift.bench.load.endpoint import log_in
@@ -25,8 +27,6 @@ from swift.bench.load.servers import Servers
 from swift.bench.load.terminal import RunProgress
 from swift.bench.load.workload import BadWorkload, Workload, parse
 from swift.bench.xfs import ending_in_order
-from swift.cli.aio.plan import ClusterPlan as ClusterPlan
-from swift.cli.aio.plan import default_ec, new_plan
 
 
 def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> int:

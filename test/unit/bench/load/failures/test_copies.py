@@ -2,10 +2,10 @@
 
 import pytest
 
+from swift.aio.make import make_cluster
+from swift.aio.plan import new_plan
 from swift.base.timestamp import Timestamp
 from swift.bench.load.failures.copies import Copies
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import new_plan
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
 from swift.policy.policies import Policies

@@ -18,7 +18,7 @@ import subprocess, sys, time
 from pathlib import Path
 from swift.bench.load.failures.leftovers import own_folder
 from swift.bench.xfs import ending_in_order
-from swift.cli.aio.images import make_image, mount_image
+from swift.aio.images import make_image, mount_image
 with ending_in_order(), own_folder(Path(sys.argv[1])) as folder:
     if sys.argv[2] == "xfs":
         (folder / "d 1").mkdir()
