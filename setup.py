@@ -89,7 +89,7 @@ setup(
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
-    package_data={"swift.bench.load": ["workloads/*.toml"], "swift.config": ["known.json"]},
+    package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["known.json"]},
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",

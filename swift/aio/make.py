@@ -10,9 +10,9 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-from swift.aio.images import check_xfs, make_image, mount_image, unmount_image
 from swift.aio.plan import DAEMONS, IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
 from swift.aio.room import fitting_limits, measure_room
+from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.platform.disk import Disk

@@ -174,7 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     try:
         # Late, because it needs packages that help and man pages do without.
-        from swift.bench.load.verbs import verb
+        from swift.load.commands import verb
 
         return verb(args.verb)(args)
     except ModuleNotFoundError as error:

@@ -25,7 +25,18 @@ OTHERS = {
 
 
 #: Packages that see no requests: names of this shape are modules and files there.
-SEE_NO_REQUESTS = {"aio", "base", "bench", "cli", "compose.py", "operations", "policy", "ring", "service"}
+SEE_NO_REQUESTS = {
+    "aio",
+    "base",
+    "cli",
+    "compose.py",
+    "load",
+    "operations",
+    "plan",
+    "policy",
+    "ring",
+    "service",
+}
 
 
 def is_internal_name(text, room):

@@ -37,8 +37,9 @@ LAYERS = {
     "runtime/service": 6,
     "aio": 7,
     "operations": 7,
-    "cli": 8,
-    "bench": 8,
+    "load": 8,
+    "plan": 9,
+    "cli": 10,
 }
 #: (importer, imported) pairs of one layer that are allowed, each with its reason.
 SIBLINGS = {
@@ -49,8 +50,6 @@ SIBLINGS = {
     ("policy", "ec"): "a policy names its erasure code",
     ("wire", "http"): "codecs speak of headers and body errors",
     ("runtime", "cluster"): "a backend context carries the transport",
-    ("bench", "cli"): "the comparison runs the all-in-one cluster's plan",
-    ("cli", "bench"): "a command of the bench is a command like all others",
     ("compose", "gateway"): "the composition root may see its own layer",
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -107,6 +106,12 @@ def test_imports_point_down(path):
                 f"{where}: {room} (layer {LAYERS[room]}) imports {other} (layer {LAYERS[other]}) above it; "
                 "pass it in from the composition root instead"
             )
+
+
+def test_the_distribution_needs_neither_tools_nor_tests():
+    for path in MODULES:
+        for name, line in imports_of(path):
+            assert name.split(".")[0] not in ("tools", "test"), f"{path.relative_to(ROOT)}:{line}: {name}"
 
 
 def modules_imported():

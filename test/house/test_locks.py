@@ -9,7 +9,7 @@ import ast
 from test.support.sources import MODULES, ROOT, nodes_of
 
 #: Programs that are not cooperative.
-ELSEWHERE = ("bench", "cli")
+ELSEWHERE = ("aio", "cli", "load", "operations", "plan")
 KINDS = ("Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier")
 LOCKS = {f"threading.{kind}" for kind in KINDS}
 

@@ -18,12 +18,11 @@ from test.support.sources import tree_of
 ROOT = Path(__file__).parents[2]
 #: Parts of a whole that is tested as such: by the suite of the interface, or by running their command.
 WITHIN = {
-    "swift/bench/load/distributed.py": "functional/test_load.py",
-    "swift/bench/load/failures/site.py": "functional/test_load.py",
-    "swift/bench/load/failures/verb.py": "functional/test_load.py",
-    "swift/bench/load/transports.py": "functional/test_load.py",
-    "swift/bench/plan/errors.py": "unit/cli/test_plan.py",
-    "swift/bench/tiersite.py": "unit/bench/test_tier.py",
+    "swift/load/distributed.py": "functional/test_load.py",
+    "swift/load/failures/site.py": "functional/test_load.py",
+    "swift/load/failures/command.py": "functional/test_load.py",
+    "swift/load/transports.py": "functional/test_load.py",
+    "swift/plan/errors.py": "unit/cli/test_plan.py",
     "swift/cli/account_audit.py": "probe/test_tools.py",
     "swift/cli/container_reconciler.py": "probe/test_reconciler.py",
     "swift/cli/container_sync.py": "probe/test_container_sync.py",

@@ -34,7 +34,7 @@ def test_a_command_has_its_name_however_it_was_started(words, name):
 
 
 @pytest.mark.parametrize(
-    "module", ["http.server", "pytest", "swift_mirror", "swift.bench.s3", "venv", "swift"]
+    "module", ["http.server", "pytest", "swift_mirror", "tools.bench.s3", "venv", "swift"]
 )
 def test_a_module_that_is_no_command_of_ours_does_not_look_like_one(module):
     """Who does is ended by ``swift-orphans --kill``."""

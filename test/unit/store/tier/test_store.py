@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pytest
 
-from swift.aio.images import make_image, mount_image, unmount_image
+from swift.aio.xfs import make_image, mount_image, unmount_image
 from swift.base.clock import ManualClock
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
