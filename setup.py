@@ -1,7 +1,7 @@
 """The distribution: package, entry points with the peer's names, console scripts."""
 
+import json
 import re
-import runpy
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -12,7 +12,20 @@ NAME, VERSION = (
     for name in ("DISTRIBUTION", "__version__")
 )
 
-COMMANDS = runpy.run_path(str(HERE / "swift/cli/commands.py"))["COMMANDS"]
+#: What ``python -m tools.generate`` found declared in the modules of filters and daemons.
+DECLARED = json.loads((HERE / "swift/config/declared.json").read_text())
+#: Each module of ``swift.cli`` is a command, and so is each daemon (``swift/entry.py``).
+COMMANDS = sorted(
+    {
+        *(
+            path.stem.replace("_", "-")
+            for path in (HERE / "swift/cli").glob("[a-z]*.py")
+            if path.stem != "daemon"
+        ),
+        *DECLARED["daemons"],
+        "ring-builder-safe",
+    }
+)
 #: What swift-load needs beyond the servers.
 LOAD = ["rich>=13", "hdrhistogram>=0.10", "matplotlib>=3.7", "numpy>=1.24"]
 FILTERS = {
@@ -89,7 +102,7 @@ setup(
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
-    package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["known.json"]},
+    package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["declared.json", "known.json"]},
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",
@@ -106,6 +119,8 @@ setup(
             "erasure_coding.fs = swift.store.registry:file_store",
         ],
         "swift.object_audit_watcher": ["dark_data = swift.obj.auditor.dark_data:DarkData"],
-        "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
+        "console_scripts": [
+            f"swift-{name} = swift.entry:swift_{name.replace('-', '_')}" for name in COMMANDS
+        ],
     },
 )

@@ -23,11 +23,13 @@ from swift.config.common import (
     ServerSettings,
     StorageSettings,
 )
+from swift.config.files import parser_of
 from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit
+from swift.runtime.declaration import DaemonParts
 from swift.runtime.deviceidentity import DeviceIdentity
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
@@ -232,6 +234,21 @@ def internal_client(
         use_replication_network=use_replication_network,
         must_decrypt=must_decrypt,
     )
+
+
+def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:
+    """The client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
+
+    It answers with no object that its pipeline cannot decrypt. None, with a warning, when the file is that of
+    a container server, whose pipeline is none for a client.
+    """
+    if not conf_path and parser_of(parts.conf_path).has_section("app:container-server"):
+        parts.context.telemetry.log.warning(
+            f"{parts.conf_path} [{name}]: internal_client_conf_path is not set; nothing is done here"
+        )
+        return None
+    path = conf_path or parts.conf_path
+    return internal_client(path, name, tries=tries, use_replication_network=True, must_decrypt=True)
 
 
 def _access_template(settings: AccessLineSettings) -> LogTemplate | None:

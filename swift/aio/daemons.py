@@ -16,24 +16,14 @@ import sys  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Sequence  # noqa: E402
 from functools import partial  # noqa: E402
-from importlib import import_module  # noqa: E402
 
 from swift.base.errors import ConfigError, SwiftError  # noqa: E402
 from swift.platform.heap import share_heaps  # noqa: E402
 from swift.platform.privileges import drop_privileges  # noqa: E402
 from swift.runtime.daemon import forever_together  # noqa: E402
 from swift.runtime.priority import set_priority  # noqa: E402
-from swift.runtime.service.daemonize import Daemon, Prepared, prepare  # noqa: E402
+from swift.runtime.service.daemonize import Prepared, daemon_of, prepare  # noqa: E402
 from swift.runtime.stop import Stop  # noqa: E402
-
-
-def daemon_of(name: str) -> Daemon:
-    """The daemon that ``swift-<name>`` runs; raises ``ConfigError`` for an unknown one."""
-    try:
-        daemon: Daemon = import_module(f"swift.cli.{name.replace('-', '_')}").DAEMON
-    except (ImportError, AttributeError):
-        raise ConfigError(f"there is no daemon {name!r}")
-    return daemon
 
 
 def main(argv: Sequence[str] | None = None) -> int:

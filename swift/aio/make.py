@@ -10,10 +10,11 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
-from swift.aio.plan import DAEMONS, IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
+from swift.aio.plan import IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
 from swift.aio.room import fitting_limits, measure_room
 from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
+from swift.config import declared
 from swift.ec.codec import DEFAULT_EC_TYPE, Codec, CodecError, available_types
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
@@ -28,8 +29,6 @@ PIPELINE = (
 )
 
 
-#: What daemons need that end objects as their clients would: parts, versions and links.
-LIFECYCLE_FILTERS = ("slo", "versioned_writes", "symlink")
 #: What is off unless somebody says so.
 _SWITCHES = {
     "versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n",
@@ -131,7 +130,11 @@ def _write_configs(plan: ClusterPlan) -> None:
     _write(plan.etc / "swift.conf", text, mode=0o600)
     _write(plan.etc / "proxy-server.conf", _proxy_conf(plan), mode=0o600)
     _write(plan.etc / "internal-client.conf", _internal_client_conf(plan), mode=0o600)
-    _write(plan.etc / "s3-client.conf", _internal_client_conf(plan, LIFECYCLE_FILTERS), mode=0o600)
+    _write(
+        plan.etc / "s3-client.conf",
+        _internal_client_conf(plan, ("slo", "versioned_writes", "symlink")),
+        mode=0o600,
+    )
     for kind in ("account", "container", "object"):
         for node in plan.node_numbers():
             _write(plan.etc / f"{kind}-server" / f"{node}.conf", _storage_conf(plan, kind, node))
@@ -271,7 +274,7 @@ def _token_key() -> str:
 
 def _storage_conf(plan: ClusterPlan, kind: str, node: int) -> str:
     mount_check = "true" if plan.xfs else "false"
-    daemons = [name for name, server in DAEMONS.items() if server == kind]
+    daemons = [name for name, daemon in declared.daemons().items() if daemon.server_type == kind]
     return (
         _defaults(
             plan,

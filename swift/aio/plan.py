@@ -28,6 +28,7 @@ from swift.aio.ports import (
 )
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
+from swift.config.declared import daemons
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.ring.device import address
@@ -40,59 +41,16 @@ LATER_CHOICES = ("disks", "storage_workers")
 IMAGES = "images"
 PORT_MAX = 65535
 _DISK_LETTERS = "bcdefghijklmnopqrstuvwxyz"
-#: The daemons of a node: name → the server whose configuration file they read.
-DAEMONS = {
-    "object-updater": "object",
-    "object-auditor": "object",
-    "object-expirer": "object",
-    "object-replicator": "object",
-    "object-reconstructor": "object",
-    "container-updater": "container",
-    "container-replicator": "container",
-    "account-replicator": "account",
-    "container-auditor": "container",
-    "container-reconciler": "container",
-    "container-sharder": "container",
-    "container-sync": "container",
-    "s3-lifecycle": "container",
-    "s3-notifier": "container",
-    "account-auditor": "account",
-    "account-reaper": "account",
-}
-#: Of these one is enough for the cluster.
-ONLY_ONCE = ("object-expirer", "container-reconciler", "s3-lifecycle", "s3-notifier")
-#: Seconds between the passes of those that somebody waits for; an idle pass costs next to nothing.
-DAEMON_INTERVALS_S = {"object-updater": 5, "container-updater": 30, "account-reaper": 60}
-REPLICATOR_INTERVAL_S = 60
-#: Of those that read every byte.
-AUDITOR_INTERVAL_S = 1800
-#: Databases that a daemon looks into in a second, so that its first pass leaves the machine to requests.
-PACES = {
-    "container-replicator": "databases_per_second",
-    "account-replicator": "databases_per_second",
-    "container-sharder": "databases_per_second",
-    "container-updater": "containers_per_second",
-    "container-auditor": "containers_per_second",
-    "account-auditor": "accounts_per_second",
-}
-PACE = 10
-#: The pace of those that somebody waits for: clients see what accounts were told.
-EAGER_PACES = {"container-updater": 50}
-#: Objects that are audited in a second, with their bodies and without; large clusters are, all the time.
-OBJECT_PACE = 2
+#: Seconds between the passes of daemons that do not say otherwise; an idle pass costs next to nothing.
+DAEMON_INTERVAL_S = 60
 #: Servers go first.
 DAEMON_NICENESS = 10
 
 
 def daemon_options(name: str) -> dict[str, int]:
-    """The options of a daemon on a machine that serves requests beside it; intervals in seconds."""
-    rest = AUDITOR_INTERVAL_S if name.endswith("-auditor") else REPLICATOR_INTERVAL_S
-    options = {"interval": DAEMON_INTERVALS_S.get(name, rest), "nice_priority": DAEMON_NICENESS}
-    if name in PACES:
-        options[PACES[name]] = EAGER_PACES.get(name, PACE)
-    if name == "object-auditor":
-        options["files_per_second"] = options["zero_byte_files_per_second"] = OBJECT_PACE
-    return options
+    """Return the options of a daemon on a machine that serves requests beside it; intervals in seconds."""
+    defaults = {"interval": DAEMON_INTERVAL_S, "nice_priority": DAEMON_NICENESS}
+    return {**defaults, **daemons()[name].small_cluster}
 
 
 @dataclass(frozen=True)
@@ -236,9 +194,9 @@ class ClusterPlan:
         """What works in the background: all daemons of a node in one process."""
         for node in self.node_numbers():
             confs = [
-                f"{name}={self.etc / f'{kind}-server' / f'{node}.conf'}"
-                for name, kind in DAEMONS.items()
-                if node == 1 or name not in ONLY_ONCE
+                f"{name}={self.etc / f'{daemon.server_type}-server' / f'{node}.conf'}"
+                for name, daemon in daemons().items()
+                if node == 1 or not daemon.once_per_cluster
             ]
             yield PlannedProcess(f"daemons-{node}", ("-m", "swift.aio.daemons", *confs))
 

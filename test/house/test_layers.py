@@ -40,6 +40,7 @@ LAYERS = {
     "load": 8,
     "plan": 9,
     "cli": 10,
+    "entry": 10,
 }
 #: (importer, imported) pairs of one layer that are allowed, each with its reason.
 SIBLINGS = {

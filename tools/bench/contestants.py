@@ -19,9 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from swift.aio.make import make_cluster, mount_devices, unmount_devices
-from swift.aio.plan import DAEMONS, IMAGES, ONLY_ONCE, ClusterPlan, new_plan
+from swift.aio.plan import IMAGES, ClusterPlan, new_plan
 from swift.aio.supervisor import answers, cache_process
 from swift.base.errors import ConfigError
+from swift.config.declared import daemons
 from swift.runtime.workers import die_with_parent
 from tools.bench.peer import OwnEtc
 from tools.bench.wrk import Load
@@ -261,12 +262,12 @@ def make_contestants(root: Path, peer_commands: Path, layout: str) -> tuple[Cont
         return {
             f"daemons-{node}-{name}": peer_etc.command(
                 peer_commands / f"swift-{name}",
-                str(plan.etc / f"{kind}-server" / f"{node}.conf"),
+                str(plan.etc / f"{daemon.server_type}-server" / f"{node}.conf"),
                 "-v",
             )
             for node in plan.node_numbers()
-            for name, kind in DAEMONS.items()
-            if node == 1 or name not in ONLY_ONCE
+            for name, daemon in daemons().items()
+            if node == 1 or not daemon.once_per_cluster
         }
 
     return (

@@ -36,6 +36,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
+from swift.entry import module_words
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
 from tools.bench.options import bare_parser
@@ -108,7 +109,7 @@ class Pair:
 
     def _command(self, name: str, *words: str) -> list[str]:
         if self._peer is None:
-            return [sys.executable, "-m", f"swift.cli.{name.replace('-', '_')}", *words]
+            return [sys.executable, *module_words(name), *words]
         return OwnEtc(self.root, self.etc).command(self._peer / f"swift-{name}", *words)
 
     def _environment(self) -> dict[str, str]:

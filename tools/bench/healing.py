@@ -36,6 +36,7 @@ from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.ec.archive import ArchiveEncoder
 from swift.ec.codec import Codec
+from swift.entry import module_words
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.ring.device import DeviceRecord
@@ -166,7 +167,7 @@ class HealingSite:
 
     def _command(self, name: str, *words: str) -> list[str]:
         if self._peer is None:
-            return [sys.executable, "-m", f"swift.cli.{name.replace('-', '_')}", *words]
+            return [sys.executable, *module_words(name), *words]
         return OwnEtc(self.root, self.etc).command(self._peer / f"swift-{name}", *words)
 
     def _environment(self) -> dict[str, str]:

@@ -33,6 +33,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.entry import module_words
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
@@ -182,8 +183,7 @@ class Tree:
 
     def measure(self, daemon: str) -> Peak:
         """One pass of a daemon; raises ``ConfigError`` when it fails."""
-        module = f"swift.cli.{daemon.replace('-', '_')}"
-        words = ["-m", module, str(self.conf(0)), "once"]
+        words = [*module_words(daemon), str(self.conf(0)), "once"]
         if daemon == "object-expirer":
             words = ["-m", "tools.bench.madequeue", str(self.count), str(self.root)]
         started_s = time.monotonic()

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from swift.aio.supervisor import answers
 from swift.base.errors import ConfigError
+from swift.entry import module_words
 from swift.ring.device import DeviceRecord
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
@@ -123,7 +124,7 @@ def conf_text(site: TierSite, node: int, classes: Sequence[str]) -> str:
 def command(site: TierSite, contestant: str, program: str, *words: str) -> list[str]:
     """A command of either side; the peer's gets an /etc/swift of its own."""
     if contestant != PEER:
-        return [sys.executable, "-m", f"swift.cli.{program.replace('-', '_')}", *words]
+        return [sys.executable, *module_words(program), *words]
     assert site.peer is not None
     return OwnEtc(site.root, site.root / "etc").command(site.peer / f"swift-{program}", *words)
 

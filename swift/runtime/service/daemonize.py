@@ -9,33 +9,31 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol, TextIO, TypedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TextIO
 
 from swift import green
 from swift.base.errors import ConfigError, SwiftError
 from swift.cluster.rings import Rings
-from swift.compose import CONSOLE_KEY, daemon_context, internal_client
+from swift.compose import CONSOLE_KEY, daemon_context
 from swift.config.commandline import CommandLine
 from swift.config.common import PrioritySettings, ServerSettings, StorageSettings
-from swift.config.files import parser_of, read_section
-from swift.config.schema import Settings
+from swift.config.declared import daemons
+from swift.config.files import read_section
 from swift.config.unknown import unknown_options
-from swift.gateway.internal_client import InternalClient
 from swift.platform.heap import share_heaps
 from swift.platform.privileges import drop_privileges
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import (
     DaemonTask,
-    Pass,
-    PassContext,
-    PassReport,
     Runner,
     Schedule,
     forever_together,
     once_together,
 )
+from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.notify import READY, STOPPING, notify_systemd
 from swift.runtime.priority import set_priority
 from swift.runtime.report import terminal_of
@@ -43,54 +41,6 @@ from swift.runtime.selection import Selection
 from swift.runtime.service.streams import detach_streams
 from swift.runtime.stop import Stop, plain_stop
 from swift.telemetry.recon import ReconFile
-
-
-@dataclass(frozen=True)
-class DaemonParts:
-    """What tasks are made of."""
-
-    context: BackendContext
-    rings: Rings
-    #: What ``Daemon.settings`` parsed.
-    settings: Any
-    #: The section over ``[DEFAULT]``, for whoever needs options of others.
-    conf: Mapping[str, str]
-    storage: StorageSettings
-    selection: Selection
-    #: The configuration file, for whoever has sections beside its own.
-    conf_path: str = ""
-    #: The command line; empty where the daemon is started in another way.
-    args: argparse.Namespace = field(default_factory=argparse.Namespace)
-
-
-def _own_schedule(parts: DaemonParts) -> Schedule:
-    schedule: Schedule = parts.settings.schedule
-    return schedule
-
-
-@dataclass(frozen=True)
-class Daemon:
-    """A console command: the daemon ``name`` reads ``[name]`` of ``<server_type>-server.conf``."""
-
-    name: str
-    server_type: str
-    about: str
-    settings: type[Settings]
-    #: Makes the task, which has ``DaemonParts.selection`` decide what is done.
-    make: Callable[[DaemonParts], DaemonTask]
-    #: When it works; the ``schedule`` of its settings if nothing else is said.
-    schedule: Callable[[DaemonParts], Schedule] = _own_schedule
-    #: Further tasks of the same process, each in its own rhythm.
-    companions: Callable[[DaemonParts], Sequence[tuple[DaemonTask, Schedule]]] = lambda _parts: ()
-    #: Adds its own options to the command line.
-    add_arguments: Callable[[argparse.ArgumentParser], object] = lambda _parser: None
-    #: The configuration file where it is not the server's.
-    conf_name: str = ""
-
-    @property
-    def usual_path(self) -> str:
-        """Where its configuration mostly is."""
-        return f"/etc/swift/{self.conf_name or f'{self.server_type}-server.conf'}"
 
 
 def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
@@ -239,82 +189,10 @@ def _stop_for(prepared: Prepared) -> Stop:
     return Stop()
 
 
-# Daemons of which several processes share the work, by ``processes`` and ``process``.
-
-
-class Shared(Protocol):
-    """The options of such a daemon."""
-
-    @property
-    def processes(self) -> int:
-        """How many share the work; 0: this one does all."""
-
-    @property
-    def process(self) -> int:
-        """Which of them this one is, from 0."""
-
-
-class ProcessNumbers(TypedDict):
-    """Both of them."""
-
-    processes: int
-    process: int
-
-
-def arguments_of(who: str) -> Callable[[argparse.ArgumentParser], None]:
-    """What adds the arguments; ``who`` says who shares what."""
-
-    def add(parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--processes", type=int, help=who)
-        parser.add_argument("--process", type=int, help="which of them this one is, from 0")
-
-    return add
-
-
-def share_of(parts: DaemonParts, settings: Shared) -> ProcessNumbers:
-    """Both numbers, from the command line or the file; raises ``ConfigError`` when they do not fit."""
-    given = {name: getattr(parts.args, name, None) for name in ("processes", "process")}
-    processes = settings.processes if given["processes"] is None else given["processes"]
-    process = settings.process if given["process"] is None else given["process"]
-    if processes and process >= processes:
-        raise ConfigError(f"process {process} must be below processes {processes} ({parts.conf_path})")
-    return {"processes": processes, "process": process}
-
-
-# A daemon that has nothing to do on this node, as its configuration says.
-
-
-class Resting:
-    """The task of such a daemon; it needs no pipeline of its own."""
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def shares(self) -> list[str]:
-        """There is nothing to be done."""
-        return []
-
-    def begin(self, share: str, context: PassContext) -> Pass[object]:
-        """There is no share to begin with; raises LookupError."""
-        raise LookupError(share)
-
-    def report(self, passed: PassReport) -> dict[str, object]:
-        """Nothing."""
-        return {}
-
-    progress = report
-
-
-def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:
-    """The client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
-
-    It answers with no object that its pipeline cannot decrypt. None, with a warning, when the file is that of
-    a container server, whose pipeline is none for a client.
-    """
-    if not conf_path and parser_of(parts.conf_path).has_section("app:container-server"):
-        parts.context.telemetry.log.warning(
-            f"{parts.conf_path} [{name}]: internal_client_conf_path is not set; nothing is done here"
-        )
-        return None
-    path = conf_path or parts.conf_path
-    return internal_client(path, name, tries=tries, use_replication_network=True, must_decrypt=True)
+def daemon_of(name: str) -> Daemon:
+    """Return the daemon that ``swift-<name>`` runs; raises ``ConfigError`` for an unknown one."""
+    declared = daemons().get(name)
+    if declared is None:
+        raise ConfigError(f"there is no daemon {name!r}")
+    daemon: Daemon = import_module(declared.module).DAEMON
+    return daemon

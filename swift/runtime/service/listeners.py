@@ -13,13 +13,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from socket import socket
 from typing import Protocol
 
 from swift.base.errors import SwiftError
-from swift.config.kinds import COUNT, SECONDS
-from swift.config.schema import Settings, option
 from swift.platform.addresses import names_any_of, own_addresses
 from swift.policy.policies import Policies
 from swift.ring.errors import RingFileError
@@ -27,17 +24,6 @@ from swift.ring.ringfile import load_table
 from swift.telemetry.log import Log
 
 Listen = Callable[[int], socket]
-
-
-@dataclass(frozen=True)
-class PortSettings(Settings):
-    """``[DEFAULT]`` of the object server: workers by the ports of the rings."""
-
-    servers_per_port: int = option(
-        0, "Workers for every port that the object rings give this node; 0: use bind_port.", kind=COUNT
-    )
-    ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.", sample="")
-    ring_check_interval: float = option(15.0, "Seconds between looks at the rings.", kind=SECONDS)
 
 
 class Listeners(Protocol):

@@ -80,7 +80,8 @@ def program_of(running: RunningProcess) -> str:
         module = rest[1] if len(rest) > 1 else ""
         if not module.startswith(_OURS):
             return module
-        return "swift-" + module.removeprefix(_OURS).replace("_", "-")
+        command = module.removeprefix(_OURS).replace("_", "-")
+        return f"swift-{rest[2] if command == 'daemon' and len(rest) > 2 else command}"
     return os.path.basename(rest[0]) if rest and rest[0] != "-c" else ""
 
 

@@ -21,7 +21,7 @@ from swift import green
 from swift.base.errors import ConfigError, SwiftError
 from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
 from swift.config.commandline import CommandLine
-from swift.config.common import PrioritySettings, ServerSettings
+from swift.config.common import PortSettings, PrioritySettings, ServerSettings
 from swift.config.files import read_section
 from swift.config.unknown import unknown_options
 from swift.platform import sockets
@@ -34,7 +34,7 @@ from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal
 from swift.runtime.pipeline import load_app
 from swift.runtime.priority import set_priority
 from swift.runtime.service.handover import SocketHandover
-from swift.runtime.service.listeners import Listeners, OnePort, PortFinder, PortSettings, RingPorts
+from swift.runtime.service.listeners import Listeners, OnePort, PortFinder, RingPorts
 from swift.runtime.service.streams import detach_streams
 from swift.runtime.workers import Master, Succession, keep_former
 from swift.runtime.wsgi import native

@@ -11,29 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from swift.config.declared import daemons
 from swift.config.files import parser_of
 
 MAIN = ("proxy-server", "account-server", "container-server", "object-server")
-REST = (
-    "account-auditor",
-    "account-reaper",
-    "account-replicator",
-    "container-auditor",
-    "container-reconciler",
-    "container-replicator",
-    "container-sharder",
-    "container-sync",
-    "container-updater",
-    "object-auditor",
-    "object-expirer",
-    "object-reconstructor",
-    "object-replicator",
-    "object-updater",
-    "s3-lifecycle",
-    "s3-notifier",
-)
-#: Daemons that do not read the file of a server.
-OWN_CONF = ("container-reconciler", "s3-lifecycle", "s3-notifier")
+REST = tuple(daemons())
 GROUPS = {"all": (*MAIN, *REST), "main": MAIN, "rest": REST}
 RUN_DIR = "/var/run/swift"
 SWIFT_DIR = "/etc/swift"
@@ -92,8 +74,9 @@ def services_of(words: Iterable[str]) -> list[Service]:
 
 def _base_of(service: Service, swift_dir: str) -> str:
     """The name of its configuration without ``.conf``."""
-    if service.name in OWN_CONF:
-        return service.name
+    declared = daemons().get(service.name)
+    if declared is not None and declared.conf_name:
+        return declared.conf_base
     if service.name == "object-expirer" and not _expirer_is_in_object_server(service, swift_dir):
         return "object-expirer"
     return f"{service.name.partition('-')[0]}-server"

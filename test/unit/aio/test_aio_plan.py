@@ -5,8 +5,6 @@ import json
 import pytest
 
 from swift.aio.plan import (
-    DAEMONS,
-    ONLY_ONCE,
     PLAN_FILE,
     ClusterPlan,
     daemon_options,
@@ -15,6 +13,7 @@ from swift.aio.plan import (
     saved_plan,
 )
 from swift.base.errors import ConfigError
+from swift.config.declared import daemons
 
 
 def test_every_cluster_has_a_secret_of_its_own(tmp_path):
@@ -106,13 +105,14 @@ def test_what_is_not_of_a_cluster_is_named(tmp_path):
 def test_daemons_of_which_one_is_enough_run_on_the_first_node(tmp_path):
     first, *others = new_plan(tmp_path, nodes=3).daemons()
     names = [[word.partition("=")[0] for word in process.args[2:]] for process in (first, *others)]
-    assert names[0] == list(DAEMONS)
-    assert all(not set(each) & set(ONLY_ONCE) and len(each) == len(DAEMONS) - 4 for each in names[1:])
+    assert names[0] == list(daemons())
+    many = [name for name, daemon in daemons().items() if not daemon.once_per_cluster]
+    assert names[1:] == [many, many] and "object-expirer" not in many
     assert [process.port for process in (first, *others)] == [None] * 3
 
 
 def test_daemons_leave_the_machine_to_requests():
-    for name in DAEMONS:
+    for name in daemons():
         options = daemon_options(name)
         assert options["interval"] > 0 and options["nice_priority"] == 10
     assert daemon_options("object-auditor")["files_per_second"] == 2

@@ -8,13 +8,15 @@ import pytest
 
 from swift import DISTRIBUTION, __version__
 from swift.cli import ring_builder
-from swift.cli.commands import COMMANDS
+from swift.entry import commands
 
 BY_HAND = ("swift-ring-builder", "swift-ring-builder-safe")
 #: A process of its own: commands of the servers patch the standard library for the event loop.
 SCRIPT = """
+from swift import green
+green.patch()
 import contextlib, io, json, sys
-from swift.cli.manpages import parser_of
+from tools.generate.manpages import parser_of
 said = {}
 for command in sys.argv[1:]:
     out = io.StringIO()
@@ -27,15 +29,13 @@ print(json.dumps(said))
 
 @pytest.fixture(scope="module")
 def said():
-    commands = sorted(set(COMMANDS) - set(BY_HAND))
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *commands], capture_output=True, text=True, check=False
-    )
+    names = sorted(set(commands()) - set(BY_HAND))
+    done = subprocess.run([sys.executable, "-c", SCRIPT, *names], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("command", sorted(set(COMMANDS) - set(BY_HAND)))
+@pytest.mark.parametrize("command", sorted(set(commands()) - set(BY_HAND)))
 def test_a_command_says_its_version(said, command):
     assert said[command] == f"{command} ({DISTRIBUTION} {__version__})\n"
 

@@ -23,7 +23,7 @@ def conf(tmp_path):
 
 def run(module, *args):
     """The script in a process of its own, whose standard library it makes cooperative."""
-    command = [sys.executable, "-m", f"swift.cli.{module}", *map(str, args)]
+    command = [sys.executable, "-m", "swift.cli.daemon", module.replace("_", "-"), *map(str, args)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 

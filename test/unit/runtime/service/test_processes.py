@@ -19,6 +19,7 @@ def running(*words):
         (("/usr/bin/swift-proxy-server", "x.conf"), "swift-proxy-server"),
         (("/venv/bin/python3.11", "/venv/bin/swift-object-server", "x.conf"), "swift-object-server"),
         (("python", "-m", "swift.cli.object_server", "x.conf"), "swift-object-server"),
+        (("python", "-m", "swift.cli.daemon", "object-auditor", "x.conf"), "swift-object-auditor"),
         (("python", "-Wignore", "-u", "-m", "swift.cli.aio"), "swift-aio"),
         (("python", "-W", "ignore", "-X", "dev", "-m", "swift.cli.object_server"), "swift-object-server"),
         (("python", "-W", "ignore", "/venv/bin/swift-ring-builder"), "swift-ring-builder"),

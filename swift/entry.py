@@ -1,4 +1,6 @@
-"""Where every command begins: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of its module.
+"""Where every command begins: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of ``swift.cli.aio``.
+
+Each module of ``swift.cli`` is a command of its name; ``swift.cli.daemon`` is the commands of all daemons.
 
 A reader that has gone (``swift-recon --all | head``) ends a command at its next line, without a word and with
 the status of a program that SIGPIPE ended. The signal itself is not for us: it would also end commands for
@@ -14,12 +16,17 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module, metadata
+from pathlib import Path
 
 import swift
-from swift.cli.commands import MODULES
+from swift.config.declared import daemons
 
 READER_GONE = 128 + signal.SIGPIPE
 INTERRUPTED = 128 + signal.SIGINT
+#: Second names of commands.
+ALIASES = {"swift-ring-builder-safe": "swift-ring-builder"}
+#: The module that runs daemons.
+DAEMON = "daemon"
 
 
 class PipeOutput(io.FileIO):
@@ -54,8 +61,26 @@ def conflict(distribution: Callable[[str], metadata.Distribution] = metadata.dis
     )
 
 
-def run(module: str) -> int:
-    """Run a command, its module below ``swift.cli``; the exit code."""
+def commands() -> dict[str, tuple[str, ...]]:
+    """Return the commands of the distribution: name → module below ``swift.cli`` and its first words."""
+    modules = (path.stem for path in (Path(__file__).parent / "cli").glob("*.py"))
+    found: dict[str, tuple[str, ...]] = {
+        f"swift-{module.replace('_', '-')}": (module,)
+        for module in modules
+        if module not in ("__init__", DAEMON)
+    }
+    found |= {f"swift-{name}": (DAEMON, name) for name in daemons()}
+    return dict(sorted((found | {name: found[other] for name, other in ALIASES.items()}).items()))
+
+
+def module_words(name: str) -> list[str]:
+    """Return the words after ``python`` that run the command ``swift-<name>``; raises KeyError."""
+    module, *words = commands()[f"swift-{name}"]
+    return ["-m", f"swift.cli.{module}", *words]
+
+
+def run(module: str, *words: str) -> int:
+    """Run a command, its module below ``swift.cli``, with these words first; return the exit code."""
     if problem := conflict():
         print(f"{os.path.basename(sys.argv[0])}: {problem}", file=sys.stderr)
         return 1
@@ -69,7 +94,8 @@ def run(module: str) -> int:
             write_through=former.write_through,
         )
     try:
-        code: int = import_module(f"swift.cli.{module}").main()
+        main = import_module(f"swift.cli.{module}").main
+        code: int = main([*words, *sys.argv[1:]]) if words else main()
         return code
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -79,8 +105,12 @@ def run(module: str) -> int:
 
 
 def __getattr__(name: str) -> Callable[[], int]:
-    """The command whose name has hyphens instead."""
-    try:
-        return partial(run, MODULES[name.replace("_", "-")])
-    except KeyError:
+    """Return the command whose name has hyphens instead; raises AttributeError."""
+    command = name.replace("_", "-")
+    daemon = command.removeprefix("swift-")
+    if daemon in daemons():
+        return partial(run, DAEMON, daemon)
+    module = ALIASES.get(command, command).removeprefix("swift-").replace("-", "_")
+    if not (command.startswith("swift-") and (Path(__file__).parent / "cli" / f"{module}.py").exists()):
         raise AttributeError(name)
+    return partial(run, module)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pytest
 
 from swift.config.kinds import COUNT
-from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings, option
+from tools.generate.render import Sample, Section, reference_text, sample_text
 
 
 @dataclass(frozen=True)

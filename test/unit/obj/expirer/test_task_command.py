@@ -8,7 +8,7 @@ import pytest
 
 def once(conf):
     return subprocess.run(
-        [sys.executable, "-m", "swift.cli.object_expirer", str(conf), "once", "-v"],
+        [sys.executable, "-m", "swift.cli.daemon", "object-expirer", str(conf), "once", "-v"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -1,4 +1,4 @@
-"""Daemons of which several processes share the work (cli/sharing.py)."""
+"""Daemons of which several processes share the work."""
 
 import argparse
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.runtime.service.daemonize import arguments_of, share_of
+from swift.runtime.declaration import arguments_of, share_of
 
 
 def share(words, *, processes=0, process=0):

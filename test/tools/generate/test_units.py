@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.cli.units import BIN, files
+from tools.generate.units import BIN, files
 
 ROOT = Path(__file__).parents[3]
 needs_systemd = pytest.mark.skipif(

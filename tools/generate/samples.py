@@ -1,42 +1,29 @@
-"""Write ``etc/*.conf-sample`` and the references of options and internal names from their declarations.
-
-python -m swift.cli.samples          write them
-python -m swift.cli.samples --check  exit 1 when a file is not what would be written
-"""
+"""``etc/*.conf-sample`` and the references of options and internal names, from their declarations."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from swift.account.auditor import AccountAuditorSettings
-from swift.account.reaper import AccountReaperSettings
 from swift.account.settings import AccountSettings
-from swift.aio.make import LIFECYCLE_FILTERS, PIPELINE
+from swift.aio.make import PIPELINE
 from swift.base.limits import Limits
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
 from swift.cli.drive_audit import DriveAuditSettings
-from swift.cli.generated import write_or_check
 from swift.cli.object_relinker import RelinkerSettings
 from swift.config.common import (
     AccessLineSettings,
     LogSettings,
+    PortSettings,
     PrioritySettings,
     ServerSettings,
     StorageSettings,
 )
-from swift.config.render import Sample, Section, reference_text, sample_text
 from swift.config.schema import Settings
 from swift.config.unknown import DEFAULT, KNOWN_FILE, KnownOptions, section_key
-from swift.container.auditor import ContainerAuditorSettings
-from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.settings import ContainerSettings
-from swift.container.sharding.settings import ContainerSharderSettings
-from swift.container.sync.settings import ContainerSyncSettings as ContainerSyncDaemonSettings
-from swift.container.updater import ContainerUpdaterSettings
-from swift.dbsync.settings import ReplicatorSettings
 from swift.http import environkeys, fields
 from swift.middleware.admission.settings import AdmissionSettings, DeviceAdmissionSettings
 from swift.middleware.backend_ratelimit import BackendRatelimitSettings
@@ -64,8 +51,6 @@ from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.ratelimit.filter import RatelimitSettings
 from swift.middleware.read_only import ReadOnlySettings
 from swift.middleware.recon.filter import ReconSettings
-from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
-from swift.middleware.s3api.notifications.settings import NotifierSettings
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3token.settings import S3TokenSettings
 from swift.middleware.slo.settings import SloSettings
@@ -75,19 +60,17 @@ from swift.middleware.tempauth.users import TempauthSettings
 from swift.middleware.tempurl.filter import TempURLSettings
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.middleware.xprofile import XprofileSettings
-from swift.obj.auditor.settings import DarkDataSettings, ObjectAuditorSettings
-from swift.obj.expirer.settings import ObjectExpirerSettings
-from swift.obj.reconstructor.settings import ObjectReconstructorSettings
-from swift.obj.replicator.settings import ObjectReplicatorSettings
+from swift.obj.auditor.settings import DarkDataSettings
 from swift.obj.settings import ObjectSettings
-from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.operations.dispersion import SECTION as DISPERSION_SECTION
 from swift.operations.dispersion import DispersionSettings
 from swift.proxy.factory import PER_POLICY
 from swift.proxy.settings import ProxySettings
-from swift.runtime.service.listeners import PortSettings
+from swift.runtime.declaration import Daemon
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
+from tools.generate.declared import daemons
+from tools.generate.render import Sample, Section, reference_text, sample_text
 
 #: The usual ports of storage servers.
 PORTS = {"object": 6200, "container": 6201, "account": 6202}
@@ -99,7 +82,7 @@ def _filter(name: str, entry: str, settings: type[Settings] | None = None, *line
 
 
 def _storage(
-    kind: str, settings: type[Settings], *daemons: Section, more: tuple[type[Settings], ...] = ()
+    kind: str, settings: type[Settings], *others: Section, more: tuple[type[Settings], ...] = ()
 ) -> Sample:
     return Sample(
         f"{kind}-server.conf",
@@ -116,7 +99,12 @@ def _storage(
             _filter("backend_ratelimit", "backend_ratelimit", BackendRatelimitSettings),
             _filter("device_admission", "device_admission", DeviceAdmissionSettings),
             _filter("recon", "recon", ReconSettings),
-            *daemons,
+            *(
+                Section(daemon.name, (daemon.settings,), daemon.sample_lines)
+                for _module, daemon in daemons().values()
+                if daemon.server_type == kind and not daemon.conf_name
+            ),
+            *others,
         ),
     )
 
@@ -222,80 +210,35 @@ INTERNAL_CLIENT = Sample(
     ),
 )
 
-RECONCILER = Sample(
-    "container-reconciler.conf",
-    "The container reconciler, and the pipeline by which it moves objects; one for the cluster is enough.",
-    (
-        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
-        Section("container-reconciler", (ContainerReconcilerSettings,)),
-        *INTERNAL_CLIENT.sections[1:],
-    ),
-)
+#: What a daemon's own pipeline needs filters for, beside ``use``.
+_IN_OWN_PIPELINE = {"versioned_writes": ("allow_object_versioning = true",)}
 
-LIFECYCLE = Sample(
-    "s3-lifecycle.conf",
-    "The daemon that carries out lifecycles and inventories of S3 buckets, and its pipeline; one is enough.",
-    (
-        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
-        Section("s3-lifecycle", (LifecycleSettings,)),
-        Section(
-            "pipeline:main",
-            lines=(
-                f"pipeline = catch_errors proxy-logging cache {' '.join(LIFECYCLE_FILTERS)} proxy-server",
-            ),
-            note=_ENCRYPTED,
+
+def _own_conf(daemon: Daemon) -> Sample:
+    """Return the sample of a daemon that has a configuration file of its own."""
+    pipeline = " ".join(("catch_errors proxy-logging cache", *daemon.pipeline, "proxy-server"))
+    return Sample(
+        daemon.conf_name,
+        daemon.conf_about,
+        (
+            Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
+            Section(daemon.name, (daemon.settings,), daemon.sample_lines),
+            Section("pipeline:main", lines=(f"pipeline = {pipeline}",), note=_ENCRYPTED),
+            *INTERNAL_CLIENT.sections[2:],
+            *(_filter(name, name, None, *_IN_OWN_PIPELINE.get(name, ())) for name in daemon.pipeline),
         ),
-        *INTERNAL_CLIENT.sections[2:],
-        _filter("slo", "slo"),
-        _filter("versioned_writes", "versioned_writes", None, "allow_object_versioning = true"),
-        _filter("symlink", "symlink"),
-    ),
-)
+    )
 
-NOTIFIER = Sample(
-    "s3-notifier.conf",
-    "The daemon that tells webhooks what happened in S3 buckets, and its pipeline; one is enough.",
-    (
-        Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings, StorageSettings)),
-        Section("s3-notifier", (NotifierSettings,)),
-        *INTERNAL_CLIENT.sections[1:],
-    ),
-)
 
 SAMPLES = (
     PROXY,
     INTERNAL_CLIENT,
-    RECONCILER,
-    LIFECYCLE,
-    NOTIFIER,
-    _storage(
-        "account",
-        AccountSettings,
-        Section("account-replicator", (ReplicatorSettings,)),
-        Section("account-auditor", (AccountAuditorSettings,)),
-        Section("account-reaper", (AccountReaperSettings,)),
-    ),
-    _storage(
-        "container",
-        ContainerSettings,
-        Section("container-replicator", (ReplicatorSettings,)),
-        Section("container-updater", (ContainerUpdaterSettings,)),
-        Section("container-auditor", (ContainerAuditorSettings,)),
-        Section("container-sharder", (ContainerSharderSettings,)),
-        Section("container-sync", (ContainerSyncDaemonSettings,)),
-    ),
+    *(_own_conf(daemon) for _module, daemon in daemons().values() if daemon.conf_name),
+    _storage("account", AccountSettings),
+    _storage("container", ContainerSettings),
     _storage(
         "object",
         ObjectSettings,
-        Section("object-replicator", (ObjectReplicatorSettings,)),
-        Section("object-reconstructor", (ObjectReconstructorSettings,)),
-        Section("object-updater", (ObjectUpdaterSettings,)),
-        Section("object-auditor", (ObjectAuditorSettings,)),
-        Section(
-            "object-expirer",
-            (ObjectExpirerSettings,),
-            ("# delay_reaping_<account>[/<container>] = <seconds>",),
-        ),
         Section("object-relinker", (RelinkerSettings,)),
         Section(TIER_SECTION, (TierSettings,)),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
@@ -365,12 +308,3 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
     yield root / "doc" / "reference" / "configuration.md", reference_text(SAMPLES)
     yield root / "doc" / "reference" / "headers.md", headers_text()
     yield root / "swift" / "config" / KNOWN_FILE.name, known_text()
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write or check; 0 when all is as it should be."""
-    return write_or_check("swift.cli.samples", __doc__, files, argv)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.cli import show_config
+from swift.cli import config as command
 
 TEXT = """[DEFAULT]
 bind_port = 28120
@@ -31,14 +31,14 @@ def conf(tmp_path):
 
 
 def test_one_section_is_shown_as_the_peer_shows_it(conf, capsys):
-    assert show_config.main(["-s", "filter:cache", str(conf)]) == 0
+    assert command.main(["-s", "filter:cache", str(conf)]) == 0
     assert capsys.readouterr().out == (
         f"# {conf}\n[filter:cache]\nbind_port = 28120\nlog_name = dflt\nuse = egg:swift#memcache\n\n\n"
     )
 
 
 def test_the_paste_view_applies_set_and_ignores_what_defaults_override(conf, capsys):
-    assert show_config.main(["-w", str(conf)]) == 0
+    assert command.main(["-w", str(conf)]) == 0
     text = capsys.readouterr().out
     assert "pipeline = catch_errors memcache proxy\n" in text
     assert text.endswith(
@@ -48,21 +48,21 @@ def test_the_paste_view_applies_set_and_ignores_what_defaults_override(conf, cap
 
 
 def test_a_server_is_found_by_name_and_shown_as_json(conf, capsys):
-    assert show_config.main(["proxy", "--swift-dir", str(conf.parent), "--format", "json"]) == 0
+    assert command.main(["proxy", "--swift-dir", str(conf.parent), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)[str(conf)]["filter:cache"]["use"] == "egg:swift#memcache"
 
 
 def test_what_is_not_there_is_told(conf, capsys):
-    assert show_config.main(["nosuch", "--swift-dir", str(conf.parent)]) == 0
+    assert command.main(["nosuch", "--swift-dir", str(conf.parent)]) == 0
     assert capsys.readouterr().out == "Unable to locate config for nosuch-server\n"
-    assert show_config.main([]) == 1
+    assert command.main([]) == 1
     assert capsys.readouterr().err == "ERROR: specify type of server or conf_path\n"
     conf.write_text("[pipeline:main]\npipeline = nosuch\n")
-    assert show_config.main(["-w", str(conf)]) == 1
+    assert command.main(["-w", str(conf)]) == 1
     assert "the pipeline names nosuch" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/nowhere/proxy-server.conf", "./nowhere"])
 def test_a_path_of_nothing_is_told_in_a_line(path, capsys):
-    assert show_config.main([path]) == 1
+    assert command.main([path]) == 1
     assert capsys.readouterr().err == f"swift-config: {path} does not exist\n"

@@ -1,4 +1,4 @@
-"""Man pages of all commands, from what their ``--help`` says: ``python -m swift.cli.manpages [--check]``.
+"""Man pages of all commands, from what their ``--help`` says.
 
 A command's module has ``make_parser``, which makes its command line; the page is written from it, so that the
 two cannot differ. The pages say no date and no release, which would change them for no reason.
@@ -6,23 +6,19 @@ two cannot differ. The pages say no date and no release, which would change them
 
 from __future__ import annotations
 
-from swift import green
+import argparse
+import textwrap
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
 
-green.patch()
-
-import argparse  # noqa: E402
-import textwrap  # noqa: E402
-from collections.abc import Iterator, Sequence  # noqa: E402
-from importlib import import_module  # noqa: E402
-from pathlib import Path  # noqa: E402
-
-from swift.cli.commands import MODULES, SERVERS  # noqa: E402
-from swift.cli.generated import write_or_check  # noqa: E402
-from swift.runtime.service import daemonize, serve  # noqa: E402
+from swift.entry import commands
+from swift.runtime.service import daemonize, serve
+from swift.runtime.service.services import MAIN
 
 SECTION = "1"
 MANUAL = "Object storage"
-SERVER_COMMANDS = frozenset(f"swift-{name}-server" for name in SERVERS)
+SERVER_COMMANDS = frozenset(f"swift-{name}" for name in MAIN)
 _SEE_ALSO = ("swift-init", "swift-recon", "swift-health")
 
 
@@ -30,10 +26,10 @@ def parser_of(name: str) -> argparse.ArgumentParser:
     """The command line of a command, under the name by which it is called."""
     if name in SERVER_COMMANDS:
         return serve.make_parser(name.removeprefix("swift-"))
-    module = import_module(f"swift.cli.{MODULES[name]}")
-    if hasattr(module, "DAEMON"):
-        return daemonize.make_parser(module.DAEMON)
-    parser: argparse.ArgumentParser = module.make_parser()
+    module, *words = commands()[name]
+    if words:
+        return daemonize.make_parser(daemonize.daemon_of(words[0]))
+    parser: argparse.ArgumentParser = import_module(f"swift.cli.{module}").make_parser()
     parser.prog = name
     return parser
 
@@ -123,7 +119,7 @@ def page(name: str) -> str:
     epilog = (parser.epilog or "").strip()
     if epilog:
         out += [".SH EXAMPLES", *_verbatim(_without_heading(epilog))]
-    others = [other for other in _SEE_ALSO if other != name and other in MODULES]
+    others = [other for other in _SEE_ALSO if other != name and other in commands()]
     out += [".SH SEE ALSO", ", ".join(f"{escaped(each)}({SECTION})" for each in others)]
     return "\n".join(line for line in out if line) + "\n"
 
@@ -138,14 +134,5 @@ def _without_heading(epilog: str) -> str:
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Every page below ``root`` with its text."""
-    for name in sorted(MODULES):
+    for name in commands():
         yield root / "doc" / "man" / f"{name}.{SECTION}", page(name)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write or check; 0 when all is as it should be."""
-    return write_or_check("swift.cli.manpages", __doc__, files, argv, alone=f"*.{SECTION}")
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

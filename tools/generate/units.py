@@ -1,4 +1,4 @@
-"""systemd units of all servers and daemons: ``python -m swift.cli.units [--check]``.
+"""systemd units of all servers and daemons.
 
 Every server and daemon has a unit that reads ``/etc/swift/<type>-server.conf``, and a template whose
 instances read ``/etc/swift/<type>-server/<instance>.conf``. ``swift.target`` stands for all of a node. The
@@ -7,12 +7,11 @@ units are made from the list of commands, so that none is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-from swift.cli.commands import DAEMONS, SERVERS
-from swift.cli.generated import write_or_check
-from swift.runtime.service.services import OWN_CONF
+from swift.config.declared import daemons
+from swift.runtime.service.services import MAIN
 
 #: Where packages install commands.
 BIN = "/usr/bin"
@@ -151,7 +150,7 @@ WantedBy=timers.target
 
 def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
     is_server = name.endswith("-server")
-    conf = name if name in OWN_CONF else f"{name.partition('-')[0]}-server"
+    conf = name if is_server else daemons()[name].conf_base
     unit = f"swift-{name}{'@' if is_template else ''}.service"
     text = UNIT.format(
         unit=unit.replace("@", "@<instance>"),
@@ -169,7 +168,7 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
 
 def units() -> Iterator[tuple[str, str]]:
     """Every unit with its text."""
-    for name in (*(f"{kind}-server" for kind in SERVERS), *(each.replace("_", "-") for each in DAEMONS)):
+    for name in (*MAIN, *daemons()):
         yield _unit(name, is_template=False)
         yield _unit(name, is_template=True)
     yield from OTHERS.items()
@@ -179,12 +178,3 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Every unit below ``root`` with its text."""
     for unit, text in units():
         yield root / "etc" / "systemd" / unit, text
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write or check; 0 when all is as it should be."""
-    return write_or_check("swift.cli.units", __doc__, files, argv)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

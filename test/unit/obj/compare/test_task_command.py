@@ -39,7 +39,7 @@ def node(tmp_path):
             f"user = {pwd.getpwuid(os.geteuid()).pw_name}\ndevices = {tmp_path}/srv\nmount_check = false\n"
             f"recon_cache_path = {tmp_path}\n[{section}]\n{options}\n"
         )
-        command = [sys.executable, "-m", f"swift.cli.{module}", str(conf), "-o", "-v", *words]
+        command = [sys.executable, "-m", "swift.cli.daemon", section, str(conf), "-o", "-v", *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         assert "Traceback" not in done.stderr + done.stdout
         recon = tmp_path / "object.recon"

@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 
 import swift
-from swift.cli import entry
-from swift.cli.commands import COMMANDS
-from swift.cli.entry import READER_GONE, conflict
+from swift import entry
+from swift.entry import READER_GONE, conflict
 
 
 def run_unread(command, *words):
     """Run the console script of a command with an output that nobody reads."""
-    module, _, function = COMMANDS[command].partition(":")
-    script = f"import sys; from {module} import {function} as main; sys.exit(main())"
+    function = command.replace("-", "_")
+    script = f"import sys; from swift.entry import {function} as main; sys.exit(main())"
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -88,7 +87,7 @@ def test_the_distribution_has_a_name_of_its_own():
 
 def test_ctrl_c_ends_a_command_without_a_traceback():
     script = (
-        "import signal, sys, types; from swift.cli import entry\n"
+        "import signal, sys, types; from swift import entry\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "main = lambda: signal.raise_signal(signal.SIGINT)\n"
         "sys.modules['swift.cli.endless'] = types.SimpleNamespace(main=main)\n"
