@@ -150,12 +150,6 @@ def load(path: Path) -> Workload:
     return parse(text, str(path))
 
 
-def built_in(name: str) -> Workload | None:
-    """The workload that comes with the program, None when there is no such one."""
-    path = next((path for path in BUILT_IN.glob("*.toml") if path.stem.lower() == name.lower()), None)
-    return None if path is None else load(path)
-
-
 def built_in_names() -> list[str]:
     """The names of all of them."""
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))

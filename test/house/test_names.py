@@ -35,7 +35,6 @@ WITHIN = {
     "swift/store/core.py": "unit/store/test_engine.py",
     "swift/store/edit.py": "contract/test_store.py",
     "swift/store/layered.py": "contract/test_store.py",
-    "swift/store/memoryupdates.py": "contract/test_updates.py",
     "swift/store/place.py": "unit/store/test_engine.py",
 }
 TESTS = tuple(path.relative_to(ROOT / "test") for path in sorted((ROOT / "test").rglob("test_*.py")))
