@@ -9,8 +9,8 @@ from swift.account.broker import AccountBroker, open_found
 from swift.config.kinds import SECONDS, number
 from swift.config.schema import Settings, option
 from swift.db.verify import differences
+from swift.dbserver.auditor import AuditKind, DatabaseAuditor
 from swift.runtime.daemon import Schedule
-from swift.runtime.databaseaudit import AuditKind, DatabaseAuditor
 from swift.runtime.declaration import Daemon
 
 

@@ -10,8 +10,8 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker
 from swift.container.reported import open_found
 from swift.db.verify import differences
+from swift.dbserver.auditor import AuditKind, DatabaseAuditor
 from swift.runtime.daemon import Schedule
-from swift.runtime.databaseaudit import AuditKind, DatabaseAuditor
 from swift.runtime.declaration import Daemon
 
 

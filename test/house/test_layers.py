@@ -27,6 +27,7 @@ LAYERS = {
     "cluster": 4,
     "runtime": 4,
     "gateway": 5,
+    "dbserver": 5,
     "dbsync": 5,
     "compose": 5,
     "account": 6,
@@ -51,6 +52,7 @@ SIBLINGS = {
     ("policy", "ec"): "a policy names its erasure code",
     ("wire", "http"): "codecs speak of headers and body errors",
     ("runtime", "cluster"): "a backend context carries the transport",
+    ("dbsync", "dbserver"): "the REPLICATE verb is one of a database server",
     ("compose", "gateway"): "the composition root may see its own layer",
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))

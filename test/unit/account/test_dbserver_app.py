@@ -10,10 +10,7 @@ from swift.base.entity import NotUTF8
 from swift.base.errors import LockTimeout
 from swift.base.timestamp import Timestamp
 from swift.db.connection import DatabaseBroken, DatabaseFailing, DatabaseMissing, DatabaseUnwritable
-from swift.http.body import BytesBody
-from swift.http.request import Request
-from swift.http.response import HTTPError, Response
-from swift.runtime.databaseapp import (
+from swift.dbserver.app import (
     check_metadata_text,
     header_int,
     header_time,
@@ -23,6 +20,9 @@ from swift.runtime.databaseapp import (
     stored_name,
     whole_body,
 )
+from swift.http.body import BytesBody
+from swift.http.request import Request
+from swift.http.response import HTTPError, Response
 
 #: Largest limit of a listing.
 LIMIT = 10_000

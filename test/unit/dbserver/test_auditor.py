@@ -14,8 +14,8 @@ from swift.container.auditor import ContainerAuditorSettings
 from swift.container.server import ContainerServer
 from swift.db.connection import DatabaseBroken, DatabaseFailing
 from swift.db.files import DatabasePlace
+from swift.dbserver.auditor import DatabaseAuditor
 from swift.http.request import Request
-from swift.runtime.databaseaudit import DatabaseAuditor
 from test.support import ages
 from test.support.daemons import Rig
 
