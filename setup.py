@@ -28,47 +28,6 @@ COMMANDS = sorted(
 )
 #: What swift-load needs beyond the servers.
 LOAD = ["rich>=13", "hdrhistogram>=0.10", "matplotlib>=3.7", "numpy>=1.24"]
-FILTERS = {
-    "catch_errors": "catch_errors",
-    "gatekeeper": "gatekeeper",
-    "healthcheck": "healthcheck",
-    "proxy_logging": "proxy_logging",
-    "memcache": "memcache",
-    "listing_formats": "listing_formats",
-    "tempauth": "tempauth",
-    "keystoneauth": "keystoneauth",
-    "bulk": "bulk",
-    "ratelimit": "ratelimit",
-    "admission": "admission",
-    "device_admission": "admission.device",
-    "backend_ratelimit": "backend_ratelimit",
-    "cname_lookup": "cname_lookup",
-    "domain_remap": "domain_remap",
-    "crossdomain": "crossdomain",
-    "etag_quoter": "etag_quoter",
-    "name_check": "name_check",
-    "list_endpoints": "list_endpoints",
-    "read_only": "read_only",
-    "container_sync": "container_sync",
-    "xprofile": "xprofile",
-    "tempurl": "tempurl",
-    "formpost": "formpost",
-    "staticweb": "staticweb",
-    "container_quotas": "container_quotas",
-    "account_quotas": "account_quotas",
-    "copy": "copy",
-    "slo": "slo",
-    "dlo": "dlo",
-    "versioned_writes": "versioned_writes",
-    "symlink": "symlink",
-    "keymaster": "keymaster.filter",
-    "kms_keymaster": "keymaster.kms",
-    "kmip_keymaster": "keymaster.kmip",
-    "encryption": "encryption",
-    "recon": "recon",
-    "s3api": "s3api",
-    "s3token": "s3token",
-}
 setup(
     name=NAME,
     version=VERSION,
@@ -111,7 +70,7 @@ setup(
             "object = swift.obj.server:app_factory",
         ],
         "paste.filter_factory": [
-            f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()
+            f"{name} = {each['module']}:FILTER" for name, each in DECLARED["filters"].items()
         ],
         "swift.store_wrapper": ["observed = swift.store.observed:observe"],
         "swift.diskfile": [

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from swift import green
 from swift.base.errors import ConfigError
@@ -53,6 +53,7 @@ CONSOLE_KEY = "log_to_console"
 #: The key under which the executables hand a ``Process`` to the factories.
 PROCESS_KEY = "swift.process"
 
+SWIFT_DIR = "/etc/swift"
 #: Threads per device of a daemon: enough that a slow directory does not hold up deliveries.
 DAEMON_DISK_THREADS = 2
 
@@ -65,6 +66,8 @@ class Process:
     info: InfoRegistry = field(default_factory=InfoRegistry)
     #: What to do before a worker ends, e.g. write the last lines of an access log.
     at_exit: list[Callable[[], None]] = field(default_factory=list)
+    #: What swift.conf of a directory says; it is read once.
+    clusters: dict[str, Cluster] = field(default_factory=dict)
     #: Why a running server is better than this one, e.g. a ring that cannot be read: no reload then.
     problems: list[str] = field(default_factory=list)
 
@@ -89,10 +92,14 @@ def merged(global_conf: Conf, local_conf: Conf) -> dict[str, str]:
 
 
 def cluster_of(conf: Conf) -> Cluster:
-    """Read ``<swift_dir>/swift.conf``; raises ``ConfigError``."""
-    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "swift.conf")
-    config = read_cluster_config(path)
-    return Cluster(config, Policies.parse(config.sections, source=path))
+    """Read ``<swift_dir>/swift.conf``, once for all parts of a pipeline; raises ``ConfigError``."""
+    folder = conf.get("swift_dir", SWIFT_DIR)
+    known = process_of(conf).clusters
+    if folder not in known:
+        path = os.path.join(folder, "swift.conf")
+        config = read_cluster_config(path)
+        known[folder] = Cluster(config, Policies.parse(config.sections, source=path))
+    return known[folder]
 
 
 def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
@@ -101,6 +108,49 @@ def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
     label = conf.get("log_name", name)
     log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=label, conf=conf)
     return Telemetry(log, Statsd(settings, name, _user_labels(conf)), process_of(conf).metrics)
+
+
+class Services:
+    """What a filter gets from the process that it is a part of, so that it reads no configuration itself."""
+
+    def __init__(self, process: Process, conf: Conf, name: str):
+        self._process = process
+        self._name = name
+        #: The options of its section over those of ``[DEFAULT]``, as text.
+        self.conf = conf
+        self.swift_dir = conf.get("swift_dir", SWIFT_DIR)
+
+    @classmethod
+    def of(cls, conf: Conf, name: str) -> Services:
+        """Return those of the filter ``name`` whose options PasteDeploy hands over."""
+        options = {key: value for key, value in conf.items() if key != PROCESS_KEY}
+        return cls(process_of(conf), options, name)
+
+    def __repr__(self) -> str:
+        return f"Services({self._name!r})"
+
+    @property
+    def info(self) -> InfoRegistry:
+        """The facts of ``/info``; those of filters right of this one are there already."""
+        return self._process.info
+
+    @property
+    def cluster(self) -> Cluster:
+        """What swift.conf says; raises ``ConfigError``."""
+        return cluster_of(self._shared(self.conf))
+
+    def telemetry(self, name: str = "", conf: Conf | None = None) -> Telemetry:
+        """Return log, statsd and metrics, by the filter's name and section unless others are given."""
+        chosen = self.conf if conf is None else conf
+        return telemetry_of(self._shared(chosen), name=name or self._name.replace("_", "-"))
+
+    def access_log(self, conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
+        """Return where the access lines go that the options ``conf`` describe."""
+        return access_log_of(self._shared(conf), telemetry, name=name)
+
+    def _shared(self, conf: Conf) -> Conf:
+        shared: dict[str, Any] = {**conf, PROCESS_KEY: self._process}
+        return shared
 
 
 def _user_labels(conf: Conf) -> dict[str, str]:

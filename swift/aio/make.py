@@ -21,22 +21,15 @@ from swift.platform.durable import replace_file
 from swift.ring.builder import RingBuilder
 from swift.ring.device import address
 
+#: Sections of the proxy's pipeline; the second proxy-logging logs what the other filters ask for.
 PIPELINE = (
-    *("catch_errors", "gatekeeper", "healthcheck", "proxy-logging", "cache", "listing_formats"),
-    *("container_sync", "bulk", "tempurl", "ratelimit", "formpost", "s3api", "tempauth", "staticweb", "copy"),
-    *("container-quotas", "account-quotas", "slo", "dlo", "versioned_writes", "symlink"),
+    *(each.section for each in declared.filters("proxy").values() if each.default),
     *("proxy-logging", "proxy-server"),
 )
-
-
-#: What is off unless somebody says so.
+#: Section → its options.
 _SWITCHES = {
-    "versioned_writes": "allow_versioned_writes = true\nallow_object_versioning = true\n",
-    # SDKs and tools ask for this by default; nothing is encrypted here.
-    "s3api": "max_upload_part_num = 10000\naccept_aes256 = true\n"
-    "storage_classes = STANDARD:gold, STANDARD_IA:gold, REDUCED_REDUNDANCY:gold\n",
-    # As many parts as S3 has, with the longest names.
-    "slo": "max_manifest_segments = 10000\nmax_manifest_size = 33554432\n",
+    each.section: "".join(f"{name} = {value}\n" for name, value in each.small_cluster.items())
+    for each in declared.filters("proxy").values()
 }
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -37,18 +37,67 @@ class DeclaredDaemon:
         return self.conf_name.removesuffix(".conf") or f"{self.server_type}-server"
 
 
+@dataclass(frozen=True)
+class DeclaredFilter:
+    """A filter, as its module declares it."""
+
+    #: Dotted name of the module that has ``FILTER``.
+    module: str
+    #: The name of its section in samples.
+    section: str
+    #: Its place in the recommended pipeline: smaller is nearer to the client.
+    position: int
+    #: Where it stands: ``proxy``, ``storage`` or both.
+    servers: Sequence[str]
+    #: True if clusters of ``swift-aio`` have it.
+    default: bool
+    #: Options of its section in clusters of ``swift-aio``.
+    small_cluster: Mapping[str, str]
+    #: Filters that must stand right of it, and left of it: name → the harm of another order.
+    left_of: Mapping[str, str]
+    right_of: Mapping[str, str]
+    #: A proxy that lacks the filter gets it, right of those of these that it has; None: it does not.
+    required_after: Sequence[str] | None
+
+
 class Declared(TypedDict):
     """The content of ``declared.json``."""
 
     daemons: dict[str, DeclaredDaemon]
+    filters: dict[str, DeclaredFilter]
 
 
 @cache
 def _declared() -> Declared:
     data = json.loads(DECLARED_FILE.read_text())
-    return {"daemons": {name: DeclaredDaemon(**each) for name, each in data["daemons"].items()}}
+    return {
+        "daemons": {name: DeclaredDaemon(**each) for name, each in data["daemons"].items()},
+        "filters": {name: DeclaredFilter(**each) for name, each in data["filters"].items()},
+    }
 
 
 def daemons() -> Mapping[str, DeclaredDaemon]:
     """Return the daemons by name, sorted."""
     return _declared()["daemons"]
+
+
+def filters(server: str = "") -> Mapping[str, DeclaredFilter]:
+    """Return the filters by the names of their entry points, in the order of the recommended pipeline.
+
+    With ``server``, ``proxy`` or ``storage``, only those that stand there.
+    """
+    found = _declared()["filters"].items()
+    return {name: each for name, each in found if not server or server in each.servers}
+
+
+@cache
+def filter_order() -> Mapping[tuple[str, str], str]:
+    """Return what goes wrong when a filter stands right of another: (left, right) → why.
+
+    Only pairs are here that are wrong for every operator.
+    """
+    order: dict[tuple[str, str], str] = {}
+    for name, each in filters().items():
+        order |= {(name, other): why for other, why in each.left_of.items()}
+        order |= {(other, name): why for other, why in each.right_of.items()}
+    return order

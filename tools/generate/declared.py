@@ -1,4 +1,4 @@
-"""``swift/config/declared.json``: the daemons that modules of the distribution declare."""
+"""``swift/config/declared.json``: the filters and daemons that modules of the distribution declare."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 import swift
 from swift.config.declared import DECLARED_FILE
+from swift.config.schema import Settings
+from swift.middleware.filter import FilterDeclaration
 from swift.runtime.declaration import Daemon
 
 PACKAGE = Path(swift.__file__).parent
@@ -32,6 +34,16 @@ def daemons() -> dict[str, tuple[str, Daemon]]:
     return dict(sorted(found.items()))
 
 
+def filters() -> dict[str, tuple[str, FilterDeclaration[Settings]]]:
+    """Return the declared filters: name → module and declaration, in the order of the pipeline."""
+    found = {}
+    for module in modules_with("FILTER"):
+        declared = import_module(module).FILTER
+        if isinstance(declared, FilterDeclaration):
+            found[declared.name] = (module, declared)
+    return dict(sorted(found.items(), key=lambda item: (item[1][1].position, item[0])))
+
+
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """Return the file below ``root`` with its text."""
     data = {
@@ -44,6 +56,20 @@ def files(root: Path) -> Iterator[tuple[Path, str]]:
                 "small_cluster": dict(daemon.small_cluster),
             }
             for name, (module, daemon) in daemons().items()
-        }
+        },
+        "filters": {
+            name: {
+                "module": module,
+                "section": declared.section or name,
+                "position": declared.position,
+                "servers": list(declared.servers),
+                "default": declared.default,
+                "small_cluster": dict(declared.small_cluster),
+                "left_of": dict(declared.left_of),
+                "right_of": dict(declared.right_of),
+                "required_after": declared.required_after,
+            }
+            for name, (module, declared) in filters().items()
+        },
     }
     yield root / "swift" / "config" / DECLARED_FILE.name, json.dumps(data, indent=1) + "\n"

@@ -25,41 +25,10 @@ from swift.config.schema import Settings
 from swift.config.unknown import DEFAULT, KNOWN_FILE, KnownOptions, section_key
 from swift.container.settings import ContainerSettings
 from swift.http import environkeys, fields
-from swift.middleware.admission.settings import AdmissionSettings, DeviceAdmissionSettings
-from swift.middleware.backend_ratelimit import BackendRatelimitSettings
-from swift.middleware.bulk.filter import BulkSettings
-from swift.middleware.catch_errors import CatchErrorsSettings
-from swift.middleware.cname_lookup import CnameLookupSettings
-from swift.middleware.container_sync import ContainerSyncFilterSettings
-from swift.middleware.copy import CopySettings
-from swift.middleware.crossdomain import CrossdomainSettings
-from swift.middleware.dlo import DloSettings
-from swift.middleware.domain_remap import DomainRemapSettings
-from swift.middleware.encryption.filter import EncryptionSettings
-from swift.middleware.etag_quoter import EtagQuoterSettings
-from swift.middleware.formpost.filter import FormPostSettings
-from swift.middleware.gatekeeper import GatekeeperSettings
-from swift.middleware.healthcheck import HealthcheckSettings
 from swift.middleware.keymaster.filter import KeymasterSettings
 from swift.middleware.keymaster.kmip import KmipKeymasterSettings
 from swift.middleware.keymaster.kms import KmsKeymasterSettings
-from swift.middleware.keystoneauth.settings import KeystoneauthSettings
-from swift.middleware.list_endpoints import ListEndpointsSettings
 from swift.middleware.memcache import CacheSettings
-from swift.middleware.name_check import NameCheckSettings
-from swift.middleware.proxy_logging import ProxyLoggingSettings
-from swift.middleware.ratelimit.filter import RatelimitSettings
-from swift.middleware.read_only import ReadOnlySettings
-from swift.middleware.recon.filter import ReconSettings
-from swift.middleware.s3api.settings import S3Settings
-from swift.middleware.s3token.settings import S3TokenSettings
-from swift.middleware.slo.settings import SloSettings
-from swift.middleware.staticweb.filter import StaticWebSettings
-from swift.middleware.symlink import SymlinkSettings
-from swift.middleware.tempauth.users import TempauthSettings
-from swift.middleware.tempurl.filter import TempURLSettings
-from swift.middleware.versioned_writes.settings import VersionedWritesSettings
-from swift.middleware.xprofile import XprofileSettings
 from swift.obj.auditor.settings import DarkDataSettings
 from swift.obj.settings import ObjectSettings
 from swift.operations.dispersion import SECTION as DISPERSION_SECTION
@@ -69,7 +38,7 @@ from swift.proxy.settings import ProxySettings
 from swift.runtime.declaration import Daemon
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
-from tools.generate.declared import daemons
+from tools.generate.declared import daemons, filters
 from tools.generate.render import Sample, Section, reference_text, sample_text
 
 #: The usual ports of storage servers.
@@ -77,8 +46,12 @@ PORTS = {"object": 6200, "container": 6201, "account": 6202}
 PROXY_PIPELINE = " ".join(PIPELINE)
 
 
-def _filter(name: str, entry: str, settings: type[Settings] | None = None, *lines: str) -> Section:
-    return Section(f"filter:{name}", (settings,) if settings else (), (f"use = egg:swift#{entry}", *lines))
+def _filter(name: str, *lines: str, with_options: bool = True) -> Section:
+    """Return the section of a filter by the name of its entry point."""
+    _module, declared = filters()[name]
+    settings = (declared.settings,) if with_options and declared.settings is not Settings else ()
+    own = declared.sample_lines if with_options else ()
+    return Section(f"filter:{declared.section or name}", settings, (f"use = egg:swift#{name}", *own, *lines))
 
 
 def _storage(
@@ -95,10 +68,7 @@ def _storage(
             ),
             Section("pipeline:main", lines=(f"pipeline = healthcheck recon {kind}-server",)),
             Section(f"app:{kind}-server", (settings, AccessLineSettings), (f"use = egg:swift#{kind}",)),
-            _filter("healthcheck", "healthcheck", HealthcheckSettings),
-            _filter("backend_ratelimit", "backend_ratelimit", BackendRatelimitSettings),
-            _filter("device_admission", "device_admission", DeviceAdmissionSettings),
-            _filter("recon", "recon", ReconSettings),
+            *(_filter(name) for name, (_, each) in filters().items() if "storage" in each.servers),
             *(
                 Section(daemon.name, (daemon.settings,), daemon.sample_lines)
                 for _module, daemon in daemons().values()
@@ -116,66 +86,7 @@ PROXY = Sample(
         Section("DEFAULT", (ServerSettings, LogSettings, PrioritySettings), ("bind_port = 8080",)),
         Section("pipeline:main", lines=(f"pipeline = {PROXY_PIPELINE}",)),
         Section("app:proxy-server", (ProxySettings,), ("use = egg:swift#proxy",)),
-        _filter("catch_errors", "catch_errors", CatchErrorsSettings),
-        _filter("gatekeeper", "gatekeeper", GatekeeperSettings),
-        _filter("healthcheck", "healthcheck", HealthcheckSettings),
-        _filter("proxy-logging", "proxy_logging", ProxyLoggingSettings),
-        _filter("cache", "memcache", CacheSettings),
-        _filter("listing_formats", "listing_formats"),
-        _filter("etag-quoter", "etag_quoter", EtagQuoterSettings),
-        _filter("container_sync", "container_sync", ContainerSyncFilterSettings),
-        _filter("bulk", "bulk", BulkSettings),
-        _filter("tempurl", "tempurl", TempURLSettings),
-        _filter(
-            "ratelimit",
-            "ratelimit",
-            RatelimitSettings,
-            "# container_ratelimit_<objects> = <requests a second>",
-            "# container_listing_ratelimit_<objects> = <requests a second>",
-        ),
-        _filter("crossdomain", "crossdomain", CrossdomainSettings),
-        _filter("formpost", "formpost", FormPostSettings),
-        _filter("s3api", "s3api", S3Settings),
-        _filter("s3token", "s3token", S3TokenSettings, "# stands between s3api and keystoneauth"),
-        _filter(
-            "tempauth",
-            "tempauth",
-            TempauthSettings,
-            "# fernet_key_<id> = <32 bytes in URL-safe base64>",
-            "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
-            "# user_test_tester = <a key of your own> .admin",
-        ),
-        _filter(
-            "keystoneauth",
-            "keystoneauth",
-            KeystoneauthSettings,
-            "# needs auth_token of keystonemiddleware left of it",
-            "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
-        ),
-        _filter("admission", "admission", AdmissionSettings),
-        _filter("staticweb", "staticweb", StaticWebSettings),
-        _filter("container-quotas", "container_quotas"),
-        _filter("account-quotas", "account_quotas"),
-        _filter("copy", "copy", CopySettings),
-        _filter("slo", "slo", SloSettings),
-        _filter("dlo", "dlo", DloSettings),
-        _filter("versioned_writes", "versioned_writes", VersionedWritesSettings),
-        _filter("symlink", "symlink", SymlinkSettings),
-        _filter(
-            "keymaster",
-            "keymaster",
-            KeymasterSettings,
-            "# encryption_root_secret_<id> = <base64 of 32 bytes or more>",
-        ),
-        _filter("kms_keymaster", "kms_keymaster", KmsKeymasterSettings, "# key_id_<id> = <key id>"),
-        _filter("kmip_keymaster", "kmip_keymaster", KmipKeymasterSettings, "# key_id_<id> = <key id>"),
-        _filter("encryption", "encryption", EncryptionSettings),
-        _filter("cname_lookup", "cname_lookup", CnameLookupSettings),
-        _filter("domain_remap", "domain_remap", DomainRemapSettings),
-        _filter("name_check", "name_check", NameCheckSettings),
-        _filter("list-endpoints", "list_endpoints", ListEndpointsSettings),
-        _filter("read_only", "read_only", ReadOnlySettings),
-        _filter("xprofile", "xprofile", XprofileSettings),
+        *(_filter(name) for name, (_, each) in filters().items() if "proxy" in each.servers),
     ),
 )
 
@@ -204,9 +115,9 @@ INTERNAL_CLIENT = Sample(
                 "allow_account_management = true",
             ),
         ),
-        _filter("catch_errors", "catch_errors"),
-        _filter("proxy-logging", "proxy_logging"),
-        _filter("cache", "memcache"),
+        _filter("catch_errors", with_options=False),
+        _filter("proxy_logging", with_options=False),
+        _filter("memcache", with_options=False),
     ),
 )
 
@@ -225,7 +136,7 @@ def _own_conf(daemon: Daemon) -> Sample:
             Section(daemon.name, (daemon.settings,), daemon.sample_lines),
             Section("pipeline:main", lines=(f"pipeline = {pipeline}",), note=_ENCRYPTED),
             *INTERNAL_CLIENT.sections[2:],
-            *(_filter(name, name, None, *_IN_OWN_PIPELINE.get(name, ())) for name in daemon.pipeline),
+            *(_filter(name, *_IN_OWN_PIPELINE.get(name, ()), with_options=False) for name in daemon.pipeline),
         ),
     )
 
