@@ -1,7 +1,7 @@
 """The distribution: package, entry points with the peer's names, console scripts."""
 
+import json
 import re
-import runpy
 from pathlib import Path
 
 from setuptools import find_packages, setup
@@ -12,50 +12,22 @@ NAME, VERSION = (
     for name in ("DISTRIBUTION", "__version__")
 )
 
-COMMANDS = runpy.run_path(str(HERE / "swift/cli/commands.py"))["COMMANDS"]
+#: What ``python -m tools.generate`` found declared in the modules of filters and daemons.
+DECLARED = json.loads((HERE / "swift/config/declared.json").read_text())
+#: Each module of ``swift.cli`` is a command, and so is each daemon (``swift/entry.py``).
+COMMANDS = sorted(
+    {
+        *(
+            path.stem.replace("_", "-")
+            for path in (HERE / "swift/cli").glob("[a-z]*.py")
+            if path.stem != "daemon"
+        ),
+        *DECLARED["daemons"],
+        "ring-builder-safe",
+    }
+)
 #: What swift-load needs beyond the servers.
 LOAD = ["rich>=13", "hdrhistogram>=0.10", "matplotlib>=3.7", "numpy>=1.24"]
-FILTERS = {
-    "catch_errors": "catch_errors",
-    "gatekeeper": "gatekeeper",
-    "healthcheck": "healthcheck",
-    "proxy_logging": "proxy_logging",
-    "memcache": "memcache",
-    "listing_formats": "listing_formats",
-    "tempauth": "tempauth",
-    "keystoneauth": "keystoneauth",
-    "bulk": "bulk",
-    "ratelimit": "ratelimit",
-    "admission": "admission",
-    "device_admission": "admission.device",
-    "backend_ratelimit": "backend_ratelimit",
-    "cname_lookup": "cname_lookup",
-    "domain_remap": "domain_remap",
-    "crossdomain": "crossdomain",
-    "etag_quoter": "etag_quoter",
-    "name_check": "name_check",
-    "list_endpoints": "list_endpoints",
-    "read_only": "read_only",
-    "container_sync": "container_sync",
-    "xprofile": "xprofile",
-    "tempurl": "tempurl",
-    "formpost": "formpost",
-    "staticweb": "staticweb",
-    "container_quotas": "container_quotas",
-    "account_quotas": "account_quotas",
-    "copy": "copy",
-    "slo": "slo",
-    "dlo": "dlo",
-    "versioned_writes": "versioned_writes",
-    "symlink": "symlink",
-    "keymaster": "keymaster.filter",
-    "kms_keymaster": "keymaster.kms",
-    "kmip_keymaster": "keymaster.kmip",
-    "encryption": "encryption",
-    "recon": "recon",
-    "s3api": "s3api",
-    "s3token": "s3token",
-}
 setup(
     name=NAME,
     version=VERSION,
@@ -89,7 +61,7 @@ setup(
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
-    package_data={"swift.bench.load": ["workloads/*.toml"], "swift.config": ["known.json"]},
+    package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["declared.json", "known.json"]},
     entry_points={
         "paste.app_factory": [
             "proxy = swift.proxy.factory:app_factory",
@@ -98,7 +70,7 @@ setup(
             "object = swift.obj.server:app_factory",
         ],
         "paste.filter_factory": [
-            f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()
+            f"{name} = {each['module']}:FILTER" for name, each in DECLARED["filters"].items()
         ],
         "swift.store_wrapper": ["observed = swift.store.observed:observe"],
         "swift.diskfile": [
@@ -106,6 +78,8 @@ setup(
             "erasure_coding.fs = swift.store.registry:file_store",
         ],
         "swift.object_audit_watcher": ["dark_data = swift.obj.auditor.dark_data:DarkData"],
-        "console_scripts": [f"{name} = {target}" for name, target in COMMANDS.items()],
+        "console_scripts": [
+            f"swift-{name} = swift.entry:swift_{name.replace('-', '_')}" for name in COMMANDS
+        ],
     },
 )

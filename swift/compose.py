@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from swift import green
 from swift.base.errors import ConfigError
@@ -23,11 +23,13 @@ from swift.config.common import (
     ServerSettings,
     StorageSettings,
 )
+from swift.config.files import parser_of
 from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit
+from swift.runtime.declaration import DaemonParts
 from swift.runtime.deviceidentity import DeviceIdentity
 from swift.runtime.diskcalls import DiskPools
 from swift.runtime.partitions import Partitions
@@ -51,6 +53,7 @@ CONSOLE_KEY = "log_to_console"
 #: The key under which the executables hand a ``Process`` to the factories.
 PROCESS_KEY = "swift.process"
 
+SWIFT_DIR = "/etc/swift"
 #: Threads per device of a daemon: enough that a slow directory does not hold up deliveries.
 DAEMON_DISK_THREADS = 2
 
@@ -63,6 +66,8 @@ class Process:
     info: InfoRegistry = field(default_factory=InfoRegistry)
     #: What to do before a worker ends, e.g. write the last lines of an access log.
     at_exit: list[Callable[[], None]] = field(default_factory=list)
+    #: What swift.conf of a directory says; it is read once.
+    clusters: dict[str, Cluster] = field(default_factory=dict)
     #: Why a running server is better than this one, e.g. a ring that cannot be read: no reload then.
     problems: list[str] = field(default_factory=list)
 
@@ -87,10 +92,14 @@ def merged(global_conf: Conf, local_conf: Conf) -> dict[str, str]:
 
 
 def cluster_of(conf: Conf) -> Cluster:
-    """Read ``<swift_dir>/swift.conf``; raises ``ConfigError``."""
-    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "swift.conf")
-    config = read_cluster_config(path)
-    return Cluster(config, Policies.parse(config.sections, source=path))
+    """Read ``<swift_dir>/swift.conf``, once for all parts of a pipeline; raises ``ConfigError``."""
+    folder = conf.get("swift_dir", SWIFT_DIR)
+    known = process_of(conf).clusters
+    if folder not in known:
+        path = os.path.join(folder, "swift.conf")
+        config = read_cluster_config(path)
+        known[folder] = Cluster(config, Policies.parse(config.sections, source=path))
+    return known[folder]
 
 
 def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
@@ -99,6 +108,49 @@ def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
     label = conf.get("log_name", name)
     log = make_log(settings, console=is_true(conf.get(CONSOLE_KEY)), name=label, conf=conf)
     return Telemetry(log, Statsd(settings, name, _user_labels(conf)), process_of(conf).metrics)
+
+
+class Services:
+    """What a filter gets from the process that it is a part of, so that it reads no configuration itself."""
+
+    def __init__(self, process: Process, conf: Conf, name: str):
+        self._process = process
+        self._name = name
+        #: The options of its section over those of ``[DEFAULT]``, as text.
+        self.conf = conf
+        self.swift_dir = conf.get("swift_dir", SWIFT_DIR)
+
+    @classmethod
+    def of(cls, conf: Conf, name: str) -> Services:
+        """Return those of the filter ``name`` whose options PasteDeploy hands over."""
+        options = {key: value for key, value in conf.items() if key != PROCESS_KEY}
+        return cls(process_of(conf), options, name)
+
+    def __repr__(self) -> str:
+        return f"Services({self._name!r})"
+
+    @property
+    def info(self) -> InfoRegistry:
+        """The facts of ``/info``; those of filters right of this one are there already."""
+        return self._process.info
+
+    @property
+    def cluster(self) -> Cluster:
+        """What swift.conf says; raises ``ConfigError``."""
+        return cluster_of(self._shared(self.conf))
+
+    def telemetry(self, name: str = "", conf: Conf | None = None) -> Telemetry:
+        """Return log, statsd and metrics, by the filter's name and section unless others are given."""
+        chosen = self.conf if conf is None else conf
+        return telemetry_of(self._shared(chosen), name=name or self._name.replace("_", "-"))
+
+    def access_log(self, conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
+        """Return where the access lines go that the options ``conf`` describe."""
+        return access_log_of(self._shared(conf), telemetry, name=name)
+
+    def _shared(self, conf: Conf) -> Conf:
+        shared: dict[str, Any] = {**conf, PROCESS_KEY: self._process}
+        return shared
 
 
 def _user_labels(conf: Conf) -> dict[str, str]:
@@ -232,6 +284,21 @@ def internal_client(
         use_replication_network=use_replication_network,
         must_decrypt=must_decrypt,
     )
+
+
+def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:
+    """The client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
+
+    It answers with no object that its pipeline cannot decrypt. None, with a warning, when the file is that of
+    a container server, whose pipeline is none for a client.
+    """
+    if not conf_path and parser_of(parts.conf_path).has_section("app:container-server"):
+        parts.context.telemetry.log.warning(
+            f"{parts.conf_path} [{name}]: internal_client_conf_path is not set; nothing is done here"
+        )
+        return None
+    path = conf_path or parts.conf_path
+    return internal_client(path, name, tries=tries, use_replication_network=True, must_decrypt=True)
 
 
 def _access_template(settings: AccessLineSettings) -> LogTemplate | None:

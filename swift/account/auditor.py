@@ -9,8 +9,9 @@ from swift.account.broker import AccountBroker, open_found
 from swift.config.kinds import SECONDS, number
 from swift.config.schema import Settings, option
 from swift.db.verify import differences
+from swift.dbserver.auditor import AuditKind, DatabaseAuditor
 from swift.runtime.daemon import Schedule
-from swift.runtime.databaseaudit import AuditKind
+from swift.runtime.declaration import Daemon
 
 
 @dataclass(frozen=True)
@@ -57,3 +58,13 @@ def totals(connection: sqlite3.Connection) -> list[str]:
 
 
 KIND = AuditKind("account", "accounts", "container", open_found, _names, totals)
+
+
+DAEMON = Daemon(
+    "account-auditor",
+    "account",
+    "Read all account databases and move broken ones away.",
+    AccountAuditorSettings,
+    lambda parts: DatabaseAuditor(parts.context, KIND, selection=parts.selection),
+    small_cluster={"interval": 1800, "accounts_per_second": 10},
+)

@@ -30,6 +30,7 @@ from swift.platform.disk import Disk
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
+from swift.runtime.declaration import Daemon
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 
@@ -270,3 +271,13 @@ class ReaperPass(DatabasePassBase):
         self._log.info(
             f"Completed pass on account {work.account}: {work.containers} containers, {seconds:.1f}s"
         )
+
+
+DAEMON = Daemon(
+    NAME,
+    "account",
+    "Remove what deleted accounts still hold.",
+    AccountReaperSettings,
+    lambda parts: AccountReaper(parts.context, parts.rings, parts.settings, selection=parts.selection),
+    small_cluster={"interval": 60},
+)

@@ -15,6 +15,16 @@ from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.db import metadata as meta
 from swift.db.stat import as_timestamp
+from swift.dbserver.app import (
+    DatabaseApp,
+    StorageTarget,
+    check_metadata_text,
+    header_int,
+    header_time,
+    listing_query,
+    metadata_headers,
+    metadata_of,
+)
 from swift.dbsync.receiver import Receiver
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
@@ -26,16 +36,6 @@ from swift.http.validate import check_stored_metadata
 from swift.platform.disk import Disk
 from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
-from swift.runtime.databaseapp import (
-    DatabaseApp,
-    StorageTarget,
-    check_metadata_text,
-    header_int,
-    header_time,
-    listing_query,
-    metadata_headers,
-    metadata_of,
-)
 
 _PREFIXES = ("x-account-meta-", fields.ACCOUNT_SYSMETA)
 _POLICY = fields.BACKEND_STORAGE_POLICY_INDEX

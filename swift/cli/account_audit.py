@@ -14,13 +14,13 @@ from functools import partial
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
-from swift.cli.auditing import Auditor
-from swift.cli.commandline import CommandLine
-from swift.cli.services import SWIFT_DIR
 from swift.cluster.client import make_transport
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.rings import Rings
 from swift.compose import cluster_of
+from swift.config.commandline import CommandLine
+from swift.operations.auditing import Auditor
+from swift.runtime.service.services import SWIFT_DIR
 from swift.telemetry.metrics import Registry
 
 TIMEOUTS = NodeTimeouts(5.0, 60.0)

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from swift.account.broker import open_found
 from swift.base.entity import EntityPath
-from swift.cli import database_info
-from swift.cli.database_info import DatabaseFacts, NoDatabase, moment, sync_points
 from swift.compose import Cluster
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
+from swift.operations import info as database_info
+from swift.operations.info import DatabaseFacts, NoDatabase, moment, sync_points
 
 KIND = "account"
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
-from swift.cli.commandline import CommandLine
 from swift.compose import cluster_of
+from swift.config.commandline import CommandLine
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of
 from swift.platform.disk import Disk

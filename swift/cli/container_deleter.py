@@ -19,7 +19,6 @@ from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cli.commandline import CommandLine
 from swift.cluster.expiry import (
     ASYNC_DELETE_TYPE,
     EXPIRING_ACCOUNT,
@@ -27,6 +26,7 @@ from swift.cluster.expiry import (
     queue_container,
 )
 from swift.compose import cluster_of, internal_client
+from swift.config.commandline import CommandLine
 from swift.config.files import read_section
 from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from swift.base.entity import EntityPath
 from swift.base.shardrange import ShardRange
-from swift.cli import database_info
-from swift.cli.database_info import DatabaseFacts, moment, sync_points
 from swift.compose import Cluster
 from swift.container.broker import ContainerBroker
 from swift.container.replication import replica_at
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
+from swift.operations import info as database_info
+from swift.operations.info import DatabaseFacts, moment, sync_points
 
 KIND = "container"
 

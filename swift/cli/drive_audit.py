@@ -21,8 +21,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from swift.base.errors import ConfigError, SwiftError
-from swift.cli.commandline import CommandLine
 from swift.compose import CONSOLE_KEY
+from swift.config.commandline import CommandLine
 from swift.config.common import LogSettings
 from swift.config.files import parser_of
 from swift.config.kinds import integer

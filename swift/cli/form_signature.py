@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from swift.base.entity import BadPath, split_path
-from swift.cli.commandline import CommandLine
+from swift.config.commandline import CommandLine
 
 DIGESTS = ("sha1", "sha256", "sha512")
 _NOTE = """

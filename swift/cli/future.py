@@ -20,8 +20,8 @@ from swift.account.broker import open_found as open_account
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp, decode_timestamps
-from swift.cli.commandline import CommandLine
 from swift.cli.quarantine import OBJECTS, Quarantine, QuarantineRefused, add_node_options, quarantine_of
+from swift.config.commandline import CommandLine
 from swift.container.broker import DIALECT as CONTAINER
 from swift.container.broker import TABLE as CONTAINER_TABLE
 from swift.container.reported import open_found as open_container

@@ -17,13 +17,13 @@ from urllib.parse import unquote
 
 from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import SwiftError
-from swift.cli.commandline import CommandLine
-from swift.cli.locations import Located, locate, places_of
-from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
+from swift.config.commandline import CommandLine
+from swift.operations.info import Located, locate, places_of
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
+from swift.runtime.service.services import SWIFT_DIR
 
 _RING = re.compile(r"(account|container|object)(?:-(\d+))?\Z")
 

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from swift.base.errors import SwiftError
-from swift.cli.commandline import CommandLine
-from swift.cli.launch import Launched, Launcher, raise_limits
-from swift.cli.pidfiles import ServiceProcess, Signaller, running_of
-from swift.cli.services import (
+from swift.config.commandline import CommandLine
+from swift.runtime.service.launch import Launched, Launcher, raise_limits
+from swift.runtime.service.processes import ServiceProcess, Signaller, running_of
+from swift.runtime.service.services import (
     RUN_DIR,
     SWIFT_DIR,
     Service,

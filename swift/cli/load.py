@@ -9,7 +9,7 @@ from pathlib import Path
 
 from swift import DISTRIBUTION
 from swift.base.errors import SwiftError
-from swift.cli.commandline import CommandLine
+from swift.config.commandline import CommandLine
 
 EXAMPLES = """examples:
   swift-load list
@@ -174,7 +174,7 @@ def main(argv: list[str] | None = None) -> int:
     args = make_parser().parse_args(argv)
     try:
         # Late, because it needs packages that help and man pages do without.
-        from swift.bench.load.verbs import verb
+        from swift.load.commands import verb
 
         return verb(args.verb)(args)
     except ModuleNotFoundError as error:

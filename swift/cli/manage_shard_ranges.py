@@ -20,14 +20,12 @@ from swift.base.errors import ConfigError, InvalidValue, SwiftError
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
-from swift.cli import shardrepair
-from swift.cli.commandline import CommandLine
-from swift.cli.database_info import NoDatabase, place_of
+from swift.config.commandline import CommandLine
 from swift.config.files import parser_of
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, root_path
 from swift.container.reported import open_found
-from swift.container.sharding import shrink
+from swift.container.sharding import overlaps, shrink
 from swift.container.sharding.context import PREFIX
 from swift.container.sharding.scan import Cut, find_cuts, in_state, ranges_of_cuts
 from swift.container.sharding.settings import ContainerSharderSettings
@@ -35,6 +33,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.http import fields
+from swift.operations.info import NoDatabase, place_of
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
 _APPLY = "Do you want to apply these changes to the container DB? [yes/N]"
@@ -329,8 +328,8 @@ def compact(work: RangesWork) -> int:
     for donors, acceptor in mergings:
         rows = sum(map(shrink.rows_of, donors))
         print(f"Donor shard range(s) with total of {rows} rows:")
-        print(shardrepair.lines_of(donors))
-        print(f"can be compacted into acceptor shard range:\n{shardrepair.lines_of([acceptor])}")
+        print(overlaps.lines_of(donors))
+        print(f"can be compacted into acceptor shard range:\n{overlaps.lines_of([acceptor])}")
     if not args.yes:
         print(f"Total of {len(mergings)} shard sequences identified for compaction.")
         print(
@@ -357,9 +356,9 @@ def repair(work: RangesWork) -> int:
         print("This command should be used on a root container.")
         return FAILED
     if args.gaps:
-        verdict = shardrepair.gaps(work.ranges(), work.now, max_expanding=args.max_expanding or -1)
+        verdict = overlaps.gaps(work.ranges(), work.now, max_expanding=args.max_expanding or -1)
     else:
-        verdict = shardrepair.overlaps(
+        verdict = overlaps.overlaps(
             work.ranges(), work.now, min_age_s=args.min_shard_age, verbose=args.verbose
         )
     if not verdict.changes:
@@ -387,9 +386,7 @@ def analyze(args: argparse.Namespace) -> int:
         raise BadArguments(f"Failed to open file {args.path_to_file}: {error}")
     except (ValueError, InvalidValue) as error:
         raise BadArguments(f"Failed to load valid shard range data: {error!r}")
-    verdict = shardrepair.overlaps(
-        ranges, Timestamp.now(), min_age_s=args.min_shard_age, verbose=args.verbose
-    )
+    verdict = overlaps.overlaps(ranges, Timestamp.now(), min_age_s=args.min_shard_age, verbose=args.verbose)
     return DONE if verdict.is_fit else FAILED
 
 

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cli.commandline import CommandLine
-from swift.cli.locations import Located, locate
-from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
+from swift.config.commandline import CommandLine
 from swift.http import fields
+from swift.operations.info import Located, locate, metadata_lines
 from swift.platform.disk import Disk
 from swift.platform.faults import OddFile, open_regular
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
+from swift.runtime.service.services import SWIFT_DIR
 from swift.store.metadata import BadMetadata, Metadata, read_metadata
 
 _POLICY = re.compile(r"/objects(?:-(\d+))?/")
@@ -115,17 +115,6 @@ def _digest(fd: int) -> str:
         digest.update(block)
         offset += len(block)
     return digest.hexdigest()
-
-
-def metadata_lines(
-    title: str, values: dict[str, str], prefix: str, *, drop: bool, indent: str = ""
-) -> Iterator[str]:
-    """A group of metadata as it is printed."""
-    yield f"{indent}{title}:"
-    if not values:
-        yield f"{indent}  No metadata found"
-    for name in sorted(values):
-        yield f"{indent}  {name[len(prefix) :] if drop else name}: {values[name]}"
 
 
 def _text(value: str) -> str:

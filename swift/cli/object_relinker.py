@@ -20,9 +20,8 @@ from dataclasses import dataclass, field, replace
 
 from swift.base.clock import SystemClock
 from swift.base.errors import ConfigError, LockTimeout, SwiftError
-from swift.cli.commandline import CommandLine
-from swift.cli.services import SWIFT_DIR
 from swift.compose import CONSOLE_KEY, Cluster, cluster_of
+from swift.config.commandline import CommandLine
 from swift.config.common import LogSettings
 from swift.config.files import parser_of
 from swift.config.kinds import SECONDS, Kind
@@ -36,6 +35,7 @@ from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.split import SplitPhase, phase
 from swift.ring.table import PART_POWER_MAX
+from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location
 from swift.store.registry import EngineParts, file_store, load_factory
 from swift.store.relink import Split, Splitter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swift.cli.serve import run_server
+from swift.runtime.service.serve import run_server
 
 
 def main() -> int:

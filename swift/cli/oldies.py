@@ -10,8 +10,8 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 
-from swift.cli.commandline import CommandLine
-from swift.cli.processes import RunningProcess, processes, program_of
+from swift.config.commandline import CommandLine
+from swift.runtime.service.processes import RunningProcess, processes, program_of
 
 HOUR_S = 3600
 WIDTH = 80

@@ -13,10 +13,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from swift.cli.commandline import CommandLine
 from swift.cli.oldies import WIDTH, as_json, listing, swift_processes
-from swift.cli.processes import RunningProcess, process
-from swift.cli.services import RUN_DIR
+from swift.config.commandline import CommandLine
+from swift.runtime.service.processes import RunningProcess, process
+from swift.runtime.service.services import RUN_DIR
 
 
 def known_pids(run_dir: str) -> set[int]:

@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING
 
 from swift import DISTRIBUTION
 from swift.base.errors import ConfigError, SwiftError
-from swift.bench.plan import moves
-from swift.bench.plan.assumptions import Assumptions, changed, from_options, number_in, read_toml
-from swift.bench.plan.capacity import plan_sizes
-from swift.bench.plan.durability import parse_policy, simulate_loss
-from swift.bench.plan.errors import PlanError
-from swift.bench.plan.report import amount, capacity_json, capacity_text, table
-from swift.cli.commandline import CommandLine
-from swift.cli.ring.select import BadValue, parse_add_value
+from swift.config.commandline import CommandLine
+from swift.plan import moves
+from swift.plan.assumptions import Assumptions, changed, from_options, number_in, read_toml
+from swift.plan.capacity import plan_sizes
+from swift.plan.durability import parse_policy, simulate_loss
+from swift.plan.errors import PlanError
+from swift.plan.report import amount, capacity_json, capacity_text, table
+from swift.ring.commands.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
-    from swift.bench.calibrate import CalibrationOptions
-    from swift.bench.candidates import Candidate
-    from swift.bench.plan.catalogue import Catalogue, PlannedWorkload
-    from swift.bench.plan.costs import Costs
-    from swift.bench.plan.search import Searched, Tried
+    from swift.plan.calibration import CalibrationOptions
+    from swift.plan.candidates import Candidate
+    from swift.plan.catalogue import Catalogue, PlannedWorkload
+    from swift.plan.costs import Costs
+    from swift.plan.search import Searched, Tried
 
 INTERRUPTED = 130
 #: Packages that not all of it needs: module → extra of the distribution that brings it.
@@ -122,39 +122,16 @@ def _rings(args: argparse.Namespace) -> None:
 
 
 def _simulate(args: argparse.Namespace) -> None:
-    from swift.bench.plan.plots import checked_path
+    from swift.plan.plots import checked_path
 
     if args.plot:
         checked_path(args.plot)
-    if args.seconds and args.study is None:
-        raise PlanError("--seconds belongs to --study; say --overload seconds=60")
     if args.profile and args.striping is None:
         raise PlanError("--profile belongs to --striping")
     if args.striping is not None:
         _simulate_striping(args)
-    elif args.overload is not None:
+    else:
         _simulate_overload(args)
-    else:
-        _simulate_study(args)
-
-
-def _simulate_study(args: argparse.Namespace) -> None:
-    from swift.bench.plan import study1991, study2017
-    from swift.bench.plan.comparison import comparison_text
-    from swift.bench.plan.plots import plot_comparison
-
-    study = {"1991": study1991, "2017": study2017}[args.study]
-    seconds = _float(args.seconds, "--seconds", 1.0) if args.seconds else None
-    seed = int(args.study) if args.seed is None else args.seed
-    found = study.reproduce(seed=seed, **({"seconds": seconds} if seconds else {}))
-    if args.format == "json":
-        figures = [{**asdict(each), "deviation": each.deviation, "is_near": each.is_near} for each in found]
-        print(json.dumps({"study": args.study, "assumed": study.ASSUMED, "figures": figures}, indent=1))
-    else:
-        print(comparison_text(found))
-        print("\nassumed, because the study's figures leave it open\n  " + "\n  ".join(study.ASSUMED))
-    if args.plot:
-        plot_comparison(found, f"Study of {args.study}", args.plot)
 
 
 def _say(args: argparse.Namespace, text: str, content: dict[str, object], assumed: Sequence[str]) -> None:
@@ -166,8 +143,8 @@ def _say(args: argparse.Namespace, text: str, content: dict[str, object], assume
 
 
 def _simulate_striping(args: argparse.Namespace) -> None:
-    from swift.bench.plan import striping
-    from swift.bench.plan.plots import plot_lines
+    from swift.plan import striping
+    from swift.plan.plots import plot_lines
 
     settings = striping.settings_of(args.striping)
     if args.profile:
@@ -190,8 +167,8 @@ def _simulate_striping(args: argparse.Namespace) -> None:
 
 
 def _simulate_overload(args: argparse.Namespace) -> None:
-    from swift.bench.plan import overload
-    from swift.bench.plan.plots import plot_lines
+    from swift.plan import overload
+    from swift.plan.plots import plot_lines
 
     setting = overload.setting_of(args.overload, args.seed or 0)
     found = overload.overload(setting)
@@ -215,15 +192,15 @@ def _simulate_overload(args: argparse.Namespace) -> None:
 
 def _costs(args: argparse.Namespace) -> Costs:
     """Those of ``--profile``, else the assumed ones."""
-    from swift.bench.plan.costs import ASSUMED, read_profile
+    from swift.plan.costs import ASSUMED, read_profile
 
     return read_profile(args.profile) if args.profile else ASSUMED
 
 
 def _searched(args: argparse.Namespace) -> tuple[Catalogue, PlannedWorkload, float, Searched]:
     """The search that both ``search`` and ``scale`` begin with."""
-    from swift.bench.plan.catalogue import WORKLOADS, read_catalogue
-    from swift.bench.plan.search import search
+    from swift.plan.catalogue import WORKLOADS, read_catalogue
+    from swift.plan.search import search
 
     catalogue, workload = read_catalogue(args.catalogue), WORKLOADS[args.workload]
     seconds = _float(args.seconds, "--seconds", 0.1)
@@ -232,11 +209,11 @@ def _searched(args: argparse.Namespace) -> tuple[Catalogue, PlannedWorkload, flo
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    from swift.bench import calibrate
-    from swift.bench.plan.costs import read_profile
-    from swift.bench.xfs import ending_in_order
+    from swift.aio.xfs import ending_in_order
+    from swift.plan import calibration
+    from swift.plan.costs import read_profile
 
-    choices = calibrate.CalibrationOptions(
+    choices = calibration.CalibrationOptions(
         root=Path(args.root or tempfile.gettempdir()) / f"swift-calibrate-{os.getpid()}",
         seconds=_float(args.seconds, "--seconds", 0.5),
         clients=_whole(args.clients, "--clients", 1, 256),
@@ -249,8 +226,8 @@ def _calibrate(args: argparse.Namespace) -> None:
     if args.auth:
         if costs is not None:
             raise PlanError("--check makes its own clusters: leave --auth out")
-        kept = [calibrate.Kept.of(text) for text in args.policy] or list(calibrate.KEPT)
-        given = calibrate.GivenCluster(args.auth, args.user, args.key, kept)
+        kept = [calibration.Kept.of(text) for text in args.policy] or list(calibration.KEPT)
+        given = calibration.GivenCluster(args.auth, args.user, args.key, kept)
     elif args.policy:
         raise PlanError("--policy belongs to --auth")
     if args.json and not Path(args.json).absolute().parent.is_dir():
@@ -259,7 +236,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     try:
         with ending_in_order():
             if costs is None:
-                costs = calibrate.calibrate(choices, _progress, given)
+                costs = calibration.calibrate(choices, _progress, given)
                 _write(args.json, costs.to_json())
             else:
                 _check(args, costs, choices)
@@ -273,18 +250,18 @@ def _progress(line: str) -> None:
 
 
 def _check(args: argparse.Namespace, costs: Costs, choices: CalibrationOptions) -> None:
-    from swift.bench import calibrate
+    from swift.plan import calibration
 
     found = []
-    for cluster in calibrate.clusters_of(choices):
+    for cluster in calibration.clusters_of(choices):
         try:
-            calibrate.check_possible(cluster)
+            calibration.check_possible(cluster)
         except ConfigError as error:
             _progress(f"{cluster.name}: not run: {error}")
             continue
         _progress(f"{cluster.name} ...")
-        found.append(calibrate.check(cluster, costs, choices))
-    print(calibrate.check_report(found))
+        found.append(calibration.check(cluster, costs, choices))
+    print(calibration.check_report(found))
     if args.json:
         _write(args.json, json.dumps([{**asdict(each), "off": each.off} for each in found], indent=1) + "\n")
 
@@ -312,7 +289,7 @@ def _choice_row(each: Tried) -> list[str]:
 
 
 def _search(args: argparse.Namespace) -> None:
-    from swift.bench.plan.plots import checked_path, plot_choices
+    from swift.plan.plots import checked_path, plot_choices
 
     if args.plot:
         checked_path(args.plot)
@@ -347,7 +324,7 @@ def _search(args: argparse.Namespace) -> None:
             f"{found.impossible} with too few drives"
         )
         if args.measure:
-            from swift.bench.candidates import candidates_text
+            from swift.plan.candidates import candidates_text
 
             print("\n" + candidates_text(measured, scale))
     if args.plot:
@@ -360,8 +337,8 @@ def _measured(
     args: argparse.Namespace, found: Searched, workload: PlannedWorkload, objects: float
 ) -> tuple[list[Candidate], float]:
     """The best of a search on emulated machines, and which part of real ones those are."""
-    from swift.bench.candidates import CandidateBench, check_count, measure
-    from swift.bench.xfs import ending_in_order
+    from swift.aio.xfs import ending_in_order
+    from swift.plan.candidates import CandidateBench, check_count, measure
 
     bench = CandidateBench(
         Path(args.root or tempfile.gettempdir()) / f"swift-plan-{os.getpid()}",
@@ -379,7 +356,7 @@ def _measured(
 
 
 def _scale(args: argparse.Namespace) -> None:
-    from swift.bench.plan.search import grow, scale
+    from swift.plan.search import grow, scale
 
     target = _float(args.target, "--target", 1e-9) if args.target else None
     if target is None and not args.nodes:
@@ -443,10 +420,9 @@ def _add_rings(commands: argparse._SubParsersAction[CommandLine]) -> None:
 
 
 def _add_simulate(commands: argparse._SubParsersAction[CommandLine]) -> None:
-    parser = commands.add_parser("simulate", help="studies, striping and overload by simulation")
+    parser = commands.add_parser("simulate", help="striping and overload by simulation")
     parser.set_defaults(run=_simulate)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--study", choices=("1991", "2017"), help="a published study, beside its figures")
     what.add_argument(
         "--striping",
         nargs="*",
@@ -460,7 +436,6 @@ def _add_simulate(commands: argparse._SubParsersAction[CommandLine]) -> None:
         help="loads=50,100,150 (%%) with and without admission; an unknown name lists all",
     )
     parser.add_argument("--profile", metavar="FILE", help="cores and cpu_ns of --striping, as measured")
-    parser.add_argument("--seconds", help="simulated seconds of each run of a study")
     parser.add_argument("--seed", type=int, help="a run can be repeated with it")
     parser.add_argument("--plot", metavar="FILE", help="write a plot: FILE.svg or FILE.png")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
@@ -543,7 +518,6 @@ EXAMPLES = """examples:
   swift-plan capacity --objects 1e9 --policy 3 --policy 8+4
   swift-plan capacity --assume ours.toml --set drive_bytes=20e12 --format json
   swift-plan rings object.builder --lose-zone r1z2 --stored-tb 500 --rate-mb 50
-  swift-plan simulate --study 1991 --plot striping.svg
   swift-plan simulate --striping devices=1..8 rate_mb=20 memory_mib=64 --plot rates.svg
   swift-plan simulate --overload loads=50,100,150,200 reserved=0.3 --plot overload.svg
   swift-plan search --workload small-upload --catalogue ours.toml --plot front.svg

@@ -20,9 +20,8 @@ from swift.account.broker import DIALECT as ACCOUNT
 from swift.base.clock import SystemClock
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
-from swift.cli.commandline import CommandLine
-from swift.cli.services import SWIFT_DIR
 from swift.compose import Cluster, cluster_of
+from swift.config.commandline import CommandLine
 from swift.config.common import ServerSettings, StorageSettings
 from swift.config.files import read_section
 from swift.container.broker import DIALECT as CONTAINER
@@ -39,6 +38,7 @@ from swift.platform.space import SpaceGuard
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
+from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location
 from swift.store.changes import Unwatched
 from swift.store.core import EngineCore

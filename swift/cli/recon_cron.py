@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 
 from swift.base.errors import ConfigError, DeviceUnavailable, LockTimeout, SwiftError
-from swift.cli.commandline import CommandLine
 from swift.compose import daemon_context
+from swift.config.commandline import CommandLine
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of, read_section
 from swift.obj.settings import ObjectSettings

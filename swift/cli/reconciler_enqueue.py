@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cli.commandline import CommandLine
-from swift.cli.services import SWIFT_DIR
 from swift.cluster.client import make_transport
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.rings import Rings
 from swift.compose import Cluster, cluster_of
+from swift.config.commandline import CommandLine
 from swift.container.misplaced import QUEUE_ACCOUNT, entry
 from swift.container.rows import ObjectRow
 from swift.http import fields
+from swift.runtime.service.services import SWIFT_DIR
 from swift.telemetry.metrics import Registry
 
 TIMEOUTS = NodeTimeouts(5.0, 15.0)

@@ -15,10 +15,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-from swift.cli.commandline import CommandLine
-from swift.cli.pidfiles import ReadyWord, ReloadRefused
-from swift.cli.processes import RunningProcess, process, program_of
-from swift.cli.services import MAIN
+from swift.config.commandline import CommandLine
+from swift.runtime.service.processes import ReadyWord, ReloadRefused, RunningProcess, process, program_of
+from swift.runtime.service.services import MAIN
 
 EXIT_CHECK = 1
 EXIT_BAD_PID = 2

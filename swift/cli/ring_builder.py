@@ -14,10 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 
 from swift.base.errors import LockTimeout
-from swift.cli.commandline import VERSION, CommandLine
-from swift.cli.ring import assignment, devices, settings
-from swift.cli.ring.select import BadValue
-from swift.cli.ring.session import (
+from swift.config.commandline import VERSION, CommandLine
+from swift.platform.disk import Disk
+from swift.platform.locks import file_lock
+from swift.platform.privileges import inherit_owner
+from swift.ring.builder import RingBuilder
+from swift.ring.commands import assignment, devices, settings
+from swift.ring.commands.select import BadValue
+from swift.ring.commands.session import (
     EXIT_ERROR,
     EXIT_SUCCESS,
     BuilderSession,
@@ -26,11 +30,7 @@ from swift.cli.ring.session import (
     file_names,
     take_switches,
 )
-from swift.cli.ring.usage import USAGES, everything
-from swift.platform.disk import Disk
-from swift.platform.locks import file_lock
-from swift.platform.privileges import inherit_owner
-from swift.ring.builder import RingBuilder
+from swift.ring.commands.usage import USAGES, everything
 from swift.ring.composite import load_composition
 from swift.ring.errors import BuilderFileError, RingError
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from swift.base.documents import JsonObject
-from swift.cli.commandline import CommandLine
-from swift.cli.ring.select import BadValue, parse_add_value
+from swift.config.commandline import CommandLine
 from swift.ring.builder import BALANCE_OF_WEIGHTLESS, RingBuilder
+from swift.ring.commands.select import BadValue, parse_add_value
 from swift.ring.errors import RingError
 
 _REBALANCES_MIN = 2

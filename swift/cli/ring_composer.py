@@ -12,7 +12,7 @@ import os
 import sys
 from typing import NoReturn
 
-from swift.cli.commandline import CommandLine
+from swift.config.commandline import CommandLine
 from swift.ring.builder import RingBuilder
 from swift.ring.composite import Composition, compose, load_composition, save_composition
 from swift.ring.errors import BuilderFileError, RingError

@@ -170,3 +170,14 @@ class StorageSettings(Settings):
     recon_cache_path: str = option(
         "/var/cache/swift", "Directory of the recon files, in which daemons say what they did."
     )
+
+
+@dataclass(frozen=True)
+class PortSettings(Settings):
+    """``[DEFAULT]`` of the object server: workers by the ports of the rings."""
+
+    servers_per_port: int = option(
+        0, "Workers for every port that the object rings give this node; 0: use bind_port.", kind=COUNT
+    )
+    ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.", sample="")
+    ring_check_interval: float = option(15.0, "Seconds between looks at the rings.", kind=SECONDS)

@@ -1,6 +1,6 @@
 """Options of a configuration file that nothing reads, named with what was probably meant.
 
-``known.json`` lists the names that each section reads. ``python -m swift.cli.samples`` makes it from the
+``known.json`` lists the names that each section reads. ``python -m tools.generate`` makes it from the
 declarations, so that a daemon knows the options of filters and of other daemons without importing them.
 """
 

@@ -14,12 +14,12 @@ from swift.base.digits import is_digits
 from swift.cluster.direct import DirectClient
 from swift.container.broker import ContainerFacts
 from swift.container.settings import ContainerSettings
+from swift.dbserver.app import StorageTarget
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.databaseapp import StorageTarget
 from swift.telemetry.repeated import RepeatedErrors
 
 

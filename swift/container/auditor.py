@@ -10,8 +10,9 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker
 from swift.container.reported import open_found
 from swift.db.verify import differences
+from swift.dbserver.auditor import AuditKind, DatabaseAuditor
 from swift.runtime.daemon import Schedule
-from swift.runtime.databaseaudit import AuditKind
+from swift.runtime.declaration import Daemon
 
 
 @dataclass(frozen=True)
@@ -52,3 +53,13 @@ def totals(connection: sqlite3.Connection) -> list[str]:
 
 
 KIND = AuditKind("container", "containers", "object", open_found, _names, totals)
+
+
+DAEMON = Daemon(
+    "container-auditor",
+    "container",
+    "Read all container databases and move broken ones away.",
+    ContainerAuditorSettings,
+    lambda parts: DatabaseAuditor(parts.context, KIND, selection=parts.selection),
+    small_cluster={"interval": 1800, "containers_per_second": 10},
+)

@@ -15,13 +15,13 @@ from swift.base.truth import is_true
 from swift.container import shardtable
 from swift.container.broker import SHARDED, ContainerBroker, ContainerFacts
 from swift.container.shardtable import ShardQuery
+from swift.dbserver.app import listing_parameters
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.listing import as_text, container_xml
 from swift.http.negotiate import ListingFormat
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.runtime.databaseapp import listing_parameters
 
 OBJECT = "object"
 SHARD = "shard"

@@ -37,6 +37,16 @@ from swift.container.syncstore import keep_link
 from swift.db import metadata as meta
 from swift.db.listing import PageRow
 from swift.db.stat import as_timestamp
+from swift.dbserver.app import (
+    DatabaseApp,
+    StorageTarget,
+    check_metadata_text,
+    header_int,
+    listing_query,
+    metadata_headers,
+    metadata_of,
+    whole_body,
+)
 from swift.dbsync.receiver import Receiver
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value
@@ -48,16 +58,6 @@ from swift.http.validate import check_stored_metadata
 from swift.platform.disk import Disk
 from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
-from swift.runtime.databaseapp import (
-    DatabaseApp,
-    StorageTarget,
-    check_metadata_text,
-    header_int,
-    listing_query,
-    metadata_headers,
-    metadata_of,
-    whole_body,
-)
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
 _LEGACY_SAVED = _SAVED | {"x-versions-location"}

@@ -29,6 +29,7 @@ from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
+from swift.runtime.declaration import Daemon
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.telemetry.repeated import RepeatedErrors
@@ -212,3 +213,15 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     def _missed(self, node: str, error: TransportError) -> None:
         self._task.failures.error(f"ERROR account update failed with {node} (will retry): {error}")
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Tell accounts how many objects and bytes their containers hold.",
+    ContainerUpdaterSettings,
+    lambda parts: ContainerUpdater(
+        parts.context, parts.rings.account, parts.settings, selection=parts.selection
+    ),
+    small_cluster={"interval": 30, "containers_per_second": 50},
+)

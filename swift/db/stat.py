@@ -96,8 +96,3 @@ def merge_timestamps(
 def delete_is_newer(row: JsonObject) -> bool:
     """Whether a stat row was deleted after it was last put."""
     return as_timestamp(row.get("delete_timestamp")) > as_timestamp(row.get("put_timestamp"))
-
-
-def is_zero(count: Any) -> bool:
-    """The ways in which a count column says nothing is there."""
-    return count in (None, "", 0, "0")

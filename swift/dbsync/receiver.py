@@ -19,6 +19,7 @@ from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.syncpoints import get_sync, merge_syncs, set_sync
+from swift.dbserver.app import DatabaseApp, whole_body
 from swift.dbsync import losses, protocol
 from swift.dbsync.arrivals import Arrived, DatabaseArrivals, epoch_in
 from swift.dbsync.protocol import RemoteState, check_identity
@@ -27,7 +28,6 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.runtime.backendapp import split_backend_path
-from swift.runtime.databaseapp import DatabaseApp, whole_body
 
 _HEX = frozenset("0123456789abcdef")
 _PIECE_BYTES = 1 << 20

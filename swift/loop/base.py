@@ -12,8 +12,8 @@ the loop               an idle detached thread    its entry in ``ready``, when t
 another OS thread      nothing                    ``call_from_thread`` leaves a call and writes to an eventfd
 =====================  =========================  =====================================================
 
-A green thread switches to another one only to end it (``throw``). Code between two waits therefore runs without
-interruption by other green threads.
+A green thread switches to another one only to end it (``throw``). Code between two waits therefore runs
+without interruption by other green threads.
 
 Deadlines are absolute ``time.monotonic()`` seconds. One sweep serves the deadlines of all waits, so a
 deadline costs a dictionary entry instead of a timer.
@@ -144,8 +144,8 @@ class Loop(ABC):
     def throw(self, target: greenlet.greenlet, error: BaseException) -> None:
         """Raise an error in another green thread now; return once it has ended or waits again.
 
-        The one case in which a green thread switches to another one: its end reaches the loop, which resumes the
-        caller in its next turn.
+        The one case in which a green thread switches to another one: its end reaches the loop, which
+        resumes the caller in its next turn.
         """
         current = greenlet.getcurrent()
         if current is self.greenlet:

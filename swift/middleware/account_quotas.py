@@ -6,13 +6,13 @@ account, by the policy's index; clients see headers with its name.
 
 from __future__ import annotations
 
-from swift.compose import cluster_of, process_of
+from swift.config.schema import Settings
 from swift.gateway.info import AccountInfo, account_info, container_info
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
 from swift.policy.policies import Policies
 
@@ -112,10 +112,16 @@ def _has_quota(info: AccountInfo) -> bool:
     return "quota-bytes" in info.meta or any(name.startswith("quota-") for name in info.sysmeta)
 
 
-def make_account_quotas(app: App, conf: Conf) -> AccountQuotas:
-    """The filter of a configuration section."""
-    process_of(conf).info.register("account_quotas")
-    return AccountQuotas(app, cluster_of(conf).policies)
-
-
-filter_factory = factory_of(make_account_quotas)
+FILTER = FilterDeclaration(
+    "account_quotas",
+    Settings,
+    lambda app, _settings, services: AccountQuotas(app, services.cluster.policies),
+    position=220,
+    default=True,
+    section="account-quotas",
+    info=lambda _settings: {},
+    right_of={
+        "tempauth": "nobody would know yet who may write",
+        "keystoneauth": "nobody would know yet who may write",
+    },
+)

@@ -15,13 +15,13 @@ from typing import Any
 from swift.base.clock import Clock, SystemClock
 from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
-from swift.compose import telemetry_of
+from swift.compose import Services
 from swift.config.files import read_section
 from swift.config.kinds import SECONDS
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.telemetry import Telemetry
 
 METHODS = ("get", "head", "put", "post", "delete", "update", "replicate")
@@ -150,12 +150,21 @@ class BackendRatelimit(Filter):
         return BackendRatelimitSettings.parse(texts, source="[filter:backend_ratelimit]")
 
 
-def make_backend_ratelimit(app: App, conf: Conf) -> BackendRatelimit:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(BackendRatelimitSettings, conf, "backend_ratelimit")
-    path = settings.backend_ratelimit_conf_path or os.path.join(conf.get("swift_dir", "/etc/swift"), _FILE)
-    own = {name: str(conf[name]) for name in BackendRatelimitSettings.known_names() if name in conf}
-    return BackendRatelimit(app, own, path, telemetry_of(conf, name="backend-ratelimit"))
+def _make(app: App, settings: BackendRatelimitSettings, services: Services) -> BackendRatelimit:
+    """Return the filter of a configuration section; raises ``ConfigError``."""
+    path = settings.backend_ratelimit_conf_path or os.path.join(services.swift_dir, _FILE)
+    own = {
+        name: str(services.conf[name])
+        for name in BackendRatelimitSettings.known_names()
+        if name in services.conf
+    }
+    return BackendRatelimit(app, own, path, services.telemetry())
 
 
-filter_factory = factory_of(make_backend_ratelimit)
+FILTER = FilterDeclaration(
+    "backend_ratelimit",
+    BackendRatelimitSettings,
+    _make,
+    position=50,
+    servers=("storage",),
+)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from swift.base.txid import new_transaction_id
-from swift.compose import telemetry_of
 from swift.config.schema import Settings, option
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.log import Log
 
 
@@ -48,10 +47,11 @@ class CatchErrors(Filter):
         return response
 
 
-filter_factory = factory_of(
-    lambda app, conf: CatchErrors(
-        app,
-        parse_options(CatchErrorsSettings, conf, "catch_errors"),
-        telemetry_of(conf, name="catch-errors").log,
-    )
+FILTER = FilterDeclaration(
+    "catch_errors",
+    CatchErrorsSettings,
+    lambda app, settings, services: CatchErrors(app, settings, services.telemetry().log),
+    position=10,
+    default=True,
+    required_after=(),
 )

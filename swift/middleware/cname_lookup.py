@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swift.base.errors import ConfigError
-from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
 from swift.green import ThreadPool
@@ -15,7 +14,7 @@ from swift.http import environkeys
 from swift.http.environ import split_host
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 #: A name → (seconds that the answer is good for, the name it is an alias of, or None when it is none).
 Lookup = Callable[[str], tuple[float, str | None]]
@@ -121,11 +120,11 @@ def dns_lookup(nameservers: Sequence[str]) -> Lookup:
     return lookup
 
 
-def make_cname_lookup(app: App, conf: Conf) -> CnameLookup:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(CnameLookupSettings, conf, "cname_lookup")
-    process_of(conf).info.register("cname_lookup", {"lookup_depth": settings.lookup_depth})
-    return CnameLookup(app, settings, dns_lookup(settings.nameservers))
-
-
-filter_factory = factory_of(make_cname_lookup)
+FILTER = FilterDeclaration(
+    "cname_lookup",
+    CnameLookupSettings,
+    lambda app, settings, _services: CnameLookup(app, settings, dns_lookup(settings.nameservers)),
+    position=70,
+    info=lambda settings: {"lookup_depth": settings.lookup_depth},
+    left_of={"domain_remap": "aliases must be ours before they name accounts"},
+)

@@ -6,11 +6,11 @@ it is not exact.
 
 from __future__ import annotations
 
-from swift.compose import process_of
+from swift.config.schema import Settings
 from swift.gateway.info import ContainerInfo, container_info
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of
+from swift.middleware.filter import Filter, FilterDeclaration
 from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
 from swift.middleware.versioned_writes.names import name_of_stored
 
@@ -52,10 +52,16 @@ class ContainerQuotas(Filter):
         return info.bytes + sum(container_info(request, self.forward, account, name).bytes for name in hidden)
 
 
-def make_container_quotas(app: App, conf: Conf) -> ContainerQuotas:
-    """The filter of a configuration section."""
-    process_of(conf).info.register("container_quotas")
-    return ContainerQuotas(app)
-
-
-filter_factory = factory_of(make_container_quotas)
+FILTER = FilterDeclaration(
+    "container_quotas",
+    Settings,
+    lambda app, _settings, _services: ContainerQuotas(app),
+    position=210,
+    default=True,
+    section="container-quotas",
+    info=lambda _settings: {},
+    right_of={
+        "tempauth": "nobody would know yet who may write",
+        "keystoneauth": "nobody would know yet who may write",
+    },
+)

@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 from swift.base.entity import requoted_path
 from swift.cluster.syncrealms import Realms, SyncToError, check_full_url
-from swift.compose import process_of
+from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
 from swift.http import environkeys, fields
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 _AUTH = "x-container-sync-auth"
 _FULL_URL = (
@@ -109,10 +109,9 @@ def _bytes(text: str) -> bytes:
     return text.lower().encode("latin-1", "replace")
 
 
-def make_container_sync(app: App, conf: Conf) -> ContainerSyncFilter:
-    """The filter of a configuration section."""
-    settings = parse_options(ContainerSyncFilterSettings, conf, "container_sync")
-    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "container-sync-realms.conf")
+def _make(app: App, settings: ContainerSyncFilterSettings, services: Services) -> ContainerSyncFilter:
+    """Return the filter of a configuration section."""
+    path = os.path.join(services.swift_dir, "container-sync-realms.conf")
     realms = Realms.of_file(path)
     current = tuple(settings.current.upper().strip("/").split("/"))
     told: dict[str, object] = {}
@@ -120,8 +119,18 @@ def make_container_sync(app: App, conf: Conf) -> ContainerSyncFilter:
         realm = realms.get(name)
         clusters = realm.clusters if realm is not None else {}
         told[name] = {"clusters": {c: {"current": True} if (name, c) == current else {} for c in clusters}}
-    process_of(conf).info.register("container_sync", {"realms": told})
+    services.info.register("container_sync", {"realms": told})
     return ContainerSyncFilter(app, settings, realms)
 
 
-filter_factory = factory_of(make_container_sync)
+FILTER = FilterDeclaration(
+    "container_sync",
+    ContainerSyncFilterSettings,
+    _make,
+    position=80,
+    default=True,
+    left_of={
+        "tempauth": "what it lets in would be refused",
+        "keystoneauth": "what it lets in would be refused",
+    },
+)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from swift.base.entity import Entity, EntityPath, NotUTF8, decode_path
 from swift.base.truth import is_true
-from swift.compose import cluster_of, telemetry_of
+from swift.compose import Services
 from swift.config.kinds import SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import make_subrequest
@@ -25,7 +25,7 @@ from swift.http.report import render_report, status_line
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.transform import ForwardedBody, as_request_body
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.heartbeat import Heartbeat
 from swift.telemetry.log import Log
 
@@ -305,10 +305,21 @@ def _told(request: Request, source: Response, path: EntityPath) -> HeaderMap:
     return told
 
 
-def make_copy(app: App, conf: Conf) -> Copy:
-    """The filter of a configuration section."""
-    size_max = cluster_of(conf).config.limits.max_file_size
-    return Copy(app, parse_options(CopySettings, conf, "copy"), size_max, telemetry_of(conf, name="copy").log)
+def _make(app: App, settings: CopySettings, services: Services) -> Copy:
+    """Return the filter of a configuration section."""
+    size_max = services.cluster.config.limits.max_file_size
+    return Copy(app, settings, size_max, services.telemetry().log)
 
 
-filter_factory = factory_of(make_copy)
+FILTER = FilterDeclaration(
+    "copy",
+    CopySettings,
+    _make,
+    position=200,
+    default=True,
+    required_after=(
+        *("staticweb", "tempauth", "keystoneauth"),
+        *("catch_errors", "gatekeeper", "proxy_logging"),
+    ),
+    left_of={"encryption": "it would read and write what is encrypted"},
+)

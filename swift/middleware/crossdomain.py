@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 _HEAD = (
     '<?xml version="1.0"?>\n'
@@ -40,10 +39,10 @@ class Crossdomain(Filter):
         return Response(200, {"content-type": "application/xml"}, self._page)
 
 
-def make_crossdomain(app: App, conf: Conf) -> Crossdomain:
-    """The filter of a configuration section."""
-    process_of(conf).info.register("crossdomain")
-    return Crossdomain(app, parse_options(CrossdomainSettings, conf, "crossdomain"))
-
-
-filter_factory = factory_of(make_crossdomain)
+FILTER = FilterDeclaration(
+    "crossdomain",
+    CrossdomainSettings,
+    lambda app, settings, _services: Crossdomain(app, settings),
+    position=120,
+    info=lambda _settings: {},
+)

@@ -16,7 +16,7 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
-from swift.compose import cluster_of, telemetry_of
+from swift.compose import Services
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, drained
@@ -26,7 +26,7 @@ from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.http.segments import SegmentedBody
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.segments import (
     Segment,
     SegmentPace,
@@ -232,11 +232,21 @@ def _check_manifest(request: Request) -> None:
         raise HTTPError(400, _FORMAT_ERROR)
 
 
-def make_dlo(app: App, conf: Conf) -> Dlo:
-    """The filter of a configuration section."""
-    limits = cluster_of(conf).config.limits
-    settings = parse_options(DloSettings, conf, "dlo")
-    return Dlo(app, settings, limits.container_listing_limit, telemetry_of(conf, name="dlo").log)
+def _make(app: App, settings: DloSettings, services: Services) -> Dlo:
+    """Return the filter of a configuration section."""
+    limits = services.cluster.config.limits
+    return Dlo(app, settings, limits.container_listing_limit, services.telemetry().log)
 
 
-filter_factory = factory_of(make_dlo)
+FILTER = FilterDeclaration(
+    "dlo",
+    DloSettings,
+    _make,
+    position=240,
+    default=True,
+    required_after=(
+        *("copy", "staticweb", "tempauth", "keystoneauth"),
+        *("catch_errors", "gatekeeper", "proxy_logging"),
+    ),
+    left_of={"encryption": "it would read and write what is encrypted"},
+)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.http.environ import split_host
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 
 @dataclass(frozen=True)
@@ -85,12 +84,11 @@ class DomainRemap(Filter):
         return response
 
 
-def make_domain_remap(app: App, conf: Conf) -> DomainRemap:
-    """The filter of a configuration section."""
-    settings = parse_options(DomainRemapSettings, conf, "domain_remap")
-    facts = {"default_reseller_prefix": settings.default_reseller_prefix or None}
-    process_of(conf).info.register("domain_remap", facts)
-    return DomainRemap(app, settings)
-
-
-filter_factory = factory_of(make_domain_remap)
+FILTER = FilterDeclaration(
+    "domain_remap",
+    DomainRemapSettings,
+    lambda app, settings, _services: DomainRemap(app, settings),
+    position=75,
+    info=lambda settings: {"default_reseller_prefix": settings.default_reseller_prefix or None},
+    left_of={"tempurl": "links are signed for paths, not for hosts"},
+)

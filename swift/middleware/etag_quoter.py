@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
 from swift.base.truth import is_true
-from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.gateway.info import account_info, container_info
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 _SYSMETA = "rfc-compliant-etags"
 _STORED = {"account": fields.SYSMETA_ACCOUNT_QUOTED_ETAGS, "container": fields.SYSMETA_CONTAINER_QUOTED_ETAGS}
@@ -71,11 +70,11 @@ def _is_quoted(etag: str) -> bool:
     return etag.startswith(('"', 'W/"')) and etag.endswith('"')
 
 
-def make_etag_quoter(app: App, conf: Conf) -> EtagQuoter:
-    """The filter of a configuration section."""
-    settings = parse_options(EtagQuoterSettings, conf, "etag-quoter")
-    process_of(conf).info.register("etag_quoter", {"enable_by_default": settings.enable_by_default})
-    return EtagQuoter(app, settings)
-
-
-filter_factory = factory_of(make_etag_quoter)
+FILTER = FilterDeclaration(
+    "etag_quoter",
+    EtagQuoterSettings,
+    lambda app, settings, _services: EtagQuoter(app, settings),
+    position=65,
+    section="etag-quoter",
+    info=lambda settings: {"enable_by_default": settings.enable_by_default},
+)

@@ -15,25 +15,31 @@ The contract (``test/contract/test_filter.py``):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TypeVar
-from wsgiref.types import StartResponse, WSGIEnvironment
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from swift.compose import PROCESS_KEY
-from swift.config.schema import Conf as Conf
-from swift.config.schema import Settings
+from swift.config.schema import Conf, Settings
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
-from swift.runtime.wsgi import App, Handle, native, serve_wsgi
 
-_Settings = TypeVar("_Settings", bound=Settings)
+if TYPE_CHECKING:
+    from swift.compose import Services
+
+App = WSGIApplication
+Handle = Callable[[Request], Response]
+S = TypeVar("S", bound=Settings)
 
 
 class Filter:
     """Base of all filters; passes everything through."""
 
     def __init__(self, app: App):
+        # Filters are declared, sampled and documented without the server's modules.
+        from swift.runtime.wsgi import native
+
         self.app = app
         #: Ask the next filter or the app; never raises an error that carries an answer.
         self.forward: Handle = _guarded(native(app))
@@ -44,6 +50,8 @@ class Filter:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """The WSGI face."""
+        from swift.runtime.wsgi import serve_wsgi
+
         return serve_wsgi(self.handle, environ, start_response)
 
 
@@ -61,17 +69,56 @@ def _guarded(handle: Handle) -> Handle:
     return forward
 
 
-def factory_of(make: Callable[[App, Conf], Filter]) -> Callable[..., Callable[[App], Filter]]:
-    """A PasteDeploy filter factory from ``make(app, conf)``."""
+def _no_facts(_settings: Settings) -> None:
+    """Register nothing."""
 
-    def filter_factory(global_conf: Conf, **local_conf: str) -> Callable[[App], Filter]:
+
+@dataclass(frozen=True)
+class FilterDeclaration(Generic[S]):
+    """A filter and all that is derived from it, as ``FILTER`` in its module.
+
+    ``python -m tools.generate`` finds the declarations and writes samples, reference and ``declared.json``,
+    of which ``setup.py`` makes entry points, ``swift-aio`` its pipeline, and ``runtime.pipeline`` its rules.
+    A declaration is a PasteDeploy filter factory.
+    """
+
+    #: The name of its entry point, of its log and metrics, and of its section of ``/info``.
+    name: str
+    settings: type[S]
+    #: Makes the filter; raises ``ConfigError``.
+    make: Callable[[App, S, Services], Filter]
+    #: Its place in the recommended pipeline: smaller is nearer to the client.
+    position: int
+    #: What ``/info`` says of it; None if it says nothing.
+    info: Callable[[S], Mapping[str, object] | None] = _no_facts
+    #: The name of its section in samples where that is not ``name``.
+    section: str = ""
+    #: Where it stands: ``proxy``, ``storage`` or both.
+    servers: tuple[str, ...] = ("proxy",)
+    #: True if clusters of ``swift-aio`` have it.
+    default: bool = False
+    #: Lines of its section in the sample that no option of its settings stands for.
+    sample_lines: tuple[str, ...] = ()
+    #: Options of its section in clusters of ``swift-aio``.
+    small_cluster: Mapping[str, str] = field(default_factory=dict)
+    #: Filters that must stand right of it, and left of it: name → the harm of another order.
+    left_of: Mapping[str, str] = field(default_factory=dict)
+    right_of: Mapping[str, str] = field(default_factory=dict)
+    #: A proxy that lacks the filter gets it, right of those of these that it has; None: it does not.
+    required_after: tuple[str, ...] | None = None
+
+    def __call__(self, global_conf: Conf, **local_conf: str) -> Callable[[App], Filter]:
+        """Return what makes the filter over an application, as PasteDeploy wants it."""
         conf = {**global_conf, **local_conf}
-        return lambda app: make(app, conf)
+        return lambda app: self.build(app, conf)
 
-    return filter_factory
+    def build(self, app: App, conf: Conf) -> Filter:
+        """Return the filter of a section over ``[DEFAULT]``; raises ``ConfigError`` that names the option."""
+        from swift.compose import Services
 
-
-def parse_options(settings: type[_Settings], conf: Conf, name: str) -> _Settings:
-    """The settings of a filter section; raises ``ConfigError`` naming filter and option."""
-    texts = {key: value for key, value in conf.items() if key != PROCESS_KEY}
-    return settings.parse(texts, source=f"[filter:{name}]")
+        services = Services.of(conf, self.name)
+        settings = self.settings.parse(services.conf, source=f"[filter:{self.section or self.name}]")
+        facts = self.info(settings)
+        if facts is not None:
+            services.info.register(self.name, facts)
+        return self.make(app, settings, services)

@@ -11,7 +11,7 @@ from swift.http.headers import HeaderMap
 from swift.http.internal import is_internal
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,18 @@ def _internal(headers: HeaderMap) -> list[str]:
     return [name for name in headers if is_internal(name)]
 
 
-filter_factory = factory_of(
-    lambda app, conf: Gatekeeper(app, parse_options(GatekeeperSettings, conf, "gatekeeper"))
+FILTER = FilterDeclaration(
+    "gatekeeper",
+    GatekeeperSettings,
+    lambda app, settings, _services: Gatekeeper(app, settings),
+    position=20,
+    default=True,
+    required_after=("catch_errors",),
+    left_of={
+        "tempauth": "clients could send what only filters may say",
+        "keystoneauth": "clients could send what only filters may say",
+        "encryption": "clients could see and set what is needed to decrypt",
+        "s3api": "clients could say what only it may say",
+        "container_sync": "clients could choose timestamps",
+    },
 )

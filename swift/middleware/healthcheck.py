@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import TEXT, Response
-from swift.middleware.filter import App, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Healthcheck(Filter):
         return Response(200, {"content-type": TEXT}, b"OK")
 
 
-filter_factory = factory_of(
-    lambda app, conf: Healthcheck(app, parse_options(HealthcheckSettings, conf, "healthcheck"))
+FILTER = FilterDeclaration(
+    "healthcheck",
+    HealthcheckSettings,
+    lambda app, settings, _services: Healthcheck(app, settings),
+    position=30,
+    default=True,
+    servers=("proxy", "storage"),
 )

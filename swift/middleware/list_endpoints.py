@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from swift.base.entity import BadPath, Entity, EntityPath, NotUTF8, quote_path
 from swift.base.hashing import PathHasher
 from swift.cluster.rings import Rings
-from swift.compose import cluster_of, telemetry_of
+from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.policy.policies import Policies
 
 _VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
@@ -107,16 +107,21 @@ def _host(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
-def make_list_endpoints(app: App, conf: Conf) -> ListEndpoints:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(ListEndpointsSettings, conf, "list-endpoints")
-    cluster = cluster_of(conf)
+def _make(app: App, settings: ListEndpointsSettings, services: Services) -> ListEndpoints:
+    """Return the filter of a configuration section; raises ``ConfigError``."""
+    cluster = services.cluster
     rings = Rings(
-        conf.get("swift_dir", "/etc/swift"),
+        services.swift_dir,
         cluster.policies,
-        report=telemetry_of(conf, name="list-endpoints").log.error,
+        report=services.telemetry().log.error,
     )
     return ListEndpoints(app, settings, rings, cluster.config.hasher, cluster.policies)
 
 
-filter_factory = factory_of(make_list_endpoints)
+FILTER = FilterDeclaration(
+    "list_endpoints",
+    ListEndpointsSettings,
+    _make,
+    position=35,
+    section="list-endpoints",
+)

@@ -11,12 +11,13 @@ import json
 
 from swift.base.entity import API_VERSIONS, EntityPath
 from swift.base.truth import is_true
+from swift.config.schema import Settings
 from swift.http import environkeys, fields
 from swift.http.listing import render_account, render_container
 from swift.http.negotiate import ListingFormat, add_vary, choose_format, choose_json
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.middleware.filter import Filter, factory_of
+from swift.middleware.filter import Filter, FilterDeclaration
 
 #: A listing larger than this is passed on as the JSON it is.
 JSON_BYTES_MAX = 1024 * 10000 * 2
@@ -107,4 +108,11 @@ def _render(shape: ListingFormat, rows: list[dict[str, object]], path: EntityPat
     return render_container(shape, rows, path.container)
 
 
-filter_factory = factory_of(lambda app, conf: ListingFormats(app))
+FILTER = FilterDeclaration(
+    "listing_formats",
+    Settings,
+    lambda app, _settings, _services: ListingFormats(app),
+    position=60,
+    default=True,
+    required_after=("catch_errors", "gatekeeper", "proxy_logging", "memcache"),
+)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 
 from swift.cluster.memcache import MemcacheRing, MemcacheSettings
-from swift.compose import telemetry_of
+from swift.compose import Services
 from swift.config.files import read_section
 from swift.config.kinds import SECONDS
 from swift.config.schema import option
@@ -14,7 +14,7 @@ from swift.gateway.infocache import Cache, LocalCache
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,28 @@ class Memcache(Filter):
         return self.forward(request)
 
 
-def make_memcache(app: App, conf: Conf) -> Memcache:
+def _make(app: App, _settings: CacheSettings, services: Services) -> Memcache:
     """The filter over the servers of ``memcache.conf``, whose options the filter section overrides."""
-    path = os.path.join(conf.get("swift_dir", "/etc/swift"), "memcache.conf")
+    path = os.path.join(services.swift_dir, "memcache.conf")
     shared = read_section(path, "memcache") if os.path.exists(path) else {}
-    settings = parse_options(CacheSettings, {**shared, **conf}, "cache")
-    ring: Cache = MemcacheRing(settings, telemetry_of(conf, name="proxy-server"))
+    settings = CacheSettings.parse({**shared, **services.conf}, source="[filter:cache]")
+    ring: Cache = MemcacheRing(settings, services.telemetry("proxy-server"))
     if settings.local_cache_seconds:
         ring = LocalCache(ring, ttl_s=settings.local_cache_seconds)
     return Memcache(app, ring)
 
 
-filter_factory = factory_of(make_memcache)
+FILTER = FilterDeclaration(
+    "memcache",
+    CacheSettings,
+    _make,
+    position=50,
+    default=True,
+    section="cache",
+    left_of={
+        "tempauth": "tokens are kept in the cache",
+        "keystoneauth": "tokens are kept in the cache",
+        "ratelimit": "rates are counted in the cache",
+        "admission": "proxies tell each other there what they use",
+    },
+)

@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 
 from swift.base.errors import ConfigError
-from swift.compose import process_of
 from swift.config.kinds import COUNT
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 _NOUN = "Object/Container/Account name"
 
@@ -54,16 +53,14 @@ class NameCheck(Filter):
         return error_response(400, text)
 
 
-def make_name_check(app: App, conf: Conf) -> NameCheck:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(NameCheckSettings, conf, "name_check")
-    facts = {
+FILTER = FilterDeclaration(
+    "name_check",
+    NameCheckSettings,
+    lambda app, settings, _services: NameCheck(app, settings),
+    position=45,
+    info=lambda settings: {
         "forbidden_chars": list(settings.forbidden_chars),
         "maximum_length": settings.maximum_length,
         "forbidden_regexp": settings.forbidden_regexp,
-    }
-    process_of(conf).info.register("name_check", facts)
-    return NameCheck(app, settings)
-
-
-filter_factory = factory_of(make_name_check)
+    },
+)

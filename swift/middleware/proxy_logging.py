@@ -18,15 +18,15 @@ from urllib.parse import quote, unquote_plus
 
 from swift.base.clock import SecondText
 from swift.base.entity import API_VERSIONS, EntityPath, requoted_path
-from swift.compose import access_log_of, telemetry_of
+from swift.compose import Services
 from swift.config.common import AnonymizationSettings
 from swift.config.kinds import COUNT
-from swift.config.schema import option
+from swift.config.schema import Conf, option
 from swift.http import environkeys, fields
 from swift.http.headers import title_case
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.accesslog import MONTHS, AccessLog
 from swift.telemetry.logtemplate import Anonymizer, Fields, LogTemplate, Values, with_txid
 from swift.telemetry.telemetry import Telemetry
@@ -398,12 +398,18 @@ def access_conf(conf: Conf) -> Conf:
     return {**kept, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
 
 
-def make_proxy_logging(app: App, conf: Conf) -> ProxyLogging:
-    """The filter of a configuration section."""
-    merged = access_conf(conf)
-    telemetry = telemetry_of(merged, name="proxy-server")
-    settings = parse_options(ProxyLoggingSettings, conf, "proxy-logging")
-    return ProxyLogging(app, settings, access_log_of(merged, telemetry, name="proxy-server"), telemetry)
+def _make(app: App, settings: ProxyLoggingSettings, services: Services) -> ProxyLogging:
+    """Return the filter of a configuration section."""
+    merged = access_conf(services.conf)
+    telemetry = services.telemetry("proxy-server", merged)
+    return ProxyLogging(app, settings, services.access_log(merged, telemetry, name="proxy-server"), telemetry)
 
 
-filter_factory = factory_of(make_proxy_logging)
+FILTER = FilterDeclaration(
+    "proxy_logging",
+    ProxyLoggingSettings,
+    _make,
+    position=40,
+    default=True,
+    section="proxy-logging",
+)

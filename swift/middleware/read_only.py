@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from swift.base.truth import is_true
-from swift.compose import process_of
+from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.gateway.info import account_info
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 #: The account's own word, in its system metadata.
 _SYSMETA = "read-only"
@@ -53,12 +53,16 @@ class ReadOnly(Filter):
         return is_true(said) if said else self._default
 
 
-def make_read_only(app: App, conf: Conf) -> ReadOnly:
-    """The filter of a configuration section."""
-    settings = parse_options(ReadOnlySettings, conf, "read_only")
+def _make(app: App, settings: ReadOnlySettings, services: Services) -> ReadOnly:
+    """Return the filter of a configuration section."""
     if settings.read_only:
-        process_of(conf).info.register("read_only")
+        services.info.register("read_only")
     return ReadOnly(app, settings)
 
 
-filter_factory = factory_of(make_read_only)
+FILTER = FilterDeclaration(
+    "read_only",
+    ReadOnlySettings,
+    _make,
+    position=195,
+)

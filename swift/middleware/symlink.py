@@ -15,7 +15,6 @@ from swift.base.digits import is_digits
 from swift.base.entity import Entity, EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
-from swift.compose import process_of
 from swift.config.kinds import integer
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained, make_subrequest, preauthorise
@@ -26,7 +25,7 @@ from swift.http.internal import is_internal
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters, with_row_parameters
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.names import shown_path
 
 SOURCE = "SYM"
@@ -346,11 +345,12 @@ def _shown(row: Mapping[str, str], listing: Entity) -> dict[str, object]:
     return shown
 
 
-def make_symlink(app: App, conf: Conf) -> Symlink:
-    """The filter of a configuration section."""
-    settings = parse_options(SymlinkSettings, conf, "symlink")
-    process_of(conf).info.register("symlink", {"symloop_max": settings.symloop_max, "static_links": True})
-    return Symlink(app, settings)
-
-
-filter_factory = factory_of(make_symlink)
+FILTER = FilterDeclaration(
+    "symlink",
+    SymlinkSettings,
+    lambda app, settings, _services: Symlink(app, settings),
+    position=260,
+    default=True,
+    info=lambda settings: {"symloop_max": settings.symloop_max, "static_links": True},
+    left_of={"encryption": "it would read and write what is encrypted"},
+)

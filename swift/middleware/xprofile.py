@@ -13,7 +13,7 @@ from typing import ClassVar
 from swift.config.schema import Settings, option
 from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 
 _TEXT = "Profiles are taken from outside: py-spy record --pid PID\n"
 
@@ -52,9 +52,9 @@ class Xprofile(Filter):
         return self.forward(request)
 
 
-def make_xprofile(app: App, conf: Conf) -> Xprofile:
-    """The filter of a configuration section."""
-    return Xprofile(app, parse_options(XprofileSettings, conf, "xprofile"))
-
-
-filter_factory = factory_of(make_xprofile)
+FILTER = FilterDeclaration(
+    "xprofile",
+    XprofileSettings,
+    lambda app, settings, _services: Xprofile(app, settings),
+    position=5,
+)

@@ -1,71 +1,21 @@
 """Pipelines from PasteDeploy configuration (spec: cli-and-config.md §1, proxy.md §18).
 
 The text is read by ``config.files`` (directories, bare ``%``), the meaning is PasteDeploy's. A proxy
-pipeline gets the filters it must have inserted where the table says.
+pipeline gets the filters it must have, inserted where their declarations say.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paste.deploy import loadwsgi
 
 from swift import DISTRIBUTION
 from swift.base.errors import ConfigError
+from swift.config.declared import filter_order, filters
 from swift.config.files import parser_of
-
-#: Filters that a proxy pipeline must have, in order of insertion, each with those it goes after.
-_FRONT = ("catch_errors", "gatekeeper", "proxy_logging")
-_COPY_AFTER = ("staticweb", "tempauth", "keystoneauth", *_FRONT)
-_DLO_AFTER = ("copy", *_COPY_AFTER)
-REQUIRED_FILTERS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("versioned_writes", ("slo", "dlo", *_DLO_AFTER)),
-    ("dlo", _DLO_AFTER),
-    ("copy", _COPY_AFTER),
-    ("listing_formats", (*_FRONT, "memcache")),
-    ("gatekeeper", ("catch_errors",)),
-    ("catch_errors", ()),
-)
-
-_AUTH = ("tempauth", "keystoneauth")
-_KEYMASTERS = ("keymaster", "kms_keymaster", "kmip_keymaster")
-#: What goes wrong when a filter stands right of another: (left, right) → why. Only pairs are here that are
-#: wrong for every operator; the recommended order is that of ``proxy-server.conf-sample``.
-ORDER: dict[tuple[str, str], str] = {
-    **{("gatekeeper", name): "clients could send what only filters may say" for name in _AUTH},
-    **{("memcache", name): "tokens are kept in the cache" for name in _AUTH},
-    **{
-        (name, auth): "what it lets in would be refused"
-        for name in ("tempurl", "formpost", "container_sync")
-        for auth in _AUTH
-    },
-    **{
-        (auth, name): "nobody would know yet who may write"
-        for auth in _AUTH
-        for name in ("account_quotas", "container_quotas", "staticweb")
-    },
-    **{(name, auth): "its requests would keep the rights of one" for name in ("bulk",) for auth in _AUTH},
-    **{("s3api", name): "it asks it for what S3 requests are about" for name in (*_AUTH, "slo", "copy")},
-    ("s3api", "s3token"): "nothing would be signed yet",
-    ("s3token", "keystoneauth"): "nobody would know yet who signed",
-    ("auth_token", "keystoneauth"): "nobody would know yet who asks",
-    **{(name, "encryption"): "there would be no keys" for name in _KEYMASTERS},
-    ("gatekeeper", "encryption"): "clients could see and set what is needed to decrypt",
-    **{
-        (name, "encryption"): "it would read and write what is encrypted"
-        for name in ("copy", "slo", "dlo", "versioned_writes", "symlink", "s3api", "bulk", "staticweb")
-    },
-    ("gatekeeper", "s3api"): "clients could say what only it may say",
-    ("memcache", "ratelimit"): "rates are counted in the cache",
-    ("memcache", "admission"): "proxies tell each other there what they use",
-    **{(auth, "admission"): "nobody would know yet who asks" for auth in _AUTH},
-    **{("admission", name): "each of its requests would be asked about" for name in ("slo", "dlo", "copy")},
-    ("gatekeeper", "container_sync"): "clients could choose timestamps",
-    ("domain_remap", "tempurl"): "links are signed for paths, not for hosts",
-    ("cname_lookup", "domain_remap"): "aliases must be ours before they name accounts",
-}
 
 
 class _Loader(loadwsgi.ConfigLoader):
@@ -108,17 +58,17 @@ class Pipeline:
     def insert_required(self, global_conf: Mapping[str, object]) -> list[str]:
         """Add missing filters to a proxy pipeline; the names added."""
         added = []
-        for name, after in REQUIRED_FILTERS:
-            if name in self.names:
+        for name, declared in reversed(list(filters("proxy").items())):
+            if declared.required_after is None or name in self.names:
                 continue
             context = loadwsgi.loadcontext(
                 loadwsgi.FILTER, f"egg:{DISTRIBUTION}#{name}", global_conf=dict(global_conf)
             )
-            self.filters.insert(self._place(name, after), context)
+            self.filters.insert(self._place(name, declared.required_after), context)
             added.append(name)
         return added
 
-    def _place(self, name: str, after: tuple[str, ...]) -> int:
+    def _place(self, name: str, after: Sequence[str]) -> int:
         names = self.names
         if name == "gatekeeper":
             return 1 if names[:1] == ["catch_errors"] else 0
@@ -128,7 +78,7 @@ class Pipeline:
     def check_order(self) -> None:
         """Raise ``ConfigError`` that says the right order when filters stand in one that does harm."""
         names = self.names
-        for (left, right), why in ORDER.items():
+        for (left, right), why in filter_order().items():
             if left in names and right in names and names.index(left) > names.index(right):
                 raise ConfigError(
                     f"pipeline: {left} must stand left of {right}, else {why}; right is: {self._advice()}"
@@ -157,7 +107,7 @@ def _sorted(names: list[str]) -> list[str]:
     while left:
         # A second proxy_logging and the like stays where it is.
         first = next(
-            (n for n in left if not any(a in left and b == n and a != n for a, b in ORDER)),
+            (n for n in left if not any(a in left and b == n and a != n for a, b in filter_order())),
             left[0],
         )
         left.remove(first)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, TypeVar
 
-from swift.runtime.daemon import PassReport
+from swift.runtime.daemon import Pass, PassContext, PassReport
 from swift.runtime.report import Tally
 from swift.runtime.share import complain
 from swift.telemetry.log import Log
@@ -35,3 +35,24 @@ def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> 
     except Exception as error:
         tally.add("errors")
         complain(log, f"cannot read {what}", error)
+
+
+class IdleTask:
+    """The task of a daemon that has nothing to do on this node, as its configuration says."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def shares(self) -> list[str]:
+        """There is nothing to be done."""
+        return []
+
+    def begin(self, share: str, context: PassContext) -> Pass[object]:
+        """There is no share to begin with; raises LookupError."""
+        raise LookupError(share)
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """Nothing."""
+        return {}
+
+    progress = report

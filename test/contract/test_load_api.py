@@ -7,9 +7,9 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from swift.bench.load.api import Failed, api_for
-from swift.bench.load.endpoint import LoadEndpoint
-from swift.bench.load.transports import transport_for
+from swift.load.api import Failed, api_for
+from swift.load.endpoint import LoadEndpoint
+from swift.load.transports import transport_for
 
 #: The content of an object that another client has just replaced.
 NEWER = b"newer"

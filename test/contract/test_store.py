@@ -29,10 +29,10 @@ from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
 from swift.store.layered import ForwardingEdit, ForwardingObject, ForwardingStore, ForwardingUpkeep
-from swift.store.memory import MemoryStore
 from swift.store.observed import ObservedStore
 from swift.store.tier.policy import MODES
 from swift.telemetry.metrics import Registry
+from test.support.memoryengine import MemoryStore
 from test.support.tiers import PerPolicy, make_tier
 
 GOLD = Policy(0, "gold", is_default=True)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
+from swift.aio.make import make_cluster
 from test.support.cluster import LiveCluster
 
 

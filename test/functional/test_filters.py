@@ -10,8 +10,8 @@ import time
 
 import pytest
 
+from swift.aio.make import make_cluster
 from swift.base.hashing import PathHasher
-from swift.cli.aio.make import make_cluster
 from swift.ring.ring import Ring
 from test.functional.api_cases_bulk import archive
 from test.functional.api_cases_signed import ONE, form_body, form_fields, signature

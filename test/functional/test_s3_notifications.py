@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
+from swift.aio.make import make_cluster
 from test.functional.test_s3 import client_of, complete, parts_of, refused
 from test.support.cluster import LiveCluster
 

@@ -10,7 +10,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
+from swift.aio.make import make_cluster
 from test.support.cluster import LiveCluster
 
 BODY = random.Random(3).randbytes(24_000_001)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from swift import DISTRIBUTION
-from swift.cli.commands import COMMANDS
+from swift.entry import commands as commands_of_the_distribution
 from test.support.sources import MODULES, nodes_of
 
 ROOT = Path(__file__).parents[2]
@@ -103,6 +103,9 @@ def test_commands_exist(document):
         for _line, word in words_of(document)
         for name in re.findall(r"(?<![\w/.-])swift-[a-z0-9-]+", word)
     }
-    modules = re.findall(r"python -m ((?:swift|test)[\w.]*)", document.read_text())
-    assert not commands - COMMANDS.keys() - {DISTRIBUTION}
-    assert not [name for name in modules if not (ROOT / f"{name.replace('.', '/')}.py").exists()]
+    modules = re.findall(r"python -m ((?:swift|test|tools)[\w.]*)", document.read_text())
+    assert not commands - commands_of_the_distribution().keys() - {DISTRIBUTION}
+    places = {name: ROOT / name.rstrip(".").replace(".", "/") for name in modules}
+    assert not [
+        name for name, path in places.items() if not (path.is_dir() or path.with_suffix(".py").exists())
+    ]

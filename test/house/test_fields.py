@@ -25,7 +25,18 @@ OTHERS = {
 
 
 #: Packages that see no requests: names of this shape are modules and files there.
-SEE_NO_REQUESTS = {"base", "bench", "cli", "compose.py", "policy", "ring"}
+SEE_NO_REQUESTS = {
+    "aio",
+    "base",
+    "cli",
+    "compose.py",
+    "load",
+    "operations",
+    "plan",
+    "policy",
+    "ring",
+    "service",
+}
 
 
 def is_internal_name(text, room):
@@ -35,7 +46,8 @@ def is_internal_name(text, room):
 
 
 def literals(path):
-    room = path.relative_to(PACKAGE).parts[0]
+    parts = path.relative_to(PACKAGE).parts
+    room = "service" if parts[:2] == ("runtime", "service") else parts[0]
     texts = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)]
     for node in texts:
         if isinstance(node.value, str) and is_internal_name(node.value, room):

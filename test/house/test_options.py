@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.cli.samples import SAMPLES
 from test.support.sources import nodes_of
+from tools.generate.samples import SAMPLES
 
 ROOT = Path(__file__).parents[2]
 #: Sections whose options are put together from a verb or a class: name → how they are looked up.

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from swift.aio.room import measure_room
 from swift.base.errors import ConfigError
-from swift.cli.aio.room import measure_room
 from test.support.cluster import LiveCluster, login
 from test.support.ports import free_ports, free_range
 
@@ -37,7 +37,7 @@ class Command:
         self.path = os.environ.get("PATH", "")
 
     def line(self, verb, *more):
-        return [sys.executable, "-m", "swift.cli.aio.main", verb, str(self.data), *more]
+        return [sys.executable, "-m", "swift.cli.aio", verb, str(self.data), *more]
 
     def run(self, verb, *more):
         return subprocess.run(
@@ -403,7 +403,7 @@ def test_a_machine_without_memcached_has_a_cache_all_the_same(aio, tmp_path):
     command.path = str(tmp_path)
     assert command.start("--nodes", "3").returncode == 0
     (cache,) = [row for row in command.status()["processes"] if row["name"] == "cache"]
-    assert b"swift.cli.aio.cache" in Path(f"/proc/{cache['pid']}/cmdline").read_bytes()
+    assert b"swift.aio.cache" in Path(f"/proc/{cache['pid']}/cmdline").read_bytes()
     assert command.request("PUT", "c")[0] == 201
     assert command.request("PUT", "c/o", b"body")[0] == 201
     assert command.request("GET", "c/o") == (200, b"body")

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.supervisor import answers
+from swift.aio.make import make_cluster
+from swift.aio.supervisor import answers
 from test.support.cluster import LiveCluster
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 from test.support.ports import free_ports

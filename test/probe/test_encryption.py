@@ -7,7 +7,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
+from swift.aio.make import make_cluster
 from swift.http.headers import lower_name
 from test.support.answers import Asker
 from test.support.cluster import LiveCluster

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
+from swift.aio.make import make_cluster
 from swift.platform.disk import Disk
 from swift.store.asyncpending import decode_update
 from swift.store.metadata import read_metadata

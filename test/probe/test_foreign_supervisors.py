@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from swift.cli.aio.supervisor import answers
-from swift.cli.processes import wait_for_end
+from swift.aio.supervisor import answers
+from swift.runtime.service.processes import wait_for_end
 from test.support.nodes import ToolNode, command
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.cli.aio.supervisor import answers
+from swift.aio.supervisor import answers
 from test.support.cluster import LiveCluster
 from test.support.nodes import ToolNode, run
 from test.support.ports import free_ports

@@ -9,12 +9,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from swift.bench.contestants import Contestant
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
+from swift.aio.make import make_cluster
+from swift.aio.plan import PORTS_PER_NODE, new_plan
 from test.support.keyservices import KMS_BIN, needs_key_services
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
+from tools.bench.contestants import Contestant
 
 pytestmark = [pytest.mark.peer, needs_key_services]
 

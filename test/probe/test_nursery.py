@@ -15,14 +15,14 @@ LEAVER = """
 import os, sys
 from test.support.nursery import NURSERY
 with open(sys.argv[1], "ab") as log:
-    print(NURSERY.begin("swift.cli.aio.daemons", sys.argv[2:], log).pid, flush=True)
+    print(NURSERY.begin("swift.aio.daemons", sys.argv[2:], log).pid, flush=True)
 os._exit(0)
 """
 
 
 def begun(path, *args):
     with open(path, "ab") as log:
-        return NURSERY.begin("swift.cli.aio.daemons", args, log)
+        return NURSERY.begin("swift.aio.daemons", args, log)
 
 
 def test_a_child_says_in_its_log_what_it_lacks_and_tells_its_exit_status(tmp_path):

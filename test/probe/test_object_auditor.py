@@ -25,7 +25,7 @@ def cluster(tmp_path_factory):
 def audit(cluster, node, *words):
     conf = cluster.plan.etc / "object-server" / f"{node}.conf"
     return subprocess.run(
-        [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "once", *words],
+        [sys.executable, "-m", "swift.cli.daemon", "object-auditor", str(conf), "once", *words],
         capture_output=True,
         text=True,
         timeout=60,
@@ -66,7 +66,7 @@ def test_a_wrong_watcher_is_a_line_not_a_traceback(cluster, tmp_path):
     text = (cluster.plan.etc / "object-server" / "1.conf").read_text()
     conf.write_text(text.replace("[object-auditor]", "[object-auditor]\nwatchers = nobody"))
     done = subprocess.run(
-        [sys.executable, "-m", "swift.cli.object_auditor", str(conf), "once"],
+        [sys.executable, "-m", "swift.cli.daemon", "object-auditor", str(conf), "once"],
         capture_output=True,
         text=True,
         timeout=60,

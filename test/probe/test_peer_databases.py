@@ -16,8 +16,8 @@ import time
 
 import pytest
 
+from swift.aio.supervisor import answers
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
 from test.support import ages
@@ -143,7 +143,13 @@ class Mixed:
             words = (f"/etc/swift/{kind}-{PEER}.conf", "once", "-v")
             output = run_peer(f"swift-{kind}-replicator", *words, swift_dir=self.etc)
         else:
-            command = [sys.executable, "-m", f"swift.cli.{kind}_replicator", str(self._conf(kind, OURS))]
+            command = [
+                sys.executable,
+                "-m",
+                "swift.cli.daemon",
+                f"{kind}-replicator",
+                str(self._conf(kind, OURS)),
+            ]
             done = subprocess.run(
                 [*command, "once", "-v"], capture_output=True, text=True, timeout=60, check=False
             )

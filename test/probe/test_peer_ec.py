@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from swift.cli.aio.supervisor import answers
+from swift.aio.supervisor import answers
 from test.support.cluster import Answer, LiveCluster
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 from test.support.ports import free_ports

@@ -5,11 +5,11 @@ The peer's servers, all of them, write to the devices of an all-in-one cluster; 
 
 import pytest
 
-from swift.bench.contestants import Contestant
 from test.functional.test_malformed import status_of
 from test.functional.test_odd_metadata import LINES, ask, told
 from test.support.cluster import LiveCluster
 from test.support.peer import PEER_BIN, needs_peer
+from tools.bench.contestants import Contestant
 
 pytestmark = [pytest.mark.peer, needs_peer]
 #: What the peer takes and we do not, and how we show it: readers of a broken line disagree about its end.

@@ -14,7 +14,7 @@ from array import array
 
 import pytest
 
-from swift.cli.aio.supervisor import answers
+from swift.aio.supervisor import answers
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from test.probe.test_peer_ssync import GOLDEN, Nodes, name_in

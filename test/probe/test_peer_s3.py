@@ -8,14 +8,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from swift.bench.contestants import Contestant
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE
-from swift.cli.aio.supervisor import Supervisor
+from swift.aio.make import make_cluster
+from swift.aio.plan import new_plan
+from swift.aio.ports import PORTS_PER_NODE
+from swift.aio.supervisor import Supervisor
 from test.support.peer import can_hide_etc, needs_peer, peer_command
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
+from tools.bench.contestants import Contestant
 
 pytestmark = [
     pytest.mark.peer,

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from swift.cli.aio.supervisor import answers
+from swift.aio.supervisor import answers
 from swift.ring.partpower import increase, prepare_increase
 from test.probe.test_relinker import POWER, Growing, part_of
 from test.support.cluster import LiveCluster

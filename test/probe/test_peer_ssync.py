@@ -19,8 +19,8 @@ from pathlib import Path
 
 import pytest
 
+from swift.aio.supervisor import answers
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from swift.aio.supervisor import answers
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from test.support.loadclient import LoadClient
 from test.support.ports import free_ports

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.supervisor import answers
+from swift.aio.make import make_cluster
+from swift.aio.supervisor import answers
 from test.support.cluster import LiveCluster
 from test.support.databases import rows_of
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer

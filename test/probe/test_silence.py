@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from swift.cli.aio.make import make_cluster
+from swift.aio.make import make_cluster
 from test.support.cluster import LiveCluster
 
 LARGE = os.urandom(256 << 10)

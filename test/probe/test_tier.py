@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.cli.aio.images import attach_image, detach_image, make_image
+from swift.aio.xfs import attach_image, detach_image, make_image
 from swift.cli.cache import main as cache_command
 from swift.store.tier.policy import CLASSES, MODES
 from test.support.cluster import LiveCluster

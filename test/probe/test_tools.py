@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.cli.aio.plan import ClusterPlan
+from swift.aio.plan import ClusterPlan
 from test.support.cluster import LiveCluster
 from test.support.identity import Catalog
 from test.support.nodes import run

@@ -50,9 +50,8 @@ def run_once(cluster, name, node):
     """Run a daemon by hand, as an operator would; its log."""
     kind = name.partition("-")[0]
     conf = cluster.plan.etc / f"{kind}-server" / f"{node}.conf"
-    module = f"swift.cli.{name.replace('-', '_')}"
     done = subprocess.run(
-        [sys.executable, "-m", module, str(conf), "once", "verbose"],
+        [sys.executable, "-m", "swift.cli.daemon", name, str(conf), "once", "verbose"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import random
 import zlib
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,7 +20,7 @@ from swift.store.core import EngineCore
 from swift.store.tier.directory import Reader
 from swift.store.tier.entries import Entries
 from swift.store.tier.extents import ExtentLog
-from swift.store.tier.index import IndexFailed, MemoryIndex
+from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.shared import BYTES, Words
 from swift.store.tier.store import TierStore
@@ -76,6 +77,62 @@ class SameMount:
 
     def close(self):
         pass
+
+
+class MemoryIndex:
+    """An index without a device, for simulations; ``fails`` is asked before each use."""
+
+    identity = 1
+
+    def __init__(self, kept=None):
+        self.kept = dict(kept or {})
+        self.failing = False
+
+    def check(self):
+        """See ``Index``."""
+
+    def _check(self):
+        if self.failing:
+            raise IndexFailed("the device is gone")
+
+    def get(self, key):
+        """See ``Index``."""
+        self._check()
+        return self.kept.get(key)
+
+    def keys(self, prefix, after, count):
+        """See ``Index``."""
+        self._check()
+        return [key for key in sorted(self.kept) if key.startswith(prefix) and key > after][:count]
+
+    @contextmanager
+    def writing(self):
+        """See ``Index``."""
+        self._check()
+        made = _MemoryWriting(dict(self.kept))
+        yield made
+        self._check()
+        self.kept = made.kept
+
+    def close(self, *, is_last):
+        """Nothing is held."""
+
+
+class _MemoryWriting:
+    def __init__(self, kept):
+        self.kept = kept
+
+    def get(self, key):
+        return self.kept.get(key)
+
+    def put(self, key, value):
+        self.kept[key] = value
+
+    def delete(self, key):
+        return self.kept.pop(key, None) is not None
+
+    def scan(self, prefix):
+        return (key for key in sorted(self.kept) if key.startswith(prefix))
 
 
 class SSD(MemoryIndex):

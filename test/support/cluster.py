@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import DAEMONS, new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE, port_is_free
-from swift.cli.aio.supervisor import Supervisor, answers, cache_process
+from swift.aio.make import make_cluster
+from swift.aio.plan import new_plan
+from swift.aio.ports import PORTS_PER_NODE, port_is_free
+from swift.aio.supervisor import Supervisor, answers, cache_process
+from swift.config.declared import daemons
 from test.support.nursery import NURSERY, WarmBeginner
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
@@ -170,10 +171,9 @@ class LiveCluster:
 
     def run_once(self, daemon, node=1, options=("once",)):
         """One pass of a daemon over a node, beside the one that rests."""
-        conf = self.plan.etc / f"{DAEMONS[daemon]}-server" / f"{node}.conf"
+        conf = self.plan.etc / f"{daemons()[daemon].server_type}-server" / f"{node}.conf"
         with tempfile.TemporaryFile() as log:
-            module = f"swift.cli.{daemon.replace('-', '_')}"
-            status = NURSERY.begin(module, [str(conf), *options], log).wait(120)
+            status = NURSERY.begin("swift.cli.daemon", [daemon, str(conf), *options], log).wait(120)
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 

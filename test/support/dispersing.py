@@ -57,7 +57,7 @@ class Bench:
         command = [
             sys.executable,
             "-m",
-            f"swift.cli.dispersion.{self.tool}",
+            f"swift.cli.dispersion_{self.tool}",
             str(self.root / "d.conf"),
             *words,
         ]

@@ -15,9 +15,9 @@ import subprocess
 import sys
 import time
 
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import new_plan
-from swift.cli.aio.supervisor import answers
+from swift.aio.make import make_cluster
+from swift.aio.plan import new_plan
+from swift.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from test.support.cluster import KEYS, Answer
 

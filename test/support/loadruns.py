@@ -2,11 +2,11 @@
 
 import random
 
-from swift.bench.load.measure import PhaseResult
-from swift.bench.load.runs import LoadRun, Ran
-from swift.bench.load.saved import of_json
-from swift.bench.load.summary import to_json as run_json
-from swift.bench.load.workload import parse
+from swift.load.measure import PhaseResult
+from swift.load.runs import LoadRun, Ran
+from swift.load.saved import of_json
+from swift.load.summary import to_json as run_json
+from swift.load.workload import parse
 
 WORKLOAD = parse('name = "<w>"\n[[phase]]\nkind = "main"\nseconds = 20\nmix = {get = 1}\n', "w")
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from swift.cli.aio.supervisor import ProgramBeginner
+from swift.aio.supervisor import ProgramBeginner
 from test.support.warm import PACKET_MAX, STATUS_BYTES, modules
 
 

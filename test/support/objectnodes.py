@@ -8,8 +8,8 @@ from array import array
 from types import SimpleNamespace
 
 from swift import green
+from swift.aio.supervisor import answers
 from swift.base.hashing import PathHasher
-from swift.cli.aio.supervisor import answers
 from swift.cluster.client import HttpTransport
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError

@@ -11,15 +11,15 @@ import tempfile
 from functools import cache, partial
 from pathlib import Path
 
-from swift.bench.contestants import Contestant
-from swift.cli.aio.make import make_cluster
-from swift.cli.aio.plan import new_plan
-from swift.cli.aio.ports import PORTS_PER_NODE
+from swift.aio.make import make_cluster
+from swift.aio.plan import new_plan
+from swift.aio.ports import PORTS_PER_NODE
 from test.functional.every_api_case import SETS
 from test.support.cluster import login
 from test.support.peer import peer_command
 from test.support.pipelines import with_filters
 from test.support.ports import free_ports, free_range
+from tools.bench.contestants import Contestant
 
 KEPT = Path(__file__).parents[1] / "golden" / "data"
 

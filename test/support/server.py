@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from swift.cli.aio.supervisor import answers
+from swift.aio.supervisor import answers
 from test.support.cluster import Answer
 from test.support.nursery import NURSERY
 from test.support.ports import free_ports

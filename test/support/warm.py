@@ -32,10 +32,10 @@ STATUS_BYTES = 4
 
 def modules():
     """What children may run; the nursery imports it beforehand with all that it imports."""
-    from swift.cli.aio.plan import DAEMONS
+    from swift.config.declared import daemons
 
-    daemons = (f"swift.cli.{name.replace('-', '_')}" for name in DAEMONS)
-    return (*SERVERS, "swift.cli.aio.daemons", *daemons)
+    declared = (daemon.module for daemon in daemons().values())
+    return (*SERVERS, "swift.aio.daemons", "swift.cli.daemon", *declared)
 
 
 class _Served:

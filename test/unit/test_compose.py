@@ -10,6 +10,7 @@ from swift.compose import (
     CONSOLE_KEY,
     PROCESS_KEY,
     Process,
+    Services,
     backend_context,
     cluster_of,
     daemon_context,
@@ -18,6 +19,8 @@ from swift.compose import (
     process_of,
     telemetry_of,
 )
+from swift.middleware.filter import Filter, FilterDeclaration
+from swift.middleware.symlink import SymlinkSettings
 
 
 @pytest.fixture
@@ -119,3 +122,32 @@ def test_a_daemon_knows_under_which_address_its_node_is_in_rings(etc, options, a
 def test_the_pipeline_of_an_internal_client_that_is_not_there_is_named(etc):
     with pytest.raises(ConfigError, match="internal-client.conf"):
         internal_client(str(etc / "internal-client.conf"), "agent")
+
+
+def test_filters_of_a_pipeline_read_swift_conf_once(tmp_path):
+    conf = {"swift_dir": str(tmp_path), PROCESS_KEY: Process(), "own": "1"}
+    path = tmp_path / "swift.conf"
+    path.write_text("[swift-hash]\nswift_hash_path_suffix = s\n")
+    first = Services.of(conf, "a_filter")
+    cluster = first.cluster
+    path.unlink()
+    assert Services.of(conf, "another").cluster is cluster
+    assert cluster_of(conf) is cluster
+    assert first.conf == {"swift_dir": str(tmp_path), "own": "1"}
+    assert first.info is conf[PROCESS_KEY].info and repr(first) == "Services('a_filter')"
+
+
+def test_a_declared_filter_tells_info_and_names_the_option_that_is_bad(tmp_path):
+    declared = FilterDeclaration(
+        "strict",
+        SymlinkSettings,
+        lambda app, _settings, _services: Filter(app),
+        position=1,
+        info=lambda settings: {"loops": settings.symloop_max},
+        section="strict-one",
+    )
+    process = Process()
+    declared.build(lambda environ, start: [], {PROCESS_KEY: process, "symloop_max": "3"})
+    assert process.info.public() == {"strict": {"loops": 3}}
+    with pytest.raises(ConfigError, match=r"\[filter:strict-one\]: option symloop_max"):
+        declared({}, symloop_max="x")(lambda environ, start: [])

@@ -1,8 +1,8 @@
 """Compare event loops, and two checkouts, in one run: ``python -m tools.bench.loops --help``.
 
 Each candidate is a cluster of its own on the same machine: four nodes with a device each, replicated three
-times, as ``swift-aio`` makes them. The clusters run together and are measured in turns, so that a change of the machine
-meets all of them. Figures are medians of the rounds.
+times, as ``swift-aio`` makes them. The clusters run together and are measured in turns, so that a change of
+the machine meets all of them. Figures are medians of the rounds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import NamedTuple
 

@@ -8,12 +8,14 @@ entry leave the queue. Whatever goes wrong in between is met again in the next p
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.direct import DirectClient, missed_by
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Reply
+from swift.compose import internal_client
 from swift.container.misplaced import QUEUE_ACCOUNT
 from swift.container.policyconflict import PolicyClaim, wins
 from swift.container.reconciler.queue import MisplacedObject, ReconcilerQueue
@@ -24,6 +26,7 @@ from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
 from swift.runtime.queuetask import QueueTask, as_far_as_readable
 
 NAME = "container-reconciler"
@@ -269,3 +272,34 @@ def _stored_headers(answered: HeaderMap) -> HeaderMap:
         for name, value in answered.items()
         if name not in _NOT_STORED and not name.startswith(fields.BACKEND)
     }
+
+
+def _make(parts: DaemonParts) -> ContainerReconciler:
+    settings: ContainerReconcilerSettings = parts.settings
+    settings = replace(settings, **share_of(parts, settings))
+    pipeline = settings.internal_client_conf_path or parts.conf_path
+    client, mover = (
+        internal_client(pipeline, NAME, tries=tries, use_replication_network=True)
+        for tries in (settings.request_tries, 1)
+    )
+    queue = ReconcilerQueue(
+        client,
+        processes=settings.processes,
+        process=settings.process,
+        warn=parts.context.telemetry.log.warning,
+    )
+    return ContainerReconciler(parts.context, parts.rings, settings, client, mover, queue)
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Move objects that lie in a wrong policy to the one of their container.",
+    ContainerReconcilerSettings,
+    _make,
+    add_arguments=arguments_of("reconcilers that share the queue"),
+    conf_name="container-reconciler.conf",
+    conf_about="The container reconciler, and the pipeline by which it moves objects; "
+    "one for the cluster is enough.",
+    once_per_cluster=True,
+)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from swift.base.errors import LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient
+from swift.compose import internal_client
 from swift.container.broker import ContainerBroker
 from swift.container.replicator import KIND
 from swift.container.reported import open_found
@@ -27,6 +30,7 @@ from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 
@@ -203,3 +207,31 @@ class ShardingPass(DatabasePassBase):
         shown = list(self._overview.shown)
         self._overview.forget(self._run(lambda: [path for path in shown if not os.path.isdir(path)]))
         self._settled.end()
+
+
+def _make(parts: DaemonParts) -> ContainerSharder:
+    settings: ContainerSharderSettings = parts.settings
+    if getattr(parts.args, "no_auto_shard", False):
+        settings = replace(settings, auto_shard=False)
+    client = internal_client(
+        settings.internal_client_conf_path,
+        NAME,
+        tries=settings.request_tries,
+        use_replication_network=True,
+    )
+    return ContainerSharder(parts.context, parts.rings.container, settings, client, selection=parts.selection)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-auto-shard", action="store_true", help="split only what it is told to")
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Split large containers into shards, put small shards together.",
+    ContainerSharderSettings,
+    _make,
+    add_arguments=_add_arguments,
+    small_cluster={"databases_per_second": 10},
+)

@@ -15,8 +15,11 @@ from functools import partial
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.errors import LockTimeout, NoSpace
+from swift.cluster.outbound import Outbound
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
+from swift.compose import internal_client
+from swift.config.common import ServerSettings
 from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts
 from swift.container.reported import open_found
@@ -34,6 +37,7 @@ from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.runtime.share import complain
@@ -242,3 +246,33 @@ class SyncPass(DatabasePassBase):
         broker.write(
             lambda connection: connection.execute(f"UPDATE {TABLE} SET {column} = ?", (point,)).rowcount
         )
+
+
+def _make(parts: DaemonParts) -> ContainerSync:
+    settings: ContainerSyncSettings = parts.settings
+    client = internal_client(
+        settings.internal_client_conf_path,
+        NAME,
+        tries=settings.request_tries,
+        use_replication_network=True,
+        must_decrypt=True,
+    )
+    swift_dir = ServerSettings.parse(parts.conf).swift_dir
+    return ContainerSync(
+        parts.context,
+        parts.rings.container,
+        settings,
+        client,
+        RemoteCluster(settings.conn_timeout, settings.sync_proxy, outbound=Outbound.of_rings(parts.rings)),
+        Realms.of_file(f"{swift_dir}/container-sync-realms.conf"),
+        selection=parts.selection,
+    )
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Copy containers to other clusters.",
+    ContainerSyncSettings,
+    _make,
+)

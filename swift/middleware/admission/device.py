@@ -14,12 +14,11 @@ from collections import OrderedDict
 from swift.base.clock import Clock, SystemClock
 from swift.base.digits import is_digits
 from swift.base.truth import is_true
-from swift.compose import telemetry_of
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.admission.settings import DeviceAdmissionSettings
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.telemetry import Telemetry
 
 #: More devices than a node has.
@@ -143,10 +142,10 @@ class DeviceAdmission(Filter):
         return queue
 
 
-def make_device_admission(app: App, conf: Conf) -> DeviceAdmission:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(DeviceAdmissionSettings, conf, "device_admission")
-    return DeviceAdmission(app, settings, telemetry_of(conf, name="device-admission"))
-
-
-filter_factory = factory_of(make_device_admission)
+FILTER = FilterDeclaration(
+    "device_admission",
+    DeviceAdmissionSettings,
+    lambda app, settings, services: DeviceAdmission(app, settings, services.telemetry()),
+    position=60,
+    servers=("storage",),
+)

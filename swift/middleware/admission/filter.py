@@ -12,7 +12,6 @@ from swift import green
 from swift.base.clock import Clock, SystemClock
 from swift.base.truth import is_true
 from swift.cluster.memcache import MemcacheError
-from swift.compose import process_of, telemetry_of
 from swift.gateway.infocache import Cache
 from swift.http import environkeys, fields
 from swift.http.body import body_of
@@ -31,7 +30,7 @@ from swift.middleware.admission.rules import AdmissionFacts, parse_rules
 from swift.middleware.admission.settings import LEARN, AdmissionSettings
 from swift.middleware.admission.sharing import DELIVERED, ShareExchange, even
 from swift.middleware.admission.tickets import READ, WRITE, BadTicket, checked
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.telemetry import Telemetry
 
 TICKET = "x-reservation"
@@ -316,12 +315,15 @@ def _user_of(request: Request) -> str:
     return str(request.env.get(environkeys.REMOTE_USER) or "").split(",", 1)[0]
 
 
-def make_admission(app: App, conf: Conf) -> Admission:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(AdmissionSettings, conf, "admission")
-    facts = {"reservations": bool(settings.ticket_key), "max_duration": settings.reservation_seconds_max}
-    process_of(conf).info.register("admission", facts)
-    return Admission(app, settings, telemetry_of(conf, name="admission"))
-
-
-filter_factory = factory_of(make_admission)
+FILTER = FilterDeclaration(
+    "admission",
+    AdmissionSettings,
+    lambda app, settings, services: Admission(app, settings, services.telemetry()),
+    position=180,
+    info=lambda settings: {
+        "reservations": bool(settings.ticket_key),
+        "max_duration": settings.reservation_seconds_max,
+    },
+    right_of=dict.fromkeys(("tempauth", "keystoneauth"), "nobody would know yet who asks"),
+    left_of=dict.fromkeys(("slo", "dlo", "copy"), "each of its requests would be asked about"),
+)

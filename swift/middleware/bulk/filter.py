@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from swift import green
-from swift.compose import cluster_of, process_of, telemetry_of
+from swift.compose import Services
 from swift.config.kinds import COUNT, integer, number
 from swift.config.schema import Settings, option
 from swift.http import environkeys
@@ -25,7 +25,7 @@ from swift.middleware.bulk.delete import DeleteLimits, Deletion
 from swift.middleware.bulk.extract import Extraction, ExtractLimits
 from swift.middleware.bulk.report import BulkReport
 from swift.middleware.bulk.unpack import KINDS
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.heartbeat import wants_true_status
 from swift.telemetry.telemetry import Telemetry
 
@@ -157,10 +157,9 @@ class _Work:
         self._task.kill()
 
 
-def make_bulk(app: App, conf: Conf) -> Bulk:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(BulkSettings, conf, "bulk")
-    info = process_of(conf).info
+def _make(app: App, settings: BulkSettings, services: Services) -> Bulk:
+    """Return the filter of a configuration section; raises ``ConfigError``."""
+    info = services.info
     info.register(
         "bulk_upload",
         {
@@ -175,10 +174,21 @@ def make_bulk(app: App, conf: Conf) -> Bulk:
             "max_failed_deletes": settings.max_failed_deletes,
         },
     )
-    limits = cluster_of(conf).config.limits
+    limits = services.cluster.config.limits
     # A slash on each side, and every character may have four bytes.
     name_bytes = 4 * (limits.max_container_name_length + limits.max_object_name_length) + 2
-    return Bulk(app, settings, name_bytes, telemetry_of(conf, name="bulk"))
+    return Bulk(app, settings, name_bytes, services.telemetry())
 
 
-filter_factory = factory_of(make_bulk)
+FILTER = FilterDeclaration(
+    "bulk",
+    BulkSettings,
+    _make,
+    position=90,
+    default=True,
+    left_of={
+        "tempauth": "its requests would keep the rights of one",
+        "keystoneauth": "its requests would keep the rights of one",
+        "encryption": "it would read and write what is encrypted",
+    },
+)

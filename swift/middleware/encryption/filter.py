@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from swift.base.etag import EtagList, unquote_etag
 from swift.base.limits import Limits
 from swift.base.truth import is_true
-from swift.compose import cluster_of, process_of, telemetry_of
+from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
@@ -20,7 +20,7 @@ from swift.http.validate import check_metadata
 from swift.middleware.encryption import cipher
 from swift.middleware.encryption.read import decrypt_body, decrypt_headers, decrypt_listing
 from swift.middleware.encryption.write import EncryptedUpload, encrypt_metadata, object_key
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.log import Log
 
 _NO_KEYS = "Unable to retrieve encryption keys."
@@ -159,12 +159,16 @@ def _drop(headers: HeaderMap) -> None:
         del headers[name]
 
 
-def make_encryption(app: App, conf: Conf) -> Encryption:
-    """The filter of a configuration section."""
-    settings = parse_options(EncryptionSettings, conf, "encryption")
-    process_of(conf).info.register("encryption", {"enabled": not settings.disable_encryption}, admin=True)
-    limits = cluster_of(conf).config.limits
-    return Encryption(app, settings, limits, telemetry_of(conf, name="encryption").log)
+def _make(app: App, settings: EncryptionSettings, services: Services) -> Encryption:
+    """Return the filter of a configuration section."""
+    services.info.register("encryption", {"enabled": not settings.disable_encryption}, admin=True)
+    limits = services.cluster.config.limits
+    return Encryption(app, settings, limits, services.telemetry().log)
 
 
-filter_factory = factory_of(make_encryption)
+FILTER = FilterDeclaration(
+    "encryption",
+    EncryptionSettings,
+    _make,
+    position=300,
+)

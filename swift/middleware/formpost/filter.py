@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.entity import API_VERSIONS
-from swift.compose import process_of, telemetry_of
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import asked, make_subrequest
 from swift.gateway.writing import WriteNotStored, forward_write
@@ -22,7 +21,7 @@ from swift.http.headers import HeaderMap, has_controls
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.status import reason_of
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.formpost.form import BadForm, BoundedFileBody, Form, parse_parameters
 from swift.middleware.tempurl.filter import digest_facts
 from swift.middleware.tempurl.scope import SignedScope
@@ -217,11 +216,15 @@ def _answer(status: int, message: str, redirect: str) -> Response:
     return Response(303, {"location": location}, page.encode("latin-1"))
 
 
-def make_formpost(app: App, conf: Conf) -> FormPost:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(FormPostSettings, conf, "formpost")
-    process_of(conf).info.register("formpost", digest_facts(settings.allowed_digests))
-    return FormPost(app, settings, telemetry_of(conf, name="formpost"))
-
-
-filter_factory = factory_of(make_formpost)
+FILTER = FilterDeclaration(
+    "formpost",
+    FormPostSettings,
+    lambda app, settings, services: FormPost(app, settings, services.telemetry()),
+    position=130,
+    default=True,
+    info=lambda settings: digest_facts(settings.allowed_digests),
+    left_of={
+        "tempauth": "what it lets in would be refused",
+        "keystoneauth": "what it lets in would be refused",
+    },
+)

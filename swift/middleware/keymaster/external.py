@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from swift.base.errors import ConfigError
-from swift.middleware.filter import App, Conf, parse_options
+from swift.config.schema import Conf
+from swift.middleware.filter import App
 from swift.middleware.keymaster import fetch as fetching
 from swift.middleware.keymaster.derivation import RootSecrets
 from swift.middleware.keymaster.filter import Keymaster, SecretSettings, options_of
@@ -60,7 +61,7 @@ def make_external(
 ) -> Keymaster:
     """Return a keymaster whose secrets a service keeps; raises ``ConfigError`` that names no secret."""
     options = options_of(conf, settings, name)
-    parsed = parse_options(settings, options, name)
+    parsed = settings.parse(options, source=f"[filter:{name}]")
     key_ids = key_ids_of(options, parsed.active_root_secret_id or None, name)
     sent = {
         option.name: _text(getattr(parsed, option.name))

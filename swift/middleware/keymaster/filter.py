@@ -11,16 +11,16 @@ from typing import ClassVar
 
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
-from swift.compose import PROCESS_KEY
+from swift.compose import Services
 from swift.config.files import read_section
 from swift.config.kinds import integer
-from swift.config.schema import PLUMBING_KEYS, Settings, option
+from swift.config.schema import PLUMBING_KEYS, Conf, Settings, option
 from swift.config.unknown import KnownOptions
 from swift.http import environkeys
 from swift.http.cryptokeys import FetchKeys, KeyId, Keys, NoKeys
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.keymaster.derivation import SECRET_BYTES_MIN, RootSecrets
 
 _SECRET = "encryption_root_secret"
@@ -103,7 +103,7 @@ def options_of(conf: Conf, settings: type[SecretSettings], name: str) -> dict[st
 
     With a file, the section has no options of its own beside the ones that all sections share.
     """
-    own = {key: value for key, value in conf.items() if key != PROCESS_KEY and key not in PLUMBING_KEYS}
+    own = {key: value for key, value in conf.items() if key not in PLUMBING_KEYS}
     path = own.get("keymaster_config_path")
     if not path:
         return own
@@ -121,10 +121,18 @@ def options_of(conf: Conf, settings: type[SecretSettings], name: str) -> dict[st
         raise ConfigError(f"keymaster_config_path: {error}")
 
 
-def make_keymaster(app: App, conf: Conf) -> Keymaster:
-    """The filter of a configuration section."""
-    options = options_of(conf, KeymasterSettings, "keymaster")
-    return Keymaster(app, parse_secrets(options, parse_options(KeymasterSettings, options, "keymaster")))
+def _make(app: App, _settings: KeymasterSettings, services: Services) -> Keymaster:
+    """Return the filter of a configuration section, or of the file that it names."""
+    options = options_of(services.conf, KeymasterSettings, "keymaster")
+    settings = KeymasterSettings.parse(options, source="[filter:keymaster]")
+    return Keymaster(app, parse_secrets(options, settings))
 
 
-filter_factory = factory_of(make_keymaster)
+FILTER = FilterDeclaration(
+    "keymaster",
+    KeymasterSettings,
+    _make,
+    position=270,
+    sample_lines=("# encryption_root_secret_<id> = <base64 of 32 bytes or more>",),
+    left_of={"encryption": "there would be no keys"},
+)

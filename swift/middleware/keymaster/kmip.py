@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from swift.config.kinds import PORT
-from swift.config.schema import option
-from swift.middleware.filter import App, Conf, factory_of
+from swift.config.schema import Conf, option
+from swift.middleware.filter import App, FilterDeclaration
 from swift.middleware.keymaster.external import Fetch, fetch_in_process, make_external
 from swift.middleware.keymaster.filter import Keymaster, SecretSettings
 
@@ -35,4 +35,11 @@ def make_kmip_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) -
     return make_external(app, conf, name=NAME, service="kmip", settings=KmipKeymasterSettings, fetch=fetch)
 
 
-filter_factory = factory_of(make_kmip_keymaster)
+FILTER = FilterDeclaration(
+    "kmip_keymaster",
+    KmipKeymasterSettings,
+    lambda app, _settings, services: make_kmip_keymaster(app, services.conf),
+    position=290,
+    sample_lines=("# key_id_<id> = <key id>",),
+    left_of={"encryption": "there would be no keys"},
+)

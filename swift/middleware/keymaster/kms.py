@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from swift.config.schema import option
-from swift.middleware.filter import App, Conf, factory_of
+from swift.config.schema import Conf, option
+from swift.middleware.filter import App, FilterDeclaration
 from swift.middleware.keymaster.external import Fetch, fetch_in_process, make_external
 from swift.middleware.keymaster.filter import Keymaster, SecretSettings
 
@@ -44,4 +44,11 @@ def make_kms_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) ->
     return make_external(app, conf, name=NAME, service="kms", settings=KmsKeymasterSettings, fetch=fetch)
 
 
-filter_factory = factory_of(make_kms_keymaster)
+FILTER = FilterDeclaration(
+    "kms_keymaster",
+    KmsKeymasterSettings,
+    lambda app, _settings, services: make_kms_keymaster(app, services.conf),
+    position=280,
+    sample_lines=("# key_id_<id> = <key id>",),
+    left_of={"encryption": "there would be no keys"},
+)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from swift.config.schema import Conf
 from swift.gateway.info import AccountInfo, account_info
 from swift.http import environkeys, fields
 from swift.http.acl import clean_acl, parse_acl
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.access import has_referrer, has_sync_key, normalise_prefixes, prefix_of, unauthorised
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.keystoneauth.identity import Identity, identity_of
 from swift.middleware.keystoneauth.settings import (
     KeystoneauthSettings,
@@ -204,10 +205,14 @@ def _denied(request: Request) -> Response:
     return error_response(403) if request.env.get(environkeys.REMOTE_USER) else unauthorised(request)
 
 
-def make_keystoneauth(app: App, conf: Conf) -> Keystoneauth:
-    """The filter of a configuration section."""
-    settings = parse_options(KeystoneauthSettings, conf, "keystoneauth")
-    return Keystoneauth(app, settings, conf)
-
-
-filter_factory = factory_of(make_keystoneauth)
+FILTER = FilterDeclaration(
+    "keystoneauth",
+    KeystoneauthSettings,
+    lambda app, settings, services: Keystoneauth(app, settings, services.conf),
+    position=170,
+    sample_lines=(
+        "# needs auth_token of keystonemiddleware left of it",
+        "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
+    ),
+    right_of={"auth_token": "nobody would know yet who asks"},
+)

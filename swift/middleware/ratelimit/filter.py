@@ -10,14 +10,14 @@ from swift import green
 from swift.base.clock import Clock, SystemClock
 from swift.base.entity import API_VERSIONS, EntityPath
 from swift.cluster.memcache import MemcacheError
-from swift.compose import process_of, telemetry_of
+from swift.compose import Services
 from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.gateway.info import account_info, container_info
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTML, Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.ratelimit.rates import Pace, SizedRates, TooFast
 from swift.telemetry.telemetry import Telemetry
 
@@ -139,19 +139,28 @@ def _refusal(status: int, reason: str, body: bytes) -> Response:
     return Response(status, {"content-type": HTML}, body, reason=reason)
 
 
-def make_ratelimit(app: App, conf: Conf) -> Ratelimit:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(RatelimitSettings, conf, "ratelimit")
-    containers = SizedRates.parse(conf, "container_ratelimit_")
-    listings = SizedRates.parse(conf, "container_listing_ratelimit_")
+def _make(app: App, settings: RatelimitSettings, services: Services) -> Ratelimit:
+    """Return the filter of a configuration section; raises ``ConfigError``."""
+    containers = SizedRates.parse(services.conf, "container_ratelimit_")
+    listings = SizedRates.parse(services.conf, "container_listing_ratelimit_")
     facts = {
         "account_ratelimit": settings.account_ratelimit,
         "max_sleep_time_seconds": settings.max_sleep_time_seconds,
         "container_ratelimits": [list(point) for point in containers.points],
         "container_listing_ratelimits": [list(point) for point in listings.points],
     }
-    process_of(conf).info.register("ratelimit", facts)
-    return Ratelimit(app, settings, containers, listings, telemetry=telemetry_of(conf, name="ratelimit"))
+    services.info.register("ratelimit", facts)
+    return Ratelimit(app, settings, containers, listings, telemetry=services.telemetry())
 
 
-filter_factory = factory_of(make_ratelimit)
+FILTER = FilterDeclaration(
+    "ratelimit",
+    RatelimitSettings,
+    _make,
+    position=110,
+    default=True,
+    sample_lines=(
+        "# container_ratelimit_<objects> = <requests a second>",
+        "# container_listing_ratelimit_<objects> = <requests a second>",
+    ),
+)

@@ -16,12 +16,12 @@ from hashlib import md5
 
 from swift import __version__
 from swift.base.errors import SwiftError
-from swift.compose import cluster_of
+from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.green import ThreadPool
 from swift.http.request import Request
 from swift.http.response import TEXT, Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
 from swift.platform.faults import read_regular, read_through_links
@@ -195,10 +195,9 @@ def _read_if_there(path: str) -> str:
     return _read(path) if os.path.exists(path) else ""
 
 
-def _make(app: App, conf: Conf) -> Recon:
-    settings = parse_options(ReconSettings, conf, "recon")
+def _make(app: App, settings: ReconSettings, services: Services) -> Recon:
     try:
-        policies = cluster_of(conf).policies
+        policies = services.cluster.policies
         objects = tuple(policy.ring_name for policy in policies)
     except SwiftError:
         # The app behind this filter says it better; recon must work without it as well.
@@ -206,4 +205,10 @@ def _make(app: App, conf: Conf) -> Recon:
     return Recon(app, settings, ("account", "container", *objects))
 
 
-filter_factory = factory_of(_make)
+FILTER = FilterDeclaration(
+    "recon",
+    ReconSettings,
+    _make,
+    position=40,
+    servers=("storage",),
+)

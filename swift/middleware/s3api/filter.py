@@ -10,14 +10,14 @@ import time
 from collections.abc import Mapping
 
 from swift.base.errors import ConfigError
-from swift.compose import cluster_of, process_of, telemetry_of
+from swift.compose import Services
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.s3api.account import Account, KnownAccounts
 from swift.middleware.s3api.admission import admit
 from swift.middleware.s3api.call import XML, Call, Features
@@ -293,13 +293,12 @@ def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: f'"{text}"' if name == "s3_etag" else text for name, text in parameters.items()}
 
 
-def make_s3api(app: App, conf: Conf) -> S3Api:
-    """The filter of a configuration section."""
-    settings = parse_options(S3Settings, conf, "s3api")
+def _make(app: App, settings: S3Settings, services: Services) -> S3Api:
+    """Return the filter of a configuration section."""
     if "*" in settings.cors_preflight_allow_origin and len(settings.cors_preflight_allow_origin) > 1:
         raise ConfigError("[filter:s3api] cors_preflight_allow_origin: * must stand alone")
-    telemetry = telemetry_of(conf, name="s3api")
-    info = process_of(conf).info
+    telemetry = services.telemetry()
+    info = services.info
     below = info.public()
     multipart = settings.allow_multipart_uploads and "slo" in below
     if settings.allow_multipart_uploads and not multipart:
@@ -308,7 +307,7 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
         multipart=multipart,
         versioning="object_versioning" in below,
         encryption=_encrypts(info) or settings.accept_aes256,
-        classes=_classes(conf, settings),
+        classes=_classes(settings, services),
     )
     others = info.with_admin()["admin"]
     known = {*below, *(others if isinstance(others, dict) else ())}
@@ -319,11 +318,11 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
     return S3Api(app, settings, telemetry, features)
 
 
-def _classes(conf: Conf, settings: S3Settings) -> StorageClasses:
+def _classes(settings: S3Settings, services: Services) -> StorageClasses:
     """The storage classes; without any the cluster's policies need not be known."""
     if not settings.storage_classes:
         return StorageClasses()
-    return classes_of(settings.storage_classes, cluster_of(conf).policies)
+    return classes_of(settings.storage_classes, services.cluster.policies)
 
 
 def _encrypts(info: InfoRegistry) -> bool:
@@ -345,4 +344,24 @@ def _facts(settings: S3Settings, features: Features) -> dict[str, object]:
     }
 
 
-filter_factory = factory_of(make_s3api)
+FILTER = FilterDeclaration(
+    "s3api",
+    S3Settings,
+    _make,
+    position=140,
+    default=True,
+    small_cluster={
+        # SDKs and tools ask for this by default; nothing is encrypted there.
+        "max_upload_part_num": "10000",
+        "accept_aes256": "true",
+        "storage_classes": "STANDARD:gold, STANDARD_IA:gold, REDUCED_REDUNDANCY:gold",
+    },
+    left_of={
+        "tempauth": "it asks it for what S3 requests are about",
+        "keystoneauth": "it asks it for what S3 requests are about",
+        "slo": "it asks it for what S3 requests are about",
+        "copy": "it asks it for what S3 requests are about",
+        "s3token": "nothing would be signed yet",
+        "encryption": "it would read and write what is encrypted",
+    },
+)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 
 from swift.base.entity import Entity
-from swift.compose import process_of, telemetry_of
+from swift.compose import Services
 from swift.http import environkeys
 from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.s3token.keystone import HTTPKeystone, Keystone, Unreachable
 from swift.middleware.s3token.settings import S3TokenSettings, checked
 from swift.middleware.s3token.tokens import IDENTITY_HEADERS, Known, known_of
@@ -136,11 +136,18 @@ class S3Token(Filter):
             cache.set(_CACHED + access, entry, ttl_s=self._settings.secret_cache_duration)
 
 
-def make_s3token(app: App, conf: Conf) -> S3Token:
-    """The filter of a configuration section."""
-    settings = checked(parse_options(S3TokenSettings, conf, "s3token"))
-    process_of(conf).info.register("s3token", admin=True)
-    return S3Token(app, settings, HTTPKeystone(settings), telemetry_of(conf, name="s3token"))
+def _make(app: App, settings: S3TokenSettings, services: Services) -> S3Token:
+    """Return the filter of a configuration section."""
+    settings = checked(settings)
+    services.info.register("s3token", admin=True)
+    return S3Token(app, settings, HTTPKeystone(settings), services.telemetry())
 
 
-filter_factory = factory_of(make_s3token)
+FILTER = FilterDeclaration(
+    "s3token",
+    S3TokenSettings,
+    _make,
+    position=150,
+    sample_lines=("# stands between s3api and keystoneauth",),
+    left_of={"keystoneauth": "nobody would know yet who signed"},
+)

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from swift.base.entity import Entity
 from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
-from swift.compose import cluster_of, process_of, telemetry_of
+from swift.compose import Services
 from swift.http import environkeys
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.slo.download import Download
 from swift.middleware.slo.hidden import HiddenSegments
 from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
@@ -86,12 +86,11 @@ def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
     return {"slo_etag": f'"{parameters["slo_etag"]}"'}
 
 
-def make_slo(app: App, conf: Conf) -> Slo:
-    """The filter of a configuration section."""
-    settings = parse_options(SloSettings, conf, "slo")
+def _make(app: App, settings: SloSettings, services: Services) -> Slo:
+    """Return the filter of a configuration section."""
     if settings.hidden_segments:
-        process_of(conf).info.register("slo", {"hidden_segments": True})
-    process_of(conf).info.register(
+        services.info.register("slo", {"hidden_segments": True})
+    services.info.register(
         "slo",
         {
             "max_manifest_segments": settings.max_manifest_segments,
@@ -101,10 +100,22 @@ def make_slo(app: App, conf: Conf) -> Slo:
             "allow_async_delete": settings.allow_async_delete,
         },
     )
-    guesser = TypeGuesser(conf.get("swift_dir", "/etc/swift"))
-    cluster = cluster_of(conf)
-    log = telemetry_of(conf, name="slo").log
+    guesser = TypeGuesser(services.swift_dir)
+    cluster = services.cluster
+    log = services.telemetry().log
     return Slo(app, settings, cluster.config.hasher, guesser, log, cluster.policies)
 
 
-filter_factory = factory_of(make_slo)
+FILTER = FilterDeclaration(
+    "slo",
+    SloSettings,
+    _make,
+    position=230,
+    default=True,
+    small_cluster={
+        # As many parts as S3 has, with the longest names.
+        "max_manifest_segments": "10000",
+        "max_manifest_size": "33554432",
+    },
+    left_of={"encryption": "it would read and write what is encrypted"},
+)

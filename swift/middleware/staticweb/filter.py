@@ -14,7 +14,6 @@ from urllib.parse import quote, urlsplit
 from swift.base.documents import JsonObject
 from swift.base.entity import quote_path, requoted_path
 from swift.base.truth import is_true
-from swift.compose import process_of
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import asked, make_subrequest
@@ -22,7 +21,7 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.staticweb.page import disabled_page, listing_page
 from swift.middleware.tempurl.filter import USER as TEMPURL_USER
 
@@ -255,10 +254,16 @@ def _rows_of(response: Response) -> list[JsonObject]:
     return [row for row in rows if "\0" not in _name_of(row)]
 
 
-def make_staticweb(app: App, conf: Conf) -> StaticWeb:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    process_of(conf).info.register("staticweb")
-    return StaticWeb(app, parse_options(StaticWebSettings, conf, "staticweb"))
-
-
-filter_factory = factory_of(make_staticweb)
+FILTER = FilterDeclaration(
+    "staticweb",
+    StaticWebSettings,
+    lambda app, settings, _services: StaticWeb(app, settings),
+    position=190,
+    default=True,
+    info=lambda _settings: {},
+    right_of={
+        "tempauth": "nobody would know yet who may write",
+        "keystoneauth": "nobody would know yet who may write",
+    },
+    left_of={"encryption": "it would read and write what is encrypted"},
+)

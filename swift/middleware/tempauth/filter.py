@@ -11,7 +11,8 @@ from uuid import uuid4
 from swift.base.entity import Entity
 from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
-from swift.compose import process_of, telemetry_of
+from swift.compose import Services
+from swift.config.schema import Conf
 from swift.gateway.info import account_info
 from swift.http import environkeys, fields
 from swift.http.acl import (
@@ -27,7 +28,7 @@ from swift.http.headers import HeaderMap, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.access import has_referrer, has_sync_key, normalise_prefixes, prefix_of, unauthorised
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.tempauth.fernet import fernet_tokens
 from swift.middleware.tempauth.users import (
     RESELLER_ADMIN,
@@ -394,11 +395,21 @@ def _credentials_for(account: str, headers: HeaderMap) -> tuple[str | None, str 
     return account, _header_text(name), headers.get("x-storage-pass") or headers.get("x-auth-key")
 
 
-def make_tempauth(app: App, conf: Conf) -> Tempauth:
-    """The filter of a configuration section."""
-    settings = parse_options(TempauthSettings, conf, "tempauth")
-    process_of(conf).info.register("tempauth", {"account_acls": True})
-    return Tempauth(app, settings, parse_users(conf), conf, telemetry_of(conf, name="tempauth"))
+def _make(app: App, settings: TempauthSettings, services: Services) -> Tempauth:
+    """Return the filter of a configuration section."""
+    return Tempauth(app, settings, parse_users(services.conf), services.conf, services.telemetry())
 
 
-filter_factory = factory_of(make_tempauth)
+FILTER = FilterDeclaration(
+    "tempauth",
+    TempauthSettings,
+    _make,
+    position=160,
+    default=True,
+    info=lambda _settings: {"account_acls": True},
+    sample_lines=(
+        "# fernet_key_<id> = <32 bytes in URL-safe base64>",
+        "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
+        "# user_test_tester = <a key of your own> .admin",
+    ),
+)

@@ -14,7 +14,6 @@ from urllib.parse import parse_qsl, quote
 
 from swift.base.clock import Clock, SystemClock
 from swift.base.entity import EntityPath
-from swift.compose import process_of, telemetry_of
 from swift.config.kinds import WORDS
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
@@ -22,7 +21,7 @@ from swift.http import environkeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.tempurl.scope import READING, SignedScope, refusal
 from swift.middleware.tempurl.signature import (
     DEPRECATED_DIGESTS,
@@ -289,10 +288,9 @@ def _disposition(kind: str, name: str) -> str:
     return f"{kind}; filename=\"{quote(text, safe='/ ')}\"; filename*=UTF-8''{quote(text)}"
 
 
-def make_tempurl(app: App, conf: Conf) -> TempURL:
-    """The filter of a configuration section; raises ``ConfigError``."""
-    settings = parse_options(TempURLSettings, conf, "tempurl")
-    facts: dict[str, object] = {
+def _facts(settings: TempURLSettings) -> dict[str, object]:
+    """Return what ``/info`` says."""
+    return {
         "methods": list(settings.methods),
         "incoming_remove_headers": list(settings.incoming_remove_headers),
         "incoming_allow_headers": list(settings.incoming_allow_headers),
@@ -300,12 +298,10 @@ def make_tempurl(app: App, conf: Conf) -> TempURL:
         "outgoing_allow_headers": list(settings.outgoing_allow_headers),
         **digest_facts(settings.allowed_digests),
     }
-    process_of(conf).info.register("tempurl", facts)
-    return TempURL(app, settings, telemetry_of(conf, name="tempurl"))
 
 
 def digest_facts(digests: tuple[str, ...]) -> dict[str, list[str]]:
-    """What ``/info`` says of allowed digests."""
+    """Return what ``/info`` says of allowed digests."""
     facts = {"allowed_digests": sorted(digests)}
     old = sorted(DEPRECATED_DIGESTS & set(digests))
     if old:
@@ -313,4 +309,15 @@ def digest_facts(digests: tuple[str, ...]) -> dict[str, list[str]]:
     return facts
 
 
-filter_factory = factory_of(make_tempurl)
+FILTER = FilterDeclaration(
+    "tempurl",
+    TempURLSettings,
+    lambda app, settings, services: TempURL(app, settings, services.telemetry()),
+    position=100,
+    default=True,
+    info=_facts,
+    left_of={
+        "tempauth": "what it lets in would be refused",
+        "keystoneauth": "what it lets in would be refused",
+    },
+)

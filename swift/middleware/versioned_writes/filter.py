@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from swift.base.entity import RESERVED, Entity
 from swift.base.errors import ConfigError
 from swift.base.truth import is_true
-from swift.compose import Cluster, cluster_of, process_of
+from swift.compose import Cluster, Services
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
@@ -23,7 +23,7 @@ from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import time_of
-from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
+from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.archive import Archive
 from swift.middleware.versioned_writes.containers import HEADER, SOURCE, Containers
 from swift.middleware.versioned_writes.objects import VersionedObjects
@@ -221,18 +221,29 @@ def _denied(request: Request, info: ContainerInfo) -> Response | None:
     return authorise(request)
 
 
-def make_versioned_writes(app: App, conf: Conf) -> VersionedWrites:
-    """The filter of a configuration section."""
-    settings = parse_options(VersionedWritesSettings, conf, "versioned_writes")
-    info = process_of(conf).info
+def _make(app: App, settings: VersionedWritesSettings, services: Services) -> VersionedWrites:
+    """Return the filter of a configuration section."""
+    info = services.info
     if settings.allow_versioned_writes:
         info.register("versioned_writes", {"allowed_flags": list(MODES)})
     if settings.allow_object_versioning:
         if "symlink" not in info.public():
             raise ConfigError("[filter:versioned_writes] allow_object_versioning needs symlink right of it")
         info.register("object_versioning")
-    guesser = TypeGuesser(conf.get("swift_dir", "/etc/swift"))
-    return VersionedWrites(app, settings, (cluster_of(conf), guesser))
+    guesser = TypeGuesser(services.swift_dir)
+    return VersionedWrites(app, settings, (services.cluster, guesser))
 
 
-filter_factory = factory_of(make_versioned_writes)
+FILTER = FilterDeclaration(
+    "versioned_writes",
+    VersionedWritesSettings,
+    _make,
+    position=250,
+    default=True,
+    required_after=(
+        *("slo", "dlo", "copy", "staticweb", "tempauth", "keystoneauth"),
+        *("catch_errors", "gatekeeper", "proxy_logging"),
+    ),
+    small_cluster={"allow_versioned_writes": "true", "allow_object_versioning": "true"},
+    left_of={"encryption": "it would read and write what is encrypted"},
+)

@@ -7,21 +7,26 @@ the device how far it is.
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from swift.base.misplaced import IN_A_ROW_MAX
+from swift.config.files import parser_of
 from swift.obj.auditor.position import AuditPosition
 from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
-from swift.obj.auditor.settings import ObjectAuditorSettings
-from swift.obj.auditor.watchers import DeleteRequest, Watchers
+from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s
+from swift.obj.auditor.watchers import DeleteRequest, Watchers, load_watchers
+from swift.obj.settings import ObjectSettings
+from swift.obj.stores import make_stores
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
+from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import LIVE, AuditReport, HandedOver, Location
@@ -29,6 +34,7 @@ from swift.store.calls import Effort
 from swift.store.errors import FilesChanged, MisplacedLeft
 from swift.store.layout import objects_dir
 from swift.store.registry import StoreRegistry
+from swift.store.tier.conf import settings_of
 
 NAME = "object-auditor"
 #: Names of objects that are listed in one call of a disk thread.
@@ -372,3 +378,67 @@ class AuditPass(DevicePassBase):
 
 def _take(names: Iterator[str]) -> Sequence[str]:
     return list(islice(names, _LISTED))
+
+
+def _task(parts: DaemonParts, kind: AuditMode) -> ObjectAuditor:
+    parser = parser_of(parts.conf_path)
+
+    def conf_of(watcher: str) -> Mapping[str, str]:
+        section = f"{NAME}:watcher:{watcher}"
+        own = dict(parser.items(section)) if parser.has_section(section) else {}
+        return {**parts.conf, **own}
+
+    rsync_timeout = parser.get("object-replicator", "rsync_timeout", fallback=None)
+    return ObjectAuditor(
+        parts.context,
+        kind,
+        parts.settings,
+        make_stores(
+            parts.context, ObjectSettings.parse(parts.conf), parts.storage, tier=settings_of(parts.conf_path)
+        ),
+        load_watchers(parts.settings.watchers, conf_of, parts.context.telemetry.log),
+        temporary_age_s(parts.settings, rsync_timeout),
+        selection=parts.selection,
+    )
+
+
+def _only_zero_byte(parts: DaemonParts) -> float:
+    """The pace that the command line gives to the quick pass, which is the only one then; 0: it does not."""
+    return float(getattr(parts.args, "zero_byte_fps", 0) or 0)
+
+
+def _main_task(parts: DaemonParts) -> DaemonTask:
+    return _task(parts, ZERO_BYTE if _only_zero_byte(parts) else ALL)
+
+
+def _main_schedule(parts: DaemonParts) -> Schedule:
+    settings: ObjectAuditorSettings = parts.settings
+    quick = _only_zero_byte(parts)
+    return settings.zero_byte_schedule(quick) if quick else settings.schedule
+
+
+def _companions(parts: DaemonParts) -> Sequence[tuple[DaemonTask, Schedule]]:
+    settings: ObjectAuditorSettings = parts.settings
+    per_second = settings.zero_byte_files_per_second
+    if not per_second or _only_zero_byte(parts):
+        return ()
+    return ((_task(parts, ZERO_BYTE), settings.zero_byte_schedule(per_second)),)
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-z", "--zero_byte_fps", type=int, default=0, help="only look at metadata and sizes, so many a second"
+    )
+
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Read every object again and again, and quarantine what is damaged.",
+    ObjectAuditorSettings,
+    _main_task,
+    _main_schedule,
+    _companions,
+    _add_arguments,
+    small_cluster={"interval": 1800, "files_per_second": 2, "zero_byte_files_per_second": 2},
+)

@@ -9,6 +9,7 @@ A ring that changes ends the pass over its policy: who belongs where was decided
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,12 +21,15 @@ from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.rings import Rings
+from swift.config.common import PortSettings
 from swift.obj.compare.calm import Calm
 from swift.obj.compare.digests import DigestBook, KnownPartition
 from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
 from swift.obj.compare.settings import CompareSettings
 from swift.obj.compare.survey import Asked, Standing, SurveyVerdict, survey
+from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.sender import Sender, SenderTimes
+from swift.obj.stores import make_stores
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.ring.device import Node
@@ -33,12 +37,14 @@ from swift.ring.errors import RingError
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.copystate import DeviceCopies, completed, copies_facts, rotated_after, under_way
-from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.daemon import DaemonTask, PassContext, PassReport
+from swift.runtime.declaration import DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import ObjectStore
 from swift.store.calls import Effort, Run
 from swift.store.registry import StoreRegistry
+from swift.store.tier.conf import settings_of
 
 #: Partitions that are looked at before work begins: those with fewest copies of them go first.
 SURVEYED = 16384
@@ -437,3 +443,22 @@ def failure_nodes(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:
             for device, amount in devices.items():
                 counts[device] = counts.get(device, 0) + amount
     return failed
+
+
+def make_compare_task(parts: DaemonParts, task: type[CompareTask[Any]]) -> DaemonTask:
+    """Return the task of a daemon that compares devices, replicator or reconstructor."""
+    context = parts.context
+    if PortSettings.parse(parts.conf).servers_per_port:
+        # Every device has a port of its own.
+        context = dataclasses.replace(context, ring_port=0)
+    made: Any = task(
+        context,
+        parts.rings,
+        parts.settings,
+        make_stores(
+            context, ObjectSettings.parse(parts.conf), parts.storage, tier=settings_of(parts.conf_path)
+        ),
+        selection=parts.selection,
+    )
+    result: DaemonTask = made
+    return result

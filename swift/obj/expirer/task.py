@@ -8,18 +8,22 @@ object is known to be gone or to be another one; whatever goes wrong is met agai
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, missed_by
+from swift.compose import internal_client
+from swift.config.files import parser_of
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.obj.expirer.queue import ExpirerQueue, ExpiringObject, in_turns
-from swift.obj.expirer.settings import ObjectExpirerSettings
+from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask, as_far_as_readable
+from swift.runtime.daemon import DaemonTask, PassContext, PassReport
+from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
+from swift.runtime.queuetask import IdleTask, QueueTask, as_far_as_readable
 
 NAME = "object-expirer"
 
@@ -144,3 +148,45 @@ class ExpirerPass:
 
 def _target_container(task: ExpiringObject) -> tuple[str, str | None]:
     return task.path.account, task.path.container
+
+
+def _is_on(parts: DaemonParts) -> bool:
+    """Whether this node works on the queue: one says so, and a file for the expirer alone means it."""
+    return parts.settings.dequeue_from_legacy or not parser_of(parts.conf_path).has_section(
+        "app:object-server"
+    )
+
+
+def _make(parts: DaemonParts) -> DaemonTask:
+    settings: ObjectExpirerSettings = parts.settings
+    settings, log = replace(settings, **share_of(parts, settings)), parts.context.telemetry.log
+    if not _is_on(parts):
+        log.warning(f"{parts.conf_path} [{NAME}]: dequeue_from_legacy is not set, so nothing is expired here")
+        return IdleTask(NAME)
+    client = internal_client(
+        settings.internal_client_conf_path,
+        NAME,
+        tries=settings.request_tries,
+        use_replication_network=True,
+    )
+    queue = ExpirerQueue(
+        client,
+        settings.account,
+        Delays.parse(parts.conf),
+        processes=settings.processes,
+        process=settings.process,
+        warn=log.warning,
+    )
+    return ObjectExpirer(parts.context, parts.rings.container, settings, client, queue)
+
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Delete what has passed its X-Delete-At.",
+    ObjectExpirerSettings,
+    _make,
+    add_arguments=arguments_of("expirers that share the queue"),
+    once_per_cluster=True,
+    sample_lines=("# delay_reaping_<account>[/<container>] = <seconds>",),
+)

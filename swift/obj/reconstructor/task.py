@@ -19,7 +19,7 @@ from swift.cluster.rings import Rings
 from swift.ec.codec import Codec
 from swift.obj.compare.partners import differing_archives
 from swift.obj.compare.survey import Asked, SurveyVerdict
-from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit
+from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit, make_compare_task
 from swift.obj.reconstructor import jobs
 from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
@@ -30,6 +30,7 @@ from swift.policy.policy import ErasureCode, Policy
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.declaration import Daemon
 from swift.runtime.selection import Selection
 from swift.store.api import DELETED, HandedOver, Location, Viewpoint
 from swift.store.calls import Effort
@@ -337,3 +338,12 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 continue
             meta = offer.meta if local.own is None else None
             upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
+
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Rebuild lost archives of erasure coded policies, and bring strays home.",
+    ObjectReconstructorSettings,
+    lambda parts: make_compare_task(parts, ObjectReconstructor),
+)

@@ -13,13 +13,21 @@ from itertools import chain
 
 from swift.obj.compare.partners import differing
 from swift.obj.compare.survey import Asked, SurveyVerdict
-from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit, failure_nodes
+from swift.obj.compare.task import (
+    ComparePass,
+    CompareTask,
+    Local,
+    PartitionUnit,
+    failure_nodes,
+    make_compare_task,
+)
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, Parcel, delivery_of
 from swift.obj.replicator.revert import Revert, RevertContext
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.policy.policy import Policy
 from swift.ring.device import Node
 from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.declaration import Daemon
 from swift.runtime.share import ShareResult
 from swift.store.calls import Effort
 
@@ -276,3 +284,12 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             return store.hashes(self._device, name, local.policy, recalculate=suspects)
 
         return differing(run(again), theirs)
+
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Bring objects of replicated policies to all nodes that should have them.",
+    ObjectReplicatorSettings,
+    lambda parts: make_compare_task(parts, ObjectReplicator),
+)

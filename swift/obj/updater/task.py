@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 
+from swift.obj.settings import ObjectSettings
+from swift.obj.stores import make_stores
 from swift.obj.updater.delivery import Deliverer
 from swift.obj.updater.failures import OldestFailures
 from swift.obj.updater.pacing import ContainerPacer
@@ -14,6 +16,7 @@ from swift.policy.policy import Policy
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, ShareResult
+from swift.runtime.declaration import Daemon
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import PendingUpdate, PendingUpdates, UpdateRef
@@ -187,3 +190,19 @@ class UpdaterPass(DevicePassBase):
     def facts(self) -> dict[str, object]:
         """Which containers wait longest."""
         return {"failures": self._failures.entries()}
+
+
+DAEMON = Daemon(
+    NAME,
+    "object",
+    "Deliver the container updates that object servers could not deliver at once.",
+    ObjectUpdaterSettings,
+    lambda parts: ObjectUpdater(
+        parts.context,
+        parts.rings.container,
+        parts.settings,
+        make_stores(parts.context, ObjectSettings.parse(parts.conf), parts.storage),
+        selection=parts.selection,
+    ),
+    small_cluster={"interval": 5},
+)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from swift.cli import ring_builder
-from swift.cli.ring.usage import USAGES
+from swift.ring.commands.usage import USAGES
 
 SESSION = Path(__file__).parent.parent / "data" / "rings" / "ring-builder-session.txt"
 # The recorder printed this argument without the quotes that it was given in.

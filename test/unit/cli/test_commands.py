@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
+from importlib.metadata import distribution
 
 import pytest
 
-from swift.cli.commands import COMMANDS, DAEMONS, MODULES, SERVERS
+from swift import DISTRIBUTION
+from swift.config.declared import daemons
+from swift.entry import commands
+from swift.runtime.service.services import MAIN
 
 #: Run on the configuration of a server or daemon, which they must have.
-CONFIGURED = sorted(
-    f"swift-{name.replace('_', '-')}" for name in [*(f"{name}_server" for name in SERVERS), *DAEMONS]
-)
+CONFIGURED = [f"swift-{name}" for name in (*MAIN, *daemons())]
 
 
 def run(command, *words):
     """As the console script of the command does."""
-    module, _, function = COMMANDS[command].partition(":")
+    function = command.replace("-", "_")
     script = (
-        f"import sys; from {module} import {function} as main; sys.argv[0] = {command!r}; sys.exit(main())"
+        f"import sys; from swift.entry import {function} as main; sys.argv[0] = {command!r}; sys.exit(main())"
     )
     return subprocess.run(
         [sys.executable, "-c", script, *words],
@@ -32,14 +33,14 @@ def run(command, *words):
     )
 
 
-@pytest.mark.parametrize("command", sorted(MODULES))
+@pytest.mark.parametrize("command", commands())
 def test_help_names_the_command_and_shows_how_it_is_used(command):
     done = run(command, "--help")
     assert done.returncode == 0 and done.stderr == ""
     said = done.stdout.lower()
     assert "usage:" in said or "swift-ring-builder <builder_file>" in said
     # A command that goes by two names shows itself by the first.
-    names = {name for name, module in MODULES.items() if module == MODULES[command]}
+    names = {name for name, module in commands().items() if module == commands()[command]}
     shown = re.split(r"examples?\b|quick start", said)[1:]
     assert any(re.search(rf"(?m)^.*\b{re.escape(name)}\s+\S", text) for text in shown for name in names)
 
@@ -52,6 +53,8 @@ def test_a_configuration_that_is_not_there_is_told_in_one_line(command, tmp_path
     assert "none.conf" in last and "Traceback" not in done.stdout + done.stderr
 
 
-def test_every_command_is_the_main_of_a_module_that_is_there():
-    for module in MODULES.values():
-        assert importlib.util.find_spec(f"swift.cli.{module}") is not None
+def test_exactly_these_commands_are_installed():
+    scripts = distribution(DISTRIBUTION).entry_points.select(group="console_scripts")
+    assert {script.name: script.value for script in scripts} == {
+        name: f"swift.entry:{name.replace('-', '_')}" for name in commands()
+    }

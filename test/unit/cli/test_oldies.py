@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from swift.cli.oldies import HOUR_S, as_json, listing, main, swift_processes
-from swift.cli.processes import RunningProcess, process
+from swift.runtime.service.processes import RunningProcess, process
 
 SERVER = ("python", "-m", "swift.cli.object_server", "/etc/swift/object-server.conf", "-v")
 SCRIPT = ("/usr/bin/python3", "/usr/bin/swift-proxy-server", "x" * 200)

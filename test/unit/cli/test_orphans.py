@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from swift.cli.orphans import known_pids, main, orphans, signal_number
-from swift.cli.processes import RunningProcess
+from swift.runtime.service.processes import RunningProcess
 
 
 def running(pid, parent=1, words=("swift-object-server", "a.conf")):

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from swift.bench.plan.costs import KINDS, Costs, RequestCosts
 from swift.cli import plan
+from swift.plan.costs import KINDS, Costs, RequestCosts
 from swift.ring.builder import RingBuilder
 
 
@@ -80,13 +80,11 @@ def test_rings_tells_what_moves(capsys, builder, change):
         ("rings", "BUILDER", "--add-device", "z1=5"),
         ("rings", "BUILDER", "--add-device", "r1z1-10.0.0.1:6200/d=5"),
         ("rings", "BUILDER", "--lose-zone", "1", "--rate-mb", "0"),
-        ("simulate", "--study", "1991", "--plot", "plot.bmp"),
-        ("simulate", "--study", "1991", "--plot", "/nowhere/plot.svg"),
-        ("simulate", "--study", "2017", "--seconds", "soon"),
+        ("simulate", "--overload", "--plot", "plot.bmp"),
+        ("simulate", "--overload", "--plot", "/nowhere/plot.svg"),
         ("simulate", "--striping", "speed=5"),
         ("simulate", "--striping", "devices=0"),
         ("simulate", "--overload", "loads=none"),
-        ("simulate", "--overload", "--seconds", "5"),
         ("simulate", "--overload", "--profile", "/nowhere.json"),
         ("simulate", "--striping", "--profile", "/nowhere.json"),
         ("search", "--workload", "small-upload", "--profile", "/nowhere.json"),
@@ -200,12 +198,3 @@ def test_scale_meets_a_target_and_names_the_bottleneck(capsys, tmp_path):
     assert "is met; what becomes the bottleneck first: disk" in out
     code, out, _ = said(capsys, *argv, "--nodes", "6", "--format", "json")
     assert json.loads(out)[0]["choice"]["nodes"] == 6
-
-
-def test_simulate_prints_the_published_figures_and_plots_them(capsys, tmp_path):
-    plot = tmp_path / "study.svg"
-    code, out, _ = said(capsys, "simulate", "--study", "2017", "--seconds", "1", "--plot", str(plot))
-    assert code == 0
-    assert "published" in out
-    assert "assumed" in out
-    assert plot.read_text().startswith("<?xml")

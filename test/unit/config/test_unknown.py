@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from swift.cli.samples import known_text
 from swift.config.unknown import KNOWN_FILE, unknown_options
+from tools.generate.samples import known_text
 
 PROXY = """
 [DEFAULT]

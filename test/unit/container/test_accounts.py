@@ -7,11 +7,11 @@ from swift.cluster.transport import Reply, TransportError
 from swift.container.accounts import AccountsAnswer, AccountUpdater, split_host
 from swift.container.broker import ContainerFacts
 from swift.container.settings import ContainerSettings
+from swift.dbserver.app import StorageTarget
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.databaseapp import StorageTarget
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.errorlog import ErrorLog

@@ -8,7 +8,7 @@ from swift.gateway.infocache import LocalCache
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.memcache import Memcache, make_memcache
+from swift.middleware.memcache import FILTER, Memcache
 from test.support.sim import MemoryCache
 
 
@@ -21,7 +21,7 @@ class App:
 def cache_of(**conf):
     """The cache that requests get with such a section."""
     app = App()
-    made = make_memcache(app, conf)
+    made = FILTER.build(app, conf)
     assert made.handle(Request("GET", "/v1/a", env={})).status == 204
     first = app.cache
     made.handle(Request("GET", "/v1/a", env={}))

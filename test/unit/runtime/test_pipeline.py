@@ -3,10 +3,11 @@
 import pytest
 
 from swift.base.errors import ConfigError
+from swift.config.declared import filter_order, filters
 from swift.config.files import read_section, read_sections
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.runtime.pipeline import ORDER, read_pipeline
+from swift.runtime.pipeline import read_pipeline
 
 FILTERS = (
     *("catch_errors", "gatekeeper", "healthcheck", "proxy_logging"),
@@ -71,7 +72,14 @@ def test_the_recommended_order_is_right(tmp_path):
     pipeline_of(tmp_path, RECOMMENDED).check_order()
 
 
-@pytest.mark.parametrize(("left", "right"), [pair for pair in ORDER if set(pair) <= set(FILTERS)])
+def test_the_positions_of_filters_keep_every_rule_of_order():
+    places = {name: each.position for name, each in filters().items()}
+    known = [pair for pair in filter_order() if set(pair) <= places.keys()]
+    assert len(known) > 30
+    assert [(left, right) for left, right in known if places[left] >= places[right]] == []
+
+
+@pytest.mark.parametrize(("left", "right"), [pair for pair in filter_order() if set(pair) <= set(FILTERS)])
 def test_a_wrong_order_is_an_error_whose_right_one_can_be_pasted(tmp_path, left, right):
     wrong = [name for name in RECOMMENDED if name != left]
     wrong.insert(wrong.index(right) + 1, left)

@@ -10,8 +10,8 @@ from swift.base.clock import ManualClock
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.store.api import ABSENT, DELETED, LIVE, Location
 from swift.store.calls import Effort
-from swift.store.memory import BLOCK_BYTES, MemoryStore
 from test.contract.test_store import GOLD, HASHER, NOW, NOW_S, key_of, put, read, ts
+from test.support.memoryengine import BLOCK_BYTES, MemoryStore
 
 
 @pytest.fixture

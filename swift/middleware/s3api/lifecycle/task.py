@@ -7,11 +7,13 @@ due. So an idle pass is one listing of the registry. A pass that was cut short g
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import md5
 
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
+from swift.compose import own_client
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.middleware.s3api.inventory.document import inventories_of
 from swift.middleware.s3api.inventory.report import (
@@ -33,8 +35,9 @@ from swift.middleware.s3api.lifecycle.stored import rules_of_headers
 from swift.middleware.s3api.lifecycle.unfinished import UNDER_WAY_S, Finishing, Unfinished
 from swift.middleware.s3api.lifecycle.walk import Aged, Current, Former, Unit, Walk
 from swift.middleware.s3api.uploadstate import Unavailable
-from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask
+from swift.runtime.daemon import DaemonTask, PassContext, PassReport
+from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
+from swift.runtime.queuetask import IdleTask, QueueTask
 from swift.telemetry.log import Log
 
 NAME = "s3-lifecycle"
@@ -250,3 +253,28 @@ class LifecyclePass:
         today = int(self._context.clock.time() // DAY_S)
         former = {name: seen for name, seen in self._task.walked.items() if seen[1] == today}
         self._task.walked = {**former, **self._walked}
+
+
+def _make(parts: DaemonParts) -> DaemonTask:
+    settings: LifecycleSettings = parts.settings
+    settings = replace(settings, **share_of(parts, settings))
+    client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
+    if client is None:
+        return IdleTask(NAME)
+    return Lifecycle(settings, client, parts.context.telemetry.log)
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "End what the lifecycles of S3 buckets say has ended, and take their inventories.",
+    LifecycleSettings,
+    _make,
+    add_arguments=arguments_of("daemons that share the buckets"),
+    conf_name="s3-lifecycle.conf",
+    conf_about="The daemon that carries out lifecycles and inventories of S3 buckets, and its pipeline; "
+    "one is enough.",
+    # Parts, versions and links end as clients would end them.
+    pipeline=("slo", "versioned_writes", "symlink"),
+    once_per_cluster=True,
+)

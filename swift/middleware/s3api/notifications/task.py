@@ -12,12 +12,15 @@ from typing import NamedTuple
 from urllib.parse import SplitResult
 
 from swift.base.entity import EntityPath
+from swift.cluster.outbound import Outbound
+from swift.compose import own_client
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.middleware.s3api.notifications.events import ACCOUNT, HOUR_S
 from swift.middleware.s3api.notifications.settings import NotifierSettings
-from swift.middleware.s3api.notifications.webhook import NotTaken, Tell
-from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.queuetask import QueueTask, as_far_as_readable
+from swift.middleware.s3api.notifications.webhook import NotTaken, Tell, Webhooks
+from swift.runtime.daemon import DaemonTask, PassContext, PassReport
+from swift.runtime.declaration import Daemon, DaemonParts
+from swift.runtime.queuetask import IdleTask, QueueTask, as_far_as_readable
 from swift.telemetry.log import Log
 
 NAME = "s3-notifier"
@@ -147,3 +150,25 @@ def _parsed(body: bytes) -> tuple[str, bytes]:
         return str(document["target"]), json.dumps(document["event"]).encode()
     except (ValueError, TypeError, KeyError):
         return "", b""
+
+
+def _make(parts: DaemonParts) -> DaemonTask:
+    settings: NotifierSettings = parts.settings
+    urls = settings.urls()
+    client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
+    if client is None:
+        return IdleTask(NAME)
+    webhooks = Webhooks(settings.webhook_timeout, Outbound.of_rings(parts.rings))
+    return Notifier(settings, urls, client, webhooks, parts.context.telemetry.log)
+
+
+DAEMON = Daemon(
+    NAME,
+    "container",
+    "Tell webhooks what happened in S3 buckets.",
+    NotifierSettings,
+    _make,
+    conf_name="s3-notifier.conf",
+    conf_about="The daemon that tells webhooks what happened in S3 buckets, and its pipeline; one is enough.",
+    once_per_cluster=True,
+)

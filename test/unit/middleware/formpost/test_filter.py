@@ -10,7 +10,7 @@ from swift.compose import PROCESS_KEY, Process
 from swift.http.body import BytesBody
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.formpost.filter import FormPost, FormPostSettings, make_formpost
+from swift.middleware.formpost.filter import FILTER, FormPost, FormPostSettings
 from test.functional.api_cases_signed import ONE, TWO, form_body, form_fields
 
 A = "/v1/AUTH_test"
@@ -221,7 +221,7 @@ def test_a_boundary_of_any_length_is_refused(bench):
 
 def test_info_tells_what_is_allowed():
     process = Process()
-    make_formpost(App(), {PROCESS_KEY: process, "allowed_digests": "sha512 sha256"})
+    FILTER.build(App(), {PROCESS_KEY: process, "allowed_digests": "sha512 sha256"})
     assert process.info.public()["formpost"] == {"allowed_digests": ["sha256", "sha512"]}
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.recon import filter_factory
-from swift.middleware.recon.filter import STORED, Recon, ReconSettings
+from swift.middleware.recon.filter import FILTER, STORED, Recon, ReconSettings
 
 RECORDED = json.loads((Path(__file__).parents[3] / "golden/data/http/recon.json").read_text())
 
@@ -148,7 +147,7 @@ def test_the_paste_factory_knows_the_rings_of_all_policies(node):
         "[storage-policy:0]\nname = a\ndefault = yes\n[storage-policy:3]\nname = b\n"
     )
     conf = {"swift_dir": str(node / "etc"), "devices": str(node / "dev")}
-    recon = filter_factory(conf, recon_cache_path=str(node / "cache"))(App())
+    recon = FILTER(conf, recon_cache_path=str(node / "cache"))(App())
     for name in ("account", "container", "object", "object-3", "object-7"):
         (node / f"etc/{name}.ring.gz").touch()
     names = [os.path.basename(path) for path in ask(recon, "ringmd5")[1]]

@@ -9,7 +9,7 @@ from swift.compose import PROCESS_KEY, Process
 from swift.gateway.subrequest import make_subrequest
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.tempurl.filter import TempURL, TempURLSettings, make_tempurl
+from swift.middleware.tempurl.filter import FILTER, TempURL, TempURLSettings
 
 NOW = 1_795_232_000
 LATER = NOW + 60
@@ -391,7 +391,7 @@ def test_errors_have_no_disposition(bench, status):
 
 def test_info_tells_what_is_allowed():
     process = Process()
-    make_tempurl(App(), {PROCESS_KEY: process, "methods": "GET PUT"})
+    FILTER.build(App(), {PROCESS_KEY: process, "methods": "GET PUT"})
     assert process.info.public()["tempurl"] == {
         "methods": ["GET", "PUT"],
         "incoming_remove_headers": ["x-timestamp", "x-open-expired"],

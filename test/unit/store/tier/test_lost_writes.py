@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from swift.cli.aio.images import attach_image, detach_image, make_image
+from swift.aio.xfs import attach_image, detach_image, make_image
 from swift.store.tier.index import IndexFailed, LmdbIndex
 
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import pytest
 
+from swift.aio.xfs import make_image, mount_image, unmount_image
 from swift.base.clock import ManualClock
-from swift.cli.aio.images import make_image, mount_image, unmount_image
 from swift.platform.disk import Disk
 from swift.platform.mounts import Devices
 from swift.platform.space import SpaceGuard

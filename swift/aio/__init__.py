@@ -1,0 +1,1 @@
+"""``swift-aio``: a whole cluster on one machine."""

@@ -1,1 +1,0 @@
-"""Workloads and comparisons with the peer."""

@@ -1,0 +1,419 @@
+"""The command line of swift-aio."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from swift.aio.make import (
+    check_ec,
+    create_cluster,
+    make_cluster,
+    mount_devices,
+    move_cluster,
+    remove_cluster,
+    unmount_devices,
+)
+from swift.aio.plan import ClusterPlan, default_ec, new_plan, saved_plan
+from swift.aio.ports import storage_ip
+from swift.aio.supervisor import AlreadyRunning, RunLock, Supervisor, check_ports, processes_of
+from swift.base.errors import ConfigError, SwiftError
+from swift.config.commandline import CommandLine
+from swift.ec.codec import available_types
+from swift.telemetry.console import line_time
+
+#: What may be chosen anew for a stopped cluster.
+MOVABLE = frozenset(("ip", "proxy_port", "base_port", "cache_port"))
+#: The exit code of a command that Ctrl-C ended, as in shells.
+INTERRUPTED = 128 + signal.SIGINT
+EXAMPLES = """examples:
+  swift-aio start ~/swift-data                 create (if new) and start a cluster in the background
+  swift-aio start ~/swift-data --foreground    the same, until Ctrl-C
+  swift-aio start ~/two --port 9080 --base-port 9200 --cache-port 9311    a second one beside it
+  sudo swift-aio start /srv/swift --xfs        on loop-mounted XFS images
+  sudo swift-aio start /srv/six --xfs --nodes 1 --disks 6    one server with six filesystems
+  swift-aio status ~/swift-data --format json
+  swift-aio stop ~/swift-data
+  swift-aio clean ~/swift-data --yes           remove it with all its data
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = CommandLine(
+        prog="swift-aio",
+        description="Run a replicated object store cluster on this machine.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="start|status|stop|clean")
+    start = commands.add_parser("start", help="create the cluster if it is new, and run it")
+    start.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
+    start.add_argument("--ip", help="address of the proxy (127.0.0.1); all else stays on loopback")
+    start.add_argument("--key", help="key of its user, test:tester (generated)")
+    start.add_argument("--port", type=_port, help="port of the proxy (8080)")
+    start.add_argument("--base-port", type=_port, help="first port of the storage servers (6200)")
+    start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
+    start.add_argument("--nodes", type=int, help="storage nodes (4)")
+    start.add_argument("--disks", type=int, help="devices of each node, a filesystem each with --xfs (1)")
+    start.add_argument("--replicas", type=int, help="copies of everything (3)")
+    start.add_argument(
+        "--ec", metavar="K+M|none", help="code of the second policy, named ec (2+1; 4+2 from 7 nodes on)"
+    )
+    start.add_argument("--workers", type=int, help="proxy worker processes (2)")
+    start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
+    status = commands.add_parser("status", help="show its processes")
+    status.add_argument("--format", choices=("text", "json"), default="text")
+    stop = commands.add_parser("stop", help="end all its processes")
+    clean = commands.add_parser("clean", help="remove a stopped cluster and its data")
+    clean.add_argument("--yes", action="store_true", help="do not ask")
+    for command in (start, status, stop, clean):
+        command.add_argument("data", type=Path, help="data directory of the cluster")
+    return parser
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= 65000:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port")
+    return int(text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The console script; 0 for success, 1 for an error, 3 when status finds nothing running."""
+    args = make_parser().parse_args(argv)
+    args.data = args.data.expanduser().absolute()
+    try:
+        return {"start": _start, "status": _status, "stop": _stop, "clean": _clean}[args.command](args)
+    except (SwiftError, OSError) as error:
+        print(f"swift-aio: {error}", file=sys.stderr)
+        return 1
+
+
+def _existing(data: Path) -> ClusterPlan:
+    plan = saved_plan(data)
+    if plan is None:
+        raise ConfigError(
+            f"there is no cluster in {data}; create one with: swift-aio start {shlex.quote(str(data))}"
+        )
+    return plan
+
+
+# --- start ------------------------------------------------------------------------------------------
+
+
+def plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
+    """The plan of the cluster that is there, if any, and the one to be run."""
+    choices = {
+        "ip": args.ip,
+        "key": args.key,
+        "proxy_port": args.port,
+        "base_port": args.base_port,
+        "cache_port": args.cache_port,
+        "nodes": args.nodes,
+        "disks": args.disks,
+        "replicas": args.replicas,
+        "ec": "" if args.ec == "none" else args.ec,
+        "proxy_workers": args.workers,
+        "xfs": args.xfs,
+    }
+    plan = saved_plan(args.data)
+    if plan is None:
+        if args.data.exists() and any(args.data.iterdir()):
+            raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
+        plan = new_plan(args.data, **{**choices, "key": args.key or secrets.token_hex(16)})
+        plan.check()
+        if args.ec is None and available_types():
+            plan = dataclasses.replace(plan, ec=default_ec(plan.disks_in_all))
+        check_ec(plan)
+        return None, plan
+    changed = {n: v for n, v in choices.items() if v is not None and v != getattr(plan, n)}
+    fixed = sorted(changed.keys() - MOVABLE)
+    if "ip" in changed and storage_ip(changed["ip"]) != plan.storage_ip:
+        # The rings name the loopback address of the storage servers.
+        fixed = sorted([*fixed, "ip"])
+    if fixed:
+        raise ConfigError(
+            f"the cluster in {args.data} was created with other values of {', '.join(fixed)}; "
+            "leave them out, or clean it first"
+        )
+    wanted = dataclasses.replace(plan, **changed)
+    wanted.check()
+    return plan, wanted
+
+
+def _start(args: argparse.Namespace) -> int:
+    existing, plan = plan_of(args)
+    lock = RunLock(plan)
+    holder = lock.holder()
+    if holder is not None:
+        raise AlreadyRunning(holder)
+    # Before anything is made or moved: whoever chooses another port then starts from here again.
+    check_ports(plan)
+    if existing is None:
+        create_cluster(plan)
+    else:
+        if plan != existing:
+            move_cluster(existing, plan)
+        make_cluster(plan)
+    if args.foreground:
+        return _run(plan, lock, ready=lambda: print(welcome(plan), flush=True), tell=_tell)
+    return _start_in_background(plan, lock)
+
+
+def _tell(text: str) -> None:
+    print(f"swift-aio: {text}", flush=True)
+
+
+def _run(plan: ClusterPlan, lock: RunLock, *, ready, tell) -> int:  # type: ignore[no-untyped-def]
+    lock.acquire()
+    if plan.xfs:
+        mount_devices(plan)
+    supervisor = Supervisor(plan, tell)
+    supervisor.handle_signals()
+    try:
+        supervisor.start()
+        ready()
+        supervisor.watch()
+    finally:
+        supervisor.end()
+        if plan.xfs:
+            unmount_devices(plan)
+    return 0
+
+
+def _start_in_background(plan: ClusterPlan, lock: RunLock) -> int:
+    """Fork a supervisor and wait for its word that all is up."""
+    read_end, write_end = os.pipe()
+    sys.stdout.flush()
+    pid = os.fork()
+    if pid == 0:
+        _become_daemon(plan, lock, read_end, write_end)
+    os.close(write_end)
+    with os.fdopen(read_end) as words:
+        return follow_start(plan, words, lambda: _end_supervisor(pid))
+
+
+def _end_supervisor(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+
+
+def follow_start(plan: ClusterPlan, words: Iterable[str], end_supervisor: Callable[[], None]) -> int:
+    """Show what the supervisor reports until it is ready; the exit code. Ctrl-C ends the supervisor."""
+    failed = False
+    try:
+        for line in words:
+            kind, _, text = line.rstrip("\n").partition(" ")
+            if kind == "ready":
+                _clear_progress()
+                print(welcome(plan))
+                return 0
+            if kind == "error":
+                _clear_progress()
+                print(f"swift-aio: {text}", file=sys.stderr)
+                failed = True
+            else:
+                _progress(text)
+    except KeyboardInterrupt:
+        _clear_progress()
+        end_supervisor()
+        print(f"swift-aio: interrupted; {plan.root} is made, and its processes are stopped", file=sys.stderr)
+        return INTERRUPTED
+    if not failed:
+        print(f"swift-aio: the supervisor ended; see {plan.logs}/supervisor.log", file=sys.stderr)
+    return 1
+
+
+def _progress(text: str) -> None:
+    if sys.stdout.isatty():
+        print(f"\r\x1b[Kstarting {text}", end="", flush=True)
+
+
+def _clear_progress() -> None:
+    if sys.stdout.isatty():
+        print("\r\x1b[K", end="", flush=True)
+
+
+def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: int) -> None:
+    status = 1
+    try:
+        os.setsid()
+        os.close(read_end)
+        os.set_inheritable(write_end, False)
+        log = os.open(plan.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        null = os.open(os.devnull, os.O_RDONLY)
+        for target, source in ((0, null), (1, log), (2, log)):
+            os.dup2(source, target)
+        open_end = [write_end]
+
+        def say(kind: str, text: str = "") -> None:
+            if open_end:
+                os.write(open_end[0], f"{kind} {text}\n".encode())
+
+        def ready() -> None:
+            say("ready")
+            os.close(open_end.pop())
+
+        def tell(text: str) -> None:
+            print(f"{line_time(time.time())} {text}", flush=True)
+            say("progress", text)
+
+        try:
+            status = _run(plan, lock, ready=ready, tell=tell)
+        except (SwiftError, OSError) as error:
+            print(f"{line_time(time.time())} {error}", flush=True)
+            say("error", str(error).replace("\n", " "))
+    finally:
+        os._exit(status)
+
+
+def _start_command(name: str) -> list[str]:
+    """How this user can call a command: by name, or by the path beside our Python."""
+    beside = Path(sys.executable).with_name(name)
+    return [name if shutil.which(name) or not beside.exists() else str(beside)]
+
+
+def _is_installed(name: str) -> bool:
+    return shutil.which(name) is not None or Path(sys.executable).with_name(name).exists()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _swift_lines(plan: ClusterPlan) -> list[list[str]]:
+    """Return the lines by which Swift's own client, or else curl, reaches the cluster."""
+    if _is_installed("swift"):
+        swift = [*_start_command("swift"), "-A", plan.auth_url, "-U", plan.user, "-K", plan.key]
+        return [[*swift, "stat"], [*swift, "upload", "photos", "/etc/hostname"]]
+    login = ["-H", f"X-Auth-User: {plan.user}", "-H", f"X-Auth-Key: {plan.key}", plan.auth_url]
+    return [["curl", "-i", *login], ["curl", f"{plan.url}/info"]]
+
+
+def _s3_lines(plan: ClusterPlan) -> list[list[str]]:
+    """Return the lines by which an installed S3 client, if any, reaches the cluster."""
+    url, user, key = plan.url, plan.user, plan.key
+    keys = [f"AWS_ACCESS_KEY_ID={user}", f"AWS_SECRET_ACCESS_KEY={key}"]
+    aws = ["env", *keys, "aws", "--endpoint-url", url, "--region", "us-east-1", "s3", "mb", "s3://pictures"]
+    remote = f":s3,provider=Other,access_key_id='{user}',secret_access_key='{key}',endpoint='{url}':"
+    given = f"endpoint_url='{url}', aws_access_key_id='{user}', aws_secret_access_key='{key}'"
+    script = f"import boto3; print(boto3.client('s3', 'us-east-1', {given}).list_buckets()['Buckets'])"
+    if _is_installed("aws"):
+        return [aws]
+    if _is_installed("rclone"):
+        return [["rclone", "lsd", remote]]
+    return [[sys.executable, "-c", script]] if find_spec("boto3") is not None else []
+
+
+def _facts(plan: ClusterPlan) -> dict[str, str]:
+    """Return the endpoint and the login of clients."""
+    return {
+        "endpoint": plan.storage_url,
+        "auth": plan.auth_url,
+        "user": plan.user,
+        "key": plan.key,
+        "s3": plan.url,
+    }
+
+
+def _login_lines(plan: ClusterPlan) -> str:
+    """The same for people."""
+    return f"""  endpoint  {plan.storage_url}
+  auth      {plan.auth_url}
+  user      {plan.user}
+  key       {plan.key}
+  S3        {plan.url}   region us-east-1
+            access key {plan.user}   secret key {plan.key}
+  logs      {plan.logs}
+"""
+
+
+def welcome(plan: ClusterPlan) -> str:
+    """Return the description of a running cluster, and the lines to try it."""
+    policies = _counted(plan.replicas, "replica")
+    if plan.ec:
+        policies += f", or {plan.ec} erasure coded"
+    stop = [*_start_command("swift-aio"), "stop", str(plan.root)]
+    lines = [*_swift_lines(plan), *_s3_lines(plan), stop]
+    return f"""The cluster in {plan.root} is up: {_counted(plan.disks_in_all, "device")}, {policies}.
+
+{_login_lines(plan)}
+Try next:
+""" + "".join(f"  {shlex.join(line)}\n" for line in lines)
+
+
+# --- the others -------------------------------------------------------------------------------------
+
+
+def _status(args: argparse.Namespace) -> int:
+    plan = _existing(args.data)
+    holder = RunLock(plan).holder()
+    rows = processes_of(plan) if holder is not None else []
+    if args.format == "json":
+        running = {"running": holder is not None, "supervisor": holder, "processes": rows}
+        print(json.dumps({**running, "cluster": _facts(plan)}))
+    elif holder is None:
+        print(f"not running: {plan.root}")
+    else:
+        print(f"running (supervisor pid {holder}): {plan.root}")
+        for row in rows:
+            port = f"port {row['port']}" if row["port"] else ""
+            print(f"  {row['name']:<20} pid {row['pid']:<8} {port:<11} {row['state']}")
+        print(f"\n{_login_lines(plan)}", end="")
+    if holder is None:
+        return 3
+    return 0 if all(row["state"] == "up" for row in rows) else 1
+
+
+def _stop(args: argparse.Namespace) -> int:
+    plan = _existing(args.data)
+    lock = RunLock(plan)
+    holder = lock.holder()
+    if holder is None:
+        print("not running")
+        return 0
+    if not holder:
+        raise ConfigError("the supervisor has just been started; try again in a moment")
+    os.kill(holder, signal.SIGTERM)
+    deadline = time.monotonic() + 60
+    while lock.holder() is not None:
+        if time.monotonic() > deadline:
+            raise ConfigError(f"the supervisor (pid {holder}) does not end; see {plan.logs}/supervisor.log")
+        time.sleep(0.05)
+    print("stopped")
+    return 0
+
+
+def _clean(args: argparse.Namespace) -> int:
+    plan = _existing(args.data)
+    if RunLock(plan).holder() is not None:
+        raise ConfigError(f"the cluster is running; first: swift-aio stop {shlex.quote(str(plan.root))}")
+    if not args.yes:
+        if not sys.stdin.isatty():
+            raise ConfigError(f"nobody can be asked whether to remove {plan.root}; say so with --yes")
+        answer = input(f"Remove {plan.root} and everything stored in it? (y/N) ")
+        if answer.strip().lower() != "y":
+            print("nothing removed")
+            return 1
+    if plan.xfs:
+        unmount_devices(plan)
+    remove_cluster(plan)
+    print(f"removed {plan.root}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

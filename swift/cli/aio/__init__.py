@@ -1,1 +1,0 @@
-"""swift-aio: a whole replicated cluster on one machine from one command."""

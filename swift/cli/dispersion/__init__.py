@@ -1,1 +1,0 @@
-"""swift-dispersion-populate and swift-dispersion-report: whether copies are where the rings say."""

@@ -1,1 +1,0 @@
-"""swift-recon: what the servers of a cluster tell about themselves."""

@@ -1,5 +1,0 @@
-"""The parts of the ring commands: how devices are named, what is printed, what each subcommand does.
-
-The executables are ``cli.ring_builder``, ``cli.ring_builder_analyzer`` and ``cli.ring_composer``.
-spec: ring.md §11-13
-"""

@@ -1,0 +1,217 @@
+"""What the verbs of ``swift-load`` do, once its command line is read."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+
+from swift.base.errors import SwiftError
+from swift.load import cosbench
+from swift.load.endpoint import EndpointRefused, LoadEndpoint, ask, checked_url, log_in
+from swift.load.failures.command import clean, fail
+from swift.load.runs import LoadRun, LoadRunner, RunPlan
+from swift.load.saved import of_json, read
+from swift.load.servers import Servers
+from swift.load.sigv4 import signed
+from swift.load.summary import rows_of, to_csv, to_json
+from swift.load.terminal import RunProgress, show, show_differences
+from swift.load.workerpool import LoadWorkers, WorkerPool
+from swift.load.workload import BUILT_IN, BadWorkload, built_in_names, load, parse
+
+#: Tables of a report are wide; where no terminal tells its own width they are not folded.
+WIDTH = 220
+
+#: What S3 says of keys that it does not know.
+_UNKNOWN_KEYS = (b"InvalidAccessKeyId", b"SignatureDoesNotMatch")
+
+
+def verb(name: str) -> Callable[[argparse.Namespace], int]:
+    """The function of a verb; it returns an exit code."""
+    return {
+        "list": _list,
+        "show": _show,
+        "run": _run,
+        "fail": _fail,
+        "compare": _compare,
+        "import": _import,
+    }[name]
+
+
+def _console(is_for_people: bool) -> Console:
+    """Where tables go: standard error when standard output is for programs."""
+    stream = sys.stdout if is_for_people else sys.stderr
+    # Names, descriptions and errors are printed as they are, whatever is in brackets.
+    return Console(file=stream, width=None if stream.isatty() else WIDTH, markup=False)
+
+
+def _print_json(what: object) -> None:
+    json.dump(what, sys.stdout, indent=1)
+    print()
+
+
+# run
+
+
+def _run(args: argparse.Namespace) -> int:
+    console = _console(args.format == "text")
+    text, source = _text_of(args.workload)
+    options = {name: getattr(args, name) for name in ("clients", "seconds", "rate", "verify")}
+    workload = parse(text, source).changed(**options)
+    price = _price(args.price)
+    for path in (args.json, args.csv, args.html):
+        _check_writable(path)
+    endpoint = _endpoint(args)
+    plan = RunPlan(workload, text, options, endpoint, args.keep)
+    workers = _workers(args)
+    try:
+        with RunProgress(console, workload) as progress:
+            done = LoadRunner(plan, workers, Servers(endpoint), progress).run()
+    finally:
+        workers.close()
+    _report(console, done, price, args)
+    return 130 if done.is_interrupted else 0
+
+
+def _fail(args: argparse.Namespace) -> int:
+    console = _console(args.format == "text")
+    if args.clean:
+        if not clean(args, console):
+            console.print("nothing was left behind")
+        return 0
+    text, source = _text_of(args.workload)
+    for path in (args.json, args.html):
+        _check_writable(path)
+    return fail(args, text, source, console)
+
+
+def _workers(args: argparse.Namespace) -> LoadWorkers:
+    if args.distributed is None:
+        return WorkerPool(args.processes)
+    from swift.load.distributed import DistributedWorkers
+
+    return DistributedWorkers(args.distributed)
+
+
+def _report(console: Console, done: LoadRun, price: float | None, args: argparse.Namespace) -> None:
+    found = to_json(done, price)
+    if args.format == "json":
+        _print_json(found)
+    show(console, done, price)
+    if args.json is not None:
+        args.json.write_text(json.dumps(found, indent=1))
+    if args.csv is not None:
+        args.csv.write_text(to_csv(rows_of(done)))
+    if args.html is not None:
+        from swift.load.report import page_of
+
+        args.html.write_text(page_of(of_json(found)))
+
+
+def _check_writable(path: Path | None) -> None:
+    """Before a long run, not after it."""
+    if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
+        raise BadWorkload(f"{path}: cannot be written")
+
+
+def _endpoint(args: argparse.Namespace) -> LoadEndpoint:
+    """Where to send requests, tried once; raises ``EndpointRefused``."""
+    if args.s3:
+        if not args.access_key or not args.secret_key:
+            raise EndpointRefused("--s3 needs --access-key and --secret-key")
+        found = LoadEndpoint(
+            checked_url(args.s3), "", args.access_key, args.secret_key, args.region, args.cacert
+        )
+        url = f"{found.url.rstrip('/')}/"
+        status, _headers, said = ask(
+            url, "GET", signed(found, "GET", f"{found.root}/", {}), cacert=args.cacert
+        )
+        # A user who may not list all buckets may do so to their own.
+        if any(code in said for code in _UNKNOWN_KEYS):
+            raise EndpointRefused(f"{found.url} answered {status}; are both keys right?")
+        return found
+    if args.storage_url:
+        found = LoadEndpoint(checked_url(args.storage_url), args.token or "", cacert=args.cacert)
+    elif args.auth and args.user and args.key:
+        found = log_in(args.auth, args.user, args.key, args.cacert)
+    else:
+        raise EndpointRefused("say where: --auth with --user and --key, --storage-url, or --s3")
+    status, _headers, _body = ask(found.url, "HEAD", {"X-Auth-Token": found.token}, cacert=args.cacert)
+    if status // 100 != 2:
+        raise EndpointRefused(f"{found.url} answered {status}")
+    return found
+
+
+def _price(path: Path | None) -> float | None:
+    if path is None:
+        return None
+    try:
+        found = tomllib.loads(path.read_text())["per_hour"]
+    except KeyError:
+        raise BadWorkload(f"{path}: per_hour is missing: what all servers cost in an hour")
+    except (OSError, ValueError) as error:
+        raise BadWorkload(f"{path}: {error}")
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < float("inf"):
+        raise BadWorkload(f"{path}: per_hour must be a number above 0, not {found!r}")
+    return float(found)
+
+
+def _text_of(name: str) -> tuple[str, str]:
+    """The text of a workload and where it is from; raises ``BadWorkload``. COSBench's XML becomes TOML."""
+    path = next((path for path in BUILT_IN.glob("*.toml") if path.stem.lower() == name.lower()), Path(name))
+    if path.suffix.lower() == ".xml":
+        return cosbench.load(path), str(path)
+    try:
+        return path.read_text(), str(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadWorkload(f"{name}: no built-in workload, and no file that can be read: {error}")
+
+
+# the others
+
+
+def _list(args: argparse.Namespace) -> int:
+    found = [(name, load(BUILT_IN / f"{name}.toml").description) for name in built_in_names()]
+    if args.format == "json":
+        _print_json([{"name": name, "description": text} for name, text in found])
+    else:
+        for name, text in found:
+            print(f"{name:16} {text}")
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    print(_text_of(args.workload)[0], end="")
+    return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    text = cosbench.load(args.file)
+    parse(text, str(args.file))
+    print(text, end="")
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from swift.load import compare
+
+    a, b = read(args.a), read(args.b)
+    found = compare.differences(a, b, args.seed)
+    if not found:
+        raise SwiftError(f"{args.a} and {args.b} have no operation of a phase in common")
+    _check_writable(args.html)
+    if args.html is not None:
+        from swift.load.report import comparison_page
+
+        args.html.write_text(comparison_page(a, b, (str(args.a), str(args.b)), found))
+    if args.format == "json":
+        _print_json(compare.to_json(a, b, found))
+    else:
+        show_differences(_console(True), (str(args.a), str(args.b)), found)
+    return 0

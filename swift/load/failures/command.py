@@ -1,0 +1,134 @@
+"""``swift-load fail``: a cluster is made, fails share by share under a workload, and is measured."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+from tempfile import gettempdir
+
+from rich.console import Console
+
+from swift.aio.plan import ClusterPlan as ClusterPlan
+from swift.aio.plan import default_ec, new_plan
+from swift.aio.xfs import ending_in_order
+from swift.base.errors import ConfigError
+from swift.load.endpoint import log_in
+from swift.load.failures import report
+from swift.load.failures.cleanup import leftovers, own_folder, remove
+from swift.load.failures.copies import Copies
+from swift.load.failures.scenario import FaultScenario, Times, Trial, windows_of
+from swift.load.failures.site import FailureSite, check_possible
+from swift.load.failures.targets import Failure, choose_targets
+from swift.load.runs import LoadRunner, RunPlan
+from swift.load.servers import Servers
+from swift.load.terminal import RunProgress
+from swift.load.workerpool import WorkerPool
+from swift.load.workload import BadWorkload, Workload, parse
+
+
+def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> int:
+    """Run the verb on a workload's ``text``; its exit code. Raises ``SwiftError`` and OSError."""
+    times = Times(args.before, args.during, args.after, args.whole_within)
+    options: dict[str, float | int | None] = {"seconds": times.load, "clients": args.clients}
+    workload = parse(text, source).changed(**options)
+    mains = [phase for phase in workload.phases if phase.kind == "main"]
+    if len(mains) != 1 or mains[0].operations is not None:
+        raise BadWorkload(f"{source}: failures need a workload with one main phase, without operations")
+    failures = [Failure(args.unit, args.way, share, args.spread) for share in args.share]
+    for failure in failures:
+        failure.check()
+        check_possible(failure, has_disks=args.xfs)
+    clean(args, console)
+    facts: dict[str, object] = {"workload": workload.name, "seed": args.seed}
+    trials: list[Trial] = []
+    try:
+        with ending_in_order(), own_folder(_parent(args)) as folder:
+            cluster = _cluster(args, folder)
+            facts |= {"nodes": cluster.nodes, "disks": cluster.disks, "replicas": cluster.replicas}
+            with FailureSite(cluster).running() as site:
+                for failure in failures:
+                    trials.append(_trial(site, failure, times, (workload, text, options), args, console))
+    except (KeyboardInterrupt, SystemExit):
+        console.print("ended; the cluster is gone, and this is what was measured until now")
+    if not trials:
+        return 130
+    report.show(console, trials)
+    found = report.to_json(trials, times, facts)
+    if args.format == "json":
+        json.dump(found, sys.stdout, indent=1)
+        print()
+    if args.json is not None:
+        args.json.write_text(json.dumps(found, indent=1))
+    if args.html is not None:
+        args.html.write_text(report.page(trials, times, facts))
+    return 0 if len(trials) == len(failures) else 130
+
+
+def clean(args: argparse.Namespace, console: Console) -> int:
+    """Remove what runs that were killed have left; how many. Raises ``ConfigError`` and OSError."""
+    found = leftovers(_parent(args))
+    for left in found:
+        remove(left)
+        console.print(f"removed {left}", soft_wrap=True)
+    return len(found)
+
+
+def _parent(args: argparse.Namespace) -> Path:
+    parent = args.root or Path(gettempdir())
+    if not parent.is_dir():
+        raise ConfigError(f"--root {parent}: there is no such directory")
+    return Path(parent)
+
+
+def _cluster(args: argparse.Namespace, folder: Path) -> ClusterPlan:
+    devices = args.nodes * args.disks
+    plan = new_plan(
+        folder / "cluster",
+        proxy_port=args.port,
+        base_port=args.base_port,
+        cache_port=args.cache_port,
+        nodes=args.nodes,
+        disks=args.disks,
+        ec=default_ec(devices),
+        part_power=8,
+        proxy_workers=args.workers,
+        xfs=args.xfs,
+    )
+    plan.check()
+    return plan
+
+
+def _trial(
+    site: FailureSite,
+    failure: Failure,
+    times: Times,
+    planned: tuple[Workload, str, dict[str, float | int | None]],
+    args: argparse.Namespace,
+    console: Console,
+) -> Trial:
+    workload, text, options = planned
+    cluster = site.plan
+    chance = random.Random(f"{args.seed} {failure}")
+    chosen = choose_targets(failure, cluster.nodes, cluster.disks, len(site.proxies()), chance)
+    trial = Trial(failure, chosen)
+    console.print(f"{failure}: {', '.join(map(str, chosen))} will fail")
+    endpoint = log_in(cluster.auth_url, cluster.user, cluster.key)
+    workers = WorkerPool(args.processes)
+    try:
+        with RunProgress(console, workload) as progress:
+            scenario = FaultScenario(site, Copies(cluster), trial, times, progress)
+            plan = RunPlan(workload, text, options, endpoint, keep=True)
+            done = LoadRunner(plan, workers, Servers(endpoint), scenario.watch).run()
+        console.print("waiting until the cluster is whole ...")
+        scenario.finish()
+    finally:
+        workers.close()
+        site.repair()
+    if done.is_interrupted:
+        raise KeyboardInterrupt
+    trial.result = next(ran.result for ran in done.phases if ran.phase.kind == "main")
+    trial.windows = windows_of(trial, times)
+    return trial

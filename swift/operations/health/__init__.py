@@ -1,0 +1,1 @@
+"""``swift-health``: the state of a cluster in one table."""

@@ -1,0 +1,588 @@
+"""What the state of a cluster means: pure, from rings and what servers said.
+
+A device is *away* when its server does not answer, or says that it is not mounted. From the rings follows
+which partitions have how many copies left. Nothing is asked here and nothing printed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+from swift.base.documents import JsonObject
+from swift.operations.health.copies import HostCopies, RingCopies, drained
+from swift.operations.recon.client import Host
+from swift.ring.view import RingView
+
+WARN_FULL_PERCENT = 85.0
+CRITICAL_FULL_PERCENT = 95.0
+#: A replicator that has completed nothing for so long is not at work.
+STALE_S = 6 * 3600.0
+CLOCK_S = 5.0
+#: An I/O error is reported for so long.
+ERRORS_S = 86400.0
+MINUTE_S = 60.0
+
+
+class Severity(IntEnum):
+    """How bad something is; the numbers are the exit codes that monitoring knows."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+#: The order of severity: a known fault outweighs an unknown state, which outweighs a good one.
+_RANK = (Severity.OK, Severity.UNKNOWN, Severity.WARNING, Severity.CRITICAL)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not as it should be, and what heals it."""
+
+    level: Severity
+    text: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class RingHealth:
+    """A ring: its partitions by the number of copies that are away."""
+
+    name: str
+    noun: str
+    replicas: float
+    partitions: int
+    #: Copies that suffice to read: 1, or the data fragments.
+    needed: int
+    #: Copies away → partitions.
+    away: Mapping[int, int]
+    #: Partitions that have just what is needed, as many as are worth telling.
+    at_last: Sequence[int]
+    lost: Sequence[int]
+    last_count: int = 0
+    lost_count: int = 0
+
+    @property
+    def degraded(self) -> int:
+        """Partitions of which any copy is away."""
+        return sum(count for copies, count in self.away.items() if copies)
+
+    @property
+    def missing_copies(self) -> int:
+        """Copies away in all."""
+        return sum(copies * count for copies, count in self.away.items())
+
+
+@dataclass(frozen=True)
+class DeviceErrors:
+    """I/O errors that servers and daemons met on a device; ``last_s`` is Unix time."""
+
+    count: int
+    last_s: float
+    error: str
+
+
+@dataclass
+class Heard:
+    """What servers said, by type and host; who is in no mapping did not answer."""
+
+    #: Type → hosts that did not answer.
+    silent: dict[str, list[Host]] = field(default_factory=dict)
+    #: Host → names of devices that are there, and those that are no mount points.
+    present: dict[Host, Collection[str]] = field(default_factory=dict)
+    unmounted: dict[Host, Collection[str]] = field(default_factory=dict)
+    usage: dict[Host, Sequence[Mapping[str, object]]] = field(default_factory=dict)
+    #: (type, host) → what ``/recon/replication`` says.
+    replication: dict[tuple[str, Host], Mapping[str, object]] = field(default_factory=dict)
+    #: (type, host) → failures of the last pass, which OpenStack Swift reports too.
+    failures: dict[tuple[str, Host], int] = field(default_factory=dict)
+    #: (type, host) → what its replicators report about copies.
+    copies: dict[tuple[str, Host], HostCopies] = field(default_factory=dict)
+    reconstruction: dict[Host, Mapping[str, object]] = field(default_factory=dict)
+    async_pending: dict[Host, int] = field(default_factory=dict)
+    #: Host → when ``swift-recon-cron`` counted them, Unix seconds; 0: never.
+    async_counted: dict[Host, int] = field(default_factory=dict)
+    quarantined: dict[Host, JsonObject] = field(default_factory=dict)
+    drive_errors: dict[Host, int] = field(default_factory=dict)
+    #: Host → device → what ``/recon/deviceerrors`` says of it.
+    device_errors: dict[Host, dict[str, DeviceErrors]] = field(default_factory=dict)
+    #: Host → names of ring files that differ from those here.
+    other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
+    #: Host → seconds by which its clock differs.
+    clocks: dict[Host, float] = field(default_factory=dict)
+
+    def copies_of(self, server_type: str) -> dict[Host, HostCopies]:
+        """Return the reports of the replicators of one type of server."""
+        return {host: said for (kind, host), said in self.copies.items() if kind == server_type}
+
+
+@dataclass(frozen=True)
+class Health:
+    """The verdict."""
+
+    problems: Sequence[Problem]
+    rings: Sequence[RingHealth]
+    devices: int
+    away: Sequence[str]
+    #: Unix seconds at which the replicators should have made up for it; None when nothing is to be healed or
+    #: nobody can say.
+    done_s: float | None
+    facts: JsonObject
+    copies: Sequence[RingCopies] = ()
+
+    @property
+    def level(self) -> Severity:
+        """The worst of all."""
+        return max((problem.level for problem in self.problems), key=_RANK.index, default=Severity.OK)
+
+    @property
+    def drained(self) -> dict[str, int | None]:
+        """Devices of weight 0 and the partitions left on them; None: unknown."""
+        return drained(self.copies)
+
+    def copies_of(self, ring: str) -> RingCopies | None:
+        """Return the reports of replicators about a ring; None without any."""
+        return next((each for each in self.copies if each.name == ring), None)
+
+    def as_json(self) -> dict[str, object]:
+        """Everything, for programs."""
+        return {
+            "status": self.level.name,
+            "problems": [{"level": p.level.name, "text": p.text, "remedy": p.remedy} for p in self.problems],
+            "devices": self.devices,
+            "devices_away": list(self.away),
+            "healed_at": self.done_s,
+            "rings": [
+                {
+                    "ring": ring.name,
+                    "replicas": ring.replicas,
+                    "partitions": ring.partitions,
+                    "degraded": ring.degraded,
+                    "missing_copies": ring.missing_copies,
+                    "at_last_copy": ring.last_count,
+                    "at_last_copy_partitions": list(ring.at_last),
+                    "without_enough_copies": ring.lost_count,
+                    "without_enough_copies_partitions": list(ring.lost),
+                    **_copies_json(self.copies_of(ring.name)),
+                }
+                for ring in self.rings
+            ],
+            "draining": self.drained,
+            **self.facts,
+        }
+
+
+def _copies_json(copies: RingCopies | None) -> dict[str, object]:
+    if copies is None:
+        return {}
+    return {
+        "to_move": copies.misplaced,
+        "to_copy": copies.missing,
+        "to_copy_by_device": dict(copies.missing_on),
+        "failed": copies.failed,
+        "waiting_devices": copies.waiting,
+        "unknown_servers": sorted(map(str, copies.unknown)),
+        "as_of": copies.as_of_s,
+        "in_order": copies.is_in_order,
+    }
+
+
+#: Says of a host and a device whether it is away.
+IsAway = Callable[[Host, str], bool]
+
+
+def is_away_by(heard: Heard, server_type: str, *, check_mounts: bool) -> IsAway:
+    """How to tell of a device of one type of server."""
+    silent = set(heard.silent.get(server_type, ()))
+
+    def is_away(host: Host, device: str) -> bool:
+        if host in silent:
+            return True
+        if device not in heard.present.get(host, (device,)):
+            return True
+        return check_mounts and device in heard.unmounted.get(host, ())
+
+    return is_away
+
+
+def uses_mounts(heard: Heard) -> bool:
+    """Whether devices are mount points in this cluster: where none is, they are plain directories."""
+    return any(
+        device not in heard.unmounted.get(host, ())
+        for host, devices in heard.present.items()
+        for device in devices
+    )
+
+
+def ring_state(
+    view: RingView, name: str, noun: str, is_away: IsAway, *, needed: int = 1, shown_max: int = 10
+) -> RingHealth:
+    """Count the copies of all partitions."""
+    gone = [
+        device is not None and is_away(Host(device.ip, device.port), device.device) for device in view.devices
+    ]
+    away: Counter[int] = Counter()
+    at_last: list[int] = []
+    lost: list[int] = []
+    for part in range(view.partition_count):
+        ids = view.primary_ids(part)
+        missing = sum(gone[dev_id] for dev_id in ids)
+        away[missing] += 1
+        left = len(ids) - missing
+        if missing and left == needed:
+            at_last.append(part)
+        elif left < needed:
+            lost.append(part)
+    return RingHealth(
+        name,
+        noun,
+        view.replica_count,
+        view.partition_count,
+        needed,
+        dict(away),
+        at_last[:shown_max],
+        lost[:shown_max],
+        len(at_last),
+        len(lost),
+    )
+
+
+def judge(
+    rings: Sequence[RingHealth],
+    devices: Mapping[str, bool],
+    heard: Heard,
+    now_s: float | None = None,
+    *,
+    copies: Sequence[RingCopies] = (),
+) -> Health:
+    """The verdict; ``devices`` says of every device (``host/name``) whether it is away."""
+    now_s = time.time() if now_s is None else now_s
+    away = sorted(name for name, gone in devices.items() if gone)
+    problems = [
+        *_silent(heard),
+        *_away(away),
+        *_copies(rings),
+        *_order(copies, {ring.name: ring.needed for ring in rings}),
+        *_peer_failures(heard),
+        *_stale(heard, now_s),
+        *_full(heard),
+        *_failing(heard, now_s),
+        *_rest(heard),
+    ]
+    problems.sort(key=lambda problem: -_RANK.index(problem.level))
+    facts = {
+        "async_pending": sum(heard.async_pending.values()),
+        "async_pending_last": min(heard.async_counted.values(), default=0),
+        "device_errors": {
+            f"{host}/{device}": errors.count
+            for host, found in heard.device_errors.items()
+            for device, errors in found.items()
+        },
+        "quarantined": {
+            kind: sum(int(each.get(kind) or 0) for each in heard.quarantined.values())
+            for kind in ("objects", "containers", "accounts")
+        },
+    }
+    done_s = _healed(rings, copies, heard, now_s)
+    return Health(problems, rings, len(devices), away, done_s, facts, copies)
+
+
+def _silent(heard: Heard) -> list[Problem]:
+    return [
+        Problem(
+            Severity.CRITICAL,
+            f"{_counted(len(hosts), f'{kind} server')} silent: {_some(list(map(str, hosts)))}",
+            f"start them (swift-init {kind}-server start) or bring their hosts back",
+        )
+        for kind, hosts in heard.silent.items()
+        if hosts
+    ]
+
+
+def _away(away: Sequence[str]) -> list[Problem]:
+    if not away:
+        return []
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{_counted(len(away), 'device')} away: {_some(away)}",
+            "mount or replace them, or remove them from the rings (swift-ring-builder remove, rebalance)",
+        )
+    ]
+
+
+def _copies(rings: Sequence[RingHealth]) -> list[Problem]:
+    found = []
+    for ring in rings:
+        copies = "fragments" if ring.needed > 1 else "copies"
+        if ring.lost_count:
+            found.append(
+                Problem(
+                    Severity.CRITICAL,
+                    f"{ring.name}: {ring.lost_count} partitions have too few {copies} within reach",
+                    "bring a device of each back: nothing else can make these readable",
+                )
+            )
+        if ring.last_count:
+            text = f"{ring.name}: {ring.last_count} partitions are at their last {copies}"
+            if ring.needed == 1:
+                text = f"{ring.name}: {ring.last_count} partitions are at one copy"
+            found.append(
+                Problem(
+                    Severity.CRITICAL,
+                    text,
+                    "bring devices back first; replicators copy to handoffs meanwhile",
+                )
+            )
+        elif ring.degraded and not ring.lost_count:
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: {ring.degraded} partitions lack {ring.missing_copies} {copies}",
+                    "replicators and reconstructors make them anew on handoffs and give them back later",
+                )
+            )
+    return found
+
+
+def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Problem]:
+    """Return the differences from the rings that replicators report."""
+    found = []
+    for ring in copies:
+        daemon = "reconstructor" if needed.get(ring.name, 1) > 1 else "replicator"
+        what = "partitions" if ring.name.startswith("object") else "databases"
+        if ring.misplaced:
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: {ring.misplaced} {what} on devices where they do not belong",
+                    f"the {daemon}s move them; a rebalance is over when none is left",
+                )
+            )
+        if ring.missing:
+            names = [f"{device} ({count})" for device, count in ring.missing_on.most_common()]
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: {ring.missing} copies missing on {_some(names)}",
+                    f"the {daemon}s of other devices make them; a replaced disk is full when none is missing",
+                )
+            )
+        if ring.failed:
+            found.append(
+                Problem(
+                    Severity.WARNING,
+                    f"{ring.name}: the last pass failed for {ring.failed} {what} "
+                    f"on {_some(sorted(map(str, ring.failed_on)))}",
+                    f"the log of the {daemon}s there says why",
+                )
+            )
+        found += _unsure(ring, daemon)
+    return found
+
+
+def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
+    """Return what is unknown about a ring."""
+    found = []
+    if ring.is_splitting:
+        found.append(
+            Problem(
+                Severity.WARNING,
+                f"{ring.name}: the part power is being increased; copies are not compared meanwhile",
+                "go on to its end, finish_increase_partition_power (doc/guides/rings.md)",
+            )
+        )
+    if ring.waiting:
+        count = _counted(len(ring.waiting), "device")
+        found.append(
+            Problem(
+                Severity.WARNING,
+                f"{ring.name}: no pass by the present ring has completed over {count}: {_some(ring.waiting)}",
+                f"wait for the {daemon}s: the rebalance is not over before",
+            )
+        )
+    if ring.unknown:
+        found.append(
+            Problem(
+                Severity.UNKNOWN,
+                f"{ring.name}: misplaced and missing copies are unknown on "
+                f"{_some(sorted(map(str, ring.unknown)))}",
+                f"start the {daemon}s there, or wait for their first pass; OpenStack Swift's do not report "
+                "them: swift-dispersion-report compares samples",
+            )
+        )
+    if ring.partial:
+        found.append(
+            Problem(
+                Severity.UNKNOWN,
+                f"{ring.name}: missing copies are unknown, handoffs_only is on at "
+                f"{_some(sorted(map(str, ring.partial)))}",
+                f"turn it off and restart the {daemon}s when the rebalance is over",
+            )
+        )
+    return found
+
+
+def _peer_failures(heard: Heard) -> list[Problem]:
+    """Failures that servers report which report nothing else about copies."""
+    nothing = HostCopies({}, {})
+    failed = {
+        host: count
+        for (kind, host), count in heard.failures.items()
+        if count and not heard.copies.get((kind, host), nothing).completed
+    }
+    if not failed:
+        return []
+    names = [f"{host} ({count})" for host, count in sorted(failed.items())]
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{sum(failed.values())} failures in the last replication passes: {_some(names)}",
+            "the logs of the replicators there say why",
+        )
+    ]
+
+
+def _healed(
+    rings: Sequence[RingHealth], copies: Sequence[RingCopies], heard: Heard, now_s: float
+) -> float | None:
+    """When everything is as the rings say, at the rate of the passes; None: nothing to do, or unknown."""
+    if any(ring.degraded for ring in rings):
+        # Handoffs keep what belongs on devices that are away: when they have it follows from whole passes.
+        return _done(heard, now_s)
+    left = [ring for ring in copies if ring.misplaced or ring.missing or ring.waiting]
+    ends = [ring.done_s for ring in left if ring.done_s is not None]
+    if any(ring.waiting or ring.is_open for ring in left):
+        # Without a rate another whole pass is the best guess.
+        next_s = _done(heard, now_s)
+        ends += [] if next_s is None else [next_s]
+    return max(ends, default=None)
+
+
+def _stale(heard: Heard, now_s: float) -> list[Problem]:
+    stale: dict[str, list[str]] = {}
+    for (kind, host), said in heard.replication.items():
+        last = said.get("replication_last") or said.get("object_replication_last")
+        if kind == "object" and last is None:
+            last = heard.reconstruction.get(host, {}).get("object_reconstruction_last")
+        if not isinstance(last, (int, float)) or now_s - last > STALE_S:
+            stale.setdefault(kind, []).append(str(host))
+    return [
+        Problem(
+            Severity.WARNING,
+            f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_some(hosts)}",
+            f"start it (swift-init {kind}-replicator start), or wait for its first pass; its log says what "
+            "holds it up",
+        )
+        for kind, hosts in stale.items()
+    ]
+
+
+def _full(heard: Heard) -> list[Problem]:
+    fullness = _fullness(heard)
+    found = []
+    for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
+        upper = 101.0 if level is Severity.CRITICAL else CRITICAL_FULL_PERCENT
+        names = [name for name, percent in fullness.items() if limit <= percent < upper]
+        if names:
+            found.append(
+                Problem(
+                    level,
+                    f"{_counted(len(names), 'device')} over {limit:g} % full: {_some(names)}",
+                    "add devices and rebalance; delete what may go",
+                )
+            )
+    return found
+
+
+def _failing(heard: Heard, now_s: float) -> list[Problem]:
+    names = [
+        f"{host.ip}/{device} ({errors.count}, {errors.error})"
+        for host, found in heard.device_errors.items()
+        for device, errors in found.items()
+        if now_s - errors.last_s < ERRORS_S
+    ]
+    if not names:
+        return []
+    return [
+        Problem(
+            Severity.WARNING,
+            f"{_counted(len(names), 'device')} with I/O errors in the last day: {_some(names)}",
+            "read the kernel's log about them; unmount or replace a device that goes on failing",
+        )
+    ]
+
+
+def _fullness(heard: Heard) -> dict[str, float]:
+    """How full mounted devices (``address/name``) are, in percent: the most that any of its servers says."""
+    percents: dict[str, float] = {}
+    for host, entries in heard.usage.items():
+        for entry in entries:
+            if entry.get("mounted") is True:
+                name = f"{host.ip}/{entry['device']}"
+                percents[name] = max(_percent(entry), percents.get(name, 0.0))
+    return percents
+
+
+def _percent(entry: Mapping[str, Any]) -> float:
+    size = entry.get("size") or 0
+    return 100.0 * entry["used"] / size if size else 0.0
+
+
+def _rest(heard: Heard) -> list[Problem]:
+    found = []
+    if heard.other_rings:
+        found.append(
+            Problem(
+                Severity.WARNING,
+                f"rings differ on {_some(list(map(str, heard.other_rings)))}",
+                "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
+            )
+        )
+    wrong = [str(host) for host, seconds in heard.clocks.items() if abs(seconds) > CLOCK_S]
+    if wrong:
+        found.append(
+            Problem(
+                Severity.CRITICAL,
+                f"clocks differ by more than {CLOCK_S:g} s on {_some(wrong)}",
+                "set them right (NTP): the newest write wins by its time",
+            )
+        )
+    bad = [f"{host} ({count})" for host, count in heard.drive_errors.items() if count]
+    if bad:
+        found.append(
+            Problem(Severity.WARNING, f"the kernel saw drive errors on {_some(bad)}", "look at these drives")
+        )
+    return found
+
+
+def _done(heard: Heard, now_s: float) -> float | None:
+    """When every replicator will have completed another pass, should each take as long as its last."""
+    ends = []
+    for said in heard.replication.values():
+        minutes, last = said.get("object_replication_time"), said.get("object_replication_last")
+        if not isinstance(minutes, (int, float)):
+            seconds, last = said.get("replication_time"), said.get("replication_last")
+        else:
+            seconds = minutes * MINUTE_S
+        if isinstance(seconds, (int, float)) and isinstance(last, (int, float)):
+            # What is under way may have passed the partition already: the one after it counts.
+            ends.append(max(now_s, last + seconds) + seconds)
+    return max(ends, default=None)
+
+
+def _counted(count: int, noun: str) -> str:
+    """A number with its noun."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _some(names: Sequence[str], shown_max: int = 4) -> str:
+    """A few of them."""
+    rest = len(names) - shown_max
+    return ", ".join(names[:shown_max]) + (f" and {rest} more" if rest > 0 else "")

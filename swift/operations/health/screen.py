@@ -1,0 +1,93 @@
+"""The screen of ``swift-health``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from swift.operations.health.copies import RingCopies
+from swift.operations.health.judge import Health
+from swift.operations.recon.report import age_text
+
+#: The columns of the table; "?" stands for what no replicator reports.
+_HEADS = (
+    "partitions",
+    "degraded",
+    "away",
+    "at last copy",
+    "out of reach",
+    "to move",
+    "to copy",
+    "failed",
+)
+
+
+def screen(health: Health, now_s: float) -> Iterator[str]:
+    """The screen."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now_s))
+    yield f"{health.level.name:<9} {stamp} UTC   {health.devices} devices, {len(health.away)} away"
+    yield ""
+    yield f"{'ring':<14}" + "".join(f"{word:>{len(word) + 2}}" for word in _HEADS)
+    for ring in health.rings:
+        away = (ring.partitions, ring.degraded, ring.missing_copies, ring.last_count, ring.lost_count)
+        cells = zip(_HEADS, (*away, *_copies_cells(health.copies_of(ring.name))), strict=True)
+        yield f"{ring.name:<14}" + "".join(f"{cell:>{len(word) + 2}}" for word, cell in cells)
+    yield ""
+    quarantined = health.facts["quarantined"]
+    yield (
+        f"waiting updates {health.facts['async_pending']} ({_counted(health, now_s)}), "
+        f"quarantined: {quarantined['objects']} objects, {quarantined['containers']} containers, "
+        f"{quarantined['accounts']} accounts"
+    )
+    for problem in health.problems:
+        yield ""
+        yield f"{problem.level.name}: {problem.text}"
+        yield f"  to heal it: {problem.remedy}"
+    yield from _draining(health)
+    yield from _outlook(health, now_s)
+
+
+def _copies_cells(copies: RingCopies | None) -> tuple[str, str, str]:
+    if copies is None:
+        return "?", "?", "?"
+    mark = "?" if copies.unknown or copies.waiting or copies.is_splitting else ""
+    return f"{copies.misplaced}{mark}", f"{copies.missing}{mark}", f"{copies.failed}{mark}"
+
+
+def _draining(health: Health) -> Iterator[str]:
+    """A line for each device of weight 0."""
+    for device, left in sorted(health.drained.items()):
+        yield ""
+        if left is None:
+            yield f"{device} has weight 0: what is left on it is unknown"
+        elif left:
+            yield f"{device} has weight 0: {left} partitions are left on it"
+        else:
+            yield f"{device} has weight 0 and is empty: remove it from the rings"
+
+
+def _outlook(health: Health, now_s: float) -> Iterator[str]:
+    """When everything is as the rings say, and how old that knowledge is."""
+    oldest_s = min((copies.as_of_s for copies in health.copies if copies.as_of_s), default=0.0)
+    is_degraded = any(ring.degraded for ring in health.rings)
+    if health.done_s is not None:
+        span = age_text(max(0.0, health.done_s - now_s)).removesuffix(" ago")
+        yield ""
+        if is_degraded:
+            yield f"copies on handoffs are complete in about {span}, if passes take as long as before"
+        else:
+            yield f"copies are as the rings say in about {span}, if replicators go on as fast"
+    elif is_degraded or any(copies.misplaced or copies.missing or copies.waiting for copies in health.copies):
+        yield ""
+        yield "the time that is left is unknown: no replicator has completed a pass"
+    if oldest_s:
+        yield ""
+        yield f"the oldest of the replication passes behind this ended {age_text(max(0.0, now_s - oldest_s))}"
+
+
+def _counted(health: Health, now_s: float) -> str:
+    """Return the age of the oldest count of waiting updates."""
+    last_s = health.facts["async_pending_last"]
+    if not last_s:
+        return "not counted everywhere: run swift-recon-cron"
+    return f"counted {max(0.0, now_s - last_s):.0f} s ago"

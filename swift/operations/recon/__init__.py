@@ -1,0 +1,1 @@
+"""``swift-recon``: checks over the recon data that servers answer with."""

@@ -1,0 +1,449 @@
+"""The checks of swift-recon: what each asks, and what it makes of the answers.
+
+spec: cli-and-config.md §10
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import md5
+from typing import cast
+
+from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
+from swift.operations.recon.client import Host, Scout, Word
+from swift.operations.recon.report import ReconReport, clock_text, size_text
+from swift.platform.faults import read_through_links
+
+GRAPH_WIDTH = 69
+#: No server has greater figures; what it tells may be anything.
+NUMBER_MAX = 1 << 63
+_SOCKETS = (
+    ("tcp_in_use", "tcp_in_use"),
+    ("tcp_mem_allocated_bytes", "tcp_mem_allocated_bytes"),
+    ("tcp6_in_use", "tcp6_in_use"),
+    ("time_wait", "time_wait"),
+    ("orphan", "orphan"),
+)
+
+
+@dataclass(frozen=True)
+class Tour:
+    """One server type of a cluster, to be asked."""
+
+    scout: Scout
+    hosts: Sequence[Host]
+    server_type: str
+    swift_dir: str
+    #: The ring files with which the servers' are compared.
+    rings: Sequence[str]
+    jitter_s: float = 0.0
+    human_readable: bool = False
+    top: int = 0
+    lowest: int = 0
+
+    def recon(self, check: str, report: ReconReport, kind: type = dict) -> list[Word]:
+        """The words of the hosts that answered; errors are reported, and answers of another ``kind``."""
+        words = self.scout.recon(self.hosts, check)
+        return report.hear([_of_kind(word, kind) for word in words])
+
+
+def _of_kind(word: Word, kind: type) -> Word:
+    """The word, or that it is not one as it should be."""
+    return (
+        word if word.error or isinstance(word.content, kind) else replace(word, error="an unexpected answer")
+    )
+
+
+def _entries(word: Word) -> list[JsonObject]:
+    """What a server says of its devices."""
+    return [entry for entry in word.content if isinstance(entry, dict) and "device" in entry]
+
+
+def _mapping(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: object) -> int | float | None:
+    """A figure; None of what a server does not know, or of what nobody can reckon with."""
+    is_one = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
+    return cast("int | float", value) if is_one else None
+
+
+def _values(words: Sequence[Word], key: str) -> list[int | float | None]:
+    return [_number(word.content.get(key)) for word in words]
+
+
+def _inner(words: Sequence[Word], outer: str, key: str) -> list[int | float]:
+    """Figures of a dictionary; who has none has not begun, which is no failure."""
+    found = (_number(_mapping(word.content.get(outer)).get(key)) for word in words)
+    return [value for value in found if value is not None]
+
+
+def _lasts(words: Sequence[Word], *keys: str) -> dict[str, float]:
+    found = {}
+    for word in words:
+        value = next((word.content[key] for key in keys if word.content.get(key) is not None), None)
+        if _number(value) is not None:
+            found[str(word.host)] = float(value or 0)
+    return found
+
+
+def check_async(tour: Tour, report: ReconReport) -> None:
+    """Container updates that wait to be delivered."""
+    report.begin("Checking async pendings")
+    words = tour.recon("async", report)
+    values = _values(words, "async_pending")
+    report.stats("async_pending", values)
+    uncounted = [str(word.host) for word, value in zip(words, values, strict=True) if value is None]
+    if uncounted:
+        report.say(f"-> not counted on {', '.join(uncounted)}: run swift-recon-cron there every five minutes")
+
+
+def check_unmounted(tour: Tour, report: ReconReport) -> None:
+    """Devices that are not mounted, or cannot be looked at."""
+    report.begin(f"Getting unmounted drives from {len(tour.hosts)} hosts...")
+    found = []
+    for word in tour.recon("unmounted", report, list):
+        for entry in _entries(word):
+            if isinstance(entry.get("mounted"), bool):
+                report.say(f"Not mounted: {entry['device']} on {word.host}")
+            else:
+                report.say(f"Device errors: {entry['device']} on {word.host}")
+            found.append({"device": str(entry["device"]), "host": str(word.host)})
+    report.facts["unmounted"] = found
+
+
+def check_replication(tour: Tour, report: ReconReport) -> None:
+    """How the last passes of the replicators went."""
+    report.begin("Checking on replication")
+    words = tour.recon(f"replication/{tour.server_type}", report)
+    report.stats("replication_time", _values(words, "replication_time"))
+    for key in ("failure", "success", "attempted"):
+        values = _inner(words, "replication_stats", key)
+        report.stats(f"replication_{key}" if values else key, values, key=f"replication_{key}")
+        if key == "failure":
+            _name_failures(words, report)
+    report.completions(_lasts(words, "replication_last", "object_replication_last"))
+
+
+def _name_failures(words: Sequence[Word], report: ReconReport) -> None:
+    """Name the servers whose last pass failed somewhere: "Failed" above counts servers without a figure."""
+    for word in words:
+        stats = _mapping(word.content.get("replication_stats"))
+        failures = _number(stats.get("failure"))
+        if failures:
+            of = _number(stats.get("attempted")) or 0
+            report.say(
+                f"-> {word.host}: {failures:g} failures in its last pass, of {of:g} attempts; see its log"
+            )
+
+
+def check_reconstruction(tour: Tour, report: ReconReport) -> None:
+    """How the last passes of the reconstructors went."""
+    report.begin("Checking on reconstructors")
+    words = tour.recon("reconstruction/object", report)
+    report.stats("object_reconstruction_time", _values(words, "object_reconstruction_time"))
+    report.completions(_lasts(words, "object_reconstruction_last"))
+
+
+def check_auditor(tour: Tour, report: ReconReport) -> None:
+    """What the auditors found."""
+    if tour.server_type == "object":
+        _check_object_auditor(tour, report)
+        return
+    report.begin("Checking auditor stats")
+    kind = tour.server_type
+    words = tour.recon(f"auditor/{kind}", report)
+    for key in (f"{kind}_auditor_pass_completed", f"{kind}_audits_failed", f"{kind}_audits_passed"):
+        report.stats(key, _values(words, key))
+    since = [float(v) for v in _values(words, f"{kind}_audits_since") if v is not None]
+    if not since:
+        report.say("[last_pass] - No hosts returned valid data.")
+        return
+    oldest, newest, average = min(since), max(since), sum(since) / len(since)
+    report.facts["last_pass"] = {"oldest": oldest, "newest": newest, "average": average}
+    report.say(
+        f"[last_pass] oldest: {clock_text(oldest)}, newest: {clock_text(newest)}, avg: {clock_text(average)}"
+    )
+
+
+def _check_object_auditor(tour: Tour, report: ReconReport) -> None:
+    report.begin("Checking auditor stats ")
+    words = tour.recon("auditor/object", report)
+    for kind, keys in (
+        ("ALL", ("audit_time", "bytes_processed", "passes", "errors", "quarantined")),
+        ("ZBF", ("audit_time", "bytes_processed", "errors", "quarantined")),
+    ):
+        told = (_summed(word.content.get(f"object_auditor_stats_{kind}")) for word in words)
+        stats = [each for each in told if each]
+        if not stats:
+            report.facts[f"{kind}_auditor"] = None
+            report.say(f"[{kind}_auditor] - No hosts returned valid data.")
+            continue
+        for key in keys:
+            report.stats(f"{kind}_{key}_last_path", [_number(each.get(key)) for each in stats])
+
+
+def _summed(stats: object) -> dict[str, object]:
+    """Auditors with several workers tell figures by device."""
+    if not isinstance(stats, Mapping):
+        return {}
+    if not all(isinstance(each, Mapping) for each in stats.values()):
+        return dict(stats)
+    total: Counter[str] = Counter()
+    for each in stats.values():
+        total.update({key: value for key, value in each.items() if _number(value) is not None})
+    return dict(total)
+
+
+def check_updater(tour: Tour, report: ReconReport) -> None:
+    """How long the last sweeps of the updaters took."""
+    report.begin("Checking updater times")
+    kind = tour.server_type
+    words = tour.recon(f"updater/{kind}", report)
+    sweeps = [value for value in _values(words, f"{kind}_updater_sweep") if value is not None]
+    report.stats("updater_last_sweep", sweeps)
+
+
+def check_expirer(tour: Tour, report: ReconReport) -> None:
+    """What the expirers did last."""
+    report.begin("Checking on expirers")
+    words = tour.recon("expirer/object", report)
+    for key in ("object_expiration_pass", "expired_last_pass"):
+        report.stats(key, _values(words, key))
+
+
+def check_sharding(tour: Tour, report: ReconReport) -> None:
+    """How the last passes of the sharders went."""
+    report.begin("Checking on sharders")
+    words = tour.recon("sharding", report)
+    report.stats("sharding_time", _values(words, "sharding_time"))
+    for key in ("attempted", "failure", "success"):
+        report.stats(key, _inner(words, "sharding_stats", key), key=f"sharding_{key}")
+    report.completions(_lasts(words, "sharding_last"))
+
+
+def check_servers(tour: Tour, report: ReconReport) -> None:
+    """Whether the servers are those that the ring says."""
+    report.begin(f"Validating server type '{tour.server_type}' on {len(tour.hosts)} hosts...")
+    errors = wrong = 0
+    for word in tour.scout.ask_all(tour.hosts, "", "OPTIONS"):
+        server = (word.headers or {}).get("server", "")
+        if word.error:
+            errors += 1
+            report.hear([word])
+        elif server.partition("/")[0] != f"{tour.server_type}-server":
+            wrong += 1
+            report.say(f"Invalid: {word.url} is {server or 'without a name'}")
+    report.matched(len(tour.hosts) - errors - wrong, len(tour.hosts), errors, "ok")
+
+
+def check_load(tour: Tour, report: ReconReport) -> None:
+    """Load averages."""
+    report.begin("Checking load averages")
+    words = tour.recon("load", report)
+    for key in ("1m", "5m", "15m"):
+        report.stats(f"{key}_load_avg", _values(words, key))
+
+
+def check_quarantined(tour: Tour, report: ReconReport) -> None:
+    """What auditors and servers moved out of the way."""
+    report.begin("Checking quarantine")
+    words = tour.recon("quarantined", report)
+    policies = [_mapping(word.content.get("policies")) for word in words]
+    for index in sorted({index for each in policies for index in each if is_digits(index)}, key=int):
+        values = [_number(_mapping(each.get(index)).get("objects")) for each in policies]
+        report.stats(f"quarantined_objects_{index}", values)
+    for kind in ("objects", "containers", "accounts"):
+        report.stats(f"quarantined_{kind}", _values(words, kind))
+
+
+def check_sockets(tour: Tour, report: ReconReport) -> None:
+    """Sockets in use."""
+    report.begin("Checking socket usage")
+    words = tour.recon("sockstat", report)
+    for name, key in _SOCKETS:
+        report.stats(name, _values(words, key))
+
+
+def check_drive_audit(tour: Tour, report: ReconReport) -> None:
+    """Errors that swift-drive-audit found in the kernel's log."""
+    report.begin("Checking drive-audit errors")
+    words = tour.recon("driveaudit", report)
+    report.stats("drive_audit_errors", _values(words, "drive_audit_errors"))
+
+
+def check_time(tour: Tour, report: ReconReport) -> None:
+    """Whether the clocks of the servers agree with the one here."""
+    report.begin("Checking time-sync")
+    good = errors = 0
+    for host in tour.hosts:
+        before = time.time()
+        (word,) = tour.scout.recon([host], "time")
+        after = time.time()
+        if not report.hear([word]) or _number(word.content) is None:
+            errors += 1
+            continue
+        if before - tour.jitter_s <= word.content <= after + tour.jitter_s:
+            good += 1
+            continue
+        report.say(
+            f"!! {word.url} current time is {clock_text(after)}, but remote is "
+            f"{clock_text(word.content)}, differs by {word.content - after:.4f} sec"
+        )
+    report.matched(good, len(tour.hosts), errors)
+
+
+def check_versions(tour: Tour, report: ReconReport) -> None:
+    """Whether all servers run the same release."""
+    report.begin("Checking versions")
+    words = tour.scout.recon(tour.hosts, "version")
+    good = report.hear([_of_kind(word, dict) for word in words])
+    versions = sorted({str(word.content.get("version")) for word in good})
+    errors = len(words) - len(good)
+    report.facts["versions"] = {str(word.host): word.content.get("version") for word in good}
+    text = "Versions matched" if len(versions) <= 1 else "Versions not matched"
+    report.say(f"{text} ({', '.join(versions)}), {errors} error[s] while checking hosts.")
+
+
+def check_digests(tour: Tour, report: ReconReport) -> None:
+    """Whether the servers have the same rings and swift.conf as this machine."""
+    report.begin("Checking ring md5sums")
+    own = {name: _digest(os.path.join(tour.swift_dir, name)) for name in tour.rings}
+    for name, digest in own.items():
+        report.detail(f"-> On disk {name} md5sum: {digest}")
+    _compare(tour, report, "ringmd5", own)
+    report.end()
+    report.begin("Checking swift.conf md5sum")
+    conf = _digest(os.path.join(tour.swift_dir, "swift.conf"))
+    report.detail(f"-> On disk swift.conf md5sum: {conf}")
+    _compare(tour, report, "swiftconfmd5", {"swift.conf": conf})
+
+
+def _digest(path: str) -> str:
+    try:
+        return md5(read_through_links(path), usedforsecurity=False).hexdigest()
+    except OSError:
+        return "missing"
+
+
+def _compare(tour: Tour, report: ReconReport, check: str, own: Mapping[str, str]) -> None:
+    """Compare files by their names, wherever the servers keep them."""
+    words = tour.scout.recon(tour.hosts, check)
+    good = report.hear([_of_kind(word, dict) for word in words])
+    matched = 0
+    for word in good:
+        theirs = {os.path.basename(path): (path, digest) for path, digest in word.content.items()}
+        wrong = [
+            (theirs[name][0], theirs[name][1])
+            for name, digest in own.items()
+            if name in theirs and theirs[name][1] != digest
+        ]
+        for path, digest in wrong:
+            report.say(f"!! {word.url} ({path} => {digest}) doesn't match on disk md5sum")
+        if not wrong:
+            matched += 1
+            report.detail(f"-> {word.url} matches.")
+    report.matched(matched, len(tour.hosts), len(words) - len(good))
+    report.facts[check] = report.facts.pop("hosts")
+
+
+def check_disk_usage(tour: Tour, report: ReconReport) -> None:
+    """How full the devices are."""
+    report.begin("Checking disk usage now")
+    usage: list[tuple[float, Host, str]] = []
+    used = size = free = 0
+    for word in tour.recon("diskusage", report, list):
+        known = [entry for entry in _entries(word) if entry.get("mounted") is True and _is_usage(entry)]
+        if not known:
+            report.say(f"-> {word.url}: Error. No drive info available.")
+        for entry in known:
+            usage.append((100.0 * entry["used"] / entry["size"], word.host, str(entry["device"])))
+            used, size, free = used + entry["used"], size + entry["size"], free + entry["avail"]
+    if not usage:
+        report.facts["disk_usage"] = None
+        report.say("No hosts returned valid data.")
+        return
+    percents = [percent for percent, _host, _device in usage]
+    average = 100.0 * used / size
+    report.facts["disk_usage"] = {
+        "used": used,
+        "free": free,
+        "size": size,
+        "lowest": min(percents),
+        "highest": max(percents),
+        "average": average,
+        "devices": [{"host": str(h), "device": d, "percent": p} for p, h, d in sorted(usage, reverse=True)],
+    }
+    report.say("Distribution Graph:")
+    counts = Counter(int(percent) for percent in percents)
+    for percent in sorted(counts):
+        report.say(
+            f"{percent:3}% {counts[percent]:4} "
+            + "*" * (GRAPH_WIDTH * counts[percent] // max(counts.values()))
+        )
+    show: Callable[[int], str] = size_text if tour.human_readable else str
+    report.say(f"Disk usage: space used: {show(used)} of {show(size)}")
+    report.say(f"Disk usage: space free: {show(free)} of {show(size)}")
+    report.say(f"Disk usage: lowest: {min(percents):.2f}%, highest: {max(percents):.2f}%, avg: {average}%")
+    _ranked(tour, report, usage)
+
+
+def _is_usage(entry: JsonObject) -> bool:
+    """Whether it says how full a device is."""
+    figures = [_number(entry.get(name)) for name in ("size", "used", "avail")]
+    return None not in figures and figures[0] != 0
+
+
+def _ranked(tour: Tour, report: ReconReport, usage: Sequence[tuple[float, Host, str]]) -> None:
+    if tour.top or tour.lowest:
+        report.end()
+    for title, count, is_reversed in (("TOP", tour.top, True), ("LOWEST", tour.lowest, False)):
+        if count:
+            report.say(f"{title} {count}")
+            for percent, host, device in sorted(usage, reverse=is_reversed)[:count]:
+                report.say(f"{percent:.02f}%  {host.ip:<15} {device}")
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check: the switch that asks for it, what it does, and the server types that know it."""
+
+    switch: str
+    run: Callable[[Tour, ReconReport], None]
+    types: tuple[str, ...] = ("account", "container", "object")
+    #: What cannot be checked on other types.
+    noun: str = ""
+
+    def noun_on(self, server_type: str) -> str:
+        """The same with the types, for an error."""
+        if len(self.types) > 1:
+            return f"{self.noun} on {server_type}"
+        return f"{self.noun} on non {self.types[0]}"
+
+
+_OBJECT = ("object",)
+CHECKS = (
+    Check("async_", check_async, _OBJECT, "asyncs"),
+    Check("unmounted", check_unmounted),
+    Check("replication", check_replication),
+    Check("auditor", check_auditor),
+    Check("updater", check_updater, ("container", "object"), "updaters"),
+    Check("expirer", check_expirer, _OBJECT, "expirer"),
+    Check("sharding", check_sharding, ("container",), "sharding"),
+    Check("reconstruction", check_reconstruction, _OBJECT, "reconstruction stats"),
+    Check("validate_servers", check_servers),
+    Check("loadstats", check_load),
+    Check("diskusage", check_disk_usage),
+    Check("md5", check_digests),
+    Check("quarantined", check_quarantined),
+    Check("sockstat", check_sockets),
+    Check("driveaudit", check_drive_audit),
+    Check("time", check_time),
+    Check("swift_versions", check_versions),
+)

@@ -1,0 +1,141 @@
+"""The lines of a check: statistics, completions, comparisons; the same facts are kept for JSON.
+
+spec: cli-and-config.md §10
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from swift.base.documents import JsonObject
+from swift.operations.recon.client import Word
+
+RULE = "=" * 79
+_UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+
+Number = int | float
+
+
+def clock_text(seconds: float) -> str:
+    """A moment as recon prints it; in seconds, when it is in no year that there is."""
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g} s"
+
+
+def age_text(seconds: float) -> str:
+    """How long ago, in the greatest unit that fits."""
+    for size, name in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {name} ago"
+    return f"{int(seconds)} seconds ago"
+
+
+def size_text(count: float) -> str:
+    """Bytes in units of 1000."""
+    step = 0
+    while count >= 1000 and step < len(_PREFIXES) - 1:
+        count /= 1000
+        step += 1
+    return f"{int(count)} {_PREFIXES[step]}B" if step else f"{int(count)} B"
+
+
+def statistics(values: Sequence[Number | None]) -> JsonObject | None:
+    """The figures of a check; None when nobody gave any."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    missing = len(values) - len(known)
+    return {
+        "low": min(known),
+        "high": max(known),
+        "average": sum(known) / len(known),
+        "total": sum(known),
+        "perc_none": 100.0 * missing / len(values),
+        "number_none": missing,
+        "reported": len(known),
+    }
+
+
+class ReconReport:
+    """Prints as it is told, or keeps quiet and has everything in ``facts`` at the end."""
+
+    def __init__(self, *, prints: bool, verbose: bool = False, suppress: bool = False):
+        self.facts: JsonObject = {}
+        self._prints = prints
+        self._verbose = verbose
+        self._suppress = suppress
+
+    def say(self, text: str) -> None:
+        """One line."""
+        if self._prints:
+            print(text, flush=True)
+
+    def begin(self, text: str) -> None:
+        """The heading of a check."""
+        self.say(f"[{clock_text(time.time())}] {text}")
+
+    def end(self) -> None:
+        """The line below it."""
+        self.say(RULE)
+
+    def hear(self, words: Sequence[Word]) -> list[Word]:
+        """The words that have content; errors are told, and with ``verbose`` everything."""
+        good = []
+        for word in words:
+            if word.error:
+                self.facts.setdefault("errors", {})[word.url] = word.error
+                if not self._suppress or self._verbose:
+                    self.say(f"-> {word.url}: {word.error}")
+                continue
+            if self._verbose:
+                self.say(f"-> {word.url}: {word.content}")
+            good.append(word)
+        return good
+
+    def detail(self, text: str) -> None:
+        """A line for those who want to know everything."""
+        if self._verbose:
+            self.say(text)
+
+    def stats(self, name: str, values: Sequence[Number | None], *, key: str = "") -> None:
+        """The line of figures."""
+        figures = statistics(values)
+        self.facts[key or name] = figures
+        if figures is None:
+            self.say(f"[{name}] - No hosts returned valid data.")
+            return
+        self.say(
+            "[{name}] low: {low:d}, high: {high:d}, avg: {average:.1f}, total: {total:d}, "
+            "Failed: {perc_none:.1f}%, no_result: {number_none}, reported: {reported}".format(
+                name=name,
+                **{
+                    **figures,
+                    "low": int(figures["low"]),
+                    "high": int(figures["high"]),
+                    "total": int(figures["total"]),
+                },
+            )
+        )
+
+    def completions(self, last: Mapping[str, float]) -> None:
+        """Who completed something longest ago, and who last; ``last`` is by host, 0 for never."""
+        if not last:
+            return
+        oldest = min(last, key=lambda host: last[host])
+        newest = max(last, key=lambda host: last[host])
+        self.facts["completions"] = dict(last)
+        for words, host in (("Oldest completion was", oldest), ("Most recent completion was", newest)):
+            when = last[host]
+            if not when:
+                self.say(f"{words} NEVER by {host}.")
+                continue
+            self.say(f"{words} {clock_text(when)} ({age_text(time.time() - when)}) by {host}.")
+
+    def matched(self, good: int, of: int, errors: int, noun: str = "matched") -> None:
+        """How many hosts are as they should be."""
+        self.facts["hosts"] = {noun: good, "of": of, "errors": errors}
+        self.say(f"{good}/{of} hosts {noun}, {errors} error[s] while checking hosts.")

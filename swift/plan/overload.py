@@ -1,0 +1,178 @@
+"""A cluster that is asked for more than it carries, with and without admission, simulated (doc/admission.md).
+
+The gate is the filter's own. Devices serve pieces of all streams in turn, none of which is faster than a
+connection; clients come whatever happens, and give up after a while. What was sent to those until then is
+lost: goodput is what came whole. One client has a reservation.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import simpy
+
+from swift.middleware.admission.amounts import Amounts
+from swift.middleware.admission.gate import Admitted, Gate, PromisedLane
+from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
+from swift.plan.engine import LatencyTally, Station, Steps
+from swift.plan.given import Given, counts_of, numbers_of
+from swift.plan.report import table
+
+MB = 1e6
+LOADS_MAX = 1000
+DEFAULT_LOADS = "50,75,90,100,110,125,150,200"
+RESERVED, TICKET = "reserved", "ticket:reserved"
+#: How the rest of the load is divided among two clients.
+OTHERS = {"AUTH_a": 0.6, "AUTH_b": 0.4}
+
+GIVEN = {
+    "devices": Given(5, 1, 1000, "devices"),
+    "rate_mb": Given(20, 0.1, 1e5, "what a device delivers, MB/s"),
+    "told": Given(0.92, 0.1, 2, "the capacity that admission is told, by what the devices do"),
+    "size_mb": Given(2, 0.01, 1e5, "size of an object"),
+    "piece_kb": Given(64, 1, 1e5, "what a device delivers at a time"),
+    "connection_mb": Given(5, 0.01, 1e5, "what a connection carries, MB/s"),
+    "patience_s": Given(4, 0.1, 3600, "after which a client gives up"),
+    "reserved": Given(0.3, 0, 0.8, "what a reservation has of the devices' rate"),
+    "burst_s": Given(0.5, 0.05, 60, "burst_seconds of the filter"),
+    "seconds": Given(60, 1, 3600, "simulated seconds of each load, after a sixth to warm up"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadSetting:
+    """What is simulated, by the names of ``GIVEN``."""
+
+    loads: tuple[int, ...]
+    numbers: dict[str, float]
+    seed: int
+
+    @property
+    def capacity(self) -> float:
+        """What all devices deliver, bytes a second."""
+        return self.numbers["devices"] * self.numbers["rate_mb"] * MB
+
+
+@dataclass(frozen=True, slots=True)
+class OverloadOutcome:
+    """What came of a load; bytes a second, seconds."""
+
+    load: int
+    is_admitting: bool
+    goodput: float
+    reserved: float
+    reserved_p99_s: float
+    refused: int
+    gave_up: int
+
+
+def setting_of(words: Sequence[str], seed: int) -> OverloadSetting:
+    """From words like ``loads=50,100,150``; raises ``PlanError``."""
+    loads = [word for word in words if word.startswith("loads=")]
+    numbers = numbers_of([word for word in words if word not in loads], GIVEN, "--overload")
+    text = loads[-1].partition("=")[2] if loads else DEFAULT_LOADS
+    return OverloadSetting(counts_of(text, "--overload loads", LOADS_MAX), numbers, seed)
+
+
+@dataclass
+class _World:
+    setting: OverloadSetting
+    is_admitting: bool
+    env: simpy.Environment = field(default_factory=simpy.Environment)
+
+    def __post_init__(self) -> None:
+        setting = self.setting
+        numbers, capacity = setting.numbers, setting.capacity
+        self.rng = random.Random(setting.seed)
+        self.devices = [Station(self.env, "device") for _ in range(int(numbers["devices"]))]
+        known = Amounts(bytes=capacity * numbers["told"] if self.is_admitting else None)
+        self.gate = Gate(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
+        self.promised = numbers["reserved"] * capacity
+        if self.promised:
+            self.gate.set_promises({TICKET: self.promised}, 0.0)
+        self.warm_s = numbers["seconds"] / 6
+        self.done: dict[str, LatencyTally] = {}
+        self.refused = self.gave_up = 0
+
+    def clients(self, who: str, rate: float) -> Steps:
+        """Requests of one client, that arrive at random."""
+        while rate > 0:
+            yield self.env.timeout(self.rng.expovariate(rate / (self.setting.numbers["size_mb"] * MB)))
+            self.env.process(self.request(who))
+
+    def request(self, who: str) -> Steps:
+        """One request, from its head to its end or to where its client gives up."""
+        env, numbers = self.env, self.setting.numbers
+        began, size = env.now, numbers["size_mb"] * MB
+        promise = PromisedLane(TICKET, self.promised) if who == RESERVED else None
+        grant = self.gate.ask(AdmissionFacts(who), began, promise=promise)
+        if not isinstance(grant, Admitted):
+            self.refused += began >= self.warm_s
+            return
+        grant.expect(size, began)
+        device, left = self.rng.choice(self.devices), size
+        while left > 0:
+            piece = min(left, numbers["piece_kb"] * 1000)
+            carried = env.timeout(piece / (numbers["connection_mb"] * MB))
+            yield device.visit(piece / (numbers["rate_mb"] * MB)) & carried
+            left -= piece
+            wait_s = grant.draw(piece, env.now)
+            if env.now - began > numbers["patience_s"]:
+                self.gave_up += began >= self.warm_s
+                break
+            if wait_s > 0:
+                yield env.timeout(wait_s)
+        grant.end(env.now)
+        if left <= 0 and env.now >= self.warm_s:
+            tally = self.done.setdefault(who, LatencyTally([]))
+            tally.ended += 1
+            tally.latencies.append(env.now - began)
+
+    def run(self, load: int) -> OverloadOutcome:
+        """So many hundredths of what the devices do are asked for; the reservation always its own."""
+        numbers = self.setting.numbers
+        total = load / 100 * self.setting.capacity
+        mine = min(self.promised, total)
+        self.env.process(self.clients(RESERVED, mine))
+        for who, share in OTHERS.items():
+            self.env.process(self.clients(who, share * (total - mine)))
+        self.env.run(until=self.warm_s + numbers["seconds"])
+        came = {who: t.ended * numbers["size_mb"] * MB / numbers["seconds"] for who, t in self.done.items()}
+        p99_s = self.done.get(RESERVED, LatencyTally([])).percentile_s(0.99)
+        goodput, reserved = sum(came.values()), came.get(RESERVED, 0.0)
+        return OverloadOutcome(load, self.is_admitting, goodput, reserved, p99_s, self.refused, self.gave_up)
+
+
+def overload(setting: OverloadSetting) -> list[OverloadOutcome]:
+    """Each load without admission, and with it."""
+    return [
+        _World(setting, is_admitting).run(load) for load in setting.loads for is_admitting in (False, True)
+    ]
+
+
+def overload_text(found: Sequence[OverloadOutcome], setting: OverloadSetting) -> str:
+    """A line for each load, without admission and with it."""
+    rows = [["load", "admission", "goodput", "reserved", "99th of it", "refused", "gave up"]]
+    for each in found:
+        rows.append(
+            [
+                f"{each.load} %",
+                "yes" if each.is_admitting else "no",
+                f"{each.goodput / MB:.1f} MB/s",
+                f"{each.reserved / MB:.1f} MB/s",
+                f"{each.reserved_p99_s:.2f} s",
+                str(each.refused),
+                str(each.gave_up),
+            ]
+        )
+    capacity, promised = setting.capacity / MB, setting.numbers["reserved"] * setting.capacity / MB
+    return f"{table(rows)}\n\ndevices do {capacity:g} MB/s, of which {promised:g} MB/s are reserved"
+
+
+ASSUMED = (
+    "an object is on one device, drawn for each request; devices serve pieces in the order of arrival",
+    "clients do not come again when they were refused or gave up",
+    "one process admits, so that nothing is late between several",
+)

@@ -1,0 +1,307 @@
+"""One client and one object on several devices, simulated (doc/striping.md).
+
+The transfer plan and its schedule are the proxy's own; devices, wires and processors are stations. A device
+delivers at its rate, and what is read, sent and coded of a piece goes on side by side. A stream of archives
+is ahead of its reader by what sockets hold, and the reader by its look-ahead. What is written is in memory
+until its device has it, and acknowledged then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import simpy
+
+from swift.base.ranges import Span
+from swift.plan.engine import Station, Steps
+from swift.plan.given import Given, counts_of, numbers_of
+from swift.plan.report import table
+from swift.proxy.obj.plan import TransferPlan, TransferSchedule, make_plan
+
+MIB = 1 << 20
+MB = 1e6
+DEVICES_MAX = 64
+#: From so many devices on an erasure code fits on them.
+CODED_FROM = 3
+#: A body from one node, and an upload, go through in pieces of this size.
+PIECE = MIB
+
+FROM_ONE = "GET of replicas, from one"
+STRIPED = "GET of replicas, striped"
+PUT_COPIES = "PUT of replicas"
+PUT_CODED = "PUT of archives"
+CODED = "GET of archives"
+CODED_LOST = "GET of archives, one lost"
+
+GIVEN = {
+    "size_mib": Given(1024, 1, 1 << 20, "size of the object"),
+    "rate_mb": Given(20, 1e-3, 1e5, "what a device delivers, MB/s"),
+    "slow": Given(1, 1e-3, 1, "what the last device delivers, by what the others do"),
+    "unit_mib": Given(4, 0.0625, 1024, "what is asked of a node at a time (striping_unit)"),
+    "memory_mib": Given(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
+    "segment_mib": Given(1, 0.001, 64, "segment of the erasure code"),
+    "parity": Given(2, 1, 8, "archives of parity"),
+    "socket_mib": Given(1, 0.01, 64, "what sockets hold of a stream that nobody reads"),
+    "request_ms": Given(5, 0, 1000, "until a node begins to answer"),
+    "cores": Given(2, 1, 1024, "cores of all servers together"),
+    "cpu_ns": Given(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),
+    "network_mb": Given(1000, 1, 1e6, "what the client takes, MB/s"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StripingSetting:
+    """What is simulated; bytes, seconds and bytes a second."""
+
+    devices: int
+    size: int
+    rate: float
+    slow: float
+    unit: int
+    memory: int
+    segment: int
+    parity: int
+    socket: int
+    request_s: float
+    cores: int
+    cpu_s: float
+    network: float
+
+    @property
+    def data(self) -> int:
+        """Data fragments of the code on all devices; 0 where none fits."""
+        fits = self.devices >= max(CODED_FROM, self.parity + 1)
+        return self.devices - self.parity if fits else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """How quick a transfer is."""
+
+    devices: int
+    work: str
+    seconds: float
+    bytes: int
+    #: Its plan in words, where there is one.
+    plan: str = ""
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second."""
+        return self.bytes / self.seconds
+
+    def times(self, device_rate: float) -> float:
+        """How many times the rate of one device."""
+        return self.rate / device_rate
+
+
+def settings_of(words: Sequence[str]) -> list[StripingSetting]:
+    """A setting for each number of devices, from words like ``devices=1..8``; raises ``PlanError``."""
+    counts = [word for word in words if word.startswith("devices=")]
+    others = [word for word in words if word not in counts]
+    numbers = numbers_of(others, GIVEN, "--striping")
+    text = counts[-1].partition("=")[2] if counts else "1..8"
+    base = StripingSetting(
+        devices=1,
+        size=int(numbers["size_mib"] * MIB),
+        rate=numbers["rate_mb"] * MB,
+        slow=numbers["slow"],
+        unit=int(numbers["unit_mib"] * MIB),
+        memory=int(numbers["memory_mib"] * MIB),
+        segment=int(numbers["segment_mib"] * MIB),
+        parity=int(numbers["parity"]),
+        socket=int(numbers["socket_mib"] * MIB),
+        request_s=numbers["request_ms"] / 1000,
+        cores=int(numbers["cores"]),
+        cpu_s=numbers["cpu_ns"] / 1e9,
+        network=numbers["network_mb"] * MB,
+    )
+    return [replace(base, devices=n) for n in counts_of(text, "--striping devices", DEVICES_MAX)]
+
+
+@dataclass
+class _World:
+    """The stations, and who waits for something to change."""
+
+    setting: StripingSetting
+    env: simpy.Environment = field(default_factory=simpy.Environment)
+
+    def __post_init__(self) -> None:
+        env, setting = self.env, self.setting
+        self.devices = [Station(env, "device") for _ in range(setting.devices)]
+        self.cpu = Station(env, "cpu", setting.cores)
+        self.wire = Station(env, "wire")
+        self._changed = env.event()
+
+    def tell(self) -> None:
+        """Something changed."""
+        changed, self._changed = self._changed, self.env.event()
+        changed.succeed()
+
+    def change(self, at_most_s: float) -> simpy.Event:
+        """Something changes, or so much time passes."""
+        return self._changed | self.env.timeout(at_most_s)
+
+    def rate_of(self, number: int) -> float:
+        """What a device delivers."""
+        is_slow = number == self.setting.devices - 1 and number > 0
+        return self.setting.rate * (self.setting.slow if is_slow else 1.0)
+
+    def bring(self, number: int, size: float) -> simpy.Event:
+        """A device delivers, and the servers work on it."""
+        device = self.devices[number].visit(size / self.rate_of(number))
+        return device & self.cpu.visit(size * self.setting.cpu_s)
+
+    def run(self, steps: Steps) -> float:
+        """Seconds until it is over."""
+        self.env.run(self.env.process(steps))
+        return float(self.env.now)
+
+
+def _pieces(size: int, piece: int) -> Iterator[int]:
+    for start in range(0, size, piece):
+        yield min(piece, size - start)
+
+
+# downloads
+
+
+def from_one(world: _World) -> Steps:
+    """A replicated object from one node: the next piece is read while the last one is sent."""
+    yield world.env.timeout(world.setting.request_s)
+    sent: simpy.Event = world.env.timeout(0)
+    for size in _pieces(world.setting.size, PIECE):
+        yield world.bring(0, size) & sent
+        sent = world.wire.visit(size / world.setting.network)
+    yield sent
+
+
+def striped(world: _World, plan: TransferPlan) -> Steps:
+    """The same by a transfer plan."""
+    schedule, env = TransferSchedule(plan), world.env
+
+    def work(source: int) -> Steps:
+        while not schedule.is_over:
+            unit = schedule.take(source, env.now)
+            if unit is None:
+                yield world.change(schedule.late_s)
+                continue
+            yield env.timeout(world.setting.request_s)
+            yield world.bring(source, plan.bytes_of(unit).length)
+            schedule.done(source, unit, env.now)
+            world.tell()
+
+    for source in range(plan.width):
+        env.process(work(source))
+    while not schedule.is_over:
+        unit = schedule.consume()
+        if unit is None:
+            yield world.change(schedule.late_s)
+            continue
+        world.tell()
+        yield world.wire.visit(plan.bytes_of(unit).length / world.setting.network)
+
+
+def coded(world: _World, *, loses: bool = False) -> Steps:
+    """Archives, a fragment of each to a segment; with ``loses`` a device is gone after half of the object."""
+    setting, env = world.setting, world.env
+    need, segments = setting.data, -(-setting.size // setting.segment)
+    fragment = setting.segment / need
+    ahead = max(1, setting.memory // setting.segment - 2)
+    brought: list[int] = [0] * segments
+    #: Segments that were decoded, and that the client has.
+    decoded = sent = 0
+    lost = {0} if loses else set()
+
+    def stream(source: int, first: int) -> Steps:
+        yield env.timeout(setting.request_s)
+        for segment in range(first, segments):
+            while (segment - decoded) * fragment > setting.socket:
+                yield world.change(1.0)
+            if source in lost and segment >= segments // 2:
+                # Its archive is replaced by one of parity, from the segment on that it did not bring.
+                env.process(stream(need, segment))
+                return
+            yield world.bring(source, fragment)
+            brought[segment] += 1
+            world.tell()
+
+    def read() -> Steps:
+        nonlocal decoded
+        for segment in range(segments):
+            while brought[segment] < need or segment - sent >= ahead:
+                yield world.change(1.0)
+            yield world.cpu.visit(setting.segment * setting.cpu_s)
+            decoded += 1
+            world.tell()
+
+    for source in range(need):
+        env.process(stream(source, 0))
+    env.process(read())
+    for size in _pieces(setting.size, setting.segment):
+        while sent >= decoded:
+            yield world.change(1.0)
+        yield world.wire.visit(size / setting.network)
+        sent += 1
+        world.tell()
+
+
+# uploads
+
+
+def put(world: _World, data: int) -> Steps:
+    """Copies to all devices, or with ``data`` fragments a code; acknowledged when enough have everything."""
+    setting = world.setting
+    # More than half of the copies, one archive more than there is data.
+    need = setting.devices // 2 + 1 if data == 1 else data + 1
+    written: list[simpy.Event] = []
+    yield world.env.timeout(setting.request_s)
+    for size in _pieces(setting.size, PIECE):
+        yield world.wire.visit(size / setting.network) & world.cpu.visit(size * setting.cpu_s)
+        written = [world.bring(number, size / data) for number in range(setting.devices)]
+    yield simpy.events.Condition(world.env, lambda _events, count: count >= need, written)
+
+
+def predict(setting: StripingSetting) -> list[Predicted]:
+    """All transfers on so many devices."""
+    plan = make_plan(
+        Span(0, setting.size),
+        rates=[None] * setting.devices,
+        unit=setting.unit,
+        memory=setting.memory,
+        from_bytes=0,
+    )
+    works: list[tuple[str, Callable[[_World], Steps], str]] = [
+        (PUT_COPIES, lambda world: put(world, 1), ""),
+        (FROM_ONE, from_one, ""),
+        (STRIPED, from_one if plan is None else lambda world: striped(world, plan), str(plan or "")),
+    ]
+    if setting.data:
+        works += [
+            (PUT_CODED, lambda world: put(world, setting.data), ""),
+            (CODED, coded, ""),
+            (CODED_LOST, lambda world: coded(world, loses=True), ""),
+        ]
+    found = []
+    for name, work, text in works:
+        world = _World(setting)
+        found.append(Predicted(setting.devices, name, world.run(work(world)), setting.size, text))
+    return found
+
+
+def striping_text(found: Sequence[Predicted], rate: float) -> str:
+    """A line for each transfer, and the plans of those that have one."""
+    rows = [["devices", "transfer", "MB/s", "times one device"]]
+    rows += [[str(f.devices), f.work, f"{f.rate / MB:.1f}", f"{f.times(rate):.2f}"] for f in found]
+    plans = [f"  {f.devices} devices: {f.plan}" for f in found if f.plan]
+    return "\n".join([table(rows), *(["", "plans", *plans] if plans else [])])
+
+
+ASSUMED = (
+    "devices deliver at one rate, without seeks, and nothing of the object is in memory",
+    "a unit is asked for when the one before has come: request_ms passes in between",
+    "reading, sending and work on a piece go on side by side",
+    "of an upload memory holds what devices have not got yet; it is acknowledged when enough have it",
+    "a device that is lost is noticed at once, and parity takes its place",
+)

@@ -1,0 +1,168 @@
+"""Where the workers of a server listen: one port for all, or a few workers for each port of the rings.
+
+A worker is a *slot* of the master (``runtime.workers``); here it is decided which slots there are and on
+which socket each accepts. With ``servers_per_port`` every port by which the object rings know this node gets
+workers of its own. Give every device its own port, and a hanging disk stops only its own workers: the proxies
+send a device's requests to its port. Rings are looked at again every few seconds; ports come and go with
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+from socket import socket
+from typing import Protocol
+
+from swift.base.errors import SwiftError
+from swift.platform.addresses import names_any_of, own_addresses
+from swift.policy.policies import Policies
+from swift.ring.errors import RingFileError
+from swift.ring.ringfile import load_table
+from swift.telemetry.log import Log
+
+Listen = Callable[[int], socket]
+
+
+class Listeners(Protocol):
+    """Which workers there should be now, and where each listens."""
+
+    #: More slots than there will ever be at a time.
+    slots_max: int
+
+    def slots(self) -> Sequence[int]:
+        """The slots that should have a worker."""
+
+    def take(self, slot: int) -> socket | None:
+        """Called in the worker: its socket; those of others are closed."""
+
+
+class OnePort:
+    """All workers accept on the same socket."""
+
+    def __init__(self, listener: socket, workers: int):
+        self.slots_max = max(1, workers)
+        self._listener = listener
+        self._slots = range(workers)
+
+    def slots(self) -> Sequence[int]:
+        """See ``Listeners``."""
+        return self._slots
+
+    def take(self, slot: int) -> socket | None:
+        """See ``Listeners``."""
+        return self._listener
+
+
+class RingPorts:
+    """``per_port`` workers on each of the ports that ``find_ports`` tells."""
+
+    def __init__(
+        self,
+        find_ports: Callable[[], frozenset[int]],
+        listen: Listen,
+        log: Log,
+        *,
+        per_port: int,
+        interval_s: float,
+        ports_max: int = 64,
+        now: Callable[[], float] = time.monotonic,
+    ):
+        self.slots_max = per_port * ports_max
+        self._find_ports = find_ports
+        self._listen = listen
+        self._log = log
+        self._per_port = per_port
+        self._interval_s = interval_s
+        self._now = now
+        self._look_at = now()
+        #: Port → (its socket, the first of its slots). A port keeps its slots as long as it exists.
+        self._ports: dict[int, tuple[socket, int]] = {}
+
+    def slots(self) -> Sequence[int]:
+        """See ``Listeners``."""
+        if self._now() >= self._look_at:
+            self._look_at = self._now() + self._interval_s
+            self._look()
+        return [first + number for _, first in self._ports.values() for number in range(self._per_port)]
+
+    def _look(self) -> None:
+        try:
+            wanted = self._find_ports()
+        except (SwiftError, OSError) as error:
+            # A ring that is being replaced: the ports that are known go on.
+            self._log.error(f"cannot look up ports in the rings: {error}")
+            return
+        for port in sorted(set(self._ports) - wanted):
+            self._ports.pop(port)[0].close()
+            self._log.notice(f"port {port} is in no ring any more")
+        for port in sorted(wanted - set(self._ports)):
+            self._open(port)
+        if not self._ports:
+            self._log.error("the object rings have no device of this node; waiting for one")
+
+    def _open(self, port: int) -> None:
+        taken = {first for _, first in self._ports.values()}
+        free = (first for first in range(0, self.slots_max, self._per_port) if first not in taken)
+        first = next(free, None)
+        if first is None:
+            self._log.error(f"too many ports in the rings to listen on {port}")
+            return
+        try:
+            self._ports[port] = self._listen(port), first
+        except OSError as error:
+            self._log.error(f"cannot listen on port {port}: {error.strerror}")
+
+    def take(self, slot: int) -> socket | None:
+        """See ``Listeners``."""
+        mine = None
+        for listener, first in self._ports.values():
+            if first <= slot < first + self._per_port:
+                mine = listener
+            else:
+                with contextlib.suppress(OSError):
+                    listener.close()
+        return mine
+
+    def __repr__(self) -> str:
+        return f"RingPorts({sorted(self._ports)}, {self._per_port} workers each)"
+
+
+class PortFinder:
+    """The ports of this node's devices in all object rings; reads the rings only when their files changed."""
+
+    def __init__(self, swift_dir: str, policies: Policies, ring_ip: str):
+        self._paths = [os.path.join(swift_dir, f"{policy.ring_name}.ring.gz") for policy in policies]
+        self._ring_ip = ring_ip
+        #: Of each ring that has been read: what identified the file, and its ports.
+        self._known: dict[str, tuple[tuple[int, int], frozenset[int]]] = {}
+
+    def __call__(self) -> frozenset[int]:
+        """Return the ports; a policy whose ring has never been there has none.
+
+        Raises ``RingError`` and OSError when a ring that was read before cannot be used now.
+        """
+        for path in self._paths:
+            mark, known = _mark(path), self._known.get(path)
+            if mark is None and known is not None:
+                raise RingFileError(path, "the file is missing")
+            if mark is not None and (known is None or known[0] != mark):
+                self._known[path] = mark, self._ports_in(path, thorough=known is not None)
+        return frozenset().union(*(ports for _, ports in self._known.values()))
+
+    def _ports_in(self, path: str, *, thorough: bool) -> frozenset[int]:
+        addresses = own_addresses(self._ring_ip)
+        records = [record for record in load_table(path, thorough=thorough).records if record is not None]
+        own = {ip for ip in {str(record["ip"]) for record in records} if names_any_of(ip, addresses)}
+        return frozenset(int(record["port"]) for record in records if str(record["ip"]) in own)
+
+
+def _mark(path: str) -> tuple[int, int] | None:
+    """What changes when a file is replaced; None when it is missing."""
+    try:
+        stat = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns

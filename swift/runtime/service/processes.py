@@ -1,0 +1,271 @@
+"""Running processes, as /proc tells: their command lines, ages, parents and sessions."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from swift.base.errors import SwiftError
+from swift.runtime.notify import READY, REFUSED, reload_address
+from swift.runtime.service.services import Service, configs_of, pid_file, pid_files
+
+#: Where the modules of commands are.
+_OURS = "swift.cli."
+#: Options of the interpreter that a word of their own follows.
+_WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
+_PROC = "/proc"
+
+
+@dataclass(frozen=True)
+class RunningProcess:
+    """One process."""
+
+    pid: int
+    parent: int
+    session: int
+    #: The words of its command line.
+    words: tuple[str, ...]
+    age_s: float
+
+    @property
+    def command(self) -> str:
+        """The command line in one piece."""
+        return " ".join(self.words)
+
+
+def process(pid: int, proc: str = _PROC) -> RunningProcess | None:
+    """A process by its pid; None when there is none, or it has ended and only its parent has not noticed."""
+    try:
+        words = Path(proc, str(pid), "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
+        # The name in brackets may hold anything; what follows it are numbers.
+        values = Path(proc, str(pid), "stat").read_text().rpartition(")")[2].split()
+        up_s = float(Path(proc, "uptime").read_text().split()[0])
+    except (OSError, ValueError):
+        return None
+    if values[0] in "ZX":
+        return None
+    started_s = int(values[19]) / os.sysconf("SC_CLK_TCK")
+    return RunningProcess(pid, int(values[1]), int(values[3]), tuple(words), max(0.0, up_s - started_s))
+
+
+def processes(proc: str = _PROC) -> Iterator[RunningProcess]:
+    """All processes, from the lowest pid on."""
+    for name in sorted((name for name in os.listdir(proc) if name.isdigit()), key=int):
+        found = process(int(name), proc)
+        if found is not None:
+            yield found
+
+
+def program_of(running: RunningProcess) -> str:
+    """The name of the command that runs: of the script that an interpreter runs, else of the file.
+
+    A module of ours that is run with ``-m`` counts as its command, any other one has its own name.
+    """
+    words = running.words
+    if not words:
+        return ""
+    if not os.path.basename(words[0]).startswith("python"):
+        return os.path.basename(words[0])
+    rest = list(words[1:])
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c"):
+        if rest.pop(0) in _WITH_VALUE and rest:
+            rest.pop(0)
+    if rest[:1] == ["-m"]:
+        module = rest[1] if len(rest) > 1 else ""
+        if not module.startswith(_OURS):
+            return module
+        command = module.removeprefix(_OURS).replace("_", "-")
+        return f"swift-{rest[2] if command == 'daemon' and len(rest) > 2 else command}"
+    return os.path.basename(rest[0]) if rest and rest[0] != "-c" else ""
+
+
+def wait_for_end(pid: int, timeout_s: float, pause_s: float = 0.05) -> bool:
+    """Wait until a process is gone; whether it is."""
+    deadline = time.monotonic() + timeout_s
+    while process(pid) is not None:
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(pause_s)
+    return True
+
+
+# Which process a pid file means, and telling those processes to end.
+#
+# A pid file whose process is gone, or is another program's by now, is removed when it is seen.
+# spec: cli-and-config.md §8.1
+
+
+#: A server says within this time that it was reloaded, or refuses silently.
+RELOAD_TIMEOUT_S = 60.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ServiceProcess:
+    """A process of a service."""
+
+    service: Service
+    pid: int
+    config: str
+    pid_file: str
+
+    def forget(self) -> None:
+        """Remove the pid file."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.pid_file)
+
+    def __str__(self) -> str:
+        return f"{self.service} ({self.pid})"
+
+
+def running_of(
+    service: Service, run_dir: str, swift_dir: str, say: Say | None = None
+) -> list[ServiceProcess]:
+    """The processes of a service; ``say`` is told about pid files that were left behind."""
+    configs = {pid_file(service, path, run_dir, swift_dir): path for path in configs_of(service, swift_dir)}
+    found = []
+    for path in pid_files(service, run_dir):
+        try:
+            pid = int(Path(path).read_text())
+        except (OSError, ValueError):
+            _remove(path)
+            print(f"Removing pid file {path} with invalid pid")
+            continue
+        if not is_of(service, pid):
+            if say is not None:
+                gone = process(pid) is None
+                say(
+                    f"Removing stale pid file {path}"
+                    if gone
+                    else f"Removing pid file {path} with wrong pid {pid}"
+                )
+            _remove(path)
+            continue
+        found.append(ServiceProcess(service, pid, configs.get(path, path), path))
+    return found
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
+
+
+def is_of(service: Service, pid: int) -> bool:
+    """Whether a pid is that of a process of the service."""
+    if pid <= 1:
+        return False
+    running = process(pid)
+    return running is not None and (
+        program_of(running) == service.program or service.program in running.command
+    )
+
+
+class Signaller:
+    """Sends signals to running services and waits for what they do."""
+
+    def __init__(self, say: Say, *, wait_s: float, kills: bool, verbose: bool):
+        self._say = say
+        self._wait_s = wait_s
+        self._kills = kills
+        self._verbose = verbose
+
+    def _signal(self, each: ServiceProcess, number: int) -> bool:
+        self._say(f"Signal {each.service}  pid: {each.pid}  signal: {number}")
+        try:
+            os.kill(each.pid, number)
+        except ProcessLookupError:
+            self._say(f"No {each.service} running")
+            return False
+        except PermissionError:
+            self._say(f"No permission to signal PID {each.pid}")
+            return False
+        return True
+
+    def end(self, running: Sequence[ServiceProcess], *, graceful: bool) -> list[ServiceProcess]:
+        """Tell processes to end: servers by SIGHUP when ``graceful``, all others by SIGTERM; those told."""
+        return [
+            each
+            for each in running
+            if self._signal(each, signal.SIGHUP if graceful and each.service.is_server else signal.SIGTERM)
+        ]
+
+    def await_ends(self, told: Sequence[ServiceProcess]) -> int:
+        """Wait until processes have ended, for ``wait_s`` in all; how many have not."""
+        left = 0
+        deadline_s = self._wait_s
+        for each in told:
+            if wait_for_end(each.pid, deadline_s):
+                each.forget()
+                self._say(f"{each} appears to have stopped")
+                continue
+            deadline_s = 0.0
+            if self._kills:
+                self._say(f"Waited {self._wait_s:g} seconds for {each} to die; killing")
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(each.pid, signal.SIGKILL)
+                if wait_for_end(each.pid, 5.0):
+                    each.forget()
+                    continue
+            else:
+                self._say(f"Waited {self._wait_s:g} seconds for {each.service} to die; giving up")
+            left += 1
+        return left
+
+    def renew(self, running: Sequence[ServiceProcess], *, wait: bool) -> int:
+        """Reload servers seamlessly; how many did not say in time that they are ready again."""
+        failed = 0
+        for each in running:
+            with ReadyWord(each.pid) as word:
+                if not self._signal(each, signal.SIGUSR1) or wait and not self._is_renewed(each, word):
+                    failed += 1
+        return failed
+
+    def _is_renewed(self, each: ServiceProcess, word: ReadyWord) -> bool:
+        try:
+            if word.wait(RELOAD_TIMEOUT_S):
+                return True
+            self._say(f"{each} did not reload within {RELOAD_TIMEOUT_S:g} seconds; see its log")
+        except ReloadRefused as refused:
+            self._say(f"{each} was not reloaded: {refused}")
+        return False
+
+
+class ReloadRefused(SwiftError):
+    """A process does not reload and goes on as before; the text says why."""
+
+
+class ReadyWord:
+    """Listens for a process that says it is ready, as systemd does."""
+
+    def __init__(self, pid: int):
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(reload_address(pid))
+
+    def __enter__(self) -> ReadyWord:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._socket.close()
+
+    def wait(self, timeout_s: float | None, tell: Say = lambda _text: None) -> bool:
+        """Whether it said so in time; ``tell`` gets every message. Raises ``ReloadRefused``."""
+        self._socket.settimeout(timeout_s)
+        while True:
+            try:
+                message = self._socket.recv(4096).decode("utf-8", "replace")
+            except TimeoutError:
+                return False
+            tell(message)
+            lines = message.split("\n")
+            if READY in lines:
+                return True
+            for line in lines:
+                if line.startswith(REFUSED):
+                    raise ReloadRefused(line.removeprefix(REFUSED))

@@ -1,0 +1,321 @@
+"""``main`` of every WSGI server: configuration, privileges, socket, workers.
+
+Spec: cli-and-config.md §8. The workers themselves are ``runtime.workers``, serving is ``runtime.httpd``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import os
+import signal
+import ssl
+import sys
+import time
+from collections.abc import Callable, Sequence
+from socket import socket
+from typing import Any
+
+from swift import green
+from swift.base.errors import ConfigError, SwiftError
+from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
+from swift.config.commandline import CommandLine
+from swift.config.common import PortSettings, PrioritySettings, ServerSettings
+from swift.config.files import read_section
+from swift.config.unknown import unknown_options
+from swift.green import on_signals
+from swift.platform import sockets
+from swift.platform.heap import share_heaps
+from swift.platform.privileges import drop_privileges
+from swift.runtime.httpd import HttpServer
+from swift.runtime.metricspage import MetricsBoard
+from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal
+from swift.runtime.pipeline import load_app
+from swift.runtime.priority import set_priority
+from swift.runtime.service.handover import SocketHandover
+from swift.runtime.service.listeners import Listeners, OnePort, PortFinder, RingPorts
+from swift.runtime.service.streams import detach_streams
+from swift.runtime.workers import Master, Succession, keep_former
+from swift.runtime.wsgi import native
+from swift.telemetry.telemetry import Telemetry
+from swift.wire.http1 import HeadLimits
+
+#: Header lines a request may have, as a multiple of the configured header count.
+HEADER_LINES_FACTOR = 1.6
+#: Readers of the metrics page that the kernel may queue.
+METRICS_BACKLOG = 16
+#: Threads switch this often, so that a finished disk call is noticed soon.
+SWITCH_INTERVAL_S = 0.001
+#: Allocations that start a collection of each generation.
+COLLECTOR_THRESHOLDS = (20_000, 20, 50)
+#: A former worker ends connections on which nothing came for so long; who asks sooner is answered.
+PATIENCE_S = 5.0
+NO_RELOAD = "a server without workers (workers = 0) cannot be reloaded; restart it"
+_WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+
+
+def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:
+    """The listening socket; tries until ``bind_timeout`` while the address is taken."""
+    deadline = time.monotonic() + settings.bind_timeout
+    while True:
+        try:
+            return listen(
+                settings.bind_ip, settings.bind_port, settings.backlog, keep_idle_s=settings.keep_idle
+            )
+        except OSError as error:
+            if time.monotonic() >= deadline:
+                address = f"{settings.bind_ip}:{settings.bind_port}"
+                raise ConfigError(f"cannot listen on {address}: {error.strerror}")
+            time.sleep(0.1)
+
+
+def bind_metrics(
+    settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = sockets.listen
+) -> socket | None:
+    """The socket of the metrics page; None when there is no page, or none can be had, which stops nobody."""
+    port = settings.metrics_port
+    if not settings.metrics_path or not port:
+        return None
+    try:
+        return listen(settings.metrics_bind_ip, port, METRICS_BACKLOG)
+    except OSError as error:
+        address = f"{settings.metrics_bind_ip}:{port}"
+        telemetry.log.warning(f"no metrics page: cannot listen on {address}: {error.strerror}")
+        return None
+
+
+def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
+    if not settings.cert_file:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(settings.cert_file, settings.key_file or None)
+    return context
+
+
+def _spare_the_collector() -> None:
+    """Keep what was loaded out of the cycle collector, and let it look less often.
+
+    A request makes hundreds of short-lived objects and hardly a cycle; walking all modules every few
+    hundred allocations is wasted.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTOR_THRESHOLDS)
+
+
+class ServerProcess:
+    """One configured server: everything until the workers run."""
+
+    def __init__(self, conf_path: str, section: str, handover: SocketHandover, *, verbose: bool):
+        self.conf_path = conf_path
+        raw = read_section(conf_path, f"app:{section}")
+        self.settings = ServerSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
+        self._ports = PortSettings.parse(raw, source=f"{conf_path} [DEFAULT]")
+        self._by_ports = section == "object-server" and self._ports.servers_per_port > 0
+        if not self.settings.bind_port and not self._by_ports:
+            raise ConfigError(f"{conf_path}: option bind_port is required in [DEFAULT]")
+        self.process = Process()
+        self._extra: dict[str, Any] = {PROCESS_KEY: self.process}
+        if verbose:
+            self._extra[CONSOLE_KEY] = "true"
+        self._verbose = verbose
+        self.telemetry: Telemetry = telemetry_of({**raw, **self._extra}, name=section)
+        self._raw = raw
+        self.app: Any = None
+        self._board = MetricsBoard(1)
+        self._metrics_listener: socket | None = None
+        self._handover = handover
+        self._tls: ssl.SSLContext | None = None
+
+    def load(self) -> None:
+        """Build the pipeline and the TLS context once, before forking, so that errors show at the start."""
+        for path in self._configuration_files():
+            for finding in unknown_options(path):
+                self.telemetry.log.warning(finding)
+        self._tls = _tls_context(self.settings)
+        self.app = load_app(self.conf_path, self._extra)
+
+    def _configuration_files(self) -> list[str]:
+        """Return the files of which every server tells the options that it does not know."""
+        shared = (os.path.join(self.settings.swift_dir, name) for name in ("swift.conf", "memcache.conf"))
+        return [self.conf_path, *filter(os.path.exists, shared)]
+
+    def serve(self) -> int:
+        """Bind, fork and serve until told to stop; the exit code."""
+        handover, log = self._handover, self.telemetry.log
+        listeners = self._listen()
+        self._board = MetricsBoard(listeners.slots_max)
+        self._metrics_listener = bind_metrics(self.settings, self.telemetry, handover.listen)
+        handover.close_rest()
+        set_priority(PrioritySettings.parse(self._raw, source=f"{self.conf_path} [DEFAULT]"))
+        drop_privileges(self.settings.user)
+        os.umask(0o022)
+        share_heaps()
+        detach_streams(log, console=self._verbose)
+        log.notice(f"Starting {os.getpid()}")
+        if self.settings.workers == 0 and not self._by_ports:
+            notify_systemd(READY)
+            self._work(listeners.take(0), 0)
+            return 0
+        code = Master(
+            listeners.slots,
+            lambda slot: self._work(listeners.take(slot), slot),
+            log,
+            succession=Succession(
+                lambda workers: handover.renew(workers, log, notify_systemd),
+                handover.take_workers(),
+                self.settings.stale_worker_timeout,
+            ),
+            on_ready=lambda: notify_systemd(READY),
+            on_hangup=handover.stop_listening,
+        ).run()
+        notify_systemd(STOPPING)
+        return code
+
+    def _listen(self) -> Listeners:
+        """Bind what can be bound while still privileged; raises ``ConfigError``."""
+        settings, ports = self.settings, self._ports
+        if not self._by_ports:
+            return OnePort(bind(settings, self._handover.listen), settings.workers)
+        finder = PortFinder(
+            settings.swift_dir, cluster_of(self._raw).policies, ports.ring_ip or settings.bind_ip
+        )
+        listeners = RingPorts(
+            finder,
+            lambda port: self._handover.listen(
+                settings.bind_ip, port, settings.backlog, keep_idle_s=settings.keep_idle
+            ),
+            self.telemetry.log,
+            per_port=ports.servers_per_port,
+            interval_s=ports.ring_check_interval,
+        )
+        listeners.slots()
+        return listeners
+
+    def _work(self, listener: Any, index: int) -> None:
+        sys.setswitchinterval(SWITCH_INTERVAL_S)
+        _spare_the_collector()
+        settings = self.settings
+        self._board.join(index, self.process.metrics)
+        limits = cluster_of(self._raw).config.limits
+        server = HttpServer(
+            native(self.app),
+            self.telemetry,
+            limits=HeadLimits(
+                limits.max_request_line,
+                limits.max_header_size,
+                int(HEADER_LINES_FACTOR * limits.max_header_count),
+            ),
+            max_clients=settings.max_clients,
+            client_timeout_s=settings.client_timeout,
+            keepalive_timeout_s=(
+                settings.client_timeout if settings.keepalive_timeout < 0 else settings.keepalive_timeout
+            ),
+            tls=self._tls,
+            require_proxy_protocol=settings.require_proxy_protocol,
+        )
+        stopped = green.Event()
+        patient: list[int] = []
+        on_signals(_WORKER_SIGNALS, lambda number: self._signalled(number, patient, stopped))
+        green.spawn_detached(self._publish_metrics)
+        if self._metrics_listener is not None:
+            page = self._board.server(settings.metrics_path, self.telemetry.log)
+            green.spawn_detached(page.serve, self._metrics_listener)
+        green.spawn(server.serve, listener).on_exit(stopped.set)
+        stopped.wait()
+        if patient:
+            server.stop(settings.stale_worker_timeout, idle_s=PATIENCE_S)
+        else:
+            server.stop()
+        self._flush()
+
+    def _signalled(self, number: int, patient: list[int], stopped: green.Event) -> None:
+        if number == signal.SIGUSR1:
+            self.telemetry.log.warning(NO_RELOAD)
+            notify_systemd(refusal(NO_RELOAD))
+            return
+        if number == signal.SIGHUP:
+            patient.append(number)
+        stopped.set()
+
+    def _publish_metrics(self) -> None:
+        while True:
+            green.sleep(1.0)
+            self._board.publish()
+
+    def _flush(self) -> None:
+        for finish in self.process.at_exit:
+            finish()
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+
+
+def make_parser(section: str) -> argparse.ArgumentParser:
+    """The command line."""
+    name = f"swift-{section}"
+    parser = CommandLine(
+        prog=name,
+        description=f"Run the {section.replace('-', ' ')} in the foreground.",
+        epilog=f"example: {name} /etc/swift/{section}.conf -v",
+    )
+    parser.add_argument("config", nargs="?", help="configuration file or directory")
+    parser.add_argument("-v", "--verbose", action="store_true", help="log to the console")
+    parser.add_argument(
+        "-t",
+        "--test-config",
+        action="store_true",
+        help="load the configuration, say whether it is good, exit",
+    )
+    parser.add_argument("words", nargs="*", help="'verbose' is accepted as a bare word")
+    return parser
+
+
+def run_server(section: str, argv: Sequence[str] | None = None) -> int:
+    """The console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
+    parser = make_parser(section)
+    args = parser.parse_args(argv)
+    if not args.config:
+        parser.print_usage()
+        print("Error: missing config path argument")
+        return 1
+    handover = SocketHandover()
+    if not os.path.exists(args.config) and not handover.workers:
+        parser.print_usage()
+        print(f"Error: unable to locate {args.config}")
+        return 1
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    verbose = args.verbose or "verbose" in args.words
+    try:
+        server = ServerProcess(args.config, section, handover, verbose=verbose)
+        server.load()
+        if args.test_config:
+            for problem in server.process.problems:
+                print(problem, file=sys.stderr)
+            return 1 if server.process.problems else 0
+        return server.serve()
+    except Exception as error:
+        if handover.workers:
+            return _keep_former_workers(section, handover, error, verbose=verbose)
+        if not isinstance(error, (SwiftError, OSError)):
+            raise
+        print(f"swift-{section}: {error}", file=sys.stderr)
+        return 1
+
+
+def _keep_former_workers(section: str, handover: SocketHandover, error: Exception, *, verbose: bool) -> int:
+    """Let the workers from before a reload go on, because the image after it cannot start."""
+    log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
+    message = "reload failed, the workers from before it go on; send SIGUSR1 to try again"
+    if isinstance(error, (SwiftError, OSError)):
+        log.error(f"{message}: {error}")
+    else:
+        log.exception(message, error)
+    notify_systemd(refusal(str(error) or repr(error)))
+    return keep_former(
+        Succession(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),
+        log,
+        on_hangup=handover.stop_listening,
+    )

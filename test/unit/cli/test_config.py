@@ -1,0 +1,68 @@
+"""swift-config shows sections as daemons and as PasteDeploy see them, in the peer's words."""
+
+import json
+
+import pytest
+
+from swift.cli import config as command
+
+TEXT = """[DEFAULT]
+bind_port = 28120
+log_name = dflt
+[pipeline:main]
+pipeline = catch_errors cache proxy-server
+[app:proxy-server]
+use = egg:swift#proxy
+set log_name = own
+bind_port = 1
+account_autocreate = true
+[filter:catch_errors]
+use = egg:swift#catch_errors
+[filter:cache]
+use = egg:swift#memcache
+"""
+
+
+@pytest.fixture
+def conf(tmp_path):
+    path = tmp_path / "proxy-server.conf"
+    path.write_text(TEXT)
+    return path
+
+
+def test_one_section_is_shown_as_the_peer_shows_it(conf, capsys):
+    assert command.main(["-s", "filter:cache", str(conf)]) == 0
+    assert capsys.readouterr().out == (
+        f"# {conf}\n[filter:cache]\nbind_port = 28120\nlog_name = dflt\nuse = egg:swift#memcache\n\n\n"
+    )
+
+
+def test_the_paste_view_applies_set_and_ignores_what_defaults_override(conf, capsys):
+    assert command.main(["-w", str(conf)]) == 0
+    text = capsys.readouterr().out
+    assert "pipeline = catch_errors memcache proxy\n" in text
+    assert text.endswith(
+        f"[application:proxy-server]\nhere = {conf.parent}\n__file__ = {conf}\nbind_port = 28120\n"
+        "log_name = own\n__name__ = proxy-server\naccount_autocreate = true\n\n\n"
+    )
+
+
+def test_a_server_is_found_by_name_and_shown_as_json(conf, capsys):
+    assert command.main(["proxy", "--swift-dir", str(conf.parent), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)[str(conf)]["filter:cache"]["use"] == "egg:swift#memcache"
+
+
+def test_what_is_not_there_is_told(conf, capsys):
+    assert command.main(["nosuch", "--swift-dir", str(conf.parent)]) == 0
+    assert capsys.readouterr().out == "Unable to locate config for nosuch-server\n"
+    assert command.main([]) == 1
+    assert capsys.readouterr().err == "ERROR: specify type of server or conf_path\n"
+    conf.write_text("[pipeline:main]\npipeline = nosuch\n")
+    assert command.main(["-w", str(conf)]) == 1
+    assert "the pipeline names nosuch" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/nowhere/proxy-server.conf", "./nowhere"])
+def test_a_path_of_nothing_is_told_in_a_line(path, capsys):
+    assert command.main([path]) == 1
+    assert capsys.readouterr().err == f"swift-config: {path} does not exist\n"

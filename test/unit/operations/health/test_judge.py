@@ -1,0 +1,131 @@
+"""swift-health: which partitions are in danger follows from rings and what servers say."""
+
+import pytest
+
+from swift.operations.health.judge import (
+    DeviceErrors,
+    Heard,
+    Severity,
+    is_away_by,
+    judge,
+    ring_state,
+    uses_mounts,
+)
+from swift.operations.recon.client import Host
+from swift.ring.ringfile import load_table
+from swift.ring.view import RingView
+from test.support.nodes import make_rings
+
+HOSTS = [Host(f"10.0.0.{number}", 6200) for number in range(1, 5)]
+NOW_S = 1795228430.0
+
+
+@pytest.fixture
+def view(tmp_path):
+    make_rings(tmp_path, [(host.ip, host.port, "sda") for host in HOSTS], names=("object",))
+    return RingView(load_table(str(tmp_path / "object.ring.gz")))
+
+
+def heard_of(silent=(), unmounted=()):
+    said = {"replication_last": NOW_S - 60, "replication_time": 120}
+    return Heard(
+        silent={"object": list(silent)},
+        present={host: ["sda"] for host in HOSTS if host not in silent},
+        unmounted={host: ["sda"] for host in unmounted},
+        replication={("object", host): said for host in HOSTS if host not in silent},
+    )
+
+
+def health_of(view, heard, needed=1):
+    is_away = is_away_by(heard, "object", check_mounts=uses_mounts(heard))
+    state = ring_state(view, "object", "object", is_away, needed=needed)
+    devices = {f"{host.ip}/sda": is_away(host, "sda") for host in HOSTS}
+    return judge([state], devices, heard, NOW_S)
+
+
+def texts(health):
+    return [problem.text for problem in health.problems]
+
+
+def test_a_whole_cluster_is_well(view):
+    health = health_of(view, heard_of())
+    assert (health.level, health.problems, health.done_s) == (Severity.OK, [], None)
+    assert health.rings[0].degraded == 0
+
+
+def test_a_device_away_leaves_its_partitions_degraded_and_says_when_they_are_whole_again(view):
+    health = health_of(view, heard_of(unmounted=HOSTS[:1]))
+    (ring,) = health.rings
+    assert health.level is Severity.WARNING
+    assert (
+        ring.missing_copies
+        == ring.degraded
+        == sum(HOSTS[0].ip == n.ip for p in range(16) for n in view.primaries(p))
+    )
+    assert texts(health) == [
+        "1 device away: 10.0.0.1/sda",
+        f"object: {ring.degraded} partitions lack {ring.degraded} copies",
+    ]
+    # The pass under way ends in a minute, the one after it two minutes later.
+    assert health.done_s == NOW_S + 60 + 120
+
+
+def test_the_last_copy_and_what_is_out_of_reach_are_dangers(view):
+    health = health_of(view, heard_of(silent=HOSTS[:2]))
+    (ring,) = health.rings
+    assert health.level is Severity.CRITICAL
+    assert ring.last_count > 0
+    assert f"object: {ring.last_count} partitions are at one copy" in texts(health)
+    assert all(
+        sum(n.ip not in ("10.0.0.1", "10.0.0.2") for n in view.primaries(p)) == 1 for p in ring.at_last
+    )
+    health = health_of(view, heard_of(silent=HOSTS[:3]))
+    assert health.rings[0].lost_count > 0
+    assert any("too few copies within reach" in text for text in texts(health))
+
+
+def test_an_erasure_coded_ring_is_at_its_last_when_just_its_data_fragments_are_left(view):
+    health = health_of(view, heard_of(unmounted=HOSTS[:1]), needed=2)
+    assert "partitions are at their last fragments" in texts(health)[0]
+    assert health.level is Severity.CRITICAL
+
+
+def test_a_full_device_that_three_servers_tell_of_is_one_device(view):
+    heard = heard_of()
+    for port, used in ((6200, 96), (6201, 95), (6202, 94)):
+        entry = {"device": "sda", "mounted": True, "size": 100, "used": used}
+        heard.usage[Host("10.0.0.2", port)] = [entry]
+    assert texts(health_of(view, heard)) == ["1 device over 95 % full: 10.0.0.2/sda"]
+
+
+def test_directories_that_are_no_mount_points_count_where_none_is(view):
+    assert health_of(view, heard_of(unmounted=HOSTS)).level is Severity.OK
+
+
+def test_what_is_old_full_or_differs_is_told(view):
+    heard = heard_of()
+    heard.replication["object", HOSTS[0]] = {"replication_last": NOW_S - 86400}
+    heard.usage[HOSTS[1]] = [
+        {"device": "sda", "mounted": True, "size": 100, "used": 96},
+        {"device": "sdb", "mounted": True, "size": 100, "used": 90},
+        {"device": "sdc", "mounted": False, "size": "", "used": ""},
+    ]
+    heard.other_rings[HOSTS[2]] = ["object.ring.gz"]
+    heard.clocks[HOSTS[3]] = -3600.0
+    heard.drive_errors[HOSTS[3]] = 2
+    heard.device_errors[HOSTS[3]] = {
+        "sda": DeviceErrors(12, NOW_S - 60, "EIO"),
+        "sdb": DeviceErrors(3, NOW_S - 2 * 86400, "EIO"),
+    }
+    health = health_of(view, heard)
+    assert health.level is Severity.CRITICAL
+    assert sorted(texts(health)) == [
+        "1 device over 85 % full: 10.0.0.2/sdb",
+        "1 device over 95 % full: 10.0.0.2/sda",
+        "1 device with I/O errors in the last day: 10.0.0.4/sda (12, EIO)",
+        "clocks differ by more than 5 s on 10.0.0.4:6200",
+        "no object replication completed within 6 hours on 10.0.0.1:6200",
+        "rings differ on 10.0.0.3:6200",
+        "the kernel saw drive errors on 10.0.0.4:6200 (2)",
+    ]
+    assert all(problem.remedy for problem in health.problems)

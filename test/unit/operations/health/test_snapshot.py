@@ -1,0 +1,134 @@
+"""swift-health asks the servers of all rings; whatever a server says, there is a verdict."""
+
+import json
+
+import pytest
+
+from swift.cluster.transport import Reply, TransportError
+from swift.compose import cluster_of
+from swift.operations.health.judge import judge
+from swift.operations.health.snapshot import listen, rings_of
+from swift.operations.recon.client import Host, Scout
+from test.support.nodes import SWIFT_CONF, make_rings
+
+NOW_S = 1795228430.0
+PORTS = {"account": 6202, "container": 6201, "object": 6200, "object-1": 6200}
+SICK, WELL = Host("10.0.0.1", 6200), Host("10.0.0.2", 6200)
+
+#: What a server in good health says.
+GOOD = {
+    "time": NOW_S,
+    "devices": {"/srv/node": ["sda"]},
+    "unmounted": [],
+    "diskusage": [{"device": "sda", "mounted": True, "size": 100, "used": 99, "avail": 1}],
+    "replication/object": {"object_replication_last": NOW_S - 60, "object_replication_time": 2.0},
+    "reconstruction/object": {"object_reconstruction_last": NOW_S - 60},
+    "async": {"async_pending": 7, "async_pending_last": 1000.5},
+    "driveaudit": {"drive_audit_errors": 0},
+    "deviceerrors/object": {"device_errors": {"sda": {"errors": 4, "last": NOW_S, "error": "EIO"}}},
+    "quarantined": {"objects": 2, "containers": 0, "accounts": 0, "policies": {"0": {"objects": 2}}},
+}
+#: JSON that no server should say.
+NONSENSE = [
+    None,
+    7,
+    "text",
+    True,
+    [],
+    {},
+    [None, 1, "x", [], {}],
+    {"a": 1, "b": None},
+    {"objects": "many", "containers": [], "accounts": {}},
+    {"async_pending": "x", "drive_audit_errors": None},
+    {"async_pending": 1e999, "drive_audit_errors": float("nan"), "objects": float("inf")},
+    {"object_replication_last": "x", "object_replication_time": 1e308, "replication_time": True},
+    [{"device": 1, "mounted": True, "size": "x", "used": "y"}, {"mounted": True}],
+    [
+        {"device": "sda", "mounted": True, "size": 5},
+        {"device": "sda", "mounted": True, "size": "", "used": 1},
+    ],
+    {"/srv/node": [["sda"], 7, None]},
+    {"device_errors": 7},
+    {"device_errors": {"sda": None, "sdb": {"errors": "x", "last": 1}, "sdc": {"errors": 1, "last": 1e999}}},
+]
+
+
+class Servers:
+    """Answers by address and path; all others say what is good."""
+
+    def __init__(self, sick=None, down=False):
+        self.sick, self.down, self.asked = sick, down, set()
+
+    def request(self, ip, port, method, path, headers, *, connect_timeout_s, timeout_s):
+        self.asked.add((ip, port))
+        check = path.removeprefix("/recon/")
+        if (ip, port) == tuple(SICK):
+            if self.down:
+                raise TransportError("refused")
+            if self.sick is not None:
+                return Reply(200, body=json.dumps(self.sick[0]).encode())
+        if check in GOOD:
+            return Reply(200, body=json.dumps(GOOD[check]).encode())
+        return Reply(404, reason="Not Found")
+
+
+@pytest.fixture
+def etc(tmp_path):
+    (tmp_path / "swift.conf").write_text(SWIFT_CONF)
+    for name, port in PORTS.items():
+        make_rings(tmp_path, [(f"10.0.0.{n}", port, "sda") for n in (1, 2, 3)], names=(name,))
+    return tmp_path
+
+
+def hear(etc, servers):
+    rings = rings_of(str(etc), cluster_of({"swift_dir": str(etc)}).policies)
+    return listen(rings, Scout(5.0, transport=servers), str(etc))
+
+
+def test_there_is_a_ring_of_each_policy_that_has_one(etc):
+    policies = cluster_of({"swift_dir": str(etc)}).policies
+    nouns = [ring.noun for ring in rings_of(str(etc), policies)]
+    assert nouns == ["account", "container", "object (gold)", "object (silver)"]
+    (etc / "object-1.ring.gz").unlink()
+    assert [ring.server_type for ring in rings_of(str(etc), policies)] == ["account", "container", "object"]
+
+
+def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
+    servers = Servers()
+    heard = hear(etc, servers)
+    assert servers.asked == {(f"10.0.0.{n}", port) for n in (1, 2, 3) for port in PORTS.values()}
+    assert heard.present[WELL] == ["sda"] and heard.unmounted[WELL] == []
+    assert heard.usage[WELL] == GOOD["diskusage"]
+    assert heard.async_counted[WELL] == 1000
+    assert heard.async_pending[WELL] == 7 and heard.quarantined[WELL]["objects"] == 2
+    assert heard.replication["object", WELL]["object_replication_time"] == 2.0
+
+
+def test_a_server_that_is_down_is_silent_and_not_asked_for_more(etc):
+    heard = hear(etc, Servers(down=True))
+    assert heard.silent["object"] == [SICK]
+    assert SICK not in heard.present
+
+
+@pytest.mark.parametrize("said", NONSENSE, ids=str)
+def test_one_that_talks_nonsense_leaves_the_verdict_on_the_others(etc, said):
+    heard = hear(etc, Servers(sick=[said]))
+    health = judge([], {}, heard, NOW_S)
+    assert health.facts["async_pending"] == 7 * (len(heard.async_pending) - 1)
+    assert "3 devices over 95 % full" in " ".join(problem.text for problem in health.problems)
+    json.dumps(health.as_json(), allow_nan=False)
+
+
+def test_a_ring_that_differs_there_is_told_by_its_name(etc):
+    class Others(Servers):
+        def request(self, ip, port, method, path, headers, **more):
+            if path == "/recon/ringmd5" and (ip, port) == tuple(SICK):
+                rings = {"/etc/swift/object.ring.gz": "0" * 32, "/etc/swift/unknown.ring.gz": "1" * 32}
+                return Reply(200, body=json.dumps(rings).encode())
+            return super().request(ip, port, method, path, headers, **more)
+
+    assert hear(etc, Others()).other_rings == {SICK: ["object.ring.gz"]}
+
+
+def test_a_clock_that_is_wrong_is_told_by_how_much(etc):
+    assert hear(etc, Servers(sick=[0])).clocks[SICK] < -1e9

@@ -1,0 +1,1 @@
+"""Comparisons with the peer, and measurements of single parts, in one run each."""

@@ -1,0 +1,1 @@
+"""Files of the checkout that are made from the code: ``python -m tools.generate [--check]``."""

@@ -1,0 +1,180 @@
+"""systemd units of all servers and daemons.
+
+Every server and daemon has a unit that reads ``/etc/swift/<type>-server.conf``, and a template whose
+instances read ``/etc/swift/<type>-server/<instance>.conf``. ``swift.target`` stands for all of a node. The
+units are made from the list of commands, so that none is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from swift.config.declared import daemons
+from swift.runtime.service.services import MAIN
+
+#: Where packages install commands.
+BIN = "/usr/bin"
+TARGET = "swift.target"
+
+#: What a process that serves devices needs of the machine, and nothing else.
+SANDBOX = """\
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+ReadWritePaths=-/srv/node -/var/cache/swift -/var/lock
+ProtectHome=yes
+PrivateTmp=yes
+PrivateDevices=yes
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+SystemCallFilter=@system-service
+UMask=0022
+"""
+
+UNIT = """\
+# Generated from the list of commands; change it with: systemctl edit {unit}
+[Unit]
+Description=Object storage: {about}{instance}
+Documentation=man:swift-{name}(1)
+After=network-online.target local-fs.target remote-fs.target
+Wants=network-online.target
+PartOf={target}
+ConditionPathExists={config}
+
+[Service]
+Type=notify
+User=swift
+Group=swift
+ExecStart={bin}/swift-{name} {config}
+{reload}KillMode=mixed
+TimeoutStopSec=45
+Restart=on-failure
+RestartSec=2
+LimitNOFILE=32768
+RuntimeDirectory=swift
+RuntimeDirectoryPreserve=yes
+{sandbox}
+[Install]
+WantedBy={target}
+"""
+
+#: Unit → what it says: the target, and what runs now and then, as root because it reads logs and unmounts.
+OTHERS = {
+    TARGET: """\
+# Everything of object storage on this machine: systemctl start swift.target
+[Unit]
+Description=Object storage: all servers and daemons
+Documentation=man:swift-init(1)
+
+[Install]
+WantedBy=multi-user.target
+""",
+    "swift-recon-cron.service": f"""\
+[Unit]
+Description=Object storage: count what waits, for recon
+Documentation=man:swift-recon-cron(1)
+
+[Service]
+Type=oneshot
+User=swift
+Group=swift
+ExecStart={BIN}/swift-recon-cron /etc/swift/object-server.conf
+{SANDBOX}""",
+    "swift-recon-cron.timer": """\
+[Unit]
+Description=Object storage: count what waits every five minutes
+
+[Timer]
+OnCalendar=*:0/5
+RandomizedDelaySec=30
+
+[Install]
+WantedBy=timers.target
+""",
+    "swift-cache-verify.service": f"""\
+[Unit]
+Description=Object storage: compare samples of the cache tier with the disks; fails for differences
+Documentation=man:swift-cache(1)
+
+[Service]
+Type=oneshot
+User=swift
+Group=swift
+ExecStart={BIN}/swift-cache verify --every 100
+{SANDBOX}""",
+    "swift-cache-verify.timer": """\
+[Unit]
+Description=Object storage: compare samples of the cache tier with the disks every day
+
+[Timer]
+OnCalendar=daily
+RandomizedDelaySec=3600
+
+[Install]
+WantedBy=timers.target
+""",
+    "swift-drive-audit.service": f"""\
+[Unit]
+Description=Object storage: unmount devices with errors
+Documentation=man:swift-drive-audit(1)
+ConditionPathExists=/etc/swift/drive-audit.conf
+
+[Service]
+Type=oneshot
+ExecStart={BIN}/swift-drive-audit /etc/swift/drive-audit.conf
+""",
+    "swift-drive-audit.timer": """\
+[Unit]
+Description=Object storage: look for devices with errors every hour
+
+[Timer]
+OnCalendar=hourly
+RandomizedDelaySec=300
+
+[Install]
+WantedBy=timers.target
+""",
+}
+
+
+def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
+    is_server = name.endswith("-server")
+    conf = name if is_server else daemons()[name].conf_base
+    unit = f"swift-{name}{'@' if is_template else ''}.service"
+    text = UNIT.format(
+        unit=unit.replace("@", "@<instance>"),
+        name=name,
+        about=name.replace("-", " "),
+        instance=" %i" if is_template else "",
+        target=TARGET,
+        bin=BIN,
+        config=f"/etc/swift/{conf}/%i.conf" if is_template else f"/etc/swift/{conf}.conf",
+        reload=f"ExecReload={BIN}/swift-reload $MAINPID\n" if is_server else "",
+        sandbox=SANDBOX,
+    )
+    return unit, text
+
+
+def units() -> Iterator[tuple[str, str]]:
+    """Every unit with its text."""
+    for name in (*MAIN, *daemons()):
+        yield _unit(name, is_template=False)
+        yield _unit(name, is_template=True)
+    yield from OTHERS.items()
+
+
+def files(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every unit below ``root`` with its text."""
+    for unit, text in units():
+        yield root / "etc" / "systemd" / unit, text

@@ -1,0 +1,1 @@
+"""Published studies of storage systems, simulated beside their figures."""
