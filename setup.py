@@ -53,7 +53,6 @@ FILTERS = {
     "kmip_keymaster": "keymaster.kmip",
     "encryption": "encryption",
     "recon": "recon",
-    "s3api": "s3api",
     "s3token": "s3token",
 }
 setup(
@@ -98,7 +97,8 @@ setup(
             "object = swift.obj.server:app_factory",
         ],
         "paste.filter_factory": [
-            f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()
+            *(f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()),
+            "s3api = swift.s3:filter_factory",
         ],
         "swift.store_wrapper": ["observed = swift.store.observed:observe"],
         "swift.diskfile": [

@@ -11,9 +11,9 @@ from dataclasses import replace  # noqa: E402
 from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.cli.resting import Resting, own_client  # noqa: E402
 from swift.cli.sharing import arguments_of, share_of  # noqa: E402
-from swift.middleware.s3api.lifecycle.settings import LifecycleSettings  # noqa: E402
-from swift.middleware.s3api.lifecycle.task import NAME, Lifecycle  # noqa: E402
 from swift.runtime.daemon import DaemonTask  # noqa: E402
+from swift.s3.lifecycle.settings import LifecycleSettings  # noqa: E402
+from swift.s3.lifecycle.task import NAME, Lifecycle  # noqa: E402
 
 
 def _make(parts: DaemonParts) -> DaemonTask:

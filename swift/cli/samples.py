@@ -67,9 +67,6 @@ from swift.middleware.proxy_logging import ProxyLoggingSettings
 from swift.middleware.ratelimit.filter import RatelimitSettings
 from swift.middleware.read_only import ReadOnlySettings
 from swift.middleware.recon.filter import ReconSettings
-from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
-from swift.middleware.s3api.notifications.settings import NotifierSettings
-from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3token.settings import S3TokenSettings
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.staticweb.filter import StaticWebSettings
@@ -86,6 +83,9 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.factory import PER_POLICY
 from swift.proxy.settings import ProxySettings
+from swift.s3.lifecycle.settings import LifecycleSettings
+from swift.s3.notifications.settings import NotifierSettings
+from swift.s3.settings import S3Settings
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings
 

@@ -46,8 +46,6 @@ from swift.middleware.ratelimit.filter import Ratelimit, RatelimitSettings
 from swift.middleware.ratelimit.rates import SizedRates
 from swift.middleware.read_only import ReadOnly, ReadOnlySettings
 from swift.middleware.recon.filter import Recon
-from swift.middleware.s3api.filter import S3Api
-from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3token.filter import S3Token
 from swift.middleware.s3token.keystone import HTTPKeystone
 from swift.middleware.s3token.settings import S3TokenSettings
@@ -63,6 +61,8 @@ from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.middleware.xprofile import Xprofile, XprofileSettings
 from swift.policy.policies import Policies
 from swift.policy.policy import Policy
+from swift.s3.filter import S3Api
+from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.sim import MemoryCache

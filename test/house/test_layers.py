@@ -34,6 +34,7 @@ LAYERS = {
     "obj": 6,
     "proxy": 6,
     "middleware": 6,
+    "s3": 6,
     "cli": 7,
     "bench": 7,
 }
@@ -48,6 +49,7 @@ SIBLINGS = {
     ("runtime", "cluster"): "a backend context carries the transport",
     ("bench", "cli"): "the comparison runs the all-in-one cluster's plan",
     ("cli", "bench"): "a command of the bench is a command like all others",
+    ("s3", "middleware"): "the S3 API is a filter, and takes forms and versions as other filters do",
     ("compose", "gateway"): "the composition root may see its own layer",
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))

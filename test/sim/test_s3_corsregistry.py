@@ -1,6 +1,6 @@
 """Buckets with rules for other origins are found by their name, whoever has them."""
 
-from swift.middleware.s3api.corsregistry import ACCOUNT, CONTAINER
+from swift.s3.corsregistry import ACCOUNT, CONTAINER
 from test.sim.test_s3_preflight import ASK, SIGNED, rules
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.http.response import error_response
-from swift.middleware.s3api.notifications.events import ACCOUNT, container_of
+from swift.s3.notifications.events import ACCOUNT, container_of
 from test.support.s3world import Multipart, S3World
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from swift.http import fields
 from swift.http.objectlock import COMPLIANCE, ObjectLock
-from swift.middleware.s3api.lifecycle.rules import LifecycleRule
+from swift.s3.lifecycle.rules import LifecycleRule
 from test.support.lifecycles import BUCKET, SEGMENTS, Bench
 
 

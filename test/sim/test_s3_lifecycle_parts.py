@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.middleware.s3api.lifecycle.parts import DaemonObjects, remove_parts
+from swift.s3.lifecycle.parts import DaemonObjects, remove_parts
 from test.support.lifecycles import SEGMENTS, Bench
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from swift.http import fields
-from swift.middleware.s3api.lifecycle.references import references
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
+from swift.s3.lifecycle.references import references
 from swift.telemetry.log import silent_log
 from test.support.lifecycles import BUCKET, Bench
 

@@ -6,11 +6,11 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http import fields
-from swift.middleware.s3api.lifecycle.parts import DaemonObjects
-from swift.middleware.s3api.lifecycle.registry import RegisteredBucket
-from swift.middleware.s3api.lifecycle.rules import LifecycleRule
-from swift.middleware.s3api.lifecycle.unfinished import UNDER_WAY_S, Finishing, Unfinished
-from swift.middleware.s3api.uploadstate import CompletionDecision, Record, Swap, read_state, swap
+from swift.s3.lifecycle.parts import DaemonObjects
+from swift.s3.lifecycle.registry import RegisteredBucket
+from swift.s3.lifecycle.rules import LifecycleRule
+from swift.s3.lifecycle.unfinished import UNDER_WAY_S, Finishing, Unfinished
+from swift.s3.uploadstate import CompletionDecision, Record, Swap, read_state, swap
 from test.support.lifecycles import BUCKET, SEGMENTS, Bench
 from test.support.s3world import etag_of
 

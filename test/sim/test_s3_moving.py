@@ -10,7 +10,7 @@ from swift.base.entity import EntityPath
 from swift.gateway.internal_client import UnexpectedAnswer
 from swift.http import fields
 from swift.http.objectlock import COMPLIANCE, ObjectLock
-from swift.middleware.s3api.lifecycle.rules import DAY_S, LifecycleRule, Transition
+from swift.s3.lifecycle.rules import DAY_S, LifecycleRule, Transition
 from test.support.lifecycles import BUCKET, SEGMENTS, Bench
 
 #: The code of three and two.

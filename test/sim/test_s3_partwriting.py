@@ -6,7 +6,7 @@ import pytest
 
 from swift.http.body import BytesBody
 from swift.http.response import error_response
-from swift.middleware.s3api.partwriting import Rewindable
+from swift.s3.partwriting import Rewindable
 from test.support.s3world import Multipart, meddling
 
 

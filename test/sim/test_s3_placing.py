@@ -3,8 +3,8 @@
 import pytest
 
 from swift.http.response import error_response
-from swift.middleware.s3api.call import Features
-from swift.middleware.s3api.classes import classes_of
+from swift.s3.call import Features
+from swift.s3.classes import classes_of
 from test.support.s3world import S3World
 
 COLD = {"x-amz-storage-class": "COLD"}

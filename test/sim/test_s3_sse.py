@@ -6,7 +6,7 @@ from hashlib import md5
 import pytest
 
 from swift.http import fields
-from swift.middleware.s3api.call import Features
+from swift.s3.call import Features
 from test.support.s3world import Multipart, S3World
 
 DATA = bytes(n % 251 for n in range(9000))

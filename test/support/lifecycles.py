@@ -9,15 +9,15 @@ from swift.compose import Cluster
 from swift.gateway.internal_client import InternalClient
 from swift.http import environkeys, fields
 from swift.http.mediatypes import TypeGuesser
-from swift.middleware.s3api.lifecycle.registry import HOME, place_of
-from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
-from swift.middleware.s3api.lifecycle.stored import stored_rules
-from swift.middleware.s3api.lifecycle.task import Lifecycle
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.s3.lifecycle.registry import HOME, place_of
+from swift.s3.lifecycle.settings import LifecycleSettings
+from swift.s3.lifecycle.stored import stored_rules
+from swift.s3.lifecycle.task import Lifecycle
 from swift.telemetry.log import silent_log
 from test.support.daemons import Rig
 

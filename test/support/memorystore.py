@@ -15,7 +15,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.expiry import parse_task
 from swift.http import fields
 from swift.http.response import Response, error_response
-from swift.middleware.s3api.metadata import said_again
+from swift.s3.metadata import said_again
 
 _STORED = ("content-type", "x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
 _CONTAINER = ("x-container-", "x-versions-")

@@ -2,8 +2,8 @@
 
 import json
 
-from swift.middleware.s3api.policy.decide import Ask, Caller, PolicyVerdict, decide
-from swift.middleware.s3api.policy.document import parse_policy
+from swift.s3.policy.decide import Ask, Caller, PolicyVerdict, decide
+from swift.s3.policy.document import parse_policy
 
 ANN = Caller("acme:ann", frozenset(("acme", "AUTH_acme")))
 BOB = Caller("acme:bob", frozenset(("acme", "AUTH_acme")))

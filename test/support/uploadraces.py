@@ -11,14 +11,14 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
-from swift.middleware.s3api.lifecycle.ending import ENDED, Ending
-from swift.middleware.s3api.lifecycle.leftovers import Leftovers
-from swift.middleware.s3api.lifecycle.registry import RegisteredBucket
-from swift.middleware.s3api.lifecycle.unfinished import Finishing
-from swift.middleware.s3api.lifecycle.walk import Uploads, Walk
-from swift.middleware.s3api.uploadstate import DECISION_S
 from swift.policy.policies import Policies
 from swift.policy.policy import Policy
+from swift.s3.lifecycle.ending import ENDED, Ending
+from swift.s3.lifecycle.leftovers import Leftovers
+from swift.s3.lifecycle.registry import RegisteredBucket
+from swift.s3.lifecycle.unfinished import Finishing
+from swift.s3.lifecycle.walk import Uploads, Walk
+from swift.s3.uploadstate import DECISION_S
 from test.support.memorystore import Crash, MemoryStore
 from test.support.s3world import S3World, etag_of
 

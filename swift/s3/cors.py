@@ -1,0 +1,211 @@
+"""Which origins a bucket lets in: its rules as a value, and the headers that tell a browser so. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
+from swift.http.headers import HeaderMap, utf8_value
+from swift.s3.errors import S3Error
+from swift.s3.xml import Group, Many, Parsed, Text, Texts, Tree, Value, text_of, trees_of
+
+CORS = Group(
+    "CORSConfiguration",
+    Many(
+        "CORSRule",
+        Text("ID"),
+        Texts("AllowedMethod"),
+        Texts("AllowedOrigin"),
+        Texts("AllowedHeader"),
+        Texts("ExposeHeader"),
+        Text("MaxAgeSeconds"),
+        required=True,
+    ),
+)
+METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")
+RULES_MAX, ID_MAX, TEXT_MAX = 100, 255, 1024
+_AGE_MAX = 2**31 - 1
+_VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
+
+
+@dataclass(frozen=True, slots=True)
+class CorsRule:
+    """Who may do what; ``*`` once in an origin or in the name of a header stands for anything."""
+
+    origins: tuple[str, ...]
+    methods: tuple[str, ...]
+    headers: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
+    name: str = ""
+    max_age_s: int | None = None
+
+    def allows(self, origin: str, method: str) -> bool:
+        """Whether an origin may use a method."""
+        return method in self.methods and any(_matches(pattern, origin) for pattern in self.origins)
+
+    def allows_headers(self, names: Sequence[str]) -> bool:
+        """Whether these headers (lower case) may be sent."""
+        patterns = [pattern.lower() for pattern in self.headers]
+        return all(any(_matches(pattern, name) for pattern in patterns) for name in names)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    start, star, end = pattern.partition("*")
+    if not star:
+        return text == pattern
+    return len(text) >= len(start) + len(end) and text.startswith(start) and text.endswith(end)
+
+
+# --- documents ----------------------------------------------------------------------------------------
+
+
+def rules_of_document(tree: Tree) -> tuple[CorsRule, ...]:
+    """What a ``CORSConfiguration`` says; raises ``S3Error``."""
+    items = trees_of(tree.get("CORSRule"))
+    if len(items) > RULES_MAX:
+        raise S3Error(
+            "InvalidRequest", "The number of CORS rules should not exceed allowed limit of 100 rules."
+        )
+    return tuple(map(_rule, items))
+
+
+def _rule(item: Tree) -> CorsRule:
+    methods, origins = _texts(item.get("AllowedMethod")), _texts(item.get("AllowedOrigin"))
+    headers, exposed = _texts(item.get("AllowedHeader")), _texts(item.get("ExposeHeader"))
+    if not methods or not origins:
+        raise S3Error("MalformedXML")
+    for method in methods:
+        if method not in METHODS:
+            text = f"Found unsupported HTTP method in CORS config. Unsupported method is {method}"
+            raise S3Error("InvalidRequest", text)
+    for what, texts in (("AllowedOrigin", origins), ("AllowedHeader", headers)):
+        for text in texts:
+            if text.count("*") > 1:
+                raise S3Error("InvalidRequest", f'{what} "{text}" can not have more than one wildcard.')
+    if any("*" in text for text in exposed):
+        raise S3Error("InvalidRequest", "ExposeHeader can not have a wildcard.")
+    for what, names in (("AllowedHeader", headers), ("ExposeHeader", exposed)):
+        for strange in (text for text in names if not _is_token(text)):
+            raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
+    name, age = text_of(item.get("ID")), text_of(item.get("MaxAgeSeconds"))
+    if len(name) > ID_MAX or (age and not _is_age(age)):
+        raise S3Error("MalformedXML")
+    return CorsRule(origins, methods, headers, exposed, name, int(age) if age else None)
+
+
+def _texts(value: Parsed | None) -> tuple[str, ...]:
+    texts = tuple(text_of(item) for item in value) if isinstance(value, list) else ()
+    if not all(0 < len(text) <= TEXT_MAX and text.isprintable() for text in texts):
+        raise S3Error("MalformedXML")
+    return texts
+
+
+def _is_age(text: str) -> bool:
+    """Whether it is a number of seconds; a negative one makes browsers forget at once."""
+    digits = text.removeprefix("-")
+    return is_digits(digits) and len(digits) <= 10 and int(digits) <= _AGE_MAX
+
+
+def _is_token(name: str) -> bool:
+    return name.isascii() and not set(name) & set(' "(),/:;<=>?@[\\]{}')
+
+
+def document_of_rules(rules: Sequence[CorsRule]) -> Value:
+    """The value of a ``CORSConfiguration``."""
+    return {"CORSRule": [_value(rule) for rule in rules]}
+
+
+def _value(rule: CorsRule) -> Value:
+    value: dict[str, Value] = {
+        "AllowedMethod": rule.methods,
+        "AllowedOrigin": rule.origins,
+        "AllowedHeader": rule.headers,
+        "ExposeHeader": rule.exposed,
+    }
+    if rule.name:
+        value["ID"] = rule.name
+    if rule.max_age_s is not None:
+        value["MaxAgeSeconds"] = rule.max_age_s
+    return value
+
+
+def stored_rules(rules: Sequence[CorsRule]) -> bytes:
+    """The form in which a bucket keeps its rules."""
+    return json.dumps([asdict(rule) for rule in rules], separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=256)
+def parsed_rules(document: bytes) -> tuple[CorsRule, ...]:
+    """Rules as a bucket keeps them; none if they cannot be read."""
+    try:
+        return tuple(map(_stored_rule, json.loads(document)))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return ()
+
+
+def _stored_rule(item: JsonObject) -> CorsRule:
+    return CorsRule(
+        tuple(item["origins"]),
+        tuple(item["methods"]),
+        tuple(item["headers"]),
+        tuple(item["exposed"]),
+        item["name"],
+        item["max_age_s"],
+    )
+
+
+# --- answers ------------------------------------------------------------------------------------------
+
+
+def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMap:
+    """What a question of a browser is answered; raises ``S3Error`` when no rule allows what it asks for."""
+    origin, method = headers["origin"], headers.get("access-control-request-method", "")
+    if method not in METHODS:
+        raise S3Error("BadRequest", f"Invalid Access-Control-Request-Method: {utf8_value(method) or 'null'}")
+    words = headers.get("access-control-request-headers", "").split(",")
+    names = [name for word in words if (name := word.strip().lower())]
+    for rule in rules:
+        if rule.allows(origin, method) and rule.allows_headers(names):
+            answer = _answer(rule, origin)
+            answer["access-control-allow-methods"] = ", ".join(rule.methods)
+            if names:
+                answer["access-control-allow-headers"] = ", ".join(names)
+            if rule.max_age_s is not None:
+                answer["access-control-max-age"] = str(rule.max_age_s)
+            return answer
+    raise S3Error(
+        "AccessForbidden",
+        "CORSResponse: This CORS request is not allowed. This is usually because the evaluation of Origin, "
+        "request method / Access-Control-Request-Method or Access-Control-Request-Headers are not "
+        "whitelisted by the resource's CORS spec.",
+        details={"Method": method, "ResourceType": "BUCKET"},
+    )
+
+
+def actual_headers(rules: Sequence[CorsRule], origin: str, method: str) -> HeaderMap:
+    """What an answer tells a browser besides; nothing if no rule allows the request."""
+    rule = next((rule for rule in rules if rule.allows(origin, method)), None)
+    if rule is None:
+        return {"vary": _VARY}
+    return {**_answer(rule, origin), "access-control-allow-methods": ", ".join(rule.methods)}
+
+
+def _answer(rule: CorsRule, origin: str) -> HeaderMap:
+    anybody = "*" in rule.origins
+    answer = {"access-control-allow-origin": "*" if anybody else origin, "vary": _VARY}
+    if not anybody:
+        answer["access-control-allow-credentials"] = "true"
+    if rule.exposed:
+        answer["access-control-expose-headers"] = ", ".join(rule.exposed)
+    return answer
+
+
+def decorate(headers: HeaderMap, more: Mapping[str, str]) -> None:
+    """Put into an answer what a bucket's rules say instead of what its container's did."""
+    for name in [name for name in headers if name.startswith("access-control-")]:
+        del headers[name]
+    headers.update(more)
