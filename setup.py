@@ -98,7 +98,7 @@ setup(
         ],
         "paste.filter_factory": [
             *(f"{name} = swift.middleware.{module}:filter_factory" for name, module in FILTERS.items()),
-            "s3api = swift.s3:filter_factory",
+            "s3api = swift.s3.filter:filter_factory",
         ],
         "swift.store_wrapper": ["observed = swift.store.observed:observe"],
         "swift.diskfile": [

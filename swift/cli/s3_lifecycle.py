@@ -12,8 +12,11 @@ from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.cli.resting import Resting, own_client  # noqa: E402
 from swift.cli.sharing import arguments_of, share_of  # noqa: E402
 from swift.runtime.daemon import DaemonTask  # noqa: E402
-from swift.s3.lifecycle.settings import LifecycleSettings  # noqa: E402
-from swift.s3.lifecycle.task import NAME, Lifecycle  # noqa: E402
+from swift.s3.daemons.lifecycle import (  # noqa: E402
+    NAME,
+    Lifecycle,
+    LifecycleSettings,  # noqa: E402
+)
 
 
 def _make(parts: DaemonParts) -> DaemonTask:

@@ -10,9 +10,12 @@ from swift.cli.daemonize import Daemon, DaemonParts, run_daemon  # noqa: E402
 from swift.cli.resting import Resting, own_client  # noqa: E402
 from swift.cluster.outbound import Outbound  # noqa: E402
 from swift.runtime.daemon import DaemonTask  # noqa: E402
-from swift.s3.notifications.settings import NotifierSettings  # noqa: E402
-from swift.s3.notifications.task import NAME, Notifier  # noqa: E402
-from swift.s3.notifications.webhook import Webhooks  # noqa: E402
+from swift.s3.daemons.notifier import (  # noqa: E402
+    NAME,
+    Notifier,
+    NotifierSettings,  # noqa: E402
+    Webhooks,  # noqa: E402
+)
 
 
 def _make(parts: DaemonParts) -> DaemonTask:

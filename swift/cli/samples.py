@@ -83,8 +83,8 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.proxy.factory import PER_POLICY
 from swift.proxy.settings import ProxySettings
-from swift.s3.lifecycle.settings import LifecycleSettings
-from swift.s3.notifications.settings import NotifierSettings
+from swift.s3.daemons.lifecycle import LifecycleSettings
+from swift.s3.daemons.notifier import NotifierSettings
 from swift.s3.settings import S3Settings
 from swift.store.tier.settings import SECTION as TIER_SECTION
 from swift.store.tier.settings import TierSettings

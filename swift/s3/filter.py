@@ -18,29 +18,55 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
 from swift.middleware.filter import App, Conf, Filter, factory_of, parse_options
-from swift.s3.account import Account, KnownAccounts
-from swift.s3.admission import admit
-from swift.s3.call import XML, Call, Features
-from swift.s3.classes import StorageClasses, classes_of
-from swift.s3.corsregistry import accounts_of
+from swift.s3.api import (
+    acl,
+    buckets,
+    completion,
+    copies,
+    delete,
+    forms,
+    listing,
+    multipart,
+    objects,
+    retention,
+)
+from swift.s3.api.call import XML, Call, Features, Handler, as_s3_error, error_document
+from swift.s3.api.forms import is_form
+from swift.s3.api.metadata import StorageClasses, classes_of
+from swift.s3.api.payload import validate_head
+from swift.s3.api.router import OPERATIONS, Endpoint, route
+from swift.s3.auth.claim import anonymous
+from swift.s3.auth.identify import identify, is_signed
+from swift.s3.auth.session import KnownAccounts, Session
+from swift.s3.config import cors, inventory, lifecycle, notifications, table, website
+from swift.s3.config.access_log import AccessLogDelivery, access_log_record, log_destination
+from swift.s3.config.codec import kept_document
+from swift.s3.config.cors import accounts_of, add_cors, asked_account, bucket_preflight, preflight
+from swift.s3.config.website import error_page_response, parsed_site, serve_site
 from swift.s3.errors import S3Error
-from swift.s3.kept import kept_document
-from swift.s3.logdelivery import LogDelivery
-from swift.s3.logged import log_entry, log_place
-from swift.s3.names import KEY_BYTES_MAX, is_bucket_name
-from swift.s3.payload import validate_head
-from swift.s3.posted import is_form
-from swift.s3.preflight import add_cors, asked_account, bucket_preflight, preflight
-from swift.s3.reports import as_s3_error, error_document
-from swift.s3.resources import HANDLERS
-from swift.s3.router import OPERATIONS, Endpoint, route
+from swift.s3.names import (
+    KEY_BYTES_MAX,
+    S3Target,
+    host_bucket_of,
+    is_bucket_name,
+    is_for_anybody,
+    only_s3_means,
+    target_of,
+)
+from swift.s3.policy.authorize import authorize
 from swift.s3.settings import S3Settings
-from swift.s3.signature import anonymous, identify, is_signed
-from swift.s3.target import S3Target, host_bucket_of, is_for_anybody, only_s3_means, target_of
-from swift.s3.visit import page_of, visit
-from swift.s3.website import parsed_site
 from swift.telemetry.features import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
+
+#: Operation of ``router.OPERATIONS`` → its handler. The others are NotImplemented.
+HANDLERS: dict[str, Handler] = {
+    name: handler
+    for module in (
+        *(buckets, listing, objects, copies, delete, multipart, completion, acl, forms, retention),
+        *(table, cors, website, lifecycle, inventory, notifications),
+    )
+    for name, handler in module.HANDLERS.items()
+}
 
 
 class S3Api(Filter):
@@ -55,7 +81,7 @@ class S3Api(Filter):
         self._log = telemetry.log
         self._statsd = telemetry.statsd
         self._known = KnownAccounts()
-        self._logs = LogDelivery(self.forward, self._log, self._statsd, settings.log_delivery_seconds)
+        self._logs = AccessLogDelivery(self.forward, self._log, self._statsd, settings.log_delivery_seconds)
         self._domains, self._sites = _domains(settings.storage_domain), _domains(settings.website_domain)
 
     def handle(self, request: Request) -> Response:
@@ -94,7 +120,7 @@ class S3Api(Filter):
         return self._named(request, response)
 
     def _add_cors(
-        self, request: Request, response: Response, account: Account | None, host_bucket: str
+        self, request: Request, response: Response, account: Session | None, host_bucket: str
     ) -> None:
         """Let a browser read an answer, also that to a signature which says nothing of the account."""
         target = target_of(request, host_bucket)
@@ -108,7 +134,7 @@ class S3Api(Filter):
             if add_cors(request, response, account, target.bucket):
                 return
 
-    def _accounts_of(self, request: Request, target: S3Target) -> list[Account]:
+    def _accounts_of(self, request: Request, target: S3Target) -> list[Session]:
         """The accounts whose bucket a request without a good signature may mean, as an anonymous caller."""
         name = asked_account(request, target, self._known, self._settings)
         names = [name] if name else accounts_of(self._anonymous(request), request, target.bucket)
@@ -118,20 +144,20 @@ class S3Api(Filter):
         self,
         request: Request,
         response: Response,
-        account: Account,
+        account: Session,
         names: tuple[str, str],
         code: str,
         begun_s: float,
     ) -> None:
         """Have a request be in the log of its bucket, if that has one, once the answer was sent."""
-        place = log_place(request, account, names[0])
+        place = log_destination(request, account, names[0])
         if place is None:
             return
         answered_s = time.time()
 
         def ended(sent_bytes: int, _complete: bool) -> None:
             times = begun_s, answered_s, time.time()
-            line = log_entry(request, response, account, names, code, sent_bytes, times).text
+            line = access_log_record(request, response, account, names, code, sent_bytes, times).text
             self._logs.add(place, line, request.env.get(environkeys.CACHE))
 
         response.observe_end(ended)
@@ -159,9 +185,9 @@ class S3Api(Filter):
                 response = self._error(request, error)
         return preflight(request, self._settings) if response is None else self._named(request, response)
 
-    def _anonymous(self, request: Request, account: str = "") -> Account:
+    def _anonymous(self, request: Request, account: str = "") -> Session:
         """An account as one sees it who says nothing of himself."""
-        return Account(self.forward, request, anonymous(), self._settings, self._known, account)
+        return Session(self.forward, request, anonymous(), self._settings, self._known, account)
 
     def _site(self, request: Request, bucket: str) -> Response:
         """A page of a bucket's web site."""
@@ -172,7 +198,7 @@ class S3Api(Filter):
             request.set_query("")
             try:
                 call = Call(request, endpoint, account, self._settings, self._features, self._log)
-                admit(call)
+                authorize(call)
                 return HANDLERS["GetObject"](call)
             except (HTTPError, BodyError) as error:
                 raise as_s3_error(error) or error
@@ -187,9 +213,9 @@ class S3Api(Filter):
             site = parsed_site(kept) if kept else None
             if site is None:
                 raise S3Error("NoSuchWebsiteConfiguration" if account.has_bucket(bucket) else "NoSuchBucket")
-            return visit(request, site, target.key, read)
+            return serve_site(request, site, target.key, read)
         except S3Error as error:
-            return page_of(request, error)
+            return error_page_response(request, error)
 
     def _unsigned(self, request: Request) -> Response:
         """Something else, unless nothing behind this filter knows it and only S3 can be meant."""
@@ -210,16 +236,16 @@ class S3Api(Filter):
                 with_row_parameters(response, _OF_ROWS, _shown)
         return response
 
-    def _account(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Account:
+    def _account(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Session:
         """Whose bucket is meant, with who asks; raises ``S3Error``."""
         settings = self._settings
         if is_signed:
             claim = identify(request, host_bucket, settings, time.time())
         else:
             claim = anonymous()
-        return Account(self.forward, request, claim, settings, self._known, target.account)
+        return Session(self.forward, request, claim, settings, self._known, target.account)
 
-    def _answer(self, request: Request, target: S3Target, account: Account) -> Response:
+    def _answer(self, request: Request, target: S3Target, account: Session) -> Response:
         """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
@@ -237,7 +263,7 @@ class S3Api(Filter):
             account.identify()
             raise S3Error("NotImplemented", details={"Operation": endpoint.operation.name})
         try:
-            admit(call)
+            authorize(call)
             return handler(call)
         except S3Error as error:
             if error.code == "NoSuchBucket":

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from swift.base.documents import JsonObject
+from swift.base.entity import API_VERSIONS, RESERVED, NotUTF8
 from swift.http.headers import utf8_value
+from swift.http.request import Request
+from swift.s3.api.router import MARKS
+from swift.s3.errors import S3Error
 
 KEY_BYTES_MAX = 1024
 #: What the container of a bucket's parts is called after it.
@@ -47,3 +52,89 @@ def is_bucket_name(name: str, *, dns: bool) -> bool:
 def is_text(value: str) -> bool:
     """Whether a Latin-1 view of bytes is UTF-8."""
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in utf8_value(value))
+
+
+# --- target ------------------------------------------------------------
+# Which bucket and key a request names: by its path, or by host and path (spec: middleware.md §19).
+
+
+#: What stands between the name of an account and that of a bucket of it: ``/AUTH_test:photos/key``.
+ACCOUNT_MARK = ":"
+
+
+class S3Target(NamedTuple):
+    """Bucket and key as text, either may be empty; ``account`` is the bucket's if the request says it."""
+
+    bucket: str
+    key: str
+    account: str = ""
+
+
+def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
+    """The bucket in front of one of our domains, in lower case; empty when the host names none."""
+    if not domains:
+        return ""
+    host = request.headers.get("host", "").rpartition(":")
+    name = (host[0] if host[1] and host[2].isdigit() else "".join(host)).lower()
+    for domain in domains:
+        bucket, dot, rest = name[: -len(domain)], name[-len(domain) - 1 : -len(domain)], name[-len(domain) :]
+        if rest == domain and dot == "." and bucket[:-1]:
+            return bucket[:-1]
+    return ""
+
+
+def target_of(request: Request, host_bucket: str) -> S3Target:
+    """What a request is about; raises ``S3Error``."""
+    try:
+        path = request.path
+    except NotUTF8:
+        raise _invalid_uri(request)
+    if RESERVED in path:
+        # Nobody outside may name what filters hide.
+        raise _invalid_uri(request, "Names must not have NUL characters.")
+    if not path.startswith("/"):
+        raise _invalid_uri(request)
+    if host_bucket:
+        return S3Target(host_bucket, path[1:])
+    bucket, _, key = path[1:].partition("/")
+    if key and not bucket:
+        raise S3Error("InvalidBucketName", details={"BucketName": ""})
+    account, colon, name = bucket.partition(ACCOUNT_MARK)
+    return S3Target(name, key, account) if colon and account else S3Target(bucket, key)
+
+
+def _invalid_uri(request: Request, text: str | None = None) -> S3Error:
+    return S3Error("InvalidURI", text, details={"Uri": request.raw_path})
+
+
+def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
+    """Whether a request without a signature is one for a bucket: its host, or its path, names one.
+
+    ``account`` is whose buckets are meant where nothing says whose; empty: nobody's.
+    """
+    if host_bucket:
+        return bool(account)
+    first = request.loose_path.split("/", 2)[1:2]
+    if not first or first[0] in _SWIFTS:
+        return False
+    if ACCOUNT_MARK in first[0]:
+        owner, _, bucket = first[0].partition(ACCOUNT_MARK)
+        return bool(owner) and is_bucket_name(bucket, dns=True)
+    return bool(account) and is_bucket_name(first[0], dns=True)
+
+
+def only_s3_means(request: Request) -> bool:
+    """Return True if no other API has such a request: a sub-resource of S3, or a POST to a bucket.
+
+    A request with a token of Swift is Swift's.
+    """
+    if "x-auth-token" in request.headers or "x-storage-token" in request.headers:
+        return False
+    bucket, _slash, key = request.loose_path.removeprefix("/").partition("/")
+    if bucket in _SWIFTS or not is_bucket_name(bucket, dns=True):
+        return False
+    return (request.method == "POST" and not key) or not MARKS.isdisjoint(request.params)
+
+
+#: First words of paths that are not of buckets.
+_SWIFTS = frozenset((*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "crossdomain.xml"))

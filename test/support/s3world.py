@@ -18,7 +18,7 @@ from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.runtime.wsgi import answered
-from swift.s3.call import Features
+from swift.s3.api.call import Features
 from swift.s3.filter import S3Api
 from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log

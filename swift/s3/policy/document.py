@@ -1,19 +1,146 @@
-"""Policy documents: from JSON to a value, everything checked that AWS checks.
-
-What is not understood is refused when a policy is stored, and not passed over when it is asked: a Deny that
-nobody understands would allow.
-"""
+"""Which actions of policies an operation needs, as AWS's service authorisation reference has them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from ipaddress import IPv4Network
 from typing import NoReturn
 
-from swift.s3.policy.actions import ACTIONS
-from swift.s3.policy.conditions import BadPolicy, Condition, condition_of, known_key
-from swift.s3.policy.glob import Glob
+from swift.base.truth import is_true
+from swift.s3.api.router import OPERATIONS
+from swift.s3.policy.conditions import (
+    NARROW,
+    BadPolicy,
+    Condition,
+    Glob,
+    Lookup,
+    PolicyContext,
+    condition_of,
+    known_key,
+    network_of,
+)
+
+_SAME = "s3:"
+#: Operation → the action it is called by in policies, where that is not its own name.
+_NAMED: dict[str, str] = {
+    "ListBuckets": "ListAllMyBuckets",
+    **dict.fromkeys(("HeadBucket", "ListObjects", "ListObjectsV2"), "ListBucket"),
+    "ListObjectVersions": "ListBucketVersions",
+    "ListMultipartUploads": "ListBucketMultipartUploads",
+    **{
+        f"{verb}BucketCors": f"{'Get' if verb == 'Get' else 'Put'}BucketCORS"
+        for verb in ("Get", "Put", "Delete")
+    },
+    "DeleteBucketTagging": "PutBucketTagging",
+    **{f"{verb}PublicAccessBlock": f"{verb}BucketPublicAccessBlock" for verb in ("Get", "Put")},
+    "DeletePublicAccessBlock": "PutBucketPublicAccessBlock",
+    "DeleteBucketOwnershipControls": "PutBucketOwnershipControls",
+    **{f"{verb}BucketAccelerateConfiguration": f"{verb}AccelerateConfiguration" for verb in ("Get", "Put")},
+    **{f"{verb}BucketEncryption": f"{verb}EncryptionConfiguration" for verb in ("Get", "Put")},
+    "DeleteBucketEncryption": "PutEncryptionConfiguration",
+    **{
+        f"{verb}BucketLifecycle{more}": f"{verb}LifecycleConfiguration"
+        for verb in ("Get", "Put")
+        for more in ("", "Configuration")
+    },
+    "DeleteBucketLifecycle": "PutLifecycleConfiguration",
+    "GetBucketNotificationConfiguration": "GetBucketNotification",
+    "PutBucketNotificationConfiguration": "PutBucketNotification",
+    **{f"{verb}ObjectLockConfiguration": f"{verb}BucketObjectLockConfiguration" for verb in ("Get", "Put")},
+    **{f"{verb}BucketReplication": f"{verb}ReplicationConfiguration" for verb in ("Get", "Put")},
+    "DeleteBucketReplication": "PutReplicationConfiguration",
+    **{
+        f"{verb}Bucket{noun}Configuration{more}": f"{what}{noun}Configuration"
+        for noun in ("Analytics", "IntelligentTiering", "Inventory", "Metrics")
+        for verb, what, more in (
+            *(("Get", "Get", ""), ("Put", "Put", "")),
+            *(("Delete", "Put", ""), ("List", "Get", "s")),
+        )
+    },
+    **dict.fromkeys(
+        (
+            *("PostObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy"),
+            *("CompleteMultipartUpload", "RenameObject"),
+        ),
+        "PutObject",
+    ),
+    "HeadObject": "GetObject",
+    "SelectObjectContent": "GetObject",
+    "ListParts": "ListMultipartUploadParts",
+    # Each of its keys is asked for by itself.
+    "DeleteObjects": "DeleteObject",
+}
+#: Of these a version has an action of its own.
+_OF_VERSIONS = frozenset(
+    (
+        *("GetObject", "DeleteObject", "GetObjectAcl", "PutObjectAcl", "GetObjectTagging"),
+        *("PutObjectTagging", "DeleteObjectTagging", "GetObjectTorrent", "GetObjectAttributes"),
+    )
+)
+#: What locks an object while it is made.
+_LOCKS = (
+    ("s3:PutObjectRetention", "x-amz-object-lock-mode"),
+    ("s3:PutObjectLegalHold", "x-amz-object-lock-legal-hold"),
+)
+_GRANTS = ("x-amz-acl", "x-amz-grant-")
+
+
+def _action(operation: str) -> str:
+    return _NAMED.get(operation, operation)
+
+
+def _of_version(action: str) -> str:
+    """Its name for a version, such as GetObjectVersionAcl."""
+    return action.replace("Object", "ObjectVersion", 1)
+
+
+#: Every action that a policy may name, in lower case.
+ACTIONS = frozenset(
+    (_SAME + action).lower()
+    for operation in OPERATIONS
+    for base in (_action(operation),)
+    for action in ((base, _of_version(base)) if base in _OF_VERSIONS else (base,))
+) | frozenset(
+    ("s3:bypassgovernanceretention", "s3:replicateobject", "s3:replicatedelete", "s3:replicatetags")
+)
+
+
+def action_of(operation: str, *, versioned: bool = False) -> str:
+    """The action of an operation, on a version or not."""
+    name = _action(operation)
+    return _SAME + (_of_version(name) if versioned and name in _OF_VERSIONS else name)
+
+
+def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, ...]:
+    """All actions that a request needs."""
+    versioned = "versionId" in params
+    found = [action_of(operation, versioned=versioned)]
+    if operation == "GetObjectAttributes":
+        found.append(action_of("GetObject", versioned=versioned))
+    if found[0] == "s3:PutObject" and operation not in (
+        "UploadPart",
+        "UploadPartCopy",
+        "CompleteMultipartUpload",
+    ):
+        if any(name.startswith(_GRANTS) for name in headers):
+            found.append("s3:PutObjectAcl")
+        if "x-amz-tagging" in headers:
+            found.append("s3:PutObjectTagging")
+        found += [action for action, header in _LOCKS if header in headers]
+    if is_true(headers.get("x-amz-bypass-governance-retention")):
+        found.append("s3:BypassGovernanceRetention")
+    return tuple(found)
+
+
+# --- document ------------------------------------------------------------
+# Policy documents: from JSON to a value, everything checked that AWS checks.
+#
+# What is not understood is refused when a policy is stored, and not passed over when it is asked: a
+# Deny that nobody understands would allow.
+
 
 POLICY_BYTES_MAX = 20 << 10
 STATEMENTS_MAX = 1000
@@ -268,3 +395,129 @@ def _value(item: Json) -> str:
     if isinstance(item, str | int | float):
         return str(item)
     raise BadPolicy("A condition compares texts, numbers and truths")
+
+
+# --- decide ------------------------------------------------------------
+# What a policy says of a request: an explicit Deny wins over any Allow; silence is neither.
+
+
+#: An address range at least so narrow is not the public.
+_V4_BITS, _V6_BITS = 8, 32
+
+
+class PolicyVerdict(Enum):
+    """What a policy says."""
+
+    SILENT = "silent"
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: an access key and the names of its account; all empty for an anonymous caller."""
+
+    user: str = ""
+    accounts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRequest:
+    """What is asked: an action (``s3:GetObject``) on a bucket or on a key in it, and what is known of it."""
+
+    caller: Principal
+    action: str
+    bucket: str
+    key: str
+    facts: PolicyContext
+
+    @property
+    def resource(self) -> str:
+        """The resource without what all have in front."""
+        return f"{self.bucket}/{self.key}" if self.key else self.bucket
+
+
+def decide(policy: BucketPolicy, ask: PolicyRequest) -> PolicyVerdict:
+    """What a policy says of what is asked."""
+    verdict = PolicyVerdict.SILENT
+    for statement in policy.statements:
+        if statement.allows and verdict is PolicyVerdict.ALLOW:
+            # Only a denial can change it.
+            continue
+        if _applies(statement, ask):
+            if not statement.allows:
+                return PolicyVerdict.DENY
+            verdict = PolicyVerdict.ALLOW
+    return verdict
+
+
+def together(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
+    """Of a request that needs several actions: all must be allowed, none may be denied."""
+    found = set(verdicts)
+    if PolicyVerdict.DENY in found:
+        return PolicyVerdict.DENY
+    return PolicyVerdict.ALLOW if found == {PolicyVerdict.ALLOW} else PolicyVerdict.SILENT
+
+
+def _applies(statement: Statement, ask: PolicyRequest) -> bool:
+    lookup = _lookup(ask.facts)
+    return (
+        _any(statement.actions, ask.action.lower(), lookup)
+        and _any(statement.resources, ask.resource, lookup)
+        and _is_one_of(statement.principals, ask.caller) != statement.not_principal
+        and all(condition.holds(ask.facts, lookup) for condition in statement.conditions)
+    )
+
+
+def _lookup(facts: PolicyContext) -> Lookup:
+    def value_of(name: str) -> str | None:
+        start, slash, rest = name.partition("/")
+        values = facts.values(start.lower() + slash + rest)
+        return values[0] if values is not None and len(values) == 1 else None
+
+    return value_of
+
+
+def _any(patterns: Patterns, text: str, lookup: Lookup) -> bool:
+    return any(glob.matches(text, lookup) for glob in patterns.globs) != patterns.negated
+
+
+def _is_one_of(principals: Principals, caller: Principal) -> bool:
+    if principals.anybody:
+        return True
+    if not caller.user:
+        return False
+    return caller.user in principals.users or not principals.accounts.isdisjoint(caller.accounts)
+
+
+# --- the public -----------------------------------------------------------------------------------------
+
+
+def is_public(policy: BucketPolicy) -> bool:
+    """Whether a policy allows everybody something, its conditions notwithstanding that leave only few."""
+    return any(
+        statement.allows
+        and (statement.principals.anybody or statement.not_principal)
+        and not any(map(_is_narrow, statement.conditions))
+        for statement in policy.statements
+    )
+
+
+def _is_narrow(condition: Condition) -> bool:
+    """Whether a condition holds for few callers: those of fixed names or of a narrow range of addresses."""
+    if condition.negated or condition.if_exists or condition.quantifier or condition.key not in NARROW:
+        return False
+    if condition.key == "aws:sourceip":
+        return condition.operator == "ipaddress" and all(map(_is_narrow_range, condition.texts))
+    if condition.operator in ("stringequals", "stringequalsignorecase"):
+        return not any(Glob(text).names for text in condition.texts)
+    fixed = condition.operator in ("stringlike", "arnequals", "arnlike")
+    return fixed and all(Glob(text).is_fixed for text in condition.texts)
+
+
+def _is_narrow_range(text: str) -> bool:
+    try:
+        network = network_of(text)
+    except BadPolicy:
+        return False
+    return network.prefixlen >= (_V4_BITS if isinstance(network, IPv4Network) else _V6_BITS)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
+from swift.s3.api.delete import DELETE
+from swift.s3.api.tags import TAGGING
 from swift.s3.errors import S3Error
-from swift.s3.resources.deletes import DELETE
-from swift.s3.tags import TAGGING
 from swift.s3.xml import NAMESPACE, parse, render
 
 VALUE = {"TagSet": {"Tag": [{"Key": "a", "Value": "1"}, {"Key": "b", "Value": ""}]}}

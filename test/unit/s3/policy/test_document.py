@@ -5,11 +5,7 @@ import json
 import pytest
 
 from swift.s3.policy.conditions import BadPolicy
-from swift.s3.policy.document import (
-    POLICY_BYTES_MAX,
-    Principals,
-    parse_policy,
-)
+from swift.s3.policy.document import POLICY_BYTES_MAX, Principals, parse_policy
 from test.support.policies import ALLOW, SILENT, Known, policy, statement, verdict
 
 

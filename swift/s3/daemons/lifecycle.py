@@ -1,0 +1,297 @@
+"""The options of ``[s3-lifecycle]``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import md5
+
+from swift.base.entity import EntityPath
+from swift.base.errors import SwiftError
+from swift.base.timestamp import Timestamp
+from swift.config.kinds import COUNT, SECONDS, integer, number
+from swift.config.schema import Settings, option
+from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.runtime.daemon import PassContext, PassReport, Schedule
+from swift.runtime.queuetask import QueueTask
+from swift.s3.api.uploads import Unavailable
+from swift.s3.config.inventory import inventories_of
+from swift.s3.config.lifecycle import rules_of_headers
+from swift.s3.config.lifecyclerules import DAY_S
+from swift.s3.daemons.expiration import (
+    CHANGED,
+    ENDED,
+    KEPT,
+    LOCKED,
+    UNDER_WAY_S,
+    CompletionRecovery,
+    Expiration,
+    UnfinishedUpload,
+)
+from swift.s3.daemons.inventories import BROKEN_OFF, REFUSED, TAKEN, THERE, DueInventory, InventoryRun, is_due
+from swift.s3.daemons.orphans import OrphanCandidate, OrphanCleanup
+from swift.s3.daemons.transition import MOVED, TransitionRun
+from swift.s3.daemons.walk import (
+    CurrentCandidate,
+    NoncurrentCandidate,
+    RegisteredBucket,
+    TransitionCandidate,
+    Unit,
+    Walk,
+    registered_buckets,
+    unregister_bucket,
+)
+from swift.telemetry.log import Log
+
+
+@dataclass(frozen=True)
+class LifecycleSettings(Settings):
+    """How often and how fast lifecycles are carried out, and which of them by this process."""
+
+    interval: float = option(3600.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
+    concurrency: int = option(4, "Objects ended at the same time.", kind=integer(1))
+    objects_per_second: float = option(50.0, "Objects begun per second; 0: any.", kind=number(0))
+    page_size: int = option(1000, "Rows of one page of a listing.", kind=integer(1))
+    abort_grace: float = option(
+        10.0, "Seconds between the end of an upload and the removal of its parts.", kind=SECONDS
+    )
+    orphan_age: float = option(
+        604800.0, "Age of parts that are removed when no upload and no object has them.", kind=SECONDS
+    )
+    processes: int = option(0, "Daemons that share the buckets; 0: each does all.", kind=COUNT)
+    process: int = option(0, "Which of them this one is, from 0.", kind=COUNT)
+    internal_client_conf_path: str = option(
+        "", "The pipeline by which objects are ended; empty: the one of this file.", sample=""
+    )
+
+    @property
+    def schedule(self) -> Schedule:
+        """The same for the runner."""
+        return Schedule(
+            self.interval, self.objects_per_second, self.concurrency, report_interval_s=self.report_interval
+        )
+
+
+# --- task ------------------------------------------------------------
+# What the lifecycle daemon does in a pass over the buckets that have rules or inventories.
+#
+# A bucket whose rules have not changed is walked over once a day (UTC): between two midnights nothing
+# becomes due. So an idle pass is one listing of the registry. A pass that was cut short goes on where
+# it was.
+
+
+NAME = "s3-lifecycle"
+#: Errors that make a pass leave something to the next one.
+_FAILURES = (UnexpectedAnswer, Unavailable)
+_KINDS = {
+    "CurrentCandidate": "objects",
+    "NoncurrentCandidate": "versions",
+    "TransitionCandidate": "versions",
+    "UploadCandidates": "uploads",
+    "OrphanCandidate": "leftovers",
+    "UnfinishedUpload": "unfinished",
+}
+#: What is counted of a pass.
+COUNTS = (
+    *("buckets", "forgotten", "errors"),
+    *(
+        f"{kind}.{outcome}"
+        for kind in dict.fromkeys(_KINDS.values())
+        for outcome in (ENDED, MOVED, KEPT, CHANGED, LOCKED)
+    ),
+    *(f"inventories.{outcome}" for outcome in (TAKEN, THERE, REFUSED, BROKEN_OFF)),
+)
+
+
+#: The work of a pass beside inventories.
+Job = Unit | OrphanCandidate | UnfinishedUpload
+
+
+class Lifecycle(QueueTask):
+    """The task: the registry is its only share."""
+
+    name = NAME
+    share = "buckets"
+
+    def __init__(self, settings: LifecycleSettings, client: InternalClient, log: Log):
+        self.settings = settings
+        self.client = client
+        self.log = log
+        #: Buckets that were walked over: when their rules changed last, and on which day.
+        self.walked: dict[str, tuple[Timestamp, int]] = {}
+
+    def begin(self, share: str, pass_context: PassContext) -> LifecyclePass:
+        """A pass over the buckets."""
+        return LifecyclePass(self, pass_context)
+
+    def report(self, passed: PassReport) -> dict[str, object]:
+        """The recon facts of the pass."""
+        return {
+            "s3_lifecycle_stats": passed.counts(COUNTS),
+            "s3_lifecycle_time": passed.seconds,
+            "s3_lifecycle_last": passed.ended_s,
+        }
+
+    def is_mine(self, entry: RegisteredBucket) -> bool:
+        """Whether a bucket is this process's."""
+        if not self.settings.processes:
+            return True
+        digest = md5(entry.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
+        return int(digest, 16) % self.settings.processes == self.settings.process
+
+
+class LifecyclePass:
+    """One pass over the buckets."""
+
+    def __init__(self, task: Lifecycle, pass_context: PassContext):
+        self._task = task
+        self._context = pass_context
+        self._tally = pass_context.tally
+        self._failed: set[str] = set()
+        self._walked: dict[str, tuple[Timestamp, int]] = {}
+        self._stocktaking = InventoryRun(
+            task.client,
+            pass_context.clock.time,
+            lambda: pass_context.stop.requested,
+            task.settings.page_size,
+        )
+        self._ending = Expiration(
+            task.client, pass_context.clock.time, pass_context.stop.wait, task.settings.abort_grace
+        )
+
+        self._moving = TransitionRun(task.client, pass_context.clock.time)
+        page_size, age_s = task.settings.page_size, task.settings.orphan_age
+        self._leftovers = OrphanCleanup(task.client, pass_context.clock.time, page_size, age_s)
+        under_way_s = min(UNDER_WAY_S, age_s)
+        self._finishing = CompletionRecovery(task.client, pass_context.clock.time, page_size, under_way_s)
+
+    # --- planning -------------------------------------------------------------------------------------
+
+    def plan(self) -> Iterator[Job | DueInventory]:
+        """What may have ended, and what is to be listed, bucket by bucket."""
+        dues: list[DueInventory] = []
+        position = self._context.cursor.position
+        done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
+        for entry in registered_buckets(self._task.client):
+            if self._context.stop.requested:
+                return
+            if entry.name < str(done[0]) or not self._task.is_mine(entry):
+                continue
+            # In the bucket in which a former process was, it goes on behind what that had done.
+            stage, after = (str(done[1]), str(done[2])) if entry.name == done[0] else ("", "")
+            today = int(self._context.clock.time() // DAY_S)
+            if not stage and self._task.walked.get(entry.name) == (entry.changed, today):
+                continue
+            try:
+                yield from self._bucket(entry, stage, after, dues)
+            except _FAILURES as error:
+                self._fail(entry, f"cannot go on with {entry.name}", error)
+            self._walked[entry.name] = (entry.changed, today)
+        # These take long: nobody's lifecycle waits for the inventories of others.
+        yield from dues
+
+    def _bucket(
+        self, entry: RegisteredBucket, stage: str, after: str, dues: list[DueInventory]
+    ) -> Iterator[Job]:
+        client, now_s = self._task.client, self._context.clock.time()
+        headers = client.head(entry.path)
+        rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
+        inventories = inventories_of(headers or {})
+        homes = self._leftovers.homes(entry)
+        if not (homes or (headers is not None and (rules_of_headers(headers) or inventories))):
+            unregister_bucket(client, entry)
+            self._tally.add("forgotten")
+            return
+        if headers is None:
+            yield from self._bucket_gone(entry, homes)
+            return
+        self._tally.add("buckets")
+        walk = Walk(client, entry, rules, now_s, self._task.settings.page_size)
+        if stage != "uploads" and any(rule.is_about_objects for rule in rules):
+            listed = walk.versions if "x-versions-enabled" in headers else walk.objects
+            yield from listed(after, lambda name: self._note(entry, "objects", name))
+            after = ""
+        if any(rule.abort_days is not None for rule in rules):
+            yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
+        yield from self._finishing.find(entry)
+        versioned = "x-versions-enabled" in headers
+        if self._leftovers.is_day(entry):
+            yield from self._leftovers.find(entry, homes)
+        dues += [DueInventory(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
+
+    def _bucket_gone(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[Job]:
+        """Return the remains of uploads that were under way when their bucket was deleted."""
+        client, now_s = self._task.client, self._context.clock.time()
+        yield from self._finishing.find(entry)
+        before_s = now_s - self._task.settings.orphan_age
+        yield from Walk(client, entry, [], now_s, self._task.settings.page_size).uploads_before(before_s)
+        yield from self._leftovers.find(entry, homes)
+        for home in homes:
+            # One that is not empty yet goes in a later pass.
+            client.delete(home, accept=(2, 404, 409))
+
+    def _note(self, entry: RegisteredBucket, stage: str, name: str) -> None:
+        self._context.cursor.note([entry.name, stage, name])
+
+    # --- doing ----------------------------------------------------------------------------------------
+
+    def do(self, unit: Job | DueInventory) -> None:
+        """End or move one thing, or end some uploads, or take an inventory."""
+        if isinstance(unit, DueInventory):
+            self._take(unit)
+            return
+        try:
+            if isinstance(unit, CurrentCandidate):
+                outcome = self._ending.current(unit)
+                if outcome == KEPT:
+                    outcome = self._moving.current(unit)
+            elif isinstance(unit, TransitionCandidate):
+                outcome = self._moving.aged(unit)
+            elif isinstance(unit, OrphanCandidate):
+                outcome = self._leftovers.end(unit)
+            elif isinstance(unit, UnfinishedUpload):
+                outcome = self._finishing.finish(unit)
+            elif isinstance(unit, NoncurrentCandidate):
+                outcome = self._ending.former(unit)
+            else:
+                outcome = self._ending.uploads(unit)
+        except _FAILURES as error:
+            self._fail(unit.entry, f"cannot end a part of {unit.entry.name}", error)
+            return
+        self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
+
+    def _take(self, due: DueInventory) -> None:
+        try:
+            outcome = self._stocktaking.take(due)
+        except _FAILURES as error:
+            self._fail(due.entry, f"cannot take the inventory {due.inventory.id} of {due.entry.name}", error)
+            return
+        if outcome == REFUSED:
+            self._task.log.warning(
+                f"the inventory {due.inventory.id} of {due.entry.name} has no bucket to go to: "
+                f"{due.inventory.bucket}"
+            )
+        self._tally.add(f"inventories.{outcome}")
+
+    def _fail(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
+        self._failed.add(entry.name)
+        self._tally.add("errors")
+        self._task.log.error(f"ERROR {what}: {error}")
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    def facts(self) -> dict[str, object]:
+        """Nothing beyond the counts."""
+        return {}
+
+    def end(self) -> None:
+        """Remember what need not be walked over again today."""
+        if self._context.stop.requested:
+            return
+        for name in self._failed:
+            self._walked.pop(name, None)
+        today = int(self._context.clock.time() // DAY_S)
+        former = {name: seen for name, seen in self._task.walked.items() if seen[1] == today}
+        self._task.walked = {**former, **self._walked}

@@ -1,0 +1,512 @@
+"""What a bucket is set to about access: its policy, its public access block, its ownership controls.
+
+Nothing is parsed twice that has not changed. Pure.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote
+
+from swift.http import fields
+from swift.http.headers import HeaderMap, utf8_value, wire_value
+from swift.s3.api.call import Call
+from swift.s3.api.put import version_query
+from swift.s3.api.router import PathLevel
+from swift.s3.api.tags import Tags, parsed_tags, tags_of_header
+from swift.s3.auth.session import Rights, Session, trusted
+from swift.s3.config.codec import kept_document
+from swift.s3.errors import S3Error
+from swift.s3.policy.acls import (
+    Acl,
+    acl_of_headers,
+    has_acl_headers,
+    is_public_grant,
+    private_acl,
+    stored_acl,
+    swift_acl,
+    swift_acl_of_document,
+)
+from swift.s3.policy.conditions import BadPolicy
+from swift.s3.policy.document import (
+    BucketPolicy,
+    PolicyRequest,
+    PolicyVerdict,
+    Principal,
+    action_of,
+    actions_of,
+    decide,
+    is_public,
+    parse_policy,
+    together,
+)
+
+#: The switches of a public access block, in the order of its document.
+BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
+ENFORCED, PREFERRED, WRITER = "BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"
+OWNERSHIPS = (PREFERRED, WRITER, ENFORCED)
+
+
+def _key(header: str) -> str:
+    return header.removeprefix(fields.CONTAINER_SYSMETA)
+
+
+POLICY_KEY = _key(fields.SYSMETA_S3_BUCKET_POLICY)
+BLOCK_KEY = _key(fields.SYSMETA_S3_BUCKET_BLOCK)
+OWNERSHIP_KEY = _key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
+PAYER_KEY = _key(fields.SYSMETA_S3_BUCKET_PAYER)
+OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
+_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class BucketRules:
+    """What there is to be asked before anything is done in a bucket."""
+
+    policy: BucketPolicy | None = None
+    is_public: bool = False
+    blocks: frozenset[str] = frozenset()
+    ownership: str = WRITER
+    #: Callers of other accounts must say that they pay.
+    requester_pays: bool = False
+
+
+def rules_of(sysmeta: Mapping[str, str], bucket: str) -> BucketRules | None:
+    """The rules of a bucket, None when it has none of its own; raises ``S3Error``."""
+    if not any(map(sysmeta.get, _KEYS)):
+        return None
+    document = kept_document(sysmeta, fields.SYSMETA_S3_BUCKET_POLICY)
+    policy, public = _parsed(document, bucket) if document else (None, False)
+    blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(BLOCKS)
+    pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
+    return BucketRules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or WRITER, pays)
+
+
+@lru_cache(maxsize=256)
+def _parsed(document: bytes, bucket: str) -> tuple[BucketPolicy, bool]:
+    try:
+        policy = parse_policy(document, bucket)
+    except BadPolicy:
+        # What it denies nobody knows.
+        raise S3Error("InternalError")
+    return policy, is_public(policy)
+
+
+# --- facts ------------------------------------------------------------
+# What conditions of policies may ask of a request; the tags of an object are read only if one does.
+
+
+ReadTags = Callable[[], Tags]
+_HEADERS = "s3:x-amz-"
+_LISTED = frozenset(("s3:prefix", "s3:delimiter", "s3:max-keys"))
+_CONDITIONS = {"s3:if-match": "if-match", "s3:if-none-match": "if-none-match"}
+_PARAMETERS = {"s3:versionid": "versionId"}
+
+
+def principal_of(call: Call) -> Principal:
+    """Who asks."""
+    account = call.account
+    user = account.owner
+    tenant, colon, _ = user.partition(":")
+    return Principal(user, frozenset(filter(None, (account.home, tenant if colon else ""))))
+
+
+class RequestContext:
+    """The facts of one request about one object; see ``policy.conditions.Facts``."""
+
+    def __init__(self, call: Call, tags: ReadTags, *, version: str | None = None):
+        self._call = call
+        self._tags = tags
+        self._version = version
+        self._found: Tags | None = None
+
+    def values(self, key: str) -> Sequence[str] | None:
+        """See ``Facts``."""
+        start, slash, name = key.partition("/")
+        if slash:
+            value = self._tag(start, name)
+        elif start == "s3:requestobjecttagkeys":
+            return tuple(self._sent_tags()) or None
+        elif start.startswith("aws:"):
+            value = self._of_caller(start)
+        else:
+            value = self._of_request(start)
+        return None if value is None else (value,)
+
+    def _of_caller(self, key: str) -> str | None:
+        request, account = self._call.request, self._call.account
+        tenant, colon, name = account.owner.partition(":")
+        if key == "aws:sourceip":
+            return request.remote_addr or None
+        if key == "aws:securetransport":
+            return "true" if request.scheme == "https" else "false"
+        if key in ("aws:useragent", "aws:referer"):
+            value = request.headers.get("user-agent" if key == "aws:useragent" else "referer")
+            return None if value is None else utf8_value(value)
+        if key == "aws:currenttime":
+            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if key == "aws:epochtime":
+            return str(int(time.time()))
+        if key == "aws:principaltype":
+            return "Anonymous" if account.is_anonymous else "User"
+        if account.is_anonymous:
+            return "anonymous" if key == "aws:userid" else None
+        owner = tenant if colon else account.home
+        return {
+            "aws:username": name if colon else account.owner,
+            "aws:userid": account.owner,
+            "aws:principalaccount": account.home,
+            "aws:principalarn": f"arn:aws:iam::{owner}:user/{name or account.owner}",
+        }.get(key)
+
+    def _of_request(self, key: str) -> str | None:
+        call = self._call
+        if key.startswith(_HEADERS):
+            value = call.headers.get(key[len("s3:") :])
+        elif key in _CONDITIONS:
+            value = call.headers.get(_CONDITIONS[key])
+        elif key in _LISTED:
+            value = call.params.get(key[len("s3:") :])
+        elif key in _PARAMETERS:
+            value = call.params.get("versionId") if self._version is None else self._version or None
+        elif key == "s3:locationconstraint":
+            value = call.settings.location
+        elif key == "s3:resourceaccount":
+            value = call.account.name
+        else:
+            return call.account.claim.facts(time.time()).get(key)
+        return None if value is None else utf8_value(value)
+
+    def _tag(self, key: str, name: str) -> str | None:
+        if key == "s3:requestobjecttag":
+            return self._sent_tags().get(name)
+        if self._found is None:
+            self._found = self._tags()
+        return self._found.get(name)
+
+    def _sent_tags(self) -> Tags:
+        text = self._call.headers.get("x-amz-tagging")
+        try:
+            return tags_of_header(text) if text else {}
+        except S3Error:
+            # The operation itself refuses them.
+            return {}
+
+
+# --- guard ------------------------------------------------------------
+# What a bucket's rules decide before an operation: its policy first, then what of its ACLs counts.
+#
+# A policy that denies ends it. One that allows lets the operation do all that it needs in the bucket.
+# Where it is silent the ACLs decide as if there were none, those left out that the public access
+# block or the ownership controls leave out.
+
+
+#: Operations of the bucket's own account: a policy cannot give them to others or take them from the owner.
+_OF_OWN_ACCOUNT = frozenset(("GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"))
+#: Of these each key is asked for by itself.
+_OF_KEYS = frozenset(("DeleteObjects",))
+
+
+def authorize_by_policy(call: Call) -> None:
+    """Raise ``S3Error`` when the rules of the bucket forbid an operation; note what they allow."""
+    if not call.bucket or call.endpoint.operation.name == "CreateBucket":
+        return
+    account = call.account
+    rules = rules_of(account.settings_of(call.bucket), call.bucket)
+    if rules is None:
+        return
+    account.identify()
+    name = call.endpoint.operation.name
+    _check_payer(call, rules)
+    _check_acl_headers(call.headers, rules)
+    account.rights = _acl_rights(rules)
+    if name in _OF_KEYS:
+        return
+    facts = _context(call, call.bucket, call.key, call.params.get("versionId", ""))
+    actions = actions_of(name, call.params, call.headers)
+    verdict = _verdict(call, rules, actions, call.bucket, call.key, facts)
+    if name in _OF_OWN_ACCOUNT:
+        if account.home != account.name:
+            raise S3Error("AccessDenied")
+    elif verdict is PolicyVerdict.DENY:
+        raise S3Error("AccessDenied")
+    if verdict is PolicyVerdict.ALLOW:
+        account.trusted_bucket = call.bucket
+
+
+def check_owner(account: Session, expected: str | None) -> None:
+    """Raise ``S3Error`` when a bucket is not of the account that the caller expects.
+
+    An account is named by its name; the caller's own also by the access key, as documents name owners.
+    """
+    if expected is None:
+        return
+    account.identify()
+    is_own = account.home == account.name and expected == account.owner
+    if not is_own and expected != account.name:
+        raise S3Error("AccessDenied")
+
+
+def authorize_source(call: Call, bucket: str, key: str, version: str) -> Session:
+    """With which rights the source of a copy is read; raises ``S3Error`` if a policy denies it.
+
+    What is allowed in the bucket of the copy is not in that of the source.
+    """
+    account = call.account
+    check_owner(account, call.headers.get("x-amz-source-expected-bucket-owner"))
+    rules = rules_of(account.settings_of(bucket), bucket)
+    if rules is None:
+        own = not account.trusted_bucket and account.rights is Rights.ALL
+        return account if own else account.with_rights(Rights.ALL)
+    verdict = _verdict_on_key(call, "GetObject", bucket, key, version)
+    is_allowed = verdict is PolicyVerdict.ALLOW
+    return account.with_rights(_acl_rights(rules), trusted_bucket=bucket if is_allowed else "")
+
+
+def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
+    """How one of many keys is deleted; raises ``S3Error`` if a policy denies it.
+
+    What one key is allowed is no other's, though they are deleted at the same time.
+    """
+    verdict = _verdict_on_key(call, "DeleteObject", call.bucket, key, version or "")
+    if verdict is not PolicyVerdict.ALLOW:
+        return call
+    return replace(call, account=trusted(call.account, call.bucket))
+
+
+def _acl_rights(rules: BucketRules) -> Rights:
+    """What of the ACLs counts."""
+    if rules.ownership == ENFORCED:
+        return Rights.OWN
+    return Rights.NOT_PUBLIC if "IgnorePublicAcls" in rules.blocks else Rights.ALL
+
+
+def _verdict_on_key(call: Call, operation: str, bucket: str, key: str, version: str) -> PolicyVerdict:
+    account = call.account
+    rules = rules_of(account.settings_of(bucket), bucket)
+    if rules is None:
+        return PolicyVerdict.SILENT
+    account.identify()
+    action = action_of(operation, versioned=bool(version))
+    verdict = _verdict(call, rules, (action,), bucket, key, _context(call, bucket, key, version))
+    if verdict is PolicyVerdict.DENY:
+        raise S3Error("AccessDenied")
+    return verdict
+
+
+def _context(call: Call, bucket: str, key: str, version: str) -> RequestContext:
+    def tags() -> Tags:
+        return _tags(call, bucket, key, version)
+
+    return RequestContext(call, tags, version=version)
+
+
+def _verdict(
+    call: Call, rules: BucketRules, actions: Sequence[str], bucket: str, key: str, facts: RequestContext
+) -> PolicyVerdict:
+    policy = rules.policy
+    if policy is None:
+        return PolicyVerdict.SILENT
+    caller = principal_of(call)
+    verdict = together(
+        decide(policy, PolicyRequest(caller, action, bucket, key, facts)) for action in actions
+    )
+    account = call.account
+    if "RestrictPublicBuckets" in rules.blocks and rules.is_public and account.home != account.name:
+        # What a public policy allows is for the bucket's own account alone.
+        return PolicyVerdict.DENY
+    return verdict
+
+
+def _tags(call: Call, bucket: str, key: str, version: str) -> Tags:
+    """The tags of an object, read with all rights: they are for the policy."""
+    if not key:
+        return {}
+    query = f"version-id={quote(version, safe='')}" if version else ""
+    head = trusted(call.account, bucket).head(bucket, key, query=query)
+    return parsed_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING)) if head.is_success else {}
+
+
+def _check_payer(call: Call, rules: BucketRules) -> None:
+    """Raise ``S3Error`` for a caller of another account who does not say that it pays."""
+    if not rules.requester_pays or (call.account.home and call.account.home == call.account.name):
+        return
+    said = call.headers.get("x-amz-request-payer") or call.params.get("x-amz-request-payer")
+    if call.account.is_anonymous or said != "requester":
+        raise S3Error("AccessDenied", "Access Denied: the requester must say that it pays.")
+
+
+def _check_acl_headers(headers: Mapping[str, str], rules: BucketRules) -> None:
+    """Raise ``S3Error`` for an ACL that a request must not bring."""
+    if "BlockPublicAcls" in rules.blocks and is_public_grant(headers):
+        raise S3Error("AccessDenied")
+    if rules.ownership == ENFORCED and _brings_foreign_acl(headers):
+        raise S3Error("AccessControlListNotSupported")
+
+
+def check_acl(acl: Acl, rules: BucketRules) -> None:
+    """Raise ``S3Error`` for an ACL that a bucket's rules do not let be set."""
+    if "BlockPublicAcls" in rules.blocks and acl.is_public:
+        raise S3Error("AccessDenied")
+    if rules.ownership == ENFORCED and not acl.is_private:
+        raise S3Error("AccessControlListNotSupported")
+
+
+def _brings_foreign_acl(headers: Mapping[str, str]) -> bool:
+    """Whether headers say an ACL other than that all is the bucket owner's."""
+    canned = headers.get("x-amz-acl", "private")
+    if canned not in ("private", "bucket-owner-full-control"):
+        return True
+    return any(name.startswith("x-amz-grant-") for name in headers)
+
+
+def rules_of_bucket(call: Call) -> BucketRules:
+    """The rules of the bucket of a request, those of a new one if there are none; raises ``S3Error``."""
+    return rules_of(call.account.settings_of(call.bucket), call.bucket) or BucketRules()
+
+
+# --- access ------------------------------------------------------------
+# What ``s3_acl`` decides before an operation, and the ACLs of what is new (spec: middleware.md §22.3).
+#
+# ``ACCESS`` says of every operation what it needs. Where an ACL was asked, the rest of the pipeline is told
+# nothing but that it was: the caller's rights in Swift do not count then.
+
+
+OWNER = "OWNER"
+
+
+class Need(NamedTuple):
+    """A permission on the bucket or on the object of a request."""
+
+    level: PathLevel
+    permission: str
+
+
+_BUCKET_READ, _BUCKET_WRITE = Need(PathLevel.BUCKET, "READ"), Need(PathLevel.BUCKET, "WRITE")
+_OBJECT_READ, _BUCKET_OWNER = Need(PathLevel.OBJECT, "READ"), Need(PathLevel.BUCKET, OWNER)
+#: Operation → what it needs. Of others on a bucket or key the caller must own the bucket.
+ACCESS: dict[str, Need | None] = {
+    # Swift decides who may make containers and see all of them.
+    "ListBuckets": None,
+    "CreateBucket": None,
+    **dict.fromkeys(("HeadBucket", "ListObjects", "ListObjectsV2", "ListObjectVersions"), _BUCKET_READ),
+    **dict.fromkeys(("ListMultipartUploads",), _BUCKET_READ),
+    **dict.fromkeys(("PutObject", "CopyObject", "DeleteObject", "DeleteObjects"), _BUCKET_WRITE),
+    "PostObject": _BUCKET_WRITE,
+    **dict.fromkeys(("CreateMultipartUpload", "UploadPart", "UploadPartCopy"), _BUCKET_WRITE),
+    **dict.fromkeys(("CompleteMultipartUpload", "AbortMultipartUpload", "ListParts"), _BUCKET_WRITE),
+    **dict.fromkeys(("GetObject", "HeadObject", "GetObjectAttributes"), _OBJECT_READ),
+    "GetBucketAcl": Need(PathLevel.BUCKET, "READ_ACP"),
+    "PutBucketAcl": Need(PathLevel.BUCKET, "WRITE_ACP"),
+    "GetObjectAcl": Need(PathLevel.OBJECT, "READ_ACP"),
+    "PutObjectAcl": Need(PathLevel.OBJECT, "WRITE_ACP"),
+}
+
+
+def authorize_by_acl(call: Call) -> None:
+    """Raise ``S3Error`` when the ACLs do not allow what is asked for."""
+    need = ACCESS.get(call.endpoint.operation.name, _BUCKET_OWNER)
+    if need is None or not call.bucket:
+        return
+    account = call.account
+    account.identify()
+    account.trusted_bucket = call.bucket
+    if need.level is PathLevel.OBJECT:
+        found = object_acl(call, call.bucket, call.key)
+    else:
+        found = bucket_acl(call, call.bucket)
+    require_permission(call, found, need.permission)
+
+
+def require_permission(call: Call, found: Acl | None, permission: str) -> None:
+    """Raise ``S3Error`` when an ACL does not allow something; None is what has no owner."""
+    if found is None:
+        if not call.settings.allow_no_owner:
+            raise S3Error("AccessDenied")
+        return
+    user, rights = call.account.owner, call.account.rights
+    if permission == OWNER or rights is Rights.OWN:
+        allowed = user == found.owner
+    else:
+        allowed = found.allows(user, permission, publicly=rights is Rights.ALL)
+    if not allowed:
+        raise S3Error("AccessDenied")
+
+
+def bucket_acl(call: Call, bucket: str) -> Acl | None:
+    """The stored ACL of a bucket; raises ``S3Error`` when it is not there."""
+    info = call.account.bucket_info(bucket)
+    return stored_acl(wire_value(info.sysmeta.get("s3api-acl", "")))
+
+
+def object_acl(call: Call, bucket: str, key: str) -> Acl | None:
+    """The stored ACL of an object; raises ``S3Error``. Who may list the bucket learns what is not there."""
+    head = call.account.head(bucket, key, query=version_query(call))
+    if not head.is_success and head.status != 412:
+        if head.status == 404:
+            require_permission(call, bucket_acl(call, bucket), "READ")
+        # The operation itself says what is the matter.
+        return Acl(call.account.owner, private_acl(call.account.owner).grants)
+    return stored_acl(head.headers.get(fields.SYSMETA_S3_OBJECT_ACL))
+
+
+# --- new things ---------------------------------------------------------------------------------------
+
+
+def new_bucket_acl(call: Call) -> HeaderMap:
+    """The headers of a new container that say what its ACL is; raises ``S3Error``."""
+    headers, owner = call.headers, call.account.owner
+    acl = acl_of_headers(headers, owner, owner)
+    if call.settings.s3_acl:
+        return {fields.SYSMETA_S3_BUCKET_ACL: wire_value((acl or private_acl(owner)).stored())}
+    if acl is None:
+        return {}
+    return swift_acl(headers["x-amz-acl"]) if "x-amz-acl" in headers else swift_acl_of_document(acl)
+
+
+def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> HeaderMap:
+    """The metadata of a new object that says what its ACL is; without ``s3_acl`` objects have none."""
+    headers, owner = call.headers, call.account.owner
+    if not call.settings.s3_acl:
+        if "x-amz-acl" in headers:
+            # Refuse what neither the object nor its container can have.
+            swift_acl(headers["x-amz-acl"])
+        return {}
+    bucket_owner = owner
+    if has_acl_headers(headers):
+        found = bucket_acl(call, call.bucket)
+        bucket_owner = found.owner if found is not None else owner
+        if headers.get("x-amz-acl") == "bucket-owner-full-control" and _is_preferred(call):
+            return {name: wire_value(private_acl(bucket_owner).stored())}
+    acl = acl_of_headers(headers, owner, bucket_owner) or private_acl(owner)
+    return {name: wire_value(acl.stored())}
+
+
+def _is_preferred(call: Call) -> bool:
+    """Whether the bucket's owner becomes that of objects that are given to it."""
+    return call.account.settings_of(call.bucket).get(OWNERSHIP_KEY) == PREFERRED
+
+
+# --- admission ------------------------------------------------------------
+# Whether an operation may begin: what the rules of the bucket say, then with ``s3_acl`` its ACLs.
+
+
+#: Which key these are about, and who asks for it, their bodies say.
+_LATER = frozenset(("PostObject",))
+
+
+def authorize(call: Call, *, is_read: bool = False) -> None:
+    """Raise ``S3Error`` when an operation may not be done; ``is_read``: the body of a form was read."""
+    if call.endpoint.operation.name in _LATER and not is_read:
+        return
+    if call.account.is_foreign:
+        call.account.identify()
+    if call.bucket:
+        check_owner(call.account, call.headers.get("x-amz-expected-bucket-owner"))
+    authorize_by_policy(call)
+    if call.settings.s3_acl and not call.account.trusted_bucket:
+        authorize_by_acl(call)

@@ -1,0 +1,53 @@
+"""Rules in the metadata of a container: they come back, fit into headers, and what is broken is no rule."""
+
+import random
+import string
+
+import pytest
+
+from swift.s3.config.lifecycle import CODEC, rules_of, rules_of_headers, stored_rules
+from swift.s3.config.lifecyclerules import LifecycleRule, Transition
+from swift.s3.errors import S3Error
+
+SOME = (
+    LifecycleRule("a", days=1),
+    LifecycleRule(
+        "ü/&", is_enabled=False, prefix="p", tags=(("k", "v"),), greater=1, less=5, form="and", date=86400
+    ),
+    LifecycleRule("moves", transitions=(Transition("A", 0), Transition("B", date=86400))),
+    LifecycleRule("former", noncurrent_transitions=(Transition("A", 3, newer=2),)),
+    LifecycleRule("c", ends_markers=True, noncurrent_days=3, newer_versions=4, abort_days=5, form="none"),
+)
+
+
+def test_rules_come_back_as_they_were():
+    headers = stored_rules(SOME)
+    assert rules_of_headers(headers) == SOME
+    assert (
+        rules_of({name.removeprefix("x-container-sysmeta-"): text for name, text in headers.items()}) == SOME
+    )
+
+
+def test_a_thousand_rules_fit_and_shorter_ones_leave_nothing_of_longer_ones():
+    rules = tuple(
+        LifecycleRule(f"rule number {n}", prefix=f"folder/{n}/", days=n + 1, form="filter")
+        for n in range(1000)
+    )
+    headers = stored_rules(rules)
+    assert rules_of_headers(headers) == rules
+    assert all(len(text) <= 4000 for text in headers.values())
+    assert stored_rules(SOME).keys() == headers.keys() == stored_rules(()).keys()
+    assert set(stored_rules(()).values()) == {""}
+
+
+def test_what_has_no_room_is_refused():
+    rng = random.Random(1)
+    rules = [LifecycleRule("".join(rng.choices(string.printable[:90], k=255)), days=1) for _ in range(1000)]
+    with pytest.raises(S3Error):
+        stored_rules(rules)
+
+
+@pytest.mark.parametrize("text", ["", "!", "AAAA", "eJyLBgAAXgBe"])
+def test_what_is_broken_is_no_rule(text):
+    assert rules_of({CODEC.first: text}) == ()
+    assert rules_of({"s3api-lifecycle-7": text}) == ()
