@@ -91,6 +91,10 @@ _AHEAD_S = 60.0
 _UNCERTAIN = frozenset(("RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown"))
 
 
+#: (container, name) of a part → the headers of its HEAD.
+PartHeads = dict[tuple[str, str], HeaderMap]
+
+
 @dataclass(frozen=True, slots=True)
 class StatedPart:
     """A part as the client names it."""
@@ -250,11 +254,14 @@ def _complete(
         known = state.record.decision
         if known is not None:
             return _repeat(call, state, parts)
-        decision = _decide(call, state, parts, wish, conditions, size)
+        heads: PartHeads = {}
+        decision = _decide(call, state, parts, wish, conditions, size, heads)
         decided = replace(state, record=replace(state.record, decision=decision))
         outcome = swap(objects, state, decided.record)
         if outcome is not Swap.LOST:
-            version = _carry_out(call, decided, parts, is_weak=outcome is Swap.WEAK)
+            is_weak = outcome is Swap.WEAK
+            # Without conditions a part may have been replaced meanwhile, and is looked at again.
+            version = _carry_out(call, decided, parts, {} if is_weak else heads, is_weak=is_weak)
             return _finish(call, decided, version)
         found = find_state(call, state.id)
         if found is None:
@@ -270,10 +277,14 @@ def _decide(
     wish: RequestedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
+    heads: PartHeads,
 ) -> CompletionDecision:
-    """The object that the upload becomes; raises ``S3Error`` if its parts are not as stated."""
+    """Return the object that the upload becomes; raise ``S3Error`` if its parts are not as stated.
+
+    The headers of parts that are looked at go to ``heads``.
+    """
     marker, etag = state.headers, whole_etag([part.etag for part in parts])
-    sums = _sums(call, parts, state.places([part.number for part in parts]), wish)
+    sums = _sums(call, parts, state.places([part.number for part in parts]), wish, heads)
     if wish is None:
         wish = _implied(sums)
     headers = {
@@ -327,11 +338,13 @@ def _repeat(call: Call, state: UploadState, parts: Sequence[StatedPart]) -> Resp
     if found is DecisionStatus.DONE:
         head = call.account.head(call.bucket, call.key)
         return _finish(call, joined, head.headers.get("x-object-version-id", ""))
-    return _finish(call, joined, _carry_out(call, joined, parts, is_weak=False))
+    return _finish(call, joined, _carry_out(call, joined, parts, {}, is_weak=False))
 
 
-def _carry_out(call: Call, state: UploadState, parts: Sequence[StatedPart], *, is_weak: bool) -> str:
-    """Store the object; the version that it became. Raises ``S3Error``; the upload may be open then."""
+def _carry_out(
+    call: Call, state: UploadState, parts: Sequence[StatedPart], heads: PartHeads, *, is_weak: bool
+) -> str:
+    """Store the object and return its version. Raise ``S3Error``; the upload may be open then."""
     decision = state.record.decision
     assert decision is not None, "only decisions are carried out"
     headers = dict(decision.headers)
@@ -340,7 +353,7 @@ def _carry_out(call: Call, state: UploadState, parts: Sequence[StatedPart], *, i
     conditions: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
     places = state.places([number for number, _ in decision.parts])
     try:
-        return _store(call, parts, places, headers, conditions, decision.size)
+        return _store(call, parts, places, headers, conditions, decision.size, heads)
     except S3Error as error:
         if not is_weak and error.status < 500 and error.code not in _UNCERTAIN:
             revert(CallerObjects(call.account), state, decision)
@@ -380,8 +393,12 @@ def _store(
     headers: HeaderMap,
     conditions: HeaderMap,
     size: int | None,
+    heads: PartHeads,
 ) -> str:
-    """Have slo store the manifest; the version that it became; raises ``S3Error``."""
+    """Have slo store the manifest and return its version; raise ``S3Error``.
+
+    slo looks at the parts that are not among ``heads``.
+    """
     least = call.settings.min_segment_size
 
     found = 0
@@ -401,6 +418,7 @@ def _store(
     named = [(*place, part.etag) for place, part in zip(places, parts, strict=True)]
     sub = manifest_request(call, named, headers)
     sub.env[environkeys.SLO_MANIFEST_HOOK] = misfit
+    sub.env[environkeys.SLO_KNOWN_HEADS] = heads
     with asked(call.account.open, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
@@ -446,9 +464,13 @@ class _Sum(NamedTuple):
 
 
 def _sums(
-    call: Call, parts: Sequence[StatedPart], places: Sequence[tuple[str, str]], wish: RequestedChecksum | None
+    call: Call,
+    parts: Sequence[StatedPart],
+    places: Sequence[tuple[str, str]],
+    wish: RequestedChecksum | None,
+    heads: PartHeads,
 ) -> list[_Sum | None]:
-    """The checksum of each part, None of one that has none; raises ``S3Error`` where it is not as wished."""
+    """Return the checksum of each part, None of one without; raise ``S3Error`` if it is not as requested."""
     if wish is None and len(parts) > 1:
         # All but the last are too large to have the usual one.
         return []
@@ -458,6 +480,8 @@ def _sums(
     def look() -> None:
         for part, place in left:
             head = call.account.head(*place)
+            if head.is_success:
+                heads[place] = head.headers
             found[part.number] = seen = _sum_of(head)
             is_wished = seen is not None and wish is not None and seen.algorithm is wish.algorithm
             text = encoded(seen.digest) if seen is not None else ""
