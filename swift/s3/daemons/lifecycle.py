@@ -28,7 +28,15 @@ from swift.s3.daemons.expiration import (
     Expiration,
     UnfinishedUpload,
 )
-from swift.s3.daemons.inventories import BROKEN_OFF, REFUSED, TAKEN, THERE, DueInventory, InventoryRun, is_due
+from swift.s3.daemons.inventories import (
+    BROKEN_OFF,
+    REFUSED,
+    TAKEN,
+    THERE,
+    DueInventories,
+    InventoryRun,
+    is_due,
+)
 from swift.s3.daemons.orphans import OrphanCandidate, OrphanCleanup
 from swift.s3.daemons.transition import MOVED, TransitionRun
 from swift.s3.daemons.walk import (
@@ -151,7 +159,7 @@ class LifecyclePass:
         self._tally = pass_context.tally
         self._failed: set[str] = set()
         self._walked: dict[str, tuple[Timestamp, int]] = {}
-        self._stocktaking = InventoryRun(
+        self._inventory_run = InventoryRun(
             task.client,
             pass_context.clock.time,
             lambda: pass_context.stop.requested,
@@ -169,9 +177,9 @@ class LifecyclePass:
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Job | DueInventory]:
+    def plan(self) -> Iterator[Job | DueInventories]:
         """What may have ended, and what is to be listed, bucket by bucket."""
-        dues: list[DueInventory] = []
+        dues: list[DueInventories] = []
         position = self._context.cursor.position
         done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
         for entry in registered_buckets(self._task.client):
@@ -193,7 +201,7 @@ class LifecyclePass:
         yield from dues
 
     def _bucket(
-        self, entry: RegisteredBucket, stage: str, after: str, dues: list[DueInventory]
+        self, entry: RegisteredBucket, stage: str, after: str, dues: list[DueInventories]
     ) -> Iterator[Job]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
@@ -219,7 +227,9 @@ class LifecyclePass:
         versioned = "x-versions-enabled" in headers
         if self._leftovers.is_day(entry):
             yield from self._leftovers.find(entry, homes)
-        dues += [DueInventory(entry, item, versioned) for item in inventories.values() if is_due(item, now_s)]
+        due = [item for item in inventories.values() if is_due(item, now_s)]
+        if due:
+            dues.append(DueInventories(entry, due, versioned))
 
     def _bucket_gone(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[Job]:
         """Return the remains of uploads that were under way when their bucket was deleted."""
@@ -237,9 +247,9 @@ class LifecyclePass:
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Job | DueInventory) -> None:
+    def do(self, unit: Job | DueInventories) -> None:
         """End or move one thing, or end some uploads, or take an inventory."""
-        if isinstance(unit, DueInventory):
+        if isinstance(unit, DueInventories):
             self._take(unit)
             return
         try:
@@ -262,18 +272,18 @@ class LifecyclePass:
             return
         self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
 
-    def _take(self, due: DueInventory) -> None:
-        try:
-            outcome = self._stocktaking.take(due)
-        except _FAILURES as error:
-            self._fail(due.entry, f"cannot take the inventory {due.inventory.id} of {due.entry.name}", error)
-            return
-        if outcome == REFUSED:
-            self._task.log.warning(
-                f"the inventory {due.inventory.id} of {due.entry.name} has no bucket to go to: "
-                f"{due.inventory.bucket}"
-            )
-        self._tally.add(f"inventories.{outcome}")
+    def _take(self, due: DueInventories) -> None:
+        for inventory, outcome in self._inventory_run.take(due):
+            if isinstance(outcome, UnexpectedAnswer):
+                what = f"cannot take the inventory {inventory.id} of {due.entry.name}"
+                self._fail(due.entry, what, outcome)
+                continue
+            if outcome == REFUSED:
+                self._task.log.warning(
+                    f"the inventory {inventory.id} of {due.entry.name} has no bucket to go to: "
+                    f"{inventory.bucket}"
+                )
+            self._tally.add(f"inventories.{outcome}")
 
     def _fail(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
         self._failed.add(entry.name)

@@ -13,7 +13,7 @@ from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http.response import error_response
 from swift.s3.config.inventory import Inventory, stored_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
-from swift.s3.daemons.inventories import DueInventory, InventoryRun, columns_of, is_due
+from swift.s3.daemons.inventories import DueInventories, InventoryRun, columns_of, is_due
 from swift.s3.daemons.walk import MARKER_TYPE, REGISTRY, RegisteredBucket, registry_path
 from test.support.lifecycles import BUCKET
 from test.support.listed import Listed, row
@@ -133,9 +133,12 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
 
 
 def taken(listed, stops=lambda: False, **options):
-    due = DueInventory(
-        RegisteredBucket("a", "b", Timestamp(0)), Inventory("all", "stock", **options), is_versioned=False
-    )
+    [(_, outcome)] = taken_all(listed, [Inventory("all", "stock", **options)], stops)
+    return outcome
+
+
+def taken_all(listed, inventories, stops=lambda: False):
+    due = DueInventories(RegisteredBucket("a", "b", Timestamp(0)), inventories, is_versioned=False)
     return InventoryRun(listed.client, lambda: 1.5 * 86400, stops, 2).take(due)
 
 
@@ -178,9 +181,35 @@ def test_one_that_cannot_be_read_or_stored_has_no_manifest(method):
     listed.client = InternalClient(
         lambda request: error_response(503) if request.method == method else handle(request), "test", tries=1
     )
-    with pytest.raises(UnexpectedAnswer):
-        taken(listed)
+    assert isinstance(taken(listed), UnexpectedAnswer)
     assert listed.methods("PUT") == []
+
+
+def test_inventories_of_a_bucket_share_its_listing_and_the_look_at_their_destination():
+    listed = stocked("a", "b", "c")
+    inventories = [Inventory(name, "stock") for name in ("one", "two", "three")]
+    assert [outcome for _, outcome in taken_all(listed, inventories)] == ["taken"] * 3
+    # Two pages of rows and the empty one behind them.
+    assert len(listed.methods("GET")) == 3
+    assert [path for path in listed.methods("HEAD") if not path.endswith("manifest.json")] == ["/v1/a/stock"]
+    manifests = [path for path in listed.methods("PUT") if path.endswith("manifest.json")]
+    assert [path.split("/")[5] for path in manifests] == ["one", "two", "three"]
+
+
+def test_an_inventory_that_cannot_be_stored_hinders_no_other_of_its_bucket():
+    listed = stocked("k")
+    handle = listed.handle
+    listed.client = InternalClient(
+        lambda request: (
+            error_response(503)
+            if "/one/" in request.raw_path and request.method == "PUT"
+            else handle(request)
+        ),
+        "test",
+        tries=1,
+    )
+    first, second = taken_all(listed, [Inventory(name, "stock") for name in ("one", "two")])
+    assert isinstance(first[1], UnexpectedAnswer) and second[1] == "taken"
 
 
 def test_a_delete_marker_has_a_name_and_a_time_only():
