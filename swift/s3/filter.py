@@ -103,38 +103,38 @@ class S3Api(Filter):
         anybody = signed or is_for_anybody(request, host_bucket, self._settings.anonymous_account)
         if not anybody and not is_form(request):
             return self._unsigned(request)
-        account, bucket, key, code, begun_s = None, "", "", "", time.time()
+        session, bucket, key, code, begun_s = None, "", "", "", time.time()
         try:
             target = target_of(request, host_bucket)
             bucket, key = target.bucket, target.key
-            account = self._account(request, target, host_bucket, is_signed=signed)
-            response = self._answer(request, target, account)
+            session = self._session(request, target, host_bucket, is_signed=signed)
+            response = self._answer(request, target, session)
         except (S3Error, HTTPError, BodyError) as error:
             known = as_s3_error(error)
             assert known is not None, "all of these carry an answer"
             response, code = self._error(request, known), known.code
-        if account is not None and bucket:
-            self._note(request, response, account, (bucket, key), code, begun_s)
+        if session is not None and bucket:
+            self._note(request, response, session, (bucket, key), code, begun_s)
         if bucket and "origin" in request.headers:
-            self._add_cors(request, response, account, host_bucket)
+            self._add_cors(request, response, session, host_bucket)
         return self._named(request, response)
 
     def _add_cors(
-        self, request: Request, response: Response, account: Session | None, host_bucket: str
+        self, request: Request, response: Response, session: Session | None, host_bucket: str
     ) -> None:
         """Let a browser read an answer, also that to a signature which says nothing of the account."""
         target = target_of(request, host_bucket)
-        if account is not None and account.name:
-            accounts = [account]
+        if session is not None and session.account:
+            sessions = [session]
         elif is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
-            accounts = self._accounts_of(request, target)
+            sessions = self._sessions_of(request, target)
         else:
             return
-        for account in accounts:
-            if add_cors(request, response, account, target.bucket):
+        for each in sessions:
+            if add_cors(request, response, each, target.bucket):
                 return
 
-    def _accounts_of(self, request: Request, target: S3Target) -> list[Session]:
+    def _sessions_of(self, request: Request, target: S3Target) -> list[Session]:
         """The accounts whose bucket a request without a good signature may mean, as an anonymous caller."""
         name = asked_account(request, target, self._known, self._settings)
         names = [name] if name else accounts_of(self._anonymous(request), request, target.bucket)
@@ -144,20 +144,20 @@ class S3Api(Filter):
         self,
         request: Request,
         response: Response,
-        account: Session,
+        session: Session,
         names: tuple[str, str],
         code: str,
         begun_s: float,
     ) -> None:
         """Have a request be in the log of its bucket, if that has one, once the answer was sent."""
-        place = log_destination(request, account, names[0])
+        place = log_destination(request, session, names[0])
         if place is None:
             return
         answered_s = time.time()
 
         def ended(sent_bytes: int, _complete: bool) -> None:
             times = begun_s, answered_s, time.time()
-            line = access_log_record(request, response, account, names, code, sent_bytes, times).text
+            line = access_log_record(request, response, session, names, code, sent_bytes, times).text
             self._logs.add(place, line, request.env.get(environkeys.CACHE))
 
         response.observe_end(ended)
@@ -180,26 +180,25 @@ class S3Api(Filter):
         response = None
         if is_bucket_name(target.bucket, dns=self._settings.dns_compliant_bucket_names):
             try:
-                response = bucket_preflight(request, self._accounts_of(request, target), target.bucket)
+                response = bucket_preflight(request, self._sessions_of(request, target), target.bucket)
             except S3Error as error:
                 response = self._error(request, error)
         return preflight(request, self._settings) if response is None else self._named(request, response)
 
     def _anonymous(self, request: Request, account: str = "") -> Session:
-        """An account as one sees it who says nothing of himself."""
-        return Session(self.forward, request, anonymous(), self._settings, self._known, account)
+        """Return an anonymous session for an account."""
+        return Session.begin(self.forward, request, anonymous(), self._settings, self._known, account)
 
     def _site(self, request: Request, bucket: str) -> Response:
         """A page of a bucket's web site."""
 
         def read(key: str) -> Response:
-            account = self._anonymous(request, owner)
+            session = self._anonymous(request, owner)
             endpoint = Endpoint(OPERATIONS["GetObject"], bucket, key)
             request.set_query("")
             try:
-                call = Call(request, endpoint, account, self._settings, self._features, self._log)
-                authorize(call)
-                return HANDLERS["GetObject"](call)
+                call = Call(request, endpoint, session, self._settings, self._features, self._log)
+                return HANDLERS["GetObject"](authorize(call))
             except (HTTPError, BodyError) as error:
                 raise as_s3_error(error) or error
 
@@ -208,11 +207,11 @@ class S3Api(Filter):
             target = target_of(request, bucket)
             if not owner or not is_bucket_name(bucket, dns=self._settings.dns_compliant_bucket_names):
                 raise S3Error("NoSuchBucket")
-            account = self._anonymous(request, owner)
-            kept = kept_document(account.settings_of(bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
+            session = self._anonymous(request, owner)
+            kept = kept_document(session.settings_of(bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
             site = parsed_site(kept) if kept else None
             if site is None:
-                raise S3Error("NoSuchWebsiteConfiguration" if account.has_bucket(bucket) else "NoSuchBucket")
+                raise S3Error("NoSuchWebsiteConfiguration" if session.has_bucket(bucket) else "NoSuchBucket")
             return serve_site(request, site, target.key, read)
         except S3Error as error:
             return error_page_response(request, error)
@@ -236,35 +235,34 @@ class S3Api(Filter):
                 with_row_parameters(response, _OF_ROWS, _shown)
         return response
 
-    def _account(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Session:
+    def _session(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Session:
         """Whose bucket is meant, with who asks; raises ``S3Error``."""
         settings = self._settings
         if is_signed:
             claim = identify(request, host_bucket, settings, time.time())
         else:
             claim = anonymous()
-        return Session(self.forward, request, claim, settings, self._known, target.account)
+        return Session.begin(self.forward, request, claim, settings, self._known, target.account)
 
-    def _answer(self, request: Request, target: S3Target, account: Session) -> Response:
+    def _answer(self, request: Request, target: S3Target, session: Session) -> Response:
         """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
             self._check(target, endpoint)
-            validate_head(request.headers, account.claim)
-            if account.is_anonymous and not target.bucket:
+            validate_head(request.headers, session.claim)
+            if session.is_anonymous and not target.bucket:
                 raise S3Error("AccessDenied")
         except S3Error:
             # A stranger is told of the signature first.
-            account.identify()
+            session.identify()
             raise
-        call = Call(request, endpoint, account, self._settings, self._features, self._log)
+        call = Call(request, endpoint, session, self._settings, self._features, self._log)
         handler = HANDLERS.get(endpoint.operation.name)
         if handler is None:
-            account.identify()
+            session.identify()
             raise S3Error("NotImplemented", details={"Operation": endpoint.operation.name})
         try:
-            authorize(call)
-            return handler(call)
+            return handler(authorize(call))
         except S3Error as error:
             if error.code == "NoSuchBucket":
                 error.details.setdefault("BucketName", target.bucket)

@@ -31,11 +31,11 @@ from swift.s3.xml import parse
 
 def get_bucket_acl(call: Call) -> Response:
     """GetBucketAcl."""
-    owner = call.account.owner
+    owner = call.session.owner
     if call.settings.s3_acl:
         found = bucket_acl(call, call.bucket) or private_acl(owner)
         return xml_response(POLICY, found.document())
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     return xml_response(POLICY, acl_of_swift(owner, head.headers).document())
@@ -52,10 +52,10 @@ def put_bucket_acl(call: Call) -> Response:
         headers = swift_acl_of_document(acl)
     if not call.settings.s3_acl:
         # Of others than owners the proxy takes no ACL, and says nothing.
-        owned_sysmeta(call.account, call.bucket)
-    call.account.done("POST", call.bucket, headers=headers)
+        owned_sysmeta(call.session, call.bucket)
+    call.session.done("POST", call.bucket, headers=headers)
     for kind in ("", *call.features.classes):
-        with call.account.ask("POST", segments_of(call.bucket, kind), headers=headers) as response:
+        with call.session.ask("POST", segments_of(call.bucket, kind), headers=headers) as response:
             if not response.is_success and response.status != 404:
                 raise refusal(response.status)
     return Response(200)
@@ -69,7 +69,7 @@ def _wanted(call: Call, before: Acl | None) -> Acl:
     body, in_headers = call.read_body(error="MalformedACLError"), has_acl_headers(call.headers)
     if body and in_headers:
         raise S3Error("UnexpectedContent")
-    owner = before.owner if before is not None else call.account.owner
+    owner = before.owner if before is not None else call.session.owner
     if in_headers:
         found = acl_of_headers(call.headers, owner, owner)
         assert found is not None, "there is one in the headers"
@@ -87,8 +87,8 @@ def _wanted(call: Call, before: Acl | None) -> Acl:
 
 def get_object_acl(call: Call) -> Response:
     """GetObjectAcl."""
-    owner = call.account.owner
-    head = call.account.head(call.bucket, call.key, query=version_query(call))
+    owner = call.session.owner
+    head = call.session.head(call.bucket, call.key, query=version_query(call))
     if not head.is_success:
         raise missing_key(call, call.key) if head.status in (400, 404) else refusal(head.status)
     if call.settings.s3_acl:
@@ -113,10 +113,10 @@ def put_object_acl(call: Call) -> Response:
 
 def _copied(call: Call, changed: HeaderMap) -> int:
     """Copy an object onto itself with other headers, a manifest as such; the status of the PUT."""
-    account = call.account
+    session = call.session
     query = "multipart-manifest=get&format=raw"
-    sub = account.subrequest("GET", call.bucket, call.key, headers={"x-newest": "true"}, query=query)
-    found = account.open(sub)
+    sub = session.subrequest("GET", call.bucket, call.key, headers={"x-newest": "true"}, query=query)
+    found = session.open(sub)
     if found.status != 200:
         found.discard()
         found.ended(0, False)
@@ -131,7 +131,7 @@ def _copied(call: Call, changed: HeaderMap) -> int:
     with as_request_body(found) as body:
         headers["content-length"] = str(body.length)
         query = "multipart-manifest=put" if large else ""
-        with account.ask("PUT", call.bucket, call.key, headers=headers, body=body, query=query) as response:
+        with session.ask("PUT", call.bucket, call.key, headers=headers, body=body, query=query) as response:
             return response.status
 
 

@@ -71,8 +71,8 @@ def _make(call: Call, settings: HeaderMap, placement: HeaderMap) -> None:
 
     Of concurrent requests one gets 201. A PUT with the settings would replace those of an existing bucket.
     """
-    account = call.account
-    with account.ask("PUT", call.bucket, headers=placement) as response:
+    session = call.session
+    with session.ask("PUT", call.bucket, headers=placement) as response:
         status = response.status
     if status in (202, 409):
         # 409: the existing container has another storage policy.
@@ -82,29 +82,29 @@ def _make(call: Call, settings: HeaderMap, placement: HeaderMap) -> None:
     if not settings:
         return
     try:
-        account.done("POST", call.bucket, headers=settings)
+        session.done("POST", call.bucket, headers=settings)
     except S3Error:
         # Without its settings the bucket would have no owner.
-        with account.ask("DELETE", call.bucket):
+        with session.ask("DELETE", call.bucket):
             raise
 
 
 def _exists(call: Call) -> S3Error:
     """Return the error for an existing bucket, which depends on its owner."""
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="OperationAborted")
     is_own = True
     if call.settings.s3_acl:
         acl = stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
-        is_own = acl is not None and acl.owner == call.account.owner
+        is_own = acl is not None and acl.owner == call.session.owner
     code = "BucketAlreadyOwnedByYou" if is_own else "BucketAlreadyExists"
     return S3Error(code, details={"BucketName": call.bucket})
 
 
 def head_bucket(call: Call) -> Response:
     """HeadBucket."""
-    response = call.account.head(call.bucket)
+    response = call.session.head(call.bucket)
     if not response.is_success:
         raise _missing(call, response.status)
     return Response(200, {"x-amz-bucket-region": call.settings.location, "content-type": "application/xml"})
@@ -119,7 +119,7 @@ def _missing(call: Call, status: int) -> S3Error:
 
 def get_location(call: Call) -> Response:
     """GetBucketLocation."""
-    response = call.account.head(call.bucket)
+    response = call.session.head(call.bucket)
     if not response.is_success:
         raise _missing(call, response.status)
     location = call.settings.location
@@ -128,14 +128,14 @@ def get_location(call: Call) -> Response:
 
 def delete_bucket(call: Call) -> Response:
     """DeleteBucket, and after it the container of its parts, which no object can need any more."""
-    account = call.account
-    head = account.head(call.bucket)
+    session = call.session
+    head = session.head(call.bucket)
     is_versioned = "x-versions-enabled" in head.headers
     if head.is_success and int(head.headers.get("x-container-object-count") or 0):
         raise _not_empty(call, is_versioned=is_versioned)
     status = head.status
     if head.is_success:
-        with account.ask("DELETE", call.bucket) as response:
+        with session.ask("DELETE", call.bucket) as response:
             status = response.status
     if status == 409:
         raise _not_empty(call, is_versioned=is_versioned)
@@ -162,10 +162,10 @@ def _delete_segments(call: Call, name: str, removable: dict[str, bool]) -> None:
     ``removable`` is kept for all containers of a bucket: marker → its parts may go. Those of an upload that
     completes stay with its marker: the daemon ends it.
     """
-    account, marker = call.account, ""
+    session, marker = call.session, ""
     while True:
         query = f"format=json&marker={quote(marker, safe='')}"
-        with account.ask("GET", name, query=query) as response:
+        with session.ask("GET", name, query=query) as response:
             if response.status == 404:
                 return
             if not response.is_success:
@@ -183,14 +183,14 @@ def _delete_segments(call: Call, name: str, removable: dict[str, bool]) -> None:
             if removable[start]:
                 _delete(call, name, key)
         marker = names[-1]
-    with account.ask("DELETE", name) as response:
+    with session.ask("DELETE", name) as response:
         if not response.is_success and response.status not in (404, 409):
             raise refusal(response.status)
 
 
 def _end_upload(call: Call, key: str, upload_id: str, removable: dict[str, bool]) -> None:
     """Remove the marker of an upload that does not complete, and note if its parts may go."""
-    objects = CallerObjects(call.account)
+    objects = CallerObjects(call.session)
     state = read_state(objects, call.bucket, key, upload_id)
     if state is None:
         return
@@ -206,7 +206,7 @@ def _is_completed(call: Call, start: str) -> bool:
     if not key:
         return False
     query = "multipart-manifest=get"
-    head = call.account.head(call.bucket, key, headers={"x-newest": "true"}, query=query)
+    head = call.session.head(call.bucket, key, headers={"x-newest": "true"}, query=query)
     if not head.is_success:
         # Only a missing object needs no parts.
         return head.status != 404
@@ -214,7 +214,7 @@ def _is_completed(call: Call, start: str) -> bool:
 
 
 def _delete(call: Call, container: str, key: str) -> None:
-    with call.account.ask("DELETE", container, key) as response:
+    with call.session.ask("DELETE", container, key) as response:
         if not response.is_success and response.status != 404:
             raise refusal(response.status)
 
@@ -262,7 +262,7 @@ def list_buckets(call: Call) -> Response:
             if len(found) <= most and is_bucket_name(name, dns=call.settings.dns_compliant_bucket_names):
                 found += [name] if not only_own and has_rights or _owns(call, name) else []
     value: dict[str, Value] = {
-        "Owner": person_of(call.account.owner),
+        "Owner": person_of(call.session.owner),
         "Buckets": {"Bucket": [{"Name": name, "CreationDate": CREATED} for name in found[:most]]},
     }
     if prefix:
@@ -274,7 +274,7 @@ def list_buckets(call: Call) -> Response:
 
 def _containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[str], bool]:
     """Return a page of the account's containers, and whether the caller may list them; raises ``S3Error``."""
-    account, query = call.account, "format=json"
+    session, query = call.session, "format=json"
     if prefix:
         query += f"&prefix={quote(prefix, safe='')}"
     if marker:
@@ -282,15 +282,15 @@ def _containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[
     if limit:
         query += f"&limit={limit}"
     try:
-        with account.ask("GET", query=query) as response:
+        with session.ask("GET", query=query) as response:
             if not response.is_success:
                 raise refusal(response.status, missing="AccessDenied")
             rows = json.loads(response.read_body())
         return [row["name"] for row in rows if "name" in row], True
     except S3Error as error:
-        if error.code != "AccessDenied" or not (call.settings.s3_acl and account.home):
+        if error.code != "AccessDenied" or not (call.settings.s3_acl and session.own_account):
             raise
-    return account.hidden.containers(account.path(), query=query), False
+    return session.hidden.containers(session.path(), query=query), False
 
 
 def _owns(call: Call, bucket: str) -> bool:
@@ -301,7 +301,7 @@ def _owns(call: Call, bucket: str) -> bool:
         if error.code != "NoSuchBucket":
             raise
         return False
-    return acl is not None and acl.owner == call.account.owner
+    return acl is not None and acl.owner == call.session.owner
 
 
 HANDLERS: dict[str, Handler] = {

@@ -23,6 +23,7 @@ from swift.s3.api.router import Endpoint
 from swift.s3.auth.session import Session
 from swift.s3.errors import RefusedBody, S3Error, refusal
 from swift.s3.names import is_text
+from swift.s3.policy.document import PolicyVerdict
 from swift.s3.settings import S3Settings
 from swift.s3.xml import DECLARATION, Element, Tree, Value, escape, parse, render
 from swift.telemetry.log import Log
@@ -44,16 +45,26 @@ class Features:
     classes: StorageClasses = field(default_factory=StorageClasses)
 
 
+@dataclass(frozen=True, slots=True)
+class PendingRead:
+    """The part of an access check that needs the object; see ``policy.authorize.open_object``."""
+
+    #: Tags of the object → the verdict of the bucket's policy; None if that is known to be silent.
+    verdict: Callable[[dict[str, str]], PolicyVerdict] | None = None
+
+
 @dataclass(slots=True)
 class Call:
-    """An endpoint, the request that asks for it, and the account of the caller."""
+    """An endpoint, the request that asks for it, and the session of the caller."""
 
     request: Request
     endpoint: Endpoint
-    account: Session
+    session: Session
     settings: S3Settings
     features: Features
     log: Log
+    #: Of a GetObject or HeadObject: the check to be made on its answer.
+    pending: PendingRead | None = None
 
     @property
     def bucket(self) -> str:
@@ -107,7 +118,7 @@ class Call:
         classes = self.features.classes
         if classes.is_alone:
             return STANDARD
-        return classes.of_policy(self.account.bucket_info(self.bucket).policy_index)
+        return classes.of_policy(self.session.bucket_info(self.bucket).policy_index)
 
     # bodies
 
@@ -121,7 +132,7 @@ class Call:
             raise S3Error("MissingContentLength")
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
-        return upload_of(request.body, request.headers, self.account.claim, wanted, usual_algorithm())
+        return upload_of(request.body, request.headers, self.session.claim, wanted, usual_algorithm())
 
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
         """The body of a small document, all promises kept; raises ``S3Error``.
@@ -130,12 +141,12 @@ class Call:
         multipart upload the checksum in the head is that of the object, not of the document.
         ``error`` is the code for a body that exceeds the limit.
         """
-        self.account.identify()
+        self.session.identify()
         headers = self.request.headers
         if self.endpoint.operation.name == "CompleteMultipartUpload":
             of_object = (PREFIX, "x-amz-sdk-checksum-algorithm")
             headers = {name: text for name, text in headers.items() if not name.startswith(of_object)}
-        return read_document(self.request.body, headers, self.account.claim, limit, error)
+        return read_document(self.request.body, headers, self.session.claim, limit, error)
 
     def document(self, schema: Element, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
         """The body as a document; raises ``S3Error``."""
@@ -149,7 +160,7 @@ class Call:
         body: RequestBody = self.request.body
         if body.length or (body.length is None and body.read(1)):
             raise S3Error("UnexpectedContent")
-        validate_no_body(self.headers, self.account.claim)
+        validate_no_body(self.headers, self.session.claim)
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"

@@ -220,13 +220,13 @@ def _invalid_part(call: Call, number: int, etag: str) -> S3Error:
 
 def _repeated(call: Call, upload_id: str, etag: str) -> Response:
     """The answer when there is no such upload: perhaps it has become the object already."""
-    head = call.account.head(call.bucket, call.key)
+    head = call.session.head(call.bucket, call.key)
     headers = head.headers
     same = (
         headers.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id and headers.get(fields.SYSMETA_S3_ETAG) == etag
     )
     if not head.is_success or not same:
-        call.account.bucket_info(call.bucket)
+        call.session.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
     return xml_response(RESULT, _result(call, etag))
 
@@ -249,7 +249,7 @@ def _complete(
     size: int | None,
 ) -> Response:
     """Decide that the upload completes, and carry that out; or what was decided already (decision 0020)."""
-    objects, etag = CallerObjects(call.account), whole_etag([part.etag for part in parts])
+    objects, etag = CallerObjects(call.session), whole_etag([part.etag for part in parts])
     for _ in range(_SWAPS_MAX):
         known = state.record.decision
         if known is not None:
@@ -318,13 +318,13 @@ def _numbered(parts: Sequence[StatedPart]) -> tuple[tuple[int, str], ...]:
 def _date(call: Call) -> Timestamp:
     """The time of the object: now, or just above a state whose clock is a little ahead."""
     now = Timestamp.now()
-    newest = newest_state(CallerObjects(call.account), call.bucket, call.key)
+    newest = newest_state(CallerObjects(call.session), call.bucket, call.key)
     return newest.above(1) if now <= newest and newest.seconds < now.seconds + _AHEAD_S else now
 
 
 def _repeat(call: Call, state: UploadState, parts: Sequence[StatedPart]) -> Response:
     """The answer to a completion that was decided before; raises ``S3Error`` if it was another one."""
-    objects = CallerObjects(call.account)
+    objects = CallerObjects(call.session)
     joined = join(objects, state)
     if joined is None:
         return _repeated(call, state.id, whole_etag([part.etag for part in parts]))
@@ -336,7 +336,7 @@ def _repeat(call: Call, state: UploadState, parts: Sequence[StatedPart]) -> Resp
         end(objects, joined)
         raise no_such_upload(state.id)
     if found is DecisionStatus.DONE:
-        head = call.account.head(call.bucket, call.key)
+        head = call.session.head(call.bucket, call.key)
         return _finish(call, joined, head.headers.get("x-object-version-id", ""))
     return _finish(call, joined, _carry_out(call, joined, parts, {}, is_weak=False))
 
@@ -356,7 +356,7 @@ def _carry_out(
         return _store(call, parts, places, headers, conditions, decision.size, heads)
     except S3Error as error:
         if not is_weak and error.status < 500 and error.code not in _UNCERTAIN:
-            revert(CallerObjects(call.account), state, decision)
+            revert(CallerObjects(call.session), state, decision)
         raise
 
 
@@ -368,7 +368,7 @@ def _finish(call: Call, state: UploadState, version: str) -> Response:
     places = state.places([number for number, _ in decision.parts])
     if fields.TRANSIENT_S3_LOCK in headers:
         lock_parts(call, places, {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
-    with call.account.ask("DELETE", segments_of(call.bucket), marker_of(call.key, state.id)) as response:
+    with call.session.ask("DELETE", segments_of(call.bucket), marker_of(call.key, state.id)) as response:
         if not response.is_success and response.status != 404:
             call.log.warning(f"the marker of the upload {state.id} stays: {response.status}")
     try:
@@ -419,12 +419,12 @@ def _store(
     sub = manifest_request(call, named, headers)
     sub.env[environkeys.SLO_MANIFEST_HOOK] = misfit
     sub.env[environkeys.SLO_KNOWN_HEADS] = heads
-    with asked(call.account.open, sub) as response:
+    with asked(call.session.open, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
         status, told = response.status, response.read_body()
     if status == 412:
-        raise unmet(call.account, call.bucket, call.key, conditions)
+        raise unmet(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
     if size is not None and found not in (0, size):
@@ -479,7 +479,7 @@ def _sums(
 
     def look() -> None:
         for part, place in left:
-            head = call.account.head(*place)
+            head = call.session.head(*place)
             if head.is_success:
                 heads[place] = head.headers
             found[part.number] = seen = _sum_of(head)

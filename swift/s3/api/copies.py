@@ -95,19 +95,19 @@ def _bad(value: str) -> S3Error:
 
 def open_source(call: Call, source: CopySource, byte_range: str | None = None) -> Response:
     """The source's bytes and headers; raises ``S3Error``. The caller releases them."""
-    account = authorize_source(call, source.bucket, source.key, source.version)
-    if call.settings.s3_acl and not account.is_trusted_in(source.bucket):
-        account.identify()
-        acl = object_acl(replace(call, account=trusted(account, source.bucket)), source.bucket, source.key)
-        require_permission(replace(call, account=account), acl, "READ")
-        account = trusted(account, source.bucket)
+    session = authorize_source(call, source.bucket, source.key, source.version)
+    if call.settings.s3_acl and not session.is_trusted_in(source.bucket):
+        session.identify()
+        acl = object_acl(replace(call, session=trusted(session, source.bucket)), source.bucket, source.key)
+        require_permission(replace(call, session=session), acl, "READ")
+        session = trusted(session, source.bucket)
     headers = {**source_conditions(call.headers), "x-newest": "true"}
     if byte_range:
         headers["range"] = byte_range
-    sub = account.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
-    response = account.open(sub)
+    sub = session.subrequest("GET", source.bucket, source.key, headers=headers, query=source.query)
+    response = session.open(sub)
     if response.status in (200, 206):
-        encrypted = Encrypted(account, source.bucket, source.key, source.query)
+        encrypted = Encrypted(session, source.bucket, source.key, source.query)
         decrypt(call, response, encrypted, CUSTOMER_SOURCE)
         return response
     drained(response)
@@ -208,11 +208,11 @@ def _copy(call: Call, source: CopySource, kind: str, told: HeaderMap, *, replace
         response = store_object(call, kind, upload, stored)
         status = response.status
     if status == 412:
-        raise unmet(call.account, call.bucket, call.key, conditions)
+        raise unmet(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
     if not response.is_success:
-        raise write_error(call.account, call.bucket, status, headers)
+        raise write_error(call.session, call.bucket, status, headers)
     written = written_headers(response)
     answer = {**told, **{name: value for name, value in written.items() if name != "etag"}}
     size = upload.body.received

@@ -43,7 +43,7 @@ def remove_object(
     call: Call, key: str, version: str | None, *, conditions: HeaderMap | None = None
 ) -> Removed:
     """Delete an object or one version of it; raises ``S3Error``. A missing key is removed already."""
-    info = call.account.bucket_info(call.bucket)
+    info = call.session.bucket_info(call.bucket)
     has_versions = "versions-container" in info.sysmeta
     if version is not None and not has_versions:
         if version != "null":
@@ -61,7 +61,7 @@ def remove_object(
 def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: HeaderMap | None) -> None:
     is_large = False
     if call.features.multipart:
-        head = call.account.head(call.bucket, key)
+        head = call.session.head(call.bucket, key)
         is_large = is_manifest(head.headers)
         if has_versions and head.headers.get("x-object-version-id", "null") != "null":
             # Only a link goes.
@@ -76,18 +76,18 @@ def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: Heade
 
 def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = None) -> Response:
     """The head of the answer; a missing object is no error, unless conditions were to be met."""
-    account = call.account
+    session = call.session
     is_conditional = bool(conditions and conditions.keys() & {"if-match", "if-none-match"})
-    sub = account.subrequest("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query)
+    sub = session.subrequest("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query)
     # Parts that a deletion leaves when it breaks off the lifecycle daemon finds.
     sub.env[environkeys.SLO_MANIFEST_FIRST] = True
-    with asked(account.open, sub) as response:
+    with asked(session.open, sub) as response:
         status = response.status
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
             # The report of a deletion that was not left to the expirer.
             status = _reported(response)
     if status == 412:
-        raise unmet(account, call.bucket, key, conditions or {})
+        raise unmet(session, call.bucket, key, conditions or {})
     if status == 404 and conditions and "if-match" in conditions:
         raise S3Error("NoSuchKey", details={"Key": key})
     if status == 409 and is_conditional:
@@ -107,7 +107,7 @@ def _reported(response: Response) -> int:
 
 def parts_of(call: Call, key: str, query: str = "") -> list[tuple[str, str]]:
     """The parts of a multipart object in the bucket's containers of them, each (container, name)."""
-    with call.account.ask("GET", call.bucket, key, query=f"{query}multipart-manifest=get") as response:
+    with call.session.ask("GET", call.bucket, key, query=f"{query}multipart-manifest=get") as response:
         if not response.is_success:
             return []
         return own_parts(call.bucket, json.loads(response.read_body()))
@@ -115,7 +115,7 @@ def parts_of(call: Call, key: str, query: str = "") -> list[tuple[str, str]]:
 
 def _remove_parts(call: Call, parts: list[tuple[str, str]], rights: HeaderMap | None = None) -> None:
     for container, name in parts:
-        with call.account.ask("DELETE", container, name, headers=rights) as response:
+        with call.session.ask("DELETE", container, name, headers=rights) as response:
             if not response.is_success and response.status != 404:
                 raise refusal(response.status)
 
@@ -129,7 +129,7 @@ def _remove_version(call: Call, key: str, version: str, rights: HeaderMap) -> Re
     ``rights`` says below that the caller may remove what is locked.
     """
     query = f"version-id={quote(version, safe='')}"
-    head = call.account.head(call.bucket, key, query=query)
+    head = call.session.head(call.bucket, key, query=query)
     if head.status == 400:
         raise invalid_argument("versionId", version, "Invalid version id specified")
     is_marker = head.headers.get("content-type", "").startswith(_MARKER_TYPE)
@@ -148,18 +148,18 @@ def _remove_version(call: Call, key: str, version: str, rights: HeaderMap) -> Re
 
 def _restore(call: Call, key: str) -> None:
     """Let the newest version be the current one when there is none."""
-    account = call.account
-    if account.head(call.bucket, key).status != 404:
+    session = call.session
+    if session.head(call.bucket, key).status != 404:
         return
     query = f"format=json&versions=true&limit=2&prefix={quote(key, safe='')}"
-    with account.ask("GET", call.bucket, query=query) as response:
+    with session.ask("GET", call.bucket, query=query) as response:
         rows = json.loads(response.read_body()) if response.status == 200 else []
     newest = next((row for row in rows if row.get("name") == key), None)
     if newest is None or str(newest.get("content_type", "")).startswith(_MARKER_TYPE):
         return
     wanted = str(newest.get("version_id", "null"))
     if wanted != "null":
-        account.done("PUT", call.bucket, key, query=f"version-id={quote(wanted, safe='')}")
+        session.done("PUT", call.bucket, key, query=f"version-id={quote(wanted, safe='')}")
 
 
 # --- removals ------------------------------------------------------------
@@ -220,7 +220,7 @@ def delete_objects(call: Call) -> Response:
         raise S3Error("MalformedXML")
     if not all(map(_key, items)):
         raise S3Error("UserKeyMustBeSpecified")
-    call.account.bucket_info(call.bucket)
+    call.session.bucket_info(call.bucket)
     quiet = text_of(tree.get("Quiet")).lower() == "true"
     return keep_alive(
         lambda: _all(call, items, quiet=quiet),

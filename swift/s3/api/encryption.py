@@ -209,7 +209,7 @@ def _decrypt(call: Call, response: Response, source: Encrypted | None, prefix: s
         offset = _first_byte(response.headers) if response.status == 206 else 0
         stored = response.headers[STORED]
         if stored.endswith(f" {_OF_PARTS}"):
-            found = source or Encrypted(call.account, call.bucket, call.key, version_query(call))
+            found = source or Encrypted(call.session, call.bucket, call.key, version_query(call))
             update = _PartStreams(found, key, stored, offset).update
         else:
             update = _cipher().Stream(key.key, start, offset).update
@@ -244,7 +244,7 @@ def _known_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[CustomerKey
 class Encrypted(NamedTuple):
     """What a customer's key encrypted, and with whose rights it is read."""
 
-    account: Session
+    session: Session
     bucket: str
     key: str
     #: The query that asks for a version; empty for the current one.
@@ -262,7 +262,7 @@ class _PartStreams:
         self._source = source
         self._key = key
         query = f"{source.query}{'&' if source.query else ''}multipart-manifest=get"
-        with source.account.ask("GET", source.bucket, source.key, query=query) as response:
+        with source.session.ask("GET", source.bucket, source.key, query=query) as response:
             if not response.is_success or response.headers.get(STORED) != stored:
                 # It was overwritten a moment ago.
                 raise S3Error("ServiceUnavailable")
@@ -281,7 +281,7 @@ class _PartStreams:
         name, size = self._parts[self._next]
         self._next += 1
         container, _, part = name.lstrip("/").partition("/")
-        head = self._source.account.head(container, part)
+        head = self._source.session.head(container, part)
         start = _start_of(self._key, head.headers.get(STORED, ""))
         if not head.is_success or start is None:
             raise S3Error("ServiceUnavailable")

@@ -269,20 +269,20 @@ def post_object(call: Call) -> Response:
     """PostObject."""
     boundary = boundary_of(call.request)
     if not boundary:
-        call.account.identify()
+        call.session.identify()
         text = "Bucket POST must be of the enclosure-type multipart/form-data"
         raise S3Error("PreconditionFailed", text)
-    if not call.account.is_anonymous:
+    if not call.session.is_anonymous:
         raise S3Error("InvalidArgument", "Only one auth mechanism allowed")
     form = FormUpload(Form(call.request.body, boundary))
     form.read_fields()
     fields = form.fields
     claim = claim_of_form(fields, call.settings)
-    account = call.account if claim is None else call.account.signed(claim)
-    if claim is None and not account.name:
+    session = call.session if claim is None else call.session.signed(claim)
+    if claim is None and not session.account:
         raise S3Error("AccessDenied")
     # Nobody learns what is wrong with a policy that nobody we know has signed.
-    account.identify()
+    session.identify()
     literal = dict(fields)
     form.name_file(_FILE_NAME)
     key = _key(call, form)
@@ -292,9 +292,9 @@ def post_object(call: Call) -> Response:
     inner = _inner(call.request, headers)
     file = inner.body = form.file(size_min, size_max)
     put = replace(
-        call, request=inner, endpoint=Endpoint(call.endpoint.operation, call.bucket, key), account=account
+        call, request=inner, endpoint=Endpoint(call.endpoint.operation, call.bucket, key), session=session
     )
-    authorize(put, is_read=True)
+    put = authorize(put, is_read=True)
     try:
         stored = put_object(put)
     except S3Error:

@@ -165,7 +165,7 @@ def read_page(
     for name, value in parameters.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.account.ask("GET", container, query=query) as response:
+    with call.session.ask("GET", container, query=query) as response:
         if response.status == 404:
             raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
         if not response.is_success:
@@ -197,7 +197,7 @@ def _common(call: Call, page: Page, encode: Encoding) -> dict[str, Value]:
 def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[Value]:
     who = ""
     if owner:
-        name = escape(call.account.owner)
+        name = escape(call.session.owner)
         who = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
     kind = call.storage_class
     return [
@@ -327,7 +327,7 @@ def _check_version_marker(version: str, key: str) -> None:
 def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
     is_marker = row.get("content_type") == DELETED_TYPE
     tag = "DeleteMarker" if is_marker else "Version"
-    name = escape(call.account.owner)
+    name = escape(call.session.owner)
     data = storage_class = ""
     if not is_marker:
         data = f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'

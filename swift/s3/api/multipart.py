@@ -144,11 +144,11 @@ def create_upload(call: Call) -> Response:
         stored[fields.SYSMETA_S3_CLASS] = kind
         # Listings of uploads say it too.
         stored[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"{EMPTY_MD5}{row_override(kind=kind)}"
-    with call.account.ask(
+    with call.session.ask(
         "PUT", segments_of(call.bucket), marker_of(call.key, upload_id), headers=stored
     ) as response:
         if not response.is_success:
-            raise write_error(call.account, call.bucket, response.status, headers)
+            raise write_error(call.session, call.bucket, response.status, headers)
     value = {"Bucket": call.bucket, "Key": call.key, "UploadId": upload_id}
     return xml_response(INITIATED, value, headers=told)
 
@@ -197,7 +197,7 @@ def _end(call: Call, upload_id: str) -> UploadState:
     """Remove the marker of an open upload, and return what it was; raises ``S3Error``."""
     for _ in range(_SWAPS_MAX):
         state = find_open_upload(call, upload_id)
-        outcome = end(CallerObjects(call.account), state)
+        outcome = end(CallerObjects(call.session), state)
         if outcome is Swap.WEAK:
             _remove(call, segments_of(call.bucket), marker_of(call.key, upload_id))
         if outcome is not Swap.LOST:
@@ -206,7 +206,7 @@ def _end(call: Call, upload_id: str) -> UploadState:
 
 
 def _remove(call: Call, container: str, name: str) -> None:
-    with call.account.ask("DELETE", container, name) as response:
+    with call.session.ask("DELETE", container, name) as response:
         if not response.is_success and response.status != 404:
             raise refusal(response.status)
 
@@ -237,7 +237,7 @@ def upload_part(call: Call) -> Response:
         told |= write_headers(call)
         return Response(200, {"etag": written_headers(response)["etag"], **told})
     upload.raise_problem()
-    raise write_error(call.account, call.bucket, response.status, call.headers)
+    raise write_error(call.session, call.bucket, response.status, call.headers)
 
 
 def _part_headers(upload: S3Upload) -> HeaderMap:
@@ -284,7 +284,7 @@ def _copy_part(
             headers["content-length"] = str(body.length)
         response = put_part(call, state, number, upload, headers)
     if not response.is_success:
-        raise write_error(call.account, call.bucket, response.status, call.headers)
+        raise write_error(call.session, call.bucket, response.status, call.headers)
     value: dict[str, Value] = {
         "LastModified": modified_of(response),
         "ETag": written_headers(response)["etag"],
@@ -314,7 +314,7 @@ def _check_range(call: Call, source: CopySource, text: str | None) -> None:
             "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are "
             "the zero-based offsets of the first and last bytes to copy",
         )
-    head = call.account.head(source.bucket, source.key, query=source.query)
+    head = call.session.head(source.bucket, source.key, query=source.query)
     size = int(head.headers.get("content-length") or 0)
     if head.is_success and int(last) >= size:
         raise invalid_argument(
@@ -340,7 +340,7 @@ def list_parts(call: Call) -> Response:
     wish = requested_checksum(state.headers)
     sums = part_checksums(call, [(home, str(row["name"])) for _, row in shown] if wish is not None else [])
     sums = sums or [{} for _ in shown]
-    owner = person_of(call.account.owner)
+    owner = person_of(call.session.owner)
     value: dict[str, Value] = {
         "Bucket": call.bucket,
         "Key": encode(call.key),
@@ -388,7 +388,7 @@ def list_uploads(call: Call) -> Response:
     """ListMultipartUploads."""
     require_multipart(call)
     encode = Encoding(call)
-    call.account.bucket_info(call.bucket)
+    call.session.bucket_info(call.bucket)
     limit = call.count_param("max-uploads", call.settings.max_bucket_listing)
     prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
     key_marker, id_marker = call.text_param("key-marker"), call.text_param("upload-id-marker")
@@ -405,7 +405,7 @@ def list_uploads(call: Call) -> Response:
     )
     uploads = [row for row in page.rows if "subdir" not in row]
     prefixes = [str(row["subdir"]) for row in page.rows if "subdir" in row]
-    owner = person_of(call.account.owner)
+    owner = person_of(call.session.owner)
     value: dict[str, Value] = {
         "Bucket": call.bucket,
         "KeyMarker": encode(key_marker),

@@ -104,7 +104,7 @@ def locked_error() -> S3Error:
 
 def require_lockable(call: Call, missing: str = "Object Lock Configuration") -> None:
     """Raise ``S3Error`` when nothing can be locked in the bucket; it says what is ``missing``."""
-    info = call.account.bucket_info(call.bucket)
+    info = call.session.bucket_info(call.bucket)
     if _RULE_KEY not in info.sysmeta:
         raise S3Error("InvalidRequest", f"Bucket is missing {missing}")
     if not is_true(info.sysmeta.get("versions-enabled")):
@@ -125,7 +125,7 @@ def locking_headers(call: Call) -> HeaderMap:
 
 def _stored(call: Call, lock: ObjectLock) -> HeaderMap:
     if not lock.mode:
-        default = parse_default(call.account.bucket_info(call.bucket).sysmeta.get(_RULE_KEY))
+        default = parse_default(call.session.bucket_info(call.bucket).sysmeta.get(_RULE_KEY))
         if default is not None:
             lock = default.lock(time.time())._replace(is_held=lock.is_held)
     return {fields.TRANSIENT_S3_LOCK: str(lock)} if lock != NO_LOCK else {}
@@ -133,7 +133,7 @@ def _stored(call: Call, lock: ObjectLock) -> HeaderMap:
 
 def completed_lock(call: Call, marker: HeaderMap) -> HeaderMap:
     """The lock of the object that an upload becomes, as metadata."""
-    sysmeta = call.account.bucket_info(call.bucket).sysmeta
+    sysmeta = call.session.bucket_info(call.bucket).sysmeta
     if _RULE_KEY not in sysmeta or not is_true(sysmeta.get("versions-enabled")):
         return {}
     wished = marker.get(REQUESTED_LOCK)
@@ -146,7 +146,7 @@ def lock_parts(call: Call, parts: Sequence[tuple[str, str]], headers: HeaderMap)
 
     def work() -> None:
         for container, name in left:
-            call.account.hidden.note("POST", EntityPath(call.account.name, container, name), headers)
+            call.session.hidden.note("POST", EntityPath(call.session.account, container, name), headers)
 
     green.gather([work] * min(_LOCKERS, len(parts)))
 
@@ -169,7 +169,7 @@ def require_owner(call: Call, bucket: str = "") -> None:
         require_permission(call, bucket_acl(call, bucket), OWNER)
     else:
         # Whatever a policy allows its caller: that is no part of it.
-        owned_sysmeta(call.account.with_rights(Rights.ALL), bucket)
+        owned_sysmeta(call.session.with_rights(Rights.ALL), bucket)
 
 
 def require_target(call: Call, bucket: str, code: str) -> None:

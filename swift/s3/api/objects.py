@@ -68,7 +68,7 @@ from swift.s3.auth.session import owned_sysmeta
 from swift.s3.config.lifecycle import expiration_headers
 from swift.s3.config.notifications import announce, written_facts
 from swift.s3.errors import S3Error, refusal
-from swift.s3.policy.authorize import new_object_acl
+from swift.s3.policy.authorize import authorize_read, new_object_acl, open_object
 from swift.s3.xml import Group, Many, Text, Value
 
 _FOUND = (200, 206, 304)
@@ -96,22 +96,21 @@ def put_object(call: Call) -> Response:
         return Response(200, told)
     upload.raise_problem()
     if status == 412:
-        raise unmet(call.account, call.bucket, call.key, conditions)
+        raise unmet(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
-    raise write_error(call.account, call.bucket, status, headers)
+    raise write_error(call.session, call.bucket, status, headers)
 
 
 def read_object(call: Call) -> Response:
     """GetObject and HeadObject."""
     params = call.params
-    if call.account.is_anonymous and any(name.startswith("response-") for name in params):
-        text = "Request specific response headers cannot be used for anonymous GET requests."
-        raise S3Error("InvalidRequest", text)
-    query = _query(call)
-    wanted = reading_headers(call.headers)
-    sub = call.account.subrequest(call.request.method, call.bucket, call.key, headers=wanted, query=query)
-    response = call.account.open(sub)
+    try:
+        query, wanted = _query(call), reading_headers(call.headers)
+    except S3Error:
+        authorize_read(call)
+        raise
+    call, response = open_object(call, wanted, query)
     unmet_first = _unmet_first(wanted, response)
     if unmet_first:
         drained(response)
@@ -189,10 +188,13 @@ def _cut_head(call: Call, response: Response) -> None:
 
 
 def _query(call: Call) -> str:
-    """Which version and part is wanted, for the rest of the pipeline; raises ``S3Error``."""
+    """Return the query for the requested version and part; raise ``S3Error``."""
     params = call.params
     if not params:
         return ""
+    if call.session.is_anonymous and any(name.startswith("response-") for name in params):
+        text = "Request specific response headers cannot be used for anonymous GET requests."
+        raise S3Error("InvalidRequest", text)
     found = version_query(call)
     number = params.get("partNumber")
     if number is not None:
@@ -280,7 +282,7 @@ def get_attributes(call: Call) -> Response:
     text = call.headers.get("x-amz-object-attributes", "")
     wanted = {word.strip() for word in text.split(",") if word.strip()}
     if not wanted <= set(_KNOWN) or not wanted:
-        call.account.bucket_info(call.bucket)
+        call.session.bucket_info(call.bucket)
     if not wanted:
         raise S3Error(
             "InvalidRequest",
@@ -290,7 +292,7 @@ def get_attributes(call: Call) -> Response:
     if not wanted <= set(_KNOWN):
         raise invalid_argument("x-amz-object-attributes", text, "Invalid attribute name specified.")
     query = version_query(call)
-    head = call.account.head(call.bucket, call.key, query=query)
+    head = call.session.head(call.bucket, call.key, query=query)
     if not head.is_success:
         raise _refused(call, head)
     headers = head.headers
@@ -323,7 +325,7 @@ def _parts(call: Call, query: str, *, has_sums: bool) -> Value:
     most = min(_number(call, "x-amz-max-parts", _PARTS_MAX), _PARTS_MAX)
     after = _number(call, "x-amz-part-number-marker", 0)
     query = f"{query}{'&' if query else ''}multipart-manifest=get"
-    with call.account.ask("GET", call.bucket, call.key, query=query) as response:
+    with call.session.ask("GET", call.bucket, call.key, query=query) as response:
         if not response.is_success:
             raise refusal(response.status)
         entries = json.loads(response.read_body())
@@ -391,7 +393,7 @@ def delete_object_tagging(call: Call) -> Response:
 
 def _head(call: Call) -> Response:
     newest = {"x-newest": "true"} if call.request.method != "GET" else {}
-    head = call.account.head(call.bucket, call.key, headers=newest, query=version_query(call))
+    head = call.session.head(call.bucket, call.key, headers=newest, query=version_query(call))
     if head.is_success:
         return head
     version = call.params.get("versionId")
@@ -410,12 +412,12 @@ def _store(call: Call, text: str) -> HeaderMap:
     wanted = call.params.get("versionId", "null")
     if wanted != "null":
         found = _head(call).headers
-        current = call.account.head(call.bucket, call.key).headers.get("x-object-version-id")
+        current = call.session.head(call.bucket, call.key).headers.get("x-object-version-id")
         if current != wanted:
             # No other request than ours reaches it: who may do this is asked here.
-            owned_sysmeta(call.account, call.bucket)
+            owned_sysmeta(call.session, call.bucket)
             place = version_place(call, Timestamp(wanted))
-            call.account.hidden.note("POST", place, _with_tags(found, text))
+            call.session.hidden.note("POST", place, _with_tags(found, text))
             return _version(found)
     told: HeaderMap = {}
 
@@ -424,7 +426,7 @@ def _store(call: Call, text: str) -> HeaderMap:
         told.update(_version(found))
         headers = {**_with_tags(found, text), **_end(call, found)}
         headers.update(conditions, **(just_above(found) if conditions else {}))
-        with call.account.ask("POST", call.bucket, call.key, headers=headers) as response:
+        with call.session.ask("POST", call.bucket, call.key, headers=headers) as response:
             return response.status
 
     status = update_if_unchanged(call, write)
@@ -437,7 +439,7 @@ def _end(call: Call, found: HeaderMap) -> HeaderMap:
     """Return when the link to a version ends, which a POST must say again; versions do not end."""
     if found.get("x-object-version-id", "null") == "null":
         return {}
-    link = call.account.head(call.bucket, call.key, query="symlink=get").headers
+    link = call.session.head(call.bucket, call.key, query="symlink=get").headers
     return {name: link[name] for name in ("x-delete-at",) if name in link}
 
 
@@ -460,7 +462,7 @@ def get_bucket_tagging(call: Call) -> Response:
 
 
 def _bucket(call: Call) -> HeaderMap:
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     return head.headers
@@ -480,7 +482,7 @@ def delete_bucket_tagging(call: Call) -> Response:
 
 
 def _store_bucket(call: Call, text: str) -> None:
-    call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_TAGGING: text})
+    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_TAGGING: text})
 
 
 HANDLERS: dict[str, Handler] = {

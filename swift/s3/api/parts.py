@@ -37,8 +37,8 @@ _MEANINGFUL = (404, 409, 412, 501)
 class CallerObjects:
     """``Objects`` with the rights of the caller; raises ``S3Error`` for what says nothing."""
 
-    def __init__(self, account: Session):
-        self._account = account
+    def __init__(self, session: Session):
+        self._session = session
 
     def send(
         self,
@@ -51,7 +51,7 @@ class CallerObjects:
         query: str = "",
     ) -> ObjectAnswer:
         """See ``Objects``."""
-        asked = self._account.ask(method, container, name, headers=headers, body=body, query=query)
+        asked = self._session.ask(method, container, name, headers=headers, body=body, query=query)
         with asked as response:
             if not response.is_success and response.status not in _MEANINGFUL:
                 raise refusal(response.status)
@@ -61,7 +61,7 @@ class CallerObjects:
 
 def find_state(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState | None:
     """Return the state of the upload of the call's key, None without a marker; raises ``S3Error``."""
-    objects = CallerObjects(call.account)
+    objects = CallerObjects(call.session)
     return read_state(objects, call.bucket, call.key, upload_id, is_newest=is_newest)
 
 
@@ -69,7 +69,7 @@ def find_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> Upload
     """Return the state of an upload that has not ended; raises ``S3Error``."""
     state = find_state(call, upload_id, is_newest=is_newest)
     if state is None:
-        call.account.bucket_info(call.bucket)
+        call.session.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
     return state
 
@@ -85,8 +85,8 @@ def find_open_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> U
 def named_by_objects(call: Call, upload_id: str) -> set[tuple[str, str]] | None:
     """Return the parts that the key's object and its versions name; None if that is in doubt."""
     try:
-        bucket = EntityPath(call.account.name, call.bucket)
-        return references(call.account.hidden.client(), bucket, call.key, upload_id)
+        bucket = EntityPath(call.session.account, call.bucket)
+        return references(call.session.hidden.client(), bucket, call.key, upload_id)
     except UnexpectedAnswer:
         return None
 
@@ -150,9 +150,9 @@ def put_part(call: Call, state: UploadState, number: int, upload: S3Upload, head
 
     def put(name: str, conditions: HeaderMap) -> Response:
         sent = {**headers, **conditions}
-        sub = call.account.subrequest("PUT", state.home, name, headers=sent, body=body)
+        sub = call.session.subrequest("PUT", state.home, name, headers=sent, body=body)
         store_checksum(sub, upload)
-        with asked(call.account.open, sub) as response:
+        with asked(call.session.open, sub) as response:
             return response
 
     def again() -> None:
@@ -194,7 +194,7 @@ def _other_name(state: UploadState, number: int) -> str:
 
 def _count(call: Call, state: UploadState, number: int, name: str) -> None:
     """Let an object count as a part, unless the upload has ended; raises ``S3Error``."""
-    objects, own = CallerObjects(call.account), name.rpartition("/")[2]
+    objects, own = CallerObjects(call.session), name.rpartition("/")[2]
     for _ in range(_SWAPS_MAX):
         found = find_state(call, state.id)
         if found is None or found.is_completing:
@@ -235,13 +235,13 @@ def _check_open(call: Call, state: UploadState, number: int, name: str) -> None:
 
 
 def _remove(call: Call, container: str, name: str) -> None:
-    with call.account.ask("DELETE", container, name) as response:
+    with call.session.ask("DELETE", container, name) as response:
         if not response.is_success and response.status != 404:
             call.log.warning(f"{container}/{name} stays, which no object needs: {response.status}")
 
 
 def _remove_empty_home(call: Call, container: str) -> None:
     """Remove a container of parts that a late part kept when its bucket was deleted."""
-    if call.account.head(call.bucket).status == 404:
-        with call.account.ask("DELETE", container):
+    if call.session.head(call.bucket).status == 404:
+        with call.session.ask("DELETE", container):
             return

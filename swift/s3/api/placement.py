@@ -39,9 +39,9 @@ def store_object(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     """
     if kind:
         return _store_apart(call, kind, upload, stored)
-    sub = call.account.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
+    sub = call.session.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
     store_checksum(sub, upload)
-    with asked(call.account.open, sub) as response:
+    with asked(call.session.open, sub) as response:
         return response
 
 
@@ -50,9 +50,9 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     part = part_of(call.key, upload_id, 1)
     about = {name: stored[name] for name in _OF_BODY if name in stored}
     about["content-type"] = "application/octet-stream"
-    sub = call.account.subrequest("PUT", home, part, headers=about, body=upload.body)
+    sub = call.session.subrequest("PUT", home, part, headers=about, body=upload.body)
     store_checksum(sub, upload)
-    with asked(call.account.open, sub) as response:
+    with asked(call.session.open, sub) as response:
         etag = unquote_etag(response.headers.get("etag", ""))
     if not response.is_success:
         return response
@@ -63,7 +63,7 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     if fields.TRANSIENT_S3_LOCK not in headers:
         headers.update(completed_lock(call, {}))
     try:
-        with asked(call.account.open, manifest_request(call, [(home, part, etag)], headers)) as response:
+        with asked(call.session.open, manifest_request(call, [(home, part, etag)], headers)) as response:
             pass
     except S3Error:
         _remove_part(call, home, part)
@@ -80,7 +80,7 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
 
 
 def _remove_part(call: Call, home: str, part: str) -> None:
-    with call.account.ask("DELETE", home, part) as response:
+    with call.session.ask("DELETE", home, part) as response:
         if not response.is_success and response.status != 404:
             call.log.warning(f"{home}/{part} stays, which no object needs: {response.status}")
 
@@ -90,7 +90,7 @@ def manifest_request(call: Call, parts: Sequence[tuple[str, str, str]], headers:
     manifest = [{"path": f"/{home}/{name}", "etag": etag} for home, name, etag in parts]
     body = json.dumps(manifest).encode()
     query = "multipart-manifest=put"
-    return call.account.subrequest("PUT", call.bucket, call.key, headers=headers, body=body, query=query)
+    return call.session.subrequest("PUT", call.bucket, call.key, headers=headers, body=body, query=query)
 
 
 # --- the containers of parts --------------------------------------------------------------------------
@@ -109,25 +109,25 @@ def make_segments_container(call: Call, kind: str = "") -> str:
     Its name. Raises ``S3Error``. The lifecycle daemon removes what overwritten objects and uploads leave in
     it, so that one has to know of the bucket.
     """
-    account, name = call.account, segments_of(call.bucket, kind)
-    if kind and account.has_bucket(name):
-        if not call.features.classes.is_in(kind, account.bucket_info(name).policy_index):
+    session, name = call.session, segments_of(call.bucket, kind)
+    if kind and session.has_bucket(name):
+        if not call.features.classes.is_in(kind, session.bucket_info(name).policy_index):
             raise S3Error("InvalidStorageClass", f"{kind} was another policy when the bucket used it.")
         return name
-    bucket = account.head(call.bucket)
+    bucket = session.head(call.bucket)
     if not bucket.is_success:
         error = refusal(bucket.status, missing="NoSuchBucket")
         error.details.setdefault("BucketName", call.bucket)
         raise error
-    found = account.head(name)
+    found = session.head(name)
     if found.is_success and fields.SYSMETA_S3_REGISTERED in found.headers:
         return name
     # The lifecycle daemon removes what uploads leave behind.
-    account.hidden.note("PUT", REGISTRY)
-    account.hidden.note("PUT", registry_path(account.name, call.bucket))
+    session.hidden.note("PUT", REGISTRY)
+    session.hidden.note("PUT", registry_path(session.account, call.bucket))
     registered = {fields.SYSMETA_S3_REGISTERED: "true"}
     if found.is_success:
-        account.hidden.note("POST", EntityPath(account.name, name), registered)
+        session.hidden.note("POST", EntityPath(session.account, name), registered)
         return name
     copied = ("x-container-read", "x-container-write", "x-storage-policy")
     headers = {key: bucket.headers[key] for key in copied if key in bucket.headers} | registered
@@ -136,7 +136,7 @@ def make_segments_container(call: Call, kind: str = "") -> str:
     if bucket.headers.get(fields.SYSMETA_S3_LOCK_RULE):
         # Parts are locked with what they are parts of.
         headers[fields.SYSMETA_S3_OBJECT_LOCK] = "true"
-    account.done("PUT", name, headers=headers)
+    session.done("PUT", name, headers=headers)
     return name
 
 
@@ -145,5 +145,5 @@ def allow_locks(call: Call) -> None:
     make_segments_container(call)
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
     for name in segments_containers(call):
-        if call.account.has_bucket(name):
-            call.account.hidden.note("POST", EntityPath(call.account.name, name), flag)
+        if call.session.has_bucket(name):
+            call.session.hidden.note("POST", EntityPath(call.session.account, name), flag)

@@ -57,15 +57,15 @@ def check_version_id(version: str) -> None:
 
 def version_place(call: Call, stamp: Timestamp) -> EntityPath:
     """Where a version of the call's object lies, by its time; raises ``S3Error``."""
-    head = call.account.head(call.bucket).headers
+    head = call.session.head(call.bucket).headers
     home = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
-    return EntityPath(call.account.name, home, Version(call.key, stamp).name)
+    return EntityPath(call.session.account, home, Version(call.key, stamp).name)
 
 
 def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:
     """A 404 of an object: which of the two is not there."""
     name = bucket or call.bucket
-    if not call.account.has_bucket(name):
+    if not call.session.has_bucket(name):
         return S3Error("NoSuchBucket", details={"BucketName": name})
     return S3Error("NoSuchKey", details={"Key": key})
 
@@ -76,7 +76,7 @@ def refused_version(call: Call, response: Response, version: str) -> S3Error:
         headers = {"x-amz-delete-marker": "true", "x-amz-version-id": version}
         details = {"Method": call.request.method, "ResourceType": "DeleteMarker"}
         return S3Error("MethodNotAllowed", details=details, headers=headers)
-    info = call.account.bucket_info(call.bucket)
+    info = call.session.bucket_info(call.bucket)
     if response.status == 400 and "versions-container" in info.sysmeta:
         return invalid_argument("versionId", version, "Invalid version id specified")
     return S3Error("NoSuchVersion", details={"Key": call.key, "VersionId": version})
@@ -116,9 +116,9 @@ def source_conditions(headers: HeaderMap) -> HeaderMap:
     return found
 
 
-def unmet(account: Session, bucket: str, key: str, conditions: HeaderMap) -> S3Error:
+def unmet(session: Session, bucket: str, key: str, conditions: HeaderMap) -> S3Error:
     """What a refused condition of a write is: If-Match of nothing is a missing key."""
-    if "if-match" in conditions and account.head(bucket, key).status == 404:
+    if "if-match" in conditions and session.head(bucket, key).status == 404:
         return S3Error("NoSuchKey", details={"Key": key})
     name = "If-Match" if "if-match" in conditions else "If-None-Match"
     return S3Error("PreconditionFailed", details={"Condition": name})
@@ -248,7 +248,7 @@ def written_headers(response: Response) -> HeaderMap:
     return headers
 
 
-def write_error(account: Session, bucket: str, status: int, headers: HeaderMap) -> S3Error:
+def write_error(session: Session, bucket: str, status: int, headers: HeaderMap) -> S3Error:
     """What a refused write is, its conditions apart."""
     if status == 404:
         return S3Error("NoSuchBucket", details={"BucketName": bucket})
@@ -291,7 +291,7 @@ def just_above(found: HeaderMap) -> HeaderMap:
 
 def _unchanged(call: Call) -> HeaderMap:
     """The condition that nobody writes the object from now on; where it is a link to a version, the link."""
-    found = call.account.head(call.bucket, call.key, headers={"x-newest": "true"}, query="symlink=get")
+    found = call.session.head(call.bucket, call.key, headers={"x-newest": "true"}, query="symlink=get")
     if not found.is_success:
         raise missing_key(call, call.key) if found.status == 404 else refusal(found.status)
     return {fields.BACKEND_IF_PREDECESSOR: found.headers[fields.BACKEND_DATA_TIMESTAMP]}
@@ -325,7 +325,7 @@ def part_checksums(call: Call, places: Sequence[tuple[str, str]]) -> list[dict[s
 
     def look() -> None:
         for at, (container, name) in left:
-            sums = checksum_elements(call.account.head(container, name).headers)
+            sums = checksum_elements(call.session.head(container, name).headers)
             found[at] = {element: text for element, text in sums.items() if element != "ChecksumType"}
 
     green.gather([look] * min(_LOOKERS, len(places)))
@@ -336,10 +336,10 @@ def part_checksum(call: Call, number: int, kind: str) -> HeaderMap:
     """The checksum that is stored with a part, as headers; ``kind`` is the object's. None may be there."""
     version = version_query(call)
     query = f"{version}{'&' if version else ''}multipart-manifest=get"
-    with call.account.ask("GET", call.bucket, call.key, query=query) as response:
+    with call.session.ask("GET", call.bucket, call.key, query=query) as response:
         entries = json.loads(response.read_body()) if response.status == 200 else []
     if not 1 <= number <= len(entries):
         return {}
     container, _, name = str(entries[number - 1].get("name", "")).lstrip("/").partition("/")
-    sums = stored_checksum(call.account.head(container, name).headers)
+    sums = stored_checksum(call.session.head(container, name).headers)
     return {**sums, "x-amz-checksum-type": kind} if sums else {}

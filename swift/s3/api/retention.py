@@ -56,7 +56,7 @@ _DAYS_MAX, _YEARS_MAX = 36500, 100
 
 def get_configuration(call: Call) -> Response:
     """GetObjectLockConfiguration."""
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     text = head.headers.get(fields.SYSMETA_S3_LOCK_RULE)
@@ -94,7 +94,7 @@ def put_configuration(call: Call) -> Response:
 def enable_lock(call: Call, rule: str) -> None:
     """Have objects of a bucket locked; the containers of what will be locked hear of it first."""
     require_owner(call)
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     hidden = head.headers.get(fields.SYSMETA_VERSIONS_CONTAINER)
@@ -104,10 +104,10 @@ def enable_lock(call: Call, rule: str) -> None:
             "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
         )
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
-    call.account.hidden.note("POST", EntityPath(call.account.name, name_of_stored(hidden)), flag)
+    call.session.hidden.note("POST", EntityPath(call.session.account, name_of_stored(hidden)), flag)
     if call.features.multipart:
         allow_locks(call)
-    call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
+    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
 
 
 # --- versions -----------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def get_retention(call: Call) -> Response:
 
 def put_retention(call: Call) -> Response:
     """PutObjectRetention; an empty one takes a retention away, where governance may be bypassed."""
-    call.account.bucket_info(call.bucket)
+    call.session.bucket_info(call.bucket)
     tree = call.document(RETENTION)
     mode, until = text_of(tree.get("Mode")), text_of(tree.get("RetainUntilDate"))
     if bool(mode) != bool(until) or mode not in ("", GOVERNANCE, COMPLIANCE):
@@ -145,7 +145,7 @@ def get_hold(call: Call) -> Response:
 
 def put_hold(call: Call) -> Response:
     """PutObjectLegalHold."""
-    call.account.bucket_info(call.bucket)
+    call.session.bucket_info(call.bucket)
     status = text_of(call.document(HOLD).get("Status"))
     if status not in ("ON", "OFF"):
         raise S3Error("MalformedXML")
@@ -155,7 +155,7 @@ def put_hold(call: Call) -> Response:
 def _found(call: Call) -> Response:
     """The head of the version that is meant; raises ``S3Error``."""
     query = version_query(call)
-    head = call.account.head(call.bucket, call.key, query=query)
+    head = call.session.head(call.bucket, call.key, query=query)
     if head.is_success:
         return head
     version = call.params.get("versionId")
@@ -184,7 +184,7 @@ def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: s
     again = echoed_metadata(found)
     if new.is_on(time.time()):
         again.pop("x-delete-at", None)
-    call.account.hidden.note("POST", version_place(call, stamp), {**again, **headers})
+    call.session.hidden.note("POST", version_place(call, stamp), {**again, **headers})
     return Response(200)
 
 

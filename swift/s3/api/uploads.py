@@ -53,7 +53,7 @@ def upload_id_of(call: Call) -> str:
     """The upload that a request names; raises ``S3Error``."""
     upload_id = call.text_param("uploadId")
     if not is_upload_id(upload_id):
-        call.account.bucket_info(call.bucket)
+        call.session.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
     return upload_id
 
@@ -132,7 +132,7 @@ def rows_of(
     for name, value in wanted.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.account.ask("GET", container, headers=headers, query=query) as response:
+    with call.session.ask("GET", container, headers=headers, query=query) as response:
         if response.status == 404:
             return []
         if not response.is_success:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from copy import copy
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import partial
-from typing import NoReturn
 from urllib.parse import quote
 
 from swift.base.entity import RESERVED, Entity, EntityPath
@@ -178,31 +176,36 @@ class KnownAccounts:
 _CACHED, _CACHED_S, _KNOWN_MAX = "s3account/", 86400, 10_000
 
 
-class Session:
-    """Asks for containers and objects of one account, for one S3 request.
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The caller of a request, as the authentication filter knows it."""
 
-    It is the caller's own, or ``named``, the one that the request names. A claim without an access key is an
-    anonymous caller's.
+    access_key: str = ""
+    #: The caller's own account; empty for anonymous callers.
+    account: str = ""
+    #: The filter's authorization callback; None for anonymous callers.
+    authorize: Authorise | None = None
+
+
+#: The caller of a request without a signature.
+ANONYMOUS = Identity()
+
+
+class Authenticator:
+    """The authentication port of one request: the filter right of ``s3api`` that knows the secrets.
+
+    It learns the identity once: from the first request that carries the claim, so that a plain request needs
+    none of its own, or from an OPTIONS request that no server answers.
     """
 
     def __init__(
-        self,
-        forward: Handle,
-        request: Request,
-        claim: Claim,
-        settings: S3Settings,
-        known: KnownAccounts | None = None,
-        named: str = "",
-    ):
-        self._forward = forward
-        self._request = request
+        self, forward: Handle, request: Request, claim: Claim, known: KnownAccounts | None = None
+    ) -> None:
+        self.forward = forward
         self.claim = claim
-        self._settings = settings
-        self._known = known or KnownAccounts()
-        self._of_path = named
-        if not named and not claim.access_key:
-            named = settings.anonymous_account
-        self._named = named
+        self.known = known or KnownAccounts()
+        self._request = request
+        self._identity = None if claim.access_key else ANONYMOUS
         self._details: AuthDetails = {
             "access_key": claim.access_key,
             "signature": claim.signature,
@@ -210,47 +213,139 @@ class Session:
             "alternative_strings_to_sign": claim.alternatives,
             "check_signature": claim.check,
         }
-        #: The account's name; of the caller's own once somebody knew the caller.
-        self.name = named
-        #: The caller's own account, once somebody knew the caller.
-        self.home = ""
-        #: The bucket for which policies and ACLs of S3 have decided: requests for it and the containers
-        #: that belong to it have all rights. Empty if they did not.
-        self.trusted_bucket = ""
-        #: What of Swift's ACLs counts.
-        self.rights = Rights.ALL
-        self._authorise: Authorise | None = None
+
+    @property
+    def identity(self) -> Identity | None:
+        """The caller; None until its signature was found good."""
+        return self._identity
+
+    def add_claim(self, sub: Request) -> None:
+        """Have the filter check the signature, whatever the request was authorised for."""
+        env = sub.env
+        env.pop(environkeys.AUTHORIZE_OVERRIDE, None)
+        if self._identity is None:
+            env.pop(environkeys.REMOTE_USER, None)
+        env[environkeys.S3_AUTH_DETAILS] = self._details
+
+    def identify(self, make: Callable[[str, str], Request]) -> Identity:
+        """Return the caller, whatever it may do; raise ``S3Error``.
+
+        ``make(method, account)`` makes the request that asks for it.
+        """
+        if self._identity is not None:
+            return self._identity
+        sub = make("OPTIONS", self.claim.access_key)
+        sub.headers.pop("origin", None)
+        self.add_claim(sub)
+        status = drained(self.forward(sub)).status
+        self.note_answered(sub)
+        if self._identity is None:
+            # After a 5xx the filter could not say whose the signature is.
+            raise refusal(status) if status >= 500 else self.refusal(sub, 401)
+        return self._identity
+
+    def note_answered(self, sub: Request) -> None:
+        """Take the identity from a request to the caller's own account that passed the filter."""
+        entity, env = sub.entity, sub.env
+        if self._identity is not None or not env.get(environkeys.REMOTE_USER) or entity is None:
+            return
+        key = self.claim.access_key
+        self._identity = Identity(key, entity.path.account, env.get(environkeys.AUTHORIZE))
+        self.known.learn(self._request, key, entity.path.account)
+        shown = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
+        self._request.env[environkeys.ACCESS_LOGGING] = {"user_id": shown}
+        self._request.env[environkeys.REMOTE_USER] = env[environkeys.REMOTE_USER]
+
+    def refusal(self, sub: Request, status: int) -> S3Error:
+        """Return the error for a request that was answered 401 or 403."""
+        if status == 401 and self.claim.access_key and not sub.env.get(environkeys.REMOTE_USER):
+            return S3Error("SignatureDoesNotMatch", details=self.claim.details, reason="signature")
+        return S3Error("AccessDenied")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Requests for containers and objects of one account, for one S3 request, with the rights of its caller.
+
+    The account is the caller's own, or the one that the request names. Immutable: other rights make another
+    session, and the caller is known by the authenticator that sessions of a request share.
+    """
+
+    request: Request
+    settings: S3Settings
+    authenticator: Authenticator
+    #: The account that the request names; empty for the caller's own.
+    of_path: str = ""
+    #: The part of Swift's ACLs that counts.
+    rights: Rights = Rights.ALL
+    #: The bucket for which policies and ACLs of S3 have decided: requests for it and for the containers that
+    #: belong to it have all rights. Empty if they did not decide.
+    trusted_bucket: str = ""
+
+    @classmethod
+    def begin(
+        cls,
+        forward: Handle,
+        request: Request,
+        claim: Claim,
+        settings: S3Settings,
+        known: KnownAccounts | None = None,
+        named: str = "",
+    ) -> Session:
+        """Return a session for a claim, whose signature is not checked yet."""
+        return cls(request, settings, Authenticator(forward, request, claim, known), named)
+
+    @property
+    def named(self) -> str:
+        """The account that the request, or for anonymous callers the configuration, names."""
+        return self.of_path or (self.settings.anonymous_account if self.is_anonymous else "")
+
+    @property
+    def claim(self) -> Claim:
+        """The signature as it came."""
+        return self.authenticator.claim
+
+    @property
+    def own_account(self) -> str:
+        """The caller's own account; empty while its signature is not checked, and for anonymous callers."""
+        identity = self.authenticator.identity
+        return "" if identity is None else identity.account
+
+    @property
+    def account(self) -> str:
+        """The name of the account; empty while it is the caller's own and that is not known."""
+        return self.named or self.own_account
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether nobody signed the request."""
+        """True if the request has no signature."""
         return not self.claim.access_key
 
     @property
     def is_foreign(self) -> bool:
-        """Whether the request names an account, which may be another than the caller's."""
-        return bool(self._named)
+        """True if the request names an account, which may be another than the caller's."""
+        return bool(self.named)
 
     @property
     def owner(self) -> str:
-        """How documents name the caller."""
+        """The caller's name in documents."""
         return self.claim.access_key
 
     def signed(self, claim: Claim) -> Session:
-        """The account of whoever signed a form, to which nobody else may belong."""
-        return Session(self._forward, self._request, claim, self._settings, self._known, self._of_path)
+        """Return the session of the signer of a form."""
+        port = self.authenticator
+        other = Authenticator(port.forward, self.request, claim, port.known)
+        return Session(self.request, self.settings, other, self.of_path)
 
     def with_rights(self, rights: Rights, *, trusted_bucket: str = "") -> Session:
-        """The same with other rights, for a part of the request; the caller must be known."""
-        other = copy(self)
-        other.rights, other.trusted_bucket = rights, trusted_bucket
-        return other
+        """Return the session with other rights."""
+        return replace(self, rights=rights, trusted_bucket=trusted_bucket)
 
     def is_trusted_in(self, container: str) -> bool:
         """Return True if policies or ACLs allowed the request in the bucket that a container belongs to."""
         return bool(self.trusted_bucket) and _belongs(container, self.trusted_bucket)
 
-    # asking
+    # requests
 
     def subrequest(
         self,
@@ -262,31 +357,23 @@ class Session:
         body: RequestBody | bytes = b"",
         query: str = "",
     ) -> Request:
-        """A request for the account, a container or an object of it."""
+        """Return a request for the account, a container or an object of it."""
         is_trusted = self.is_trusted_in(bucket)
         is_decided = is_trusted or self.rights is not Rights.ALL
-        own = self.name if is_decided else self._named or self.claim.access_key
+        own = self.account if is_decided else self.named or self.claim.access_key
         sub = self._made(method, own, bucket, key, headers=headers, body=body, query=query)
         if isinstance(body, bytes) and method in ("PUT", "POST"):
             sub.headers["content-length"] = str(len(body))
         env = sub.env
         if is_trusted:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
-            env[environkeys.AUTHORIZE] = partial(self._allowed, self.trusted_bucket)
+            env[environkeys.AUTHORIZE] = self._allowed
         elif self.rights is not Rights.ALL:
             env[environkeys.AUTHORIZE_OVERRIDE] = True
             env[environkeys.AUTHORIZE] = self._restricted
         elif not self.is_anonymous:
-            self._claim(sub)
+            self.authenticator.add_claim(sub)
         return sub
-
-    def _claim(self, sub: Request) -> None:
-        """Have the filter of authentication check the signature, whatever the request was authorised for."""
-        env = sub.env
-        env.pop(environkeys.AUTHORIZE_OVERRIDE, None)
-        if not self.home:
-            env.pop(environkeys.REMOTE_USER, None)
-        env[environkeys.S3_AUTH_DETAILS] = self._details
 
     def _made(
         self,
@@ -297,26 +384,27 @@ class Session:
         query: str = "",
     ) -> Request:
         sub = make_subrequest(
-            self._request, method, "/v1", headers=headers, body=body, query=query, source=SOURCE
+            self.request, method, "/v1", headers=headers, body=body, query=query, source=SOURCE
         )
         own, *rest = filter(None, names)
         sub.name(Entity("v1", EntityPath(own, *rest)))
-        if not self._settings.force_swift_request_proxy_log:
+        if not self.settings.force_swift_request_proxy_log:
             sub.env[environkeys.ACCESS_LOG_MADE] = True
-        sub.remote_addr = self._request.remote_addr
+        sub.remote_addr = self.request.remote_addr
         return sub
 
     def open(self, sub: Request) -> Response:
-        """The answer, whose body the caller sends or releases; raises ``S3Error`` when it may not be had."""
+        """Return the response, whose body the caller sends or releases; raise ``S3Error`` for 401 and 403."""
+        port = self.authenticator
         try:
-            response = forward_write(self._forward, sub)
+            response = forward_write(port.forward, sub)
         except WriteNotStored:
             raise S3Error("ServiceUnavailable", NOT_STORED)
-        if not self.home and not self.is_anonymous and not self._named:
-            self._learn(sub)
+        if not self.named:
+            port.note_answered(sub)
         if response.status in (401, 403):
             drained(response)
-            self._refuse(sub, response.status)
+            raise port.refusal(sub, response.status)
         return response
 
     @contextmanager
@@ -360,48 +448,22 @@ class Session:
             raise refusal(response.status, missing=missing, conflict=conflict)
         return response
 
-    # who it is
+    # the caller
 
-    def identify(self) -> None:
-        """Have the caller identified, whatever it may do; raises ``S3Error``."""
-        if self.home or self.is_anonymous:
-            return
-        # Nobody but the filter that knows the caller has to do anything for this one.
-        sub = self._made("OPTIONS", self.claim.access_key)
-        sub.headers.pop("origin", None)
-        self._claim(sub)
-        status = drained(self._forward(sub)).status
-        self._learn(sub)
-        if not self.home:
-            if status >= 500:
-                # Whoever could tell does not answer.
-                raise refusal(status)
-            self._refuse(sub, 401)
+    def identify(self) -> Identity:
+        """Return the caller, whatever it may do; raise ``S3Error`` for a bad signature."""
+        return self.authenticator.identify(self._made)
 
-    def _learn(self, sub: Request) -> None:
-        """Take from a request to the caller's own account whose that is."""
-        entity, env = sub.entity, sub.env
-        if not env.get(environkeys.REMOTE_USER) or entity is None:
-            return
-        key = self.claim.access_key
-        self.home = entity.path.account
-        self.name = self._named or self.home
-        self._known.learn(self._request, key, self.home)
-        self._authorise = env.get(environkeys.AUTHORIZE)
-        shown = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
-        self._request.env[environkeys.ACCESS_LOGGING] = {"user_id": shown}
-        self._request.env[environkeys.REMOTE_USER] = env[environkeys.REMOTE_USER]
+    def _allowed(self, request: Request) -> Response | None:
+        """Authorize a request where policies and ACLs of S3 have decided about the trusted bucket.
 
-    def _allowed(self, bucket: str, request: Request) -> Response | None:
-        """The authorisation callback where policies and ACLs of S3 have decided about a bucket.
-
-        What lies elsewhere, as the target of a link may, the caller needs rights of its own for.
+        For anything elsewhere, as the target of a link may be, the caller needs rights of its own.
         """
         entity = request.entity
         if (
             entity is not None
-            and entity.path.account == self.name
-            and _belongs(entity.path.container, bucket)
+            and entity.path.account == self.account
+            and _belongs(entity.path.container, self.trusted_bucket)
         ):
             if entity.path.container is not None and entity.path.obj is None:
                 # The proxy shows ACLs to owners, and takes them from owners, only.
@@ -410,24 +472,20 @@ class Session:
         return self._restricted(request)
 
     def _restricted(self, request: Request) -> Response | None:
-        """The authorisation callback where not everything of a container's ACL counts."""
-        if self._authorise is None:
+        """Authorize a request where only a part of a container's ACL counts."""
+        identity = self.authenticator.identity
+        if identity is None or identity.authorize is None:
             return error_response(403)
         if self.rights is not Rights.ALL:
             request.acl = without_referrers(request.acl) if self.rights is Rights.NOT_PUBLIC else None
-        return self._authorise(request)
+        return identity.authorize(request)
 
-    def _refuse(self, sub: Request, status: int) -> NoReturn:
-        if status == 401 and not self.is_anonymous and not sub.env.get(environkeys.REMOTE_USER):
-            raise S3Error("SignatureDoesNotMatch", details=self.claim.details, reason="signature")
-        raise S3Error("AccessDenied")
-
-    # facts
+    # what the caches know
 
     def bucket_info(self, bucket: str) -> ContainerInfo:
         """What the caches know of a bucket; raises ``S3Error`` when it is not there."""
         self.identify()
-        info = container_info(self._request, self._forward, self.name, bucket)
+        info = container_info(self.request, self.authenticator.forward, self.account, bucket)
         if not info.exists:
             raise refusal(info.status if info.status >= 500 else 404, missing="NoSuchBucket")
         return info
@@ -437,11 +495,11 @@ class Session:
 
         The caller may not be known yet: nothing of it may be told before.
         """
-        name = self.name or self._known.find(self._request, self.claim.access_key)
+        port = self.authenticator
+        name = self.account or port.known.find(self.request, self.claim.access_key)
         if not name:
-            self.identify()
-            name = self.name
-        info = container_info(self._request, self._forward, name, bucket)
+            name = self.identify().account
+        info = container_info(self.request, port.forward, name, bucket)
         if info.status >= 500:
             # Nobody knows what the bucket forbids.
             raise S3Error("ServiceUnavailable")
@@ -449,31 +507,31 @@ class Session:
 
     def has_bucket(self, bucket: str) -> bool:
         """Whether a bucket is there, as far as the caches know."""
-        info = container_info(self._request, self._forward, self.name, bucket)
+        info = container_info(self.request, self.authenticator.forward, self.account, bucket)
         return info.exists or info.status >= 500
 
     def path(self, bucket: str | None = None, key: str | None = None) -> EntityPath:
         """Where something is, once the caller is known."""
-        return EntityPath(self.name, bucket, key)
+        return EntityPath(self.account, bucket, key)
 
     @property
     def hidden(self) -> Hidden:
         """What the API keeps beside what the caller may name."""
-        return Hidden(self._forward, self._request)
+        return Hidden(self.authenticator.forward, self.request)
 
 
-def trusted(account: Session, bucket: str) -> Session:
-    """The same with all rights in one bucket."""
-    return account.with_rights(account.rights, trusted_bucket=bucket)
+def trusted(session: Session, bucket: str) -> Session:
+    """Return the session with all rights in one bucket."""
+    return session.with_rights(session.rights, trusted_bucket=bucket)
 
 
-def owned_sysmeta(account: Session, bucket: str) -> dict[str, str]:
+def owned_sysmeta(session: Session, bucket: str) -> dict[str, str]:
     """The system metadata of a bucket that the caller owns; raises ``S3Error``."""
-    sub = account.subrequest("HEAD", bucket)
-    head = drained(account.open(sub))
+    sub = session.subrequest("HEAD", bucket)
+    head = drained(session.open(sub))
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
-    if not account.is_trusted_in(bucket) and not sub.env.get(environkeys.OWNER):
+    if not session.is_trusted_in(bucket) and not sub.env.get(environkeys.OWNER):
         raise S3Error("AccessDenied")
     size = len(fields.CONTAINER_SYSMETA)
     stored = with_prefix(head.headers, fields.CONTAINER_SYSMETA)

@@ -245,19 +245,19 @@ _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
 _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryString", "POST": "-"}
 
 
-def log_destination(request: Request, account: Session, bucket: str) -> LogDestination | None:
+def log_destination(request: Request, session: Session, bucket: str) -> LogDestination | None:
     """Where the log of a bucket goes; None when it has none, or nobody knows whose bucket it is."""
     # The rules of the bucket were asked for before; for its log alone nobody is asked.
-    known = known_container(request, account.name, bucket) if account.name else None
+    known = known_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None
     target = log_target_of(sysmeta.get(_KEY)) if isinstance(sysmeta, dict) else None
-    return None if target is None else LogDestination(account.name, target)
+    return None if target is None else LogDestination(session.account, target)
 
 
 def access_log_record(
     request: Request,
     response: Response,
-    account: Session,
+    session: Session,
     names: tuple[str, str],
     code: str,
     sent_bytes: int,
@@ -268,17 +268,17 @@ def access_log_record(
     """
     bucket, key = names
     begun_s, answered_s, ended_s = times
-    facts = account.claim.facts(begun_s)
+    facts = session.claim.facts(begun_s)
     size = response.headers.get("content-length") if request.method == "GET" else None
     if request.method == "PUT" and key:
         size = str(request.body.received)
     return AccessLogRecord(
-        owner=account.name,
+        owner=session.account,
         bucket=bucket,
         key=key,
         when_s=begun_s,
         address=request.remote_addr or "",
-        requester=account.claim.access_key if account.home else "",
+        requester=session.claim.access_key if session.own_account else "",
         txid=str(request.env.get(environkeys.TRANS_ID, "")),
         operation=operation_of(request.method, key, request.params, request.headers),
         line=f"{request.method} {request.path_qs} HTTP/1.{request.http_minor}",

@@ -237,16 +237,16 @@ ACCOUNTS_MAX, _CACHED_S = 20, 60
 _CACHED = "s3cors/"
 
 
-def register(account: Session, request: Request, bucket: str) -> None:
+def register(session: Session, request: Request, bucket: str) -> None:
     """Let the rules of a bucket be found by its name; raises ``S3Error``."""
-    account.hidden.note("PUT", CORS_REGISTRY)
-    account.hidden.note("PUT", CORS_REGISTRY._replace(obj=f"{bucket}/{account.name}"))
+    session.hidden.note("PUT", CORS_REGISTRY)
+    session.hidden.note("PUT", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"))
     _forget(request, bucket)
 
 
-def unregister(account: Session, request: Request, bucket: str) -> None:
+def unregister(session: Session, request: Request, bucket: str) -> None:
     """Let a bucket that has no rules any more not be found; raises ``S3Error``."""
-    account.hidden.note("DELETE", CORS_REGISTRY._replace(obj=f"{bucket}/{account.name}"), accept=(404,))
+    session.hidden.note("DELETE", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"), accept=(404,))
     _forget(request, bucket)
 
 
@@ -256,14 +256,14 @@ def _forget(request: Request, bucket: str) -> None:
         cache.delete(_CACHED + bucket)
 
 
-def accounts_of(account: Session, request: Request, bucket: str) -> list[str]:
+def accounts_of(session: Session, request: Request, bucket: str) -> list[str]:
     """The accounts that have such a bucket."""
     cache = request.env.get(environkeys.CACHE)
     found = None if cache is None else cache.get(_CACHED + bucket)
     if isinstance(found, list):
         return [str(name) for name in found]
     start = f"{bucket}/"
-    rows = account.hidden.names(CORS_REGISTRY, prefix=start, limit=ACCOUNTS_MAX)
+    rows = session.hidden.names(CORS_REGISTRY, prefix=start, limit=ACCOUNTS_MAX)
     names = [name.removeprefix(start) for name in rows]
     if cache is not None:
         cache.set(_CACHED + bucket, names, ttl_s=_CACHED_S)
@@ -322,15 +322,15 @@ def asked_account(request: Request, target: S3Target, known: KnownAccounts, sett
     return known.find(request, key) if key else settings.anonymous_account
 
 
-def bucket_preflight(request: Request, accounts: Sequence[Session], bucket: str) -> Response | None:
+def bucket_preflight(request: Request, sessions: Sequence[Session], bucket: str) -> Response | None:
     """The answer from the rules of a bucket that may be any of these accounts'.
 
     None when there are no rules; raises ``S3Error`` when none of them allow it.
     """
     refused: S3Error | None = None
-    for account in accounts:
+    for session in sessions:
         try:
-            rules = _rules(account, bucket)
+            rules = _rules(session, bucket)
             if rules:
                 return Response(200, preflight_headers(rules, request.headers))
         except S3Error as error:
@@ -340,10 +340,10 @@ def bucket_preflight(request: Request, accounts: Sequence[Session], bucket: str)
     return None
 
 
-def add_cors(request: Request, response: Response, account: Session, bucket: str) -> bool:
+def add_cors(request: Request, response: Response, session: Session, bucket: str) -> bool:
     """Add what the bucket's rules say of an answer; return True if they let a browser read it."""
     try:
-        rules = _rules(account, bucket)
+        rules = _rules(session, bucket)
     except S3Error:
         # The answer says what is the matter.
         return False
@@ -354,8 +354,8 @@ def add_cors(request: Request, response: Response, account: Session, bucket: str
     return bool(found)
 
 
-def _rules(account: Session, bucket: str) -> tuple[CorsRule, ...]:
-    document = kept_document(account.settings_of(bucket), fields.SYSMETA_S3_BUCKET_CORS)
+def _rules(session: Session, bucket: str) -> tuple[CorsRule, ...]:
+    document = kept_document(session.settings_of(bucket), fields.SYSMETA_S3_BUCKET_CORS)
     return parsed_rules(document) if document else ()
 
 
@@ -373,14 +373,14 @@ def put_cors(call: Call) -> Response:
     """PutBucketCors."""
     rules = rules_of_document(call.document(CORS))
     store_document(call, fields.SYSMETA_S3_BUCKET_CORS, stored_rules(rules))
-    register(call.account, call.request, call.bucket)
+    register(call.session, call.request, call.bucket)
     return Response(200)
 
 
 def delete_cors(call: Call) -> Response:
     """DeleteBucketCors."""
     store_document(call, fields.SYSMETA_S3_BUCKET_CORS, b"")
-    unregister(call.account, call.request, call.bucket)
+    unregister(call.session, call.request, call.bucket)
     return no_content()
 
 

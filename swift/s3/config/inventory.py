@@ -193,8 +193,8 @@ LIST = Group(
 
 def _kept(call: Call) -> dict[str, Inventory]:
     """The configurations of the caller's bucket; raises ``S3Error``."""
-    owned_sysmeta(call.account, call.bucket)
-    head = call.account.head(call.bucket)
+    owned_sysmeta(call.session, call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     return inventories_of(head.headers)
@@ -225,9 +225,9 @@ def put_inventory(call: Call) -> Response:
     kept[name] = replace(found, kind=call.storage_class)
     if len(kept) > CONFIGURATIONS_MAX:
         raise S3Error("TooManyConfigurations")
-    call.account.done("POST", call.bucket, headers=stored_inventories(kept.values()))
-    call.account.hidden.note("PUT", REGISTRY)
-    call.account.hidden.note("PUT", registry_path(call.account.name, call.bucket))
+    call.session.done("POST", call.bucket, headers=stored_inventories(kept.values()))
+    call.session.hidden.note("PUT", REGISTRY)
+    call.session.hidden.note("PUT", registry_path(call.session.account, call.bucket))
     return no_content()
 
 
@@ -237,7 +237,7 @@ def delete_inventory(call: Call) -> Response:
     kept = _kept(call)
     if kept.pop(name, None) is None:
         raise S3Error("NoSuchConfiguration", details={"Id": name})
-    call.account.done("POST", call.bucket, headers=stored_inventories(kept.values()))
+    call.session.done("POST", call.bucket, headers=stored_inventories(kept.values()))
     return no_content()
 
 

@@ -436,7 +436,7 @@ def expiration_headers(
     ``stored`` has its tags, and its time unless ``modified_s`` is it. The bucket was asked for it a moment
     ago, so this costs no request.
     """
-    sysmeta = call.account.bucket_info(call.bucket).sysmeta
+    sysmeta = call.session.bucket_info(call.bucket).sysmeta
     if CODEC.first not in sysmeta or "versionId" in call.params:
         return {}
     if modified_s is None:
@@ -462,7 +462,7 @@ _LEAST, _LEAST_SIZE = "x-amz-transition-default-minimum-object-size", "all_stora
 
 def get_lifecycle(call: Call) -> Response:
     """GetBucketLifecycle and GetBucketLifecycleConfiguration."""
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     rules = rules_of_headers(head.headers)
@@ -478,9 +478,9 @@ def put_lifecycle(call: Call) -> Response:
     if wanted != _LEAST_SIZE:
         raise invalid_argument(_LEAST, wanted, f"Transitions are of {_LEAST_SIZE} here.")
     _make_homes(call, rules)
-    call.account.done("POST", call.bucket, headers=stored_rules(rules))
-    call.account.hidden.note("PUT", REGISTRY)
-    call.account.hidden.note("PUT", registry_path(call.account.name, call.bucket))
+    call.session.done("POST", call.bucket, headers=stored_rules(rules))
+    call.session.hidden.note("PUT", REGISTRY)
+    call.session.hidden.note("PUT", registry_path(call.session.account, call.bucket))
     return Response(200)
 
 
@@ -500,7 +500,7 @@ def _make_homes(call: Call, rules: Sequence[LifecycleRule]) -> None:
 
 def delete_lifecycle(call: Call) -> Response:
     """DeleteBucketLifecycle; the daemon finds nothing there and forgets the bucket."""
-    call.account.done("POST", call.bucket, headers=stored_rules(()))
+    call.session.done("POST", call.bucket, headers=stored_rules(()))
     return no_content()
 
 

@@ -192,7 +192,7 @@ def announce(
     call: Call, event: str, key: str, *, size: int | None = None, etag: str = "", version: str = ""
 ) -> None:
     """Keep an event for those who want it; raises ``S3Error`` when that fails."""
-    sysmeta = call.account.bucket_info(call.bucket).sysmeta
+    sysmeta = call.session.bucket_info(call.bucket).sysmeta
     if CODEC.first not in sysmeta:
         return
     for rule in rules_of(sysmeta):
@@ -201,7 +201,7 @@ def announce(
         record = record_of(call, rule, event, key, size=size, etag=etag, version=version)
         document = json.dumps({"target": rule.target, "event": {"Records": [record]}})
         name = f"{Timestamp.now().internal}-{uuid4().hex}"
-        call.account.hidden.keep(
+        call.session.hidden.keep(
             EntityPath(EVENTS_ACCOUNT, container_of(time.time()), name), document.encode()
         )
 
@@ -228,7 +228,7 @@ def record_of(
         told["eTag"] = etag.strip('"')
     if version:
         told["versionId"] = version
-    owner = {"principalId": call.account.owner}
+    owner = {"principalId": call.session.owner}
     return {
         "eventVersion": EVENT_VERSION,
         "eventSource": "aws:s3",
@@ -258,7 +258,7 @@ def _quoted(key: str) -> str:
 def get_notification(call: Call) -> Response:
     """GetBucketNotification and GetBucketNotificationConfiguration."""
     require_owner(call)
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     return xml_response(NOTIFICATION, document_of_rules(rules_of_headers(head.headers)))
@@ -268,7 +268,7 @@ def put_notification(call: Call) -> Response:
     """PutBucketNotification and PutBucketNotificationConfiguration; an empty one ends them."""
     tree = call.document(NOTIFICATION, limit=DOCUMENT_BYTES_MAX)
     rules = rules_of_document(tree, call.settings.notification_targets)
-    call.account.done("POST", call.bucket, headers=stored_rules(rules))
+    call.session.done("POST", call.bucket, headers=stored_rules(rules))
     return Response(200)
 
 

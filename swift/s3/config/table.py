@@ -32,7 +32,7 @@ from swift.s3.xml import Element, Group, Many, Text, Value, text_of, tree_of, tr
 
 def owned_document(call: Call, name: str, missing: str) -> bytes:
     """The document under a header's name; raises ``S3Error``, ``missing`` when there is none."""
-    document = kept_document(owned_sysmeta(call.account, call.bucket), name)
+    document = kept_document(owned_sysmeta(call.session, call.bucket), name)
     if not document:
         raise S3Error(missing, details={"BucketName": call.bucket})
     return document
@@ -40,8 +40,8 @@ def owned_document(call: Call, name: str, missing: str) -> bytes:
 
 def store_document(call: Call, name: str, document: bytes) -> None:
     """Keep a document of the caller's bucket, or forget it when it is empty; raises ``S3Error``."""
-    owned_sysmeta(call.account, call.bucket)
-    call.account.done("POST", call.bucket, headers=kept_headers(name, document))
+    owned_sysmeta(call.session, call.bucket)
+    call.session.done("POST", call.bucket, headers=kept_headers(name, document))
 
 
 # --- settings ------------------------------------------------------------
@@ -55,7 +55,7 @@ ACCELERATION = Group("AccelerateConfiguration")
 
 def get_versioning(call: Call) -> Response:
     """GetBucketVersioning."""
-    head = call.account.head(call.bucket)
+    head = call.session.head(call.bucket)
     if not head.is_success:
         raise refusal(head.status, missing="NoSuchBucket")
     state = head.headers.get("x-versions-enabled")
@@ -75,21 +75,21 @@ def put_versioning(call: Call) -> Response:
     status = text_of(tree.get("Status"))
     if status not in ("Enabled", "Suspended"):
         raise S3Error("MalformedXML")
-    if status == "Suspended" and call.account.head(call.bucket).headers.get(fields.SYSMETA_S3_LOCK_RULE):
+    if status == "Suspended" and call.session.head(call.bucket).headers.get(fields.SYSMETA_S3_LOCK_RULE):
         text = (
             "An Object Lock configuration is present on this bucket, so the versioning state cannot be "
             "changed."
         )
         raise S3Error("InvalidBucketState", text)
     headers = {"x-versions-enabled": "true" if status == "Enabled" else "false"}
-    call.account.done("POST", call.bucket, headers=headers)
+    call.session.done("POST", call.bucket, headers=headers)
     return Response(200)
 
 
 def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
     def answer(call: Call) -> Response:
-        call.account.identify()
-        call.account.bucket_info(call.bucket)
+        call.session.identify()
+        call.session.bucket_info(call.bucket)
         return xml_response(schema, value)
 
     return answer
@@ -97,7 +97,7 @@ def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
 
 def get_logging(call: Call) -> Response:
     """GetBucketLogging."""
-    target = log_target_of(owned_sysmeta(call.account, call.bucket).get(LOGGING_KEY))
+    target = log_target_of(owned_sysmeta(call.session, call.bucket).get(LOGGING_KEY))
     if target is None:
         return xml_response(LOGGING, {})
     value = {"TargetBucket": target.bucket, "TargetPrefix": target.prefix}
@@ -107,7 +107,7 @@ def get_logging(call: Call) -> Response:
 def put_logging(call: Call) -> Response:
     """PutBucketLogging; nobody but the owner gets rights in the log, as in the rest of its bucket."""
     wanted = tree_of(call.document(LOGGING).get("LoggingEnabled"))
-    owned_sysmeta(call.account, call.bucket)
+    owned_sysmeta(call.session, call.bucket)
     stored = ""
     if wanted:
         if "TargetGrants" in wanted or "PartitionedPrefix" in tree_of(wanted.get("TargetObjectKeyFormat")):
@@ -115,7 +115,7 @@ def put_logging(call: Call) -> Response:
         target = LogTarget(text_of(wanted["TargetBucket"]), text_of(wanted["TargetPrefix"]))
         _check_target(call, target)
         stored = target.stored
-    call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_LOGGING: stored})
+    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_LOGGING: stored})
     return Response(200)
 
 
@@ -130,7 +130,7 @@ def _check_target(call: Call, target: LogTarget) -> None:
 
 def no_logging_of_key(call: Call) -> Response:
     """A key has no logging status."""
-    call.account.identify()
+    call.session.identify()
     raise S3Error("NoLoggingStatusForKey")
 
 
@@ -144,13 +144,13 @@ _TRUTHS = {"true": True, "false": False}
 
 
 def _keep(call: Call, header: str, text: str) -> None:
-    owned_sysmeta(call.account, call.bucket)
-    call.account.done("POST", call.bucket, headers={header: text})
+    owned_sysmeta(call.session, call.bucket)
+    call.session.done("POST", call.bucket, headers={header: text})
 
 
 def get_block(call: Call) -> Response:
     """GetPublicAccessBlock."""
-    stored = owned_sysmeta(call.account, call.bucket).get(BLOCK_KEY)
+    stored = owned_sysmeta(call.session, call.bucket).get(BLOCK_KEY)
     if not stored:
         raise S3Error("NoSuchPublicAccessBlockConfiguration", details={"BucketName": call.bucket})
     on = stored.split(",")
@@ -177,7 +177,7 @@ def delete_block(call: Call) -> Response:
 
 def get_controls(call: Call) -> Response:
     """GetBucketOwnershipControls."""
-    stored = owned_sysmeta(call.account, call.bucket).get(OWNERSHIP_KEY)
+    stored = owned_sysmeta(call.session, call.bucket).get(OWNERSHIP_KEY)
     if not stored:
         raise S3Error("OwnershipControlsNotFoundError", details={"BucketName": call.bucket})
     return xml_response(CONTROLS, {"Rule": [{"ObjectOwnership": stored}]})
@@ -197,8 +197,8 @@ def put_controls(call: Call) -> Response:
 
 def _check_private(call: Call) -> None:
     """Raise ``S3Error`` when the bucket's ACL grants others something that would count no more."""
-    head = call.account.head(call.bucket)
-    owner = call.account.owner
+    head = call.session.head(call.bucket)
+    owner = call.session.owner
     if call.settings.s3_acl:
         acl = stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
     else:
@@ -222,7 +222,7 @@ PAYMENT = Group("RequestPaymentConfiguration", Text("Payer", required=True))
 
 def get_payment(call: Call) -> Response:
     """GetBucketRequestPayment."""
-    payer = owned_sysmeta(call.account, call.bucket).get(PAYER_KEY) or OWNER_PAYS
+    payer = owned_sysmeta(call.session, call.bucket).get(PAYER_KEY) or OWNER_PAYS
     return xml_response(PAYMENT, {"Payer": payer})
 
 
@@ -231,9 +231,9 @@ def put_payment(call: Call) -> Response:
     payer = text_of(call.document(PAYMENT).get("Payer"))
     if payer not in (OWNER_PAYS, REQUESTER_PAYS):
         raise S3Error("MalformedXML")
-    owned_sysmeta(call.account, call.bucket)
+    owned_sysmeta(call.session, call.bucket)
     stored = payer if payer == REQUESTER_PAYS else ""
-    call.account.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_PAYER: stored})
+    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_PAYER: stored})
     return Response(200)
 
 
@@ -267,12 +267,12 @@ def put_policy(call: Call) -> Response:
     """PutBucketPolicy."""
     length = call.request.body.length
     if length is not None and length > 2 * POLICY_BYTES_MAX:
-        call.account.identify()
+        call.session.identify()
         raise S3Error("MalformedPolicy", _TOO_LARGE)
     body = call.read_body()
     if not body:
         raise S3Error("MissingRequestBodyError")
-    owned_sysmeta(call.account, call.bucket)
+    owned_sysmeta(call.session, call.bucket)
     try:
         policy = parse_policy(body, call.bucket)
     except BadPolicy as error:
@@ -306,7 +306,7 @@ CONFIGURATION = Group(
 
 def get_encryption(call: Call) -> Response:
     """GetBucketEncryption."""
-    call.account.bucket_info(call.bucket)
+    call.session.bucket_info(call.bucket)
     if not call.features.encryption:
         raise S3Error("ServerSideEncryptionConfigurationNotFoundError", details={"BucketName": call.bucket})
     rule: Value = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": AES}, "BucketKeyEnabled": "false"}

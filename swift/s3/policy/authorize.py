@@ -1,6 +1,13 @@
-"""What a bucket is set to about access: its policy, its public access block, its ownership controls.
+"""The one access check: whether an operation may begin, decided before anything is done.
 
-Nothing is parsed twice that has not changed. Pure.
+The rules of the bucket come first: its policy, its public access block, its ownership controls. A policy that
+denies ends the request. One that allows lets the operation do all that it needs in the bucket. Where it is
+silent ACLs decide, without those that the public access block or the ownership controls switch off; with
+``s3_acl`` these are the ACLs of S3 (spec: middleware.md §22.3).
+
+``authorize`` returns the call with the rights that were found. GetObject and HeadObject are different: an ACL
+or the tags of an object are in the answer to the request itself, so ``open_object`` decides on that, before
+its first byte goes out.
 """
 
 from __future__ import annotations
@@ -14,7 +21,8 @@ from urllib.parse import quote
 
 from swift.http import fields
 from swift.http.headers import HeaderMap, utf8_value, wire_value
-from swift.s3.api.call import Call
+from swift.http.response import Response
+from swift.s3.api.call import Call, PendingRead
 from swift.s3.api.put import version_query
 from swift.s3.api.router import PathLevel
 from swift.s3.api.tags import Tags, parsed_tags, tags_of_header
@@ -109,10 +117,10 @@ _PARAMETERS = {"s3:versionid": "versionId"}
 
 def principal_of(call: Call) -> Principal:
     """Who asks."""
-    account = call.account
-    user = account.owner
+    session = call.session
+    user = session.owner
     tenant, colon, _ = user.partition(":")
-    return Principal(user, frozenset(filter(None, (account.home, tenant if colon else ""))))
+    return Principal(user, frozenset(filter(None, (session.own_account, tenant if colon else ""))))
 
 
 class RequestContext:
@@ -138,8 +146,8 @@ class RequestContext:
         return None if value is None else (value,)
 
     def _of_caller(self, key: str) -> str | None:
-        request, account = self._call.request, self._call.account
-        tenant, colon, name = account.owner.partition(":")
+        request, session = self._call.request, self._call.session
+        tenant, colon, name = session.owner.partition(":")
         if key == "aws:sourceip":
             return request.remote_addr or None
         if key == "aws:securetransport":
@@ -152,15 +160,15 @@ class RequestContext:
         if key == "aws:epochtime":
             return str(int(time.time()))
         if key == "aws:principaltype":
-            return "Anonymous" if account.is_anonymous else "User"
-        if account.is_anonymous:
+            return "Anonymous" if session.is_anonymous else "User"
+        if session.is_anonymous:
             return "anonymous" if key == "aws:userid" else None
-        owner = tenant if colon else account.home
+        owner = tenant if colon else session.own_account
         return {
-            "aws:username": name if colon else account.owner,
-            "aws:userid": account.owner,
-            "aws:principalaccount": account.home,
-            "aws:principalarn": f"arn:aws:iam::{owner}:user/{name or account.owner}",
+            "aws:username": name if colon else session.owner,
+            "aws:userid": session.owner,
+            "aws:principalaccount": session.own_account,
+            "aws:principalarn": f"arn:aws:iam::{owner}:user/{name or session.owner}",
         }.get(key)
 
     def _of_request(self, key: str) -> str | None:
@@ -176,9 +184,9 @@ class RequestContext:
         elif key == "s3:locationconstraint":
             value = call.settings.location
         elif key == "s3:resourceaccount":
-            value = call.account.name
+            value = call.session.account
         else:
-            return call.account.claim.facts(time.time()).get(key)
+            return call.session.claim.facts(time.time()).get(key)
         return None if value is None else utf8_value(value)
 
     def _tag(self, key: str, name: str) -> str | None:
@@ -197,57 +205,193 @@ class RequestContext:
             return {}
 
 
-# --- guard ------------------------------------------------------------
-# What a bucket's rules decide before an operation: its policy first, then what of its ACLs counts.
-#
-# A policy that denies ends it. One that allows lets the operation do all that it needs in the bucket.
-# Where it is silent the ACLs decide as if there were none, those left out that the public access
-# block or the ownership controls leave out.
-
+# --- the check ----------------------------------------------------------------------------------------
 
 #: Operations of the bucket's own account: a policy cannot give them to others or take them from the owner.
 _OF_OWN_ACCOUNT = frozenset(("GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"))
-#: Of these each key is asked for by itself.
+#: Each key of these is authorized by itself.
 _OF_KEYS = frozenset(("DeleteObjects",))
+#: These are authorized on the answer to their own request.
+_READS = frozenset(("GetObject", "HeadObject"))
+#: The key of these, and their signature, are in their bodies.
+_LATER = frozenset(("PostObject",))
 
 
-def authorize_by_policy(call: Call) -> None:
-    """Raise ``S3Error`` when the rules of the bucket forbid an operation; note what they allow."""
-    if not call.bucket or call.endpoint.operation.name == "CreateBucket":
-        return
-    account = call.account
-    rules = rules_of(account.settings_of(call.bucket), call.bucket)
-    if rules is None:
-        return
-    account.identify()
+def authorize(call: Call, *, is_read: bool = False) -> Call:
+    """Return the call with the rights of its caller; raise ``S3Error`` if it may not be done.
+
+    ``is_read``: the body of a form was read.
+    """
+    if call.endpoint.operation.name in _LATER and not is_read:
+        return call
+    if call.session.is_foreign:
+        call.session.identify()
+    if call.bucket:
+        check_owner(call.session, call.headers.get("x-amz-expected-bucket-owner"))
+    call = _authorize_by_rules(call)
+    if call.settings.s3_acl and not call.session.trusted_bucket:
+        call = _authorize_by_acl(call)
+    return call
+
+
+def _authorize_by_rules(call: Call) -> Call:
+    """Return the call with the rights that the rules of the bucket give; raise ``S3Error``."""
     name = call.endpoint.operation.name
+    if not call.bucket or name == "CreateBucket":
+        return call
+    session = call.session
+    rules = rules_of(session.settings_of(call.bucket), call.bucket)
+    if rules is None:
+        return call
+    session.identify()
     _check_payer(call, rules)
     _check_acl_headers(call.headers, rules)
-    account.rights = _acl_rights(rules)
+    session = session.with_rights(_acl_rights(rules))
+    call = replace(call, session=session)
     if name in _OF_KEYS:
-        return
-    facts = _context(call, call.bucket, call.key, call.params.get("versionId", ""))
+        return call
     actions = actions_of(name, call.params, call.headers)
-    verdict = _verdict(call, rules, actions, call.bucket, call.key, facts)
+
+    def verdict_with(tags: ReadTags) -> PolicyVerdict:
+        context = RequestContext(call, tags, version=call.params.get("versionId", ""))
+        return _verdict(call, rules, actions, call.bucket, call.key, context)
+
+    if name in _READS:
+        try:
+            verdict = verdict_with(_tags_are_needed)
+        except _TagsNeeded:
+            return replace(call, pending=PendingRead(lambda tags: verdict_with(lambda: tags)))
+    else:
+        verdict = verdict_with(lambda: _tags(call, call.bucket, call.key, call.params.get("versionId", "")))
     if name in _OF_OWN_ACCOUNT:
-        if account.home != account.name:
+        if session.own_account != session.account:
             raise S3Error("AccessDenied")
     elif verdict is PolicyVerdict.DENY:
         raise S3Error("AccessDenied")
     if verdict is PolicyVerdict.ALLOW:
-        account.trusted_bucket = call.bucket
+        return replace(call, session=trusted(session, call.bucket))
+    return call
 
 
-def check_owner(account: Session, expected: str | None) -> None:
+class _TagsNeeded(Exception):
+    """A policy asks for the tags of an object that is not read yet."""
+
+
+def _tags_are_needed() -> Tags:
+    raise _TagsNeeded
+
+
+def _authorize_by_acl(call: Call) -> Call:
+    """Return the call with all rights in its bucket; raise ``S3Error`` if the ACLs do not allow it."""
+    name = call.endpoint.operation.name
+    need = ACCESS.get(name, _BUCKET_OWNER)
+    if need is None or not call.bucket:
+        return call
+    call.session.identify()
+    if name in _READS:
+        return call if call.pending is not None else replace(call, pending=PendingRead())
+    allowed = replace(call, session=trusted(call.session, call.bucket))
+    if need.level is PathLevel.OBJECT:
+        found = object_acl(allowed, call.bucket, call.key)
+    else:
+        found = bucket_acl(allowed, call.bucket)
+    require_permission(allowed, found, need.permission)
+    return allowed
+
+
+# --- reads, authorized on their answer ----------------------------------------------------------------
+
+
+def open_object(call: Call, headers: HeaderMap, query: str) -> tuple[Call, Response]:
+    """Read the object of a GetObject or HeadObject, authorized on the answer; raise ``S3Error``.
+
+    Return the call with the rights that were found too.
+    """
+    method = call.request.method
+    if call.pending is None:
+        return call, _opened(call, method, headers, query)
+    allowed = replace(call, session=trusted(call.session, call.bucket), pending=None)
+    response = _opened(allowed, method, headers, query)
+    try:
+        if _is_allowed(allowed, call.pending, response):
+            return allowed, response
+    except BaseException:
+        _release(response)
+        raise
+    # The policy is silent, so Swift's ACLs decide about a request of its own.
+    _release(response)
+    call = replace(call, pending=None)
+    return call, _opened(call, method, headers, query)
+
+
+def authorize_read(call: Call) -> None:
+    """Raise ``S3Error`` if an object may not be read by a call that will not read it."""
+    if call.pending is not None:
+        allowed = replace(call, session=trusted(call.session, call.bucket), pending=None)
+        _is_allowed(allowed, call.pending, None)
+
+
+def _opened(call: Call, method: str, headers: HeaderMap, query: str) -> Response:
+    session = call.session
+    return session.open(session.subrequest(method, call.bucket, call.key, headers=headers, query=query))
+
+
+def _release(response: Response) -> None:
+    response.discard()
+    response.ended(0, False)
+
+
+def _is_allowed(call: Call, pending: PendingRead, response: Response | None) -> bool:
+    """Return True if an object may be read, False if Swift's ACLs are to say it; raise ``S3Error``."""
+    if pending.verdict is not None:
+        tags = _tags_in(response)
+        if tags is None:
+            tags = _tags(call, call.bucket, call.key, call.params.get("versionId", ""))
+        verdict = pending.verdict(tags)
+        if verdict is PolicyVerdict.DENY:
+            raise S3Error("AccessDenied")
+        if verdict is PolicyVerdict.ALLOW:
+            return True
+    if not call.settings.s3_acl:
+        return False
+    require_permission(call, _acl_in(call, response), "READ")
+    return True
+
+
+def _tells_of_object(response: Response, name: str) -> bool:
+    """Return True if an answer has the metadata of its object, which not all refusals have."""
+    return response.status in (200, 206) or name in response.headers
+
+
+def _tags_in(response: Response | None) -> Tags | None:
+    """Return the tags of the object of an answer; None if the answer does not tell."""
+    if response is not None and _tells_of_object(response, fields.TRANSIENT_S3_TAGGING):
+        return parsed_tags(response.headers.get(fields.TRANSIENT_S3_TAGGING))
+    return {} if response is not None and response.status == 404 else None
+
+
+def _acl_in(call: Call, response: Response | None) -> Acl | None:
+    """Return the ACL of the object of an answer, from another request if need be; raise ``S3Error``."""
+    if response is not None and _tells_of_object(response, fields.SYSMETA_S3_OBJECT_ACL):
+        return stored_acl(response.headers.get(fields.SYSMETA_S3_OBJECT_ACL))
+    if response is not None and response.status == 404:
+        return _missing_acl(call, call.bucket)
+    return object_acl(call, call.bucket, call.key)
+
+
+# --- owners, sources, keys ----------------------------------------------------------------------------
+
+
+def check_owner(session: Session, expected: str | None) -> None:
     """Raise ``S3Error`` when a bucket is not of the account that the caller expects.
 
     An account is named by its name; the caller's own also by the access key, as documents name owners.
     """
     if expected is None:
         return
-    account.identify()
-    is_own = account.home == account.name and expected == account.owner
-    if not is_own and expected != account.name:
+    session.identify()
+    is_own = session.own_account == session.account and expected == session.owner
+    if not is_own and expected != session.account:
         raise S3Error("AccessDenied")
 
 
@@ -256,15 +400,15 @@ def authorize_source(call: Call, bucket: str, key: str, version: str) -> Session
 
     What is allowed in the bucket of the copy is not in that of the source.
     """
-    account = call.account
-    check_owner(account, call.headers.get("x-amz-source-expected-bucket-owner"))
-    rules = rules_of(account.settings_of(bucket), bucket)
+    session = call.session
+    check_owner(session, call.headers.get("x-amz-source-expected-bucket-owner"))
+    rules = rules_of(session.settings_of(bucket), bucket)
     if rules is None:
-        own = not account.trusted_bucket and account.rights is Rights.ALL
-        return account if own else account.with_rights(Rights.ALL)
+        own = not session.trusted_bucket and session.rights is Rights.ALL
+        return session if own else session.with_rights(Rights.ALL)
     verdict = _verdict_on_key(call, "GetObject", bucket, key, version)
     is_allowed = verdict is PolicyVerdict.ALLOW
-    return account.with_rights(_acl_rights(rules), trusted_bucket=bucket if is_allowed else "")
+    return session.with_rights(_acl_rights(rules), trusted_bucket=bucket if is_allowed else "")
 
 
 def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
@@ -275,7 +419,7 @@ def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
     verdict = _verdict_on_key(call, "DeleteObject", call.bucket, key, version or "")
     if verdict is not PolicyVerdict.ALLOW:
         return call
-    return replace(call, account=trusted(call.account, call.bucket))
+    return replace(call, session=trusted(call.session, call.bucket))
 
 
 def _acl_rights(rules: BucketRules) -> Rights:
@@ -286,11 +430,11 @@ def _acl_rights(rules: BucketRules) -> Rights:
 
 
 def _verdict_on_key(call: Call, operation: str, bucket: str, key: str, version: str) -> PolicyVerdict:
-    account = call.account
-    rules = rules_of(account.settings_of(bucket), bucket)
+    session = call.session
+    rules = rules_of(session.settings_of(bucket), bucket)
     if rules is None:
         return PolicyVerdict.SILENT
-    account.identify()
+    session.identify()
     action = action_of(operation, versioned=bool(version))
     verdict = _verdict(call, rules, (action,), bucket, key, _context(call, bucket, key, version))
     if verdict is PolicyVerdict.DENY:
@@ -315,8 +459,8 @@ def _verdict(
     verdict = together(
         decide(policy, PolicyRequest(caller, action, bucket, key, facts)) for action in actions
     )
-    account = call.account
-    if "RestrictPublicBuckets" in rules.blocks and rules.is_public and account.home != account.name:
+    session = call.session
+    if "RestrictPublicBuckets" in rules.blocks and rules.is_public and session.own_account != session.account:
         # What a public policy allows is for the bucket's own account alone.
         return PolicyVerdict.DENY
     return verdict
@@ -327,16 +471,18 @@ def _tags(call: Call, bucket: str, key: str, version: str) -> Tags:
     if not key:
         return {}
     query = f"version-id={quote(version, safe='')}" if version else ""
-    head = trusted(call.account, bucket).head(bucket, key, query=query)
+    head = trusted(call.session, bucket).head(bucket, key, query=query)
     return parsed_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING)) if head.is_success else {}
 
 
 def _check_payer(call: Call, rules: BucketRules) -> None:
     """Raise ``S3Error`` for a caller of another account who does not say that it pays."""
-    if not rules.requester_pays or (call.account.home and call.account.home == call.account.name):
+    if not rules.requester_pays or (
+        call.session.own_account and call.session.own_account == call.session.account
+    ):
         return
     said = call.headers.get("x-amz-request-payer") or call.params.get("x-amz-request-payer")
-    if call.account.is_anonymous or said != "requester":
+    if call.session.is_anonymous or said != "requester":
         raise S3Error("AccessDenied", "Access Denied: the requester must say that it pays.")
 
 
@@ -366,15 +512,10 @@ def _brings_foreign_acl(headers: Mapping[str, str]) -> bool:
 
 def rules_of_bucket(call: Call) -> BucketRules:
     """The rules of the bucket of a request, those of a new one if there are none; raises ``S3Error``."""
-    return rules_of(call.account.settings_of(call.bucket), call.bucket) or BucketRules()
+    return rules_of(call.session.settings_of(call.bucket), call.bucket) or BucketRules()
 
 
-# --- access ------------------------------------------------------------
-# What ``s3_acl`` decides before an operation, and the ACLs of what is new (spec: middleware.md §22.3).
-#
-# ``ACCESS`` says of every operation what it needs. Where an ACL was asked, the rest of the pipeline is told
-# nothing but that it was: the caller's rights in Swift do not count then.
-
+# --- ACLs ---------------------------------------------------------------------------------------------
 
 OWNER = "OWNER"
 
@@ -407,28 +548,13 @@ ACCESS: dict[str, Need | None] = {
 }
 
 
-def authorize_by_acl(call: Call) -> None:
-    """Raise ``S3Error`` when the ACLs do not allow what is asked for."""
-    need = ACCESS.get(call.endpoint.operation.name, _BUCKET_OWNER)
-    if need is None or not call.bucket:
-        return
-    account = call.account
-    account.identify()
-    account.trusted_bucket = call.bucket
-    if need.level is PathLevel.OBJECT:
-        found = object_acl(call, call.bucket, call.key)
-    else:
-        found = bucket_acl(call, call.bucket)
-    require_permission(call, found, need.permission)
-
-
 def require_permission(call: Call, found: Acl | None, permission: str) -> None:
     """Raise ``S3Error`` when an ACL does not allow something; None is what has no owner."""
     if found is None:
         if not call.settings.allow_no_owner:
             raise S3Error("AccessDenied")
         return
-    user, rights = call.account.owner, call.account.rights
+    user, rights = call.session.owner, call.session.rights
     if permission == OWNER or rights is Rights.OWN:
         allowed = user == found.owner
     else:
@@ -439,19 +565,25 @@ def require_permission(call: Call, found: Acl | None, permission: str) -> None:
 
 def bucket_acl(call: Call, bucket: str) -> Acl | None:
     """The stored ACL of a bucket; raises ``S3Error`` when it is not there."""
-    info = call.account.bucket_info(bucket)
+    info = call.session.bucket_info(bucket)
     return stored_acl(wire_value(info.sysmeta.get("s3api-acl", "")))
 
 
 def object_acl(call: Call, bucket: str, key: str) -> Acl | None:
-    """The stored ACL of an object; raises ``S3Error``. Who may list the bucket learns what is not there."""
-    head = call.account.head(bucket, key, query=version_query(call))
-    if not head.is_success and head.status != 412:
-        if head.status == 404:
-            require_permission(call, bucket_acl(call, bucket), "READ")
-        # The operation itself says what is the matter.
-        return Acl(call.account.owner, private_acl(call.account.owner).grants)
-    return stored_acl(head.headers.get(fields.SYSMETA_S3_OBJECT_ACL))
+    """Return the stored ACL of an object; raise ``S3Error``.
+
+    Only a caller who may list the bucket learns that an object is missing.
+    """
+    head = call.session.head(bucket, key, query=version_query(call))
+    if head.is_success or head.status == 412:
+        return stored_acl(head.headers.get(fields.SYSMETA_S3_OBJECT_ACL))
+    # The operation itself answers the error.
+    return _missing_acl(call, bucket) if head.status == 404 else private_acl(call.session.owner)
+
+
+def _missing_acl(call: Call, bucket: str) -> Acl:
+    require_permission(call, bucket_acl(call, bucket), "READ")
+    return private_acl(call.session.owner)
 
 
 # --- new things ---------------------------------------------------------------------------------------
@@ -459,7 +591,7 @@ def object_acl(call: Call, bucket: str, key: str) -> Acl | None:
 
 def new_bucket_acl(call: Call) -> HeaderMap:
     """The headers of a new container that say what its ACL is; raises ``S3Error``."""
-    headers, owner = call.headers, call.account.owner
+    headers, owner = call.headers, call.session.owner
     acl = acl_of_headers(headers, owner, owner)
     if call.settings.s3_acl:
         return {fields.SYSMETA_S3_BUCKET_ACL: wire_value((acl or private_acl(owner)).stored())}
@@ -470,7 +602,7 @@ def new_bucket_acl(call: Call) -> HeaderMap:
 
 def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> HeaderMap:
     """The metadata of a new object that says what its ACL is; without ``s3_acl`` objects have none."""
-    headers, owner = call.headers, call.account.owner
+    headers, owner = call.headers, call.session.owner
     if not call.settings.s3_acl:
         if "x-amz-acl" in headers:
             # Refuse what neither the object nor its container can have.
@@ -488,25 +620,4 @@ def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> H
 
 def _is_preferred(call: Call) -> bool:
     """Whether the bucket's owner becomes that of objects that are given to it."""
-    return call.account.settings_of(call.bucket).get(OWNERSHIP_KEY) == PREFERRED
-
-
-# --- admission ------------------------------------------------------------
-# Whether an operation may begin: what the rules of the bucket say, then with ``s3_acl`` its ACLs.
-
-
-#: Which key these are about, and who asks for it, their bodies say.
-_LATER = frozenset(("PostObject",))
-
-
-def authorize(call: Call, *, is_read: bool = False) -> None:
-    """Raise ``S3Error`` when an operation may not be done; ``is_read``: the body of a form was read."""
-    if call.endpoint.operation.name in _LATER and not is_read:
-        return
-    if call.account.is_foreign:
-        call.account.identify()
-    if call.bucket:
-        check_owner(call.account, call.headers.get("x-amz-expected-bucket-owner"))
-    authorize_by_policy(call)
-    if call.settings.s3_acl and not call.account.trusted_bucket:
-        authorize_by_acl(call)
+    return call.session.settings_of(call.bucket).get(OWNERSHIP_KEY) == PREFERRED

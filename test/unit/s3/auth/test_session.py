@@ -42,7 +42,7 @@ class Below:
 def account(below, key="test:tester", named="", env=None, known=None, **options):
     request = Request("GET", "/bucket/key", {"authorization": "secret"}, env={} if env is None else env)
     claim = Claim(key, "s", b"text", is_presigned=False) if key else anonymous()
-    return Session(below.handle, request, claim, S3Settings.parse(options), known, named)
+    return Session.begin(below.handle, request, claim, S3Settings.parse(options), known, named)
 
 
 def code_of(call, *args):
@@ -59,7 +59,7 @@ def test_what_is_asked_names_the_key_and_carries_the_claim():
     assert asked.raw_path == "/v1/AUTH_test/bucket/%C3%BC/k"
     assert asked.env[environkeys.S3_AUTH_DETAILS]["signature"] == "s"
     assert "authorization" not in asked.headers
-    assert (asking.home, asking.name, asking.owner) == ("AUTH_test", "AUTH_test", "test:tester")
+    assert (asking.own_account, asking.account, asking.owner) == ("AUTH_test", "AUTH_test", "test:tester")
 
 
 def test_a_caller_is_identified_once_whatever_it_may_do():
@@ -78,7 +78,7 @@ def test_a_stranger_and_who_may_not_are_told_apart(key, status, code):
     asking = account(Below(status), key)
     assert code_of(asking.head, "bucket") == code
     if key == "eve:eve":
-        assert code_of(asking.identify) == code and asking.home == ""
+        assert code_of(asking.identify) == code and asking.own_account == ""
 
 
 def test_nobody_is_a_stranger_because_nobody_can_tell():
@@ -103,7 +103,7 @@ def test_another_account_is_asked_when_the_request_names_it():
     asking = account(below, named="AUTH_other")
     asking.identify()
     asking.head("bucket")
-    assert (asking.home, asking.name) == ("AUTH_test", "AUTH_other")
+    assert (asking.own_account, asking.account) == ("AUTH_test", "AUTH_other")
     assert below.asked[-1].raw_path == "/v1/AUTH_other/bucket"
 
 
@@ -261,4 +261,4 @@ def test_who_is_let_in_for_something_else_is_not_taken_for_the_owner_of_a_key(as
     asking = account(below, env=env, known=known)
     assert code_of(ask, asking) == "SignatureDoesNotMatch"
     assert environkeys.AUTHORIZE_OVERRIDE not in below.asked[0].env
-    assert (asking.home, known.find(Request("GET", "/"), "test:tester")) == ("", "")
+    assert (asking.own_account, known.find(Request("GET", "/"), "test:tester")) == ("", "")

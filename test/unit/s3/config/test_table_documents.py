@@ -17,7 +17,7 @@ class Call:
     bucket = "bucket"
 
     def __init__(self, headers=None, *, owner=True, status=204):
-        self.account = self
+        self.session = self
         self.headers, self.owner, self.status = headers or {}, owner, status
         self.posted = []
 

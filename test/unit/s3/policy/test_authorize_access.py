@@ -1,5 +1,7 @@
 """What ACLs of S3 let others do, operation by operation, and what new things get (middleware.md §22.3)."""
 
+import json
+
 import pytest
 
 from swift.s3.api.router import PathLevel
@@ -7,7 +9,7 @@ from swift.s3.auth.session import Rights
 from swift.s3.errors import S3Error
 from swift.s3.policy.acls import Acl, private_acl
 from swift.s3.policy.authorize import ACCESS, OWNER, Need, require_permission
-from test.support.s3front import OTHER
+from test.support.s3front import OTHER, SECOND
 
 TRIES = {
     "READ": [
@@ -81,7 +83,7 @@ class Call:
     """Who asks, where."""
 
     def __init__(self, user, rights=Rights.ALL, allow_no_owner=False):
-        self.account = self.settings = self
+        self.session = self.settings = self
         self.owner, self.rights, self.allow_no_owner = user, rights, allow_no_owner
 
 
@@ -121,3 +123,79 @@ def test_what_has_no_owner_is_nobodys_unless_that_is_wanted():
 def test_an_operation_that_is_not_named_is_the_owners():
     assert ACCESS.get("PutBucketPolicy") is None and "PutBucketPolicy" not in ACCESS
     assert ACCESS["GetObject"] == Need(PathLevel.OBJECT, "READ")
+
+
+# --- reads are authorized on their own answer -----------------------------------------------------------
+
+
+def requests_of(s3, ask):
+    """The requests for the object below the filters while something is asked."""
+    seen = []
+
+    def watch(request):
+        if request.entity is not None and request.entity.path.obj is not None:
+            seen.append(request.method)
+
+    s3.bottom.instead = watch
+    answer = ask()
+    s3.bottom.instead = lambda request: None
+    return answer, seen
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_read_is_one_request_whether_its_acl_allows_it_or_not(acls, method):
+    grants = {"x-amz-grant-read": 'id="test:tester2"', "x-amz-grant-full-control": 'id="test:tester"'}
+    acls("PUT", "/bucket/key", grants, b"secret")
+    for user, status in (({}, 200), (SECOND, 200), (OTHER, 403)):
+        answer, seen = requests_of(acls, lambda user=user: acls(method, "/bucket/key", **user))
+        assert (answer.status, seen) == (status, [method])
+        assert (answer.body == b"secret") == (status == 200 and method == "GET")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"range": "bytes=0-1"}, 206),
+        ({"range": "bytes=99-"}, 416),
+        ({"if-none-match": "*"}, 304),
+        ({"if-match": '"other"'}, 412),
+    ],
+    ids=str,
+)
+def test_a_condition_tells_nothing_of_an_object_that_may_not_be_read(acls, headers, status):
+    acls("PUT", "/bucket/key", {}, b"secret")
+    for method in ("GET", "HEAD"):
+        assert acls(method, "/bucket/key", headers).status == status
+        assert acls(method, "/bucket/key", headers, **OTHER).status == 403
+
+
+@pytest.mark.parametrize("query", ["partNumber=0", "versionId=", "versionId=x", "partNumber=1"])
+def test_a_caller_without_rights_learns_nothing_of_a_bad_read(acls, query):
+    acls("PUT", "/bucket/key", {}, b"secret")
+    refused = acls("GET", f"/bucket/key?{query}", **OTHER)
+    assert refused.code == ("InvalidArgument" if "versionId" in query else "AccessDenied")
+
+
+@pytest.mark.parametrize("s3_acl", ["true", "false"])
+def test_a_policy_on_tags_of_the_object_needs_no_request_of_its_own(make_s3, s3_acl):
+    s3 = make_s3(s3_acl=s3_acl, anonymous_account="AUTH_test")
+    statement = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": "s3:GetObject",
+        "Resource": "arn:aws:s3:::bucket/*",
+        "Condition": {"StringEquals": {"s3:ExistingObjectTag/kind": "open"}},
+    }
+    denied = {**statement, "Effect": "Deny", "Principal": {"AWS": "test:tester"}}
+    denied["Condition"] = {"StringEquals": {"s3:ExistingObjectTag/kind": "closed"}}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [statement, denied]})
+    for kind in ("open", "closed"):
+        assert s3("PUT", f"/bucket/{kind}", {"x-amz-tagging": f"kind={kind}"}, kind.encode()).status == 200
+    assert s3("PUT", "/bucket?policy", {}, document.encode()).status == 204
+    for ask in (lambda key: s3("GET", key), lambda key: s3.raw("GET", key)):
+        answer, seen = requests_of(s3, lambda ask=ask: ask("/bucket/open"))
+        assert (answer.status, answer.body, seen) == (200, b"open", ["GET"])
+    answer, seen = requests_of(s3, lambda: s3("GET", "/bucket/closed"))
+    assert (answer.code, seen) == ("AccessDenied", ["GET"])
+    # Where the policy is silent the ACLs decide.
+    assert s3.raw("GET", "/bucket/closed").code == "AccessDenied"

@@ -10,16 +10,24 @@ from swift.s3.errors import S3Error
 from swift.s3.policy.authorize import RequestContext, principal_of
 
 
-def call_of(headers=None, query="", *, owner="test:tester", home="AUTH_test", scheme="http", **account):
+def call_of(
+    headers=None, query="", *, owner="test:tester", own_account="AUTH_test", scheme="http", **session
+):
     request = Request("GET", "/bucket/key", dict(headers or {}), query=query)
     request.remote_addr, request.scheme = "10.1.2.3", scheme
     claim = SimpleNamespace(facts=lambda now: {"s3:authtype": "REST-HEADER", "s3:signatureage": "5"})
-    given = {"owner": owner, "home": home, "name": "AUTH_other", "is_anonymous": not owner, "claim": claim}
+    given = {
+        "owner": owner,
+        "own_account": own_account,
+        "account": "AUTH_other",
+        "is_anonymous": not owner,
+        "claim": claim,
+    }
     return SimpleNamespace(
         request=request,
         headers=request.headers,
         params=request.params,
-        account=SimpleNamespace(**{**given, **account}),
+        session=SimpleNamespace(**{**given, **session}),
         settings=SimpleNamespace(location="us-east-1"),
     )
 
@@ -80,11 +88,11 @@ def test_tls_is_told():
     [("aws:userid", ("anonymous",)), ("aws:principaltype", ("Anonymous",)), ("aws:username", None)],
 )
 def test_nobody_is_anonymous(key, wanted):
-    assert fact(key, call_of(owner="", home="")) == wanted
+    assert fact(key, call_of(owner="", own_account="")) == wanted
 
 
 def test_a_user_without_tenant_belongs_to_the_account():
-    call = call_of(owner="alice", home="AUTH_a")
+    call = call_of(owner="alice", own_account="AUTH_a")
     assert fact("aws:principalarn", call) == ("arn:aws:iam::AUTH_a:user/alice",)
     assert fact("aws:username", call) == ("alice",)
     assert principal_of(call).accounts == {"AUTH_a"}
