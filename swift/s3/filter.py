@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from swift.base.errors import ConfigError
 from swift.compose import cluster_of, process_of, telemetry_of
 from swift.gateway.subrequest import drained
-from swift.http import environkeys, fields
+from swift.http import environkeys
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
@@ -38,9 +38,8 @@ from swift.s3.api.router import OPERATIONS, Endpoint, route
 from swift.s3.auth.claim import anonymous
 from swift.s3.auth.identify import identify, is_signed
 from swift.s3.auth.session import KnownAccounts, Session
-from swift.s3.config import cors, inventory, lifecycle, notifications, table, website
+from swift.s3.config import codec, inventory, table
 from swift.s3.config.access_log import AccessLogDelivery, access_log_record, log_destination
-from swift.s3.config.codec import kept_document
 from swift.s3.config.cors import accounts_of, add_cors, asked_account, bucket_preflight, preflight
 from swift.s3.config.website import error_page_response, parsed_site, serve_site
 from swift.s3.errors import S3Error
@@ -63,7 +62,7 @@ HANDLERS: dict[str, Handler] = {
     name: handler
     for module in (
         *(buckets, listing, objects, copies, delete, multipart, completion, acl, forms, retention),
-        *(table, cors, website, lifecycle, inventory, notifications),
+        *(table, inventory),
     )
     for name, handler in module.HANDLERS.items()
 }
@@ -208,7 +207,7 @@ class S3Api(Filter):
             if not owner or not is_bucket_name(bucket, dns=self._settings.dns_compliant_bucket_names):
                 raise S3Error("NoSuchBucket")
             session = self._anonymous(request, owner)
-            kept = kept_document(session.settings_of(bucket), fields.SYSMETA_S3_BUCKET_WEBSITE)
+            kept = codec.WEBSITE.decode(session.settings_of(bucket))
             site = parsed_site(kept) if kept else None
             if site is None:
                 raise S3Error("NoSuchWebsiteConfiguration" if session.has_bucket(bucket) else "NoSuchBucket")

@@ -56,7 +56,6 @@ from swift.s3.api.put import (
     written_headers,
 )
 from swift.s3.api.tags import (
-    BUCKET_TAGS_MAX,
     OBJECT_TAGS_MAX,
     TAGGING,
     parsed_tags,
@@ -450,41 +449,6 @@ def _with_tags(found: HeaderMap, text: str) -> HeaderMap:
     return {**headers, fields.TRANSIENT_S3_TAGGING: text} if text else headers
 
 
-# --- buckets ------------------------------------------------------------------------------------------
-
-
-def get_bucket_tagging(call: Call) -> Response:
-    """GetBucketTagging."""
-    text = _bucket(call).get(fields.SYSMETA_S3_BUCKET_TAGGING)
-    if not text:
-        raise S3Error("NoSuchTagSet", details={"BucketName": call.bucket})
-    return xml_response(TAGGING, tags_document(parsed_tags(text)))
-
-
-def _bucket(call: Call) -> HeaderMap:
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    return head.headers
-
-
-def put_bucket_tagging(call: Call) -> Response:
-    """PutBucketTagging."""
-    tags = tags_of_document(call.document(TAGGING), BUCKET_TAGS_MAX)
-    _store_bucket(call, stored_tags(tags))
-    return no_content()
-
-
-def delete_bucket_tagging(call: Call) -> Response:
-    """DeleteBucketTagging."""
-    _store_bucket(call, "")
-    return no_content()
-
-
-def _store_bucket(call: Call, text: str) -> None:
-    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_BUCKET_TAGGING: text})
-
-
 HANDLERS: dict[str, Handler] = {
     "PutObject": put_object,
     "GetObject": read_object,
@@ -494,7 +458,4 @@ HANDLERS: dict[str, Handler] = {
     "GetObjectTagging": get_object_tagging,
     "PutObjectTagging": put_object_tagging,
     "DeleteObjectTagging": delete_object_tagging,
-    "GetBucketTagging": get_bucket_tagging,
-    "PutBucketTagging": put_bucket_tagging,
-    "DeleteBucketTagging": delete_bucket_tagging,
 }

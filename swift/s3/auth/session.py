@@ -533,6 +533,10 @@ def owned_sysmeta(session: Session, bucket: str) -> dict[str, str]:
         raise refusal(head.status, missing="NoSuchBucket")
     if not session.is_trusted_in(bucket) and not sub.env.get(environkeys.OWNER):
         raise S3Error("AccessDenied")
+    return sysmeta_of(head.headers)
+
+
+def sysmeta_of(headers: HeaderMap) -> dict[str, str]:
+    """Return the system metadata of a container's HEAD, names without their prefix."""
     size = len(fields.CONTAINER_SYSMETA)
-    stored = with_prefix(head.headers, fields.CONTAINER_SYSMETA)
-    return {name[size:]: value for name, value in stored.items()}
+    return {name[size:]: value for name, value in with_prefix(headers, fields.CONTAINER_SYSMETA).items()}

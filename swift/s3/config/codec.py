@@ -1,6 +1,10 @@
-"""Documents that a bucket keeps in its system metadata: packed, and in several headers when one is too short.
+"""Configurations in the system metadata of a bucket's container: one codec, in two layouts. Pure.
 
-All headers are written at once, so that no reader finds pieces of two documents. Pure.
+A configuration is compressed, written in base64 and cut into pieces that fit into headers. Every change sets
+all headers of its layout at once, so that no reader finds pieces of two configurations.
+
+The codec fails closed: a configuration that cannot be decoded raises ``DamagedConfiguration``, which names
+it. What it forbade is not allowed then, and what it ordered is not done.
 """
 
 from __future__ import annotations
@@ -8,104 +12,107 @@ from __future__ import annotations
 import json
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from swift.base.documents import JsonObject
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.s3.errors import S3Error
 
-#: A header must fit into a line of every server's, 8192 bytes with its name.
-_PIECE_BYTES = 6000
-_PIECES = 5
-#: Bytes of a document; nothing larger was ever packed.
-KEPT_BYTES_MAX = 128 << 10
+
+class DamagedConfiguration(S3Error):
+    """A configuration of a bucket cannot be decoded."""
+
+    def __init__(self, name: str):
+        super().__init__("InternalError", f"The bucket's {name} configuration is damaged.")
 
 
-def _names(name: str) -> list[str]:
-    return [name, *(f"{name}-{number}" for number in range(1, _PIECES))]
+class Codec:
+    """Encodes the configurations of one kind, and decodes them."""
 
+    def __init__(
+        self, name: str, headers: Sequence[str], piece_bytes: int, bytes_max: int, too_large: S3Error
+    ):
+        self.name = name
+        #: All headers of a configuration, in the order of its pieces.
+        self.headers = tuple(headers)
+        self._keys = tuple(header.removeprefix(fields.CONTAINER_SYSMETA) for header in headers)
+        self._piece_bytes = piece_bytes
+        #: Bytes of a configuration before it is compressed.
+        self.bytes_max = bytes_max
+        self._too_large = too_large
 
-def kept_headers(name: str, document: bytes) -> HeaderMap:
-    """The headers that keep a document, or forget an empty one; raises ``S3Error`` when it is too large."""
-    packed = b64encode(zlib.compress(document, 9)).decode("ascii") if document else ""
-    if len(packed) > _PIECE_BYTES * _PIECES or len(document) > KEPT_BYTES_MAX:
-        raise S3Error("MaxMessageLengthExceeded")
-    pieces = [
-        packed[start : start + _PIECE_BYTES] for start in range(0, _PIECES * _PIECE_BYTES, _PIECE_BYTES)
-    ]
-    return dict(zip(_names(name), pieces, strict=True))
+    def encode(self, document: bytes) -> HeaderMap:
+        """Return the headers that store a configuration, or remove it if it is empty.
 
+        Raise ``S3Error`` if it is too large.
+        """
+        packed = b64encode(zlib.compress(document, 9)).decode("ascii") if document else ""
+        size = self._piece_bytes
+        if len(packed) > size * len(self.headers) or len(document) > self.bytes_max:
+            raise S3Error(self._too_large.code, self._too_large.text)
+        return {header: packed[n * size : (n + 1) * size] for n, header in enumerate(self.headers)}
 
-def kept_document(sysmeta: Mapping[str, str], name: str) -> bytes:
-    """The document that a bucket's system metadata keeps, its names without their prefix; empty if none."""
-    start = name.removeprefix(fields.CONTAINER_SYSMETA)
-    packed = sysmeta.get(start)
-    if not packed:
-        return b""
-    packed += "".join(sysmeta.get(more, "") for more in _names(start)[1:])
-    try:
-        unpack = zlib.decompressobj()
-        document = unpack.decompress(b64decode(packed), KEPT_BYTES_MAX)
-        if not unpack.eof:
-            raise ValueError("the end is missing")
-    except (ValueError, zlib.error):
-        # Somebody else wrote it, or it is damaged: what it forbade must not be allowed now.
-        raise S3Error("InternalError")
-    return document
+    def encode_json(self, value: object) -> HeaderMap:
+        """Return the same for a JSON value; None removes the configuration."""
+        return self.encode(b"" if value is None else json.dumps(value, separators=(",", ":")).encode())
 
-
-# --- pieces ------------------------------------------------------------
-# Documents in the metadata of a bucket's container: compressed, in pieces that fit into headers. Pure.
-#
-# ``x-container-sysmeta-s3api-<what>-0`` to ``-7`` are together base64 of zlib of JSON. Every change
-# sets all of them, so that nothing of a longer document stays.
-
-
-PIECE_BYTES, PIECES = 4000, 8
-#: What a document may be at most when it is not compressed: as much as a request brings.
-TEXT_BYTES_MAX = 4 << 20
-
-
-class DocumentPieces:
-    """Where documents of one kind lie."""
-
-    def __init__(self, what: str):
-        self.header = f"{fields.SYSMETA_S3_BUCKET}{what}-"
-        self._key = self.header.removeprefix(fields.CONTAINER_SYSMETA)
-        #: A container's system metadata has this name when there is a document.
-        self.first = f"{self._key}0"
-
-    def stored(self, document: object) -> HeaderMap:
-        """The headers that keep a document, None for none; raises ``S3Error`` for more than has room."""
-        text = ""
-        if document is not None:
-            raw = json.dumps(document, separators=(",", ":")).encode()
-            text = b64encode(zlib.compress(raw, 9)).decode("ascii")
-        pieces = [text[at : at + PIECE_BYTES] for at in range(0, len(text), PIECE_BYTES)]
-        if len(pieces) > PIECES:
-            raise S3Error("InvalidRequest", "This takes more room than the metadata of a bucket has.")
-        pieces += [""] * (PIECES - len(pieces))
-        return {f"{self.header}{number}": piece for number, piece in enumerate(pieces)}
-
-    def text_in(self, sysmeta: Mapping[str, str]) -> str:
-        """What lies in a container's system metadata (names without their prefix); empty for nothing."""
-        first = sysmeta.get(self.first)
-        if not first:
+    def packed(self, sysmeta: Mapping[str, str]) -> str:
+        """Return the text in a container's system metadata (names without their prefix), empty for none."""
+        if not sysmeta.get(self._keys[0]):
             return ""
-        return first + "".join(sysmeta.get(f"{self._key}{number}", "") for number in range(1, PIECES))
+        return "".join(sysmeta.get(key, "") for key in self._keys)
 
-    def text_of(self, headers: HeaderMap) -> str:
-        """The same from what a HEAD of the container answers."""
-        size = len(fields.CONTAINER_SYSMETA)
-        return self.text_in(
-            {name[size:]: text for name, text in headers.items() if name.startswith(self.header)}
-        )
+    def unpack(self, packed: str) -> bytes:
+        """Return the configuration of a packed text, empty if that is; raise ``DamagedConfiguration``."""
+        if not packed:
+            return b""
+        unpacker = zlib.decompressobj()
+        try:
+            document = unpacker.decompress(b64decode(packed), self.bytes_max)
+        except (ValueError, zlib.error):
+            raise self.damaged()
+        if not unpacker.eof:
+            raise self.damaged()
+        return document
+
+    def unpack_list(self, packed: str) -> list[JsonObject]:
+        """Return the JSON list of a packed text, empty if that is; raise ``DamagedConfiguration``."""
+        document = self.unpack(packed)
+        try:
+            items = json.loads(document) if document else []
+        except (ValueError, RecursionError):
+            raise self.damaged()
+        if not isinstance(items, list):
+            raise self.damaged()
+        return items
+
+    def decode(self, sysmeta: Mapping[str, str]) -> bytes:
+        """Return a bucket's configuration, empty if it has none; raise ``DamagedConfiguration``."""
+        return self.unpack(self.packed(sysmeta))
+
+    def damaged(self) -> DamagedConfiguration:
+        """Return the error for a configuration that cannot be decoded."""
+        return DamagedConfiguration(self.name)
 
 
-def document_of(text: str) -> object:
-    """The document of a text; None of what is broken, which is safer than half of it."""
-    try:
-        loaded: object = json.loads(zlib.decompressobj().decompress(b64decode(text), TEXT_BYTES_MAX))
-    except (ValueError, zlib.error, RecursionError):
-        return None
-    return loaded
+def _document_codec(name: str, header: str) -> Codec:
+    """Return the codec of a document: ``<header>``, ``<header>-1`` … ``-4``."""
+    headers = [header, *(f"{header}-{number}" for number in range(1, 5))]
+    # A header fits into a line of any server, 8192 bytes with its name.
+    return Codec(name, headers, 6000, 128 << 10, S3Error("MaxMessageLengthExceeded"))
+
+
+def rules_codec(name: str) -> Codec:
+    """Return the codec of rules in JSON: ``<prefix><name>-0`` … ``-7``."""
+    headers = [f"{fields.SYSMETA_S3_BUCKET}{name}-{number}" for number in range(8)]
+    text = "This takes more room than the metadata of a bucket has."
+    return Codec(name, headers, 4000, 4 << 20, S3Error("InvalidRequest", text))
+
+
+POLICY = _document_codec("policy", fields.SYSMETA_S3_BUCKET_POLICY)
+CORS = _document_codec("CORS", fields.SYSMETA_S3_BUCKET_CORS)
+WEBSITE = _document_codec("website", fields.SYSMETA_S3_BUCKET_WEBSITE)
+LIFECYCLE = rules_codec("lifecycle")
+NOTIFICATION = rules_codec("notification")
+INVENTORY = rules_codec("inventory")

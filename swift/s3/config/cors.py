@@ -10,14 +10,12 @@ from functools import lru_cache
 from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
-from swift.http import environkeys, fields
+from swift.http import environkeys
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.s3.api.call import Call, Handler, no_content, xml_response
 from swift.s3.auth.session import KnownAccounts, Session
-from swift.s3.config.codec import kept_document
-from swift.s3.config.table import owned_document, store_document
+from swift.s3.config import codec
 from swift.s3.errors import S3Error
 from swift.s3.names import S3Target
 from swift.s3.settings import S3Settings
@@ -355,37 +353,5 @@ def add_cors(request: Request, response: Response, session: Session, bucket: str
 
 
 def _rules(session: Session, bucket: str) -> tuple[CorsRule, ...]:
-    document = kept_document(session.settings_of(bucket), fields.SYSMETA_S3_BUCKET_CORS)
+    document = codec.CORS.decode(session.settings_of(bucket))
     return parsed_rules(document) if document else ()
-
-
-# --- cors ------------------------------------------------------------
-# The rules for other origins: GetBucketCors, PutBucketCors, DeleteBucketCors.
-
-
-def get_cors(call: Call) -> Response:
-    """GetBucketCors."""
-    document = owned_document(call, fields.SYSMETA_S3_BUCKET_CORS, "NoSuchCORSConfiguration")
-    return xml_response(CORS, document_of_rules(parsed_rules(document)))
-
-
-def put_cors(call: Call) -> Response:
-    """PutBucketCors."""
-    rules = rules_of_document(call.document(CORS))
-    store_document(call, fields.SYSMETA_S3_BUCKET_CORS, stored_rules(rules))
-    register(call.session, call.request, call.bucket)
-    return Response(200)
-
-
-def delete_cors(call: Call) -> Response:
-    """DeleteBucketCors."""
-    store_document(call, fields.SYSMETA_S3_BUCKET_CORS, b"")
-    unregister(call.session, call.request, call.bucket)
-    return no_content()
-
-
-HANDLERS: dict[str, Handler] = {
-    "GetBucketCors": get_cors,
-    "PutBucketCors": put_cors,
-    "DeleteBucketCors": delete_cors,
-}

@@ -12,9 +12,9 @@ from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_r
 from swift.s3.api.metadata import STANDARD
 from swift.s3.api.objectlock import require_target
 from swift.s3.auth.session import owned_sysmeta
-from swift.s3.config.codec import DocumentPieces, document_of
+from swift.s3.config import codec
 from swift.s3.daemons.walk import REGISTRY, registry_path
-from swift.s3.errors import S3Error, refusal
+from swift.s3.errors import S3Error
 from swift.s3.names import is_bucket_name
 from swift.s3.policy.document import ARN
 from swift.s3.xml import Element, Group, Many, Text, Texts, Tree, Value, text_of, tree_of
@@ -53,8 +53,6 @@ _FOREIGN_FIELDS = frozenset(
 CONFIGURATIONS_MAX, PREFIX_MAX = 10, 512
 _is_id = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
 _TRUTHS = {"true": True, "false": False}
-#: Where a bucket's container keeps its configurations.
-CODEC = DocumentPieces("inventory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +164,17 @@ def document_of_inventory(inventory: Inventory) -> dict[str, Value]:
 
 def stored_inventories(inventories: Iterable[Inventory]) -> HeaderMap:
     """The headers that keep them, and let go of others; raises ``S3Error`` for more than has room."""
-    return CODEC.stored([asdict(inventory) for inventory in inventories] or None)
+    return codec.INVENTORY.encode_json([asdict(inventory) for inventory in inventories] or None)
 
 
-def inventories_of(headers: HeaderMap) -> dict[str, Inventory]:
-    """Them by name, from what a HEAD of the container answers; none of what is broken."""
-    text = CODEC.text_of(headers)
-    items = document_of(text) if text else None
+def inventories_of(sysmeta: Mapping[str, str]) -> dict[str, Inventory]:
+    """Return the inventories in a bucket's system metadata, by name; raise ``DamagedConfiguration``."""
+    items = codec.INVENTORY.unpack_list(codec.INVENTORY.packed(sysmeta))
     try:
-        found = [Inventory(**item) for item in items] if isinstance(items, list) else []
+        found = [Inventory(**item) for item in items]
         return {item.id: replace(item, fields=tuple(map(str, item.fields))) for item in found}
     except TypeError:
-        return {}
+        raise codec.INVENTORY.damaged()
 
 
 # --- inventory ------------------------------------------------------------
@@ -191,23 +188,19 @@ LIST = Group(
 )
 
 
-def _kept(call: Call) -> dict[str, Inventory]:
-    """The configurations of the caller's bucket; raises ``S3Error``."""
-    owned_sysmeta(call.session, call.bucket)
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    return inventories_of(head.headers)
+def _stored(call: Call) -> dict[str, Inventory]:
+    """Return the inventories of the caller's bucket; raise ``S3Error``."""
+    return inventories_of(owned_sysmeta(call.session, call.bucket))
 
 
 def get_inventory(call: Call) -> Response:
     """GetBucketInventoryConfiguration, and without an id ListBucketInventoryConfigurations."""
     if "id" not in call.params:
-        kept = _kept(call).values()
+        kept = _stored(call).values()
         value = {"InventoryConfiguration": [document_of_inventory(inventory) for inventory in kept]}
         return xml_response(LIST, {**value, "IsTruncated": "false"})
     name = checked_id(call.text_param("id"))
-    found = _kept(call).get(name)
+    found = _stored(call).get(name)
     if found is None:
         raise S3Error("NoSuchConfiguration", details={"Id": name})
     return xml_response(INVENTORY, document_of_inventory(found))
@@ -220,7 +213,11 @@ def put_inventory(call: Call) -> Response:
     found = inventory_of_document(tree, dns=call.settings.dns_compliant_bucket_names)
     if found.id != name:
         raise S3Error("InvalidArgument", "The id of the request is not that of the configuration.")
-    kept = _kept(call)
+    try:
+        kept = _stored(call)
+    except codec.DamagedConfiguration:
+        # Only a new configuration repairs it.
+        kept = {}
     require_target(call, found.bucket, "InvalidS3DestinationBucket")
     kept[name] = replace(found, kind=call.storage_class)
     if len(kept) > CONFIGURATIONS_MAX:
@@ -234,7 +231,7 @@ def put_inventory(call: Call) -> Response:
 def delete_inventory(call: Call) -> Response:
     """DeleteBucketInventoryConfiguration."""
     name = checked_id(call.text_param("id"))
-    kept = _kept(call)
+    kept = _stored(call)
     if kept.pop(name, None) is None:
         raise S3Error("NoSuchConfiguration", details={"Id": name})
     call.session.done("POST", call.bucket, headers=stored_inventories(kept.values()))

@@ -13,14 +13,12 @@ from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp, http_date
 from swift.http import fields
 from swift.http.headers import HeaderMap, wire_value
-from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
+from swift.s3.api.call import Call, invalid_argument
 from swift.s3.api.placement import make_segments_container
 from swift.s3.api.tags import OBJECT_TAGS_MAX, Tags, add_tag, parsed_tags
-from swift.s3.config.codec import DocumentPieces, document_of
+from swift.s3.config import codec
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition, expiry_of
-from swift.s3.daemons.walk import REGISTRY, registry_path
-from swift.s3.errors import S3Error, refusal
+from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Many, Parsed, Text, Tree, Value, text_of, tree_of, trees_of
 
 RULES_MAX, ID_MAX, NEWER_MAX = 1000, 255, 100
@@ -358,7 +356,6 @@ def _shown_filter(rule: LifecycleRule) -> Value:
 # Rules as the metadata of a bucket's container has them. Pure.
 
 
-CODEC = DocumentPieces("lifecycle")
 #: Buckets whose rules are remembered.
 _REMEMBERED = 256
 
@@ -384,7 +381,7 @@ _USUAL = LifecycleRule("")
 
 def stored_rules(rules: Sequence[LifecycleRule]) -> HeaderMap:
     """The headers that keep rules, and let go of others; raises ``S3Error`` for more than has room."""
-    return CODEC.stored([_short(rule) for rule in rules] or None)
+    return codec.LIFECYCLE.encode_json([_short(rule) for rule in rules] or None)
 
 
 def _short(rule: LifecycleRule) -> JsonObject:
@@ -397,22 +394,16 @@ def _short(rule: LifecycleRule) -> JsonObject:
 
 def rules_of(sysmeta: Mapping[str, str]) -> tuple[LifecycleRule, ...]:
     """The rules in a container's system metadata (names without their prefix); none when there are none."""
-    return _parsed(CODEC.text_in(sysmeta))
-
-
-def rules_of_headers(headers: HeaderMap) -> tuple[LifecycleRule, ...]:
-    """The same from what a HEAD of the container answers."""
-    return _parsed(CODEC.text_of(headers))
+    return _parsed(codec.LIFECYCLE.packed(sysmeta))
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def _parsed(text: str) -> tuple[LifecycleRule, ...]:
-    items = document_of(text) if text else None
+    items = codec.LIFECYCLE.unpack_list(text)
     try:
-        return tuple(_long(item) for item in items) if isinstance(items, list) else ()
+        return tuple(_long(item) for item in items)
     except (ValueError, TypeError, AttributeError):
-        # Somebody else wrote it: no rule is safer than a wrong one.
-        return ()
+        raise codec.LIFECYCLE.damaged()
 
 
 def _long(item: JsonObject) -> LifecycleRule:
@@ -437,7 +428,13 @@ def expiration_headers(
     ago, so this costs no request.
     """
     sysmeta = call.session.bucket_info(call.bucket).sysmeta
-    if CODEC.first not in sysmeta or "versionId" in call.params:
+    if not codec.LIFECYCLE.packed(sysmeta) or "versionId" in call.params:
+        return {}
+    try:
+        rules = rules_of(sysmeta)
+    except codec.DamagedConfiguration as error:
+        # The answer only tells of the end; the daemon, which would carry it out, stops.
+        call.log.warning(f"{call.bucket}: {error}")
         return {}
     if modified_s is None:
         try:
@@ -445,7 +442,7 @@ def expiration_headers(
         except InvalidTimestamp:
             return {}
     tags = parsed_tags(stored.get(fields.TRANSIENT_S3_TAGGING))
-    found = expiry_of(rules_of(sysmeta), call.key, size, modified_s, tags)
+    found = expiry_of(rules, call.key, size, modified_s, tags)
     if found is None:
         return {}
     rule = wire_value(quote(found.rule, safe=""))
@@ -457,34 +454,23 @@ def expiration_headers(
 
 
 #: From which size on objects get another class, and the only answer to that.
-_LEAST, _LEAST_SIZE = "x-amz-transition-default-minimum-object-size", "all_storage_classes_128K"
+LEAST, LEAST_SIZE = "x-amz-transition-default-minimum-object-size", "all_storage_classes_128K"
 
 
-def get_lifecycle(call: Call) -> Response:
-    """GetBucketLifecycle and GetBucketLifecycleConfiguration."""
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    rules = rules_of_headers(head.headers)
-    if not rules:
-        raise S3Error("NoSuchLifecycleConfiguration", details={"BucketName": call.bucket})
-    return xml_response(LIFECYCLE, document_of_lifecycle(rules), headers={_LEAST: _LEAST_SIZE})
+def headers_of_lifecycle(call: Call, tree: Tree) -> HeaderMap:
+    """Return the headers that store a ``LifecycleConfiguration``; raise ``S3Error``.
+
+    The containers into which transitions will lead are made first.
+    """
+    rules = rules_of_document(tree)
+    requested = call.headers.get(LEAST, LEAST_SIZE)
+    if requested != LEAST_SIZE:
+        raise invalid_argument(LEAST, requested, f"Transitions are of {LEAST_SIZE} here.")
+    _make_containers(call, rules)
+    return stored_rules(rules)
 
 
-def put_lifecycle(call: Call) -> Response:
-    """PutBucketLifecycle and PutBucketLifecycleConfiguration."""
-    rules = rules_of_document(call.document(LIFECYCLE, limit=DOCUMENT_BYTES_MAX))
-    wanted = call.headers.get(_LEAST, _LEAST_SIZE)
-    if wanted != _LEAST_SIZE:
-        raise invalid_argument(_LEAST, wanted, f"Transitions are of {_LEAST_SIZE} here.")
-    _make_homes(call, rules)
-    call.session.done("POST", call.bucket, headers=stored_rules(rules))
-    call.session.hidden.note("PUT", REGISTRY)
-    call.session.hidden.note("PUT", registry_path(call.session.account, call.bucket))
-    return Response(200)
-
-
-def _make_homes(call: Call, rules: Sequence[LifecycleRule]) -> None:
+def _make_containers(call: Call, rules: Sequence[LifecycleRule]) -> None:
     """The containers into which transitions will lead; raises ``S3Error`` for classes that cannot be had."""
     kinds = {move.kind for rule in rules for move in (*rule.transitions, *rule.noncurrent_transitions)}
     if not kinds:
@@ -496,18 +482,3 @@ def _make_homes(call: Call, rules: Sequence[LifecycleRule]) -> None:
             raise S3Error("InvalidStorageClass", text)
     for kind in sorted(kinds):
         make_segments_container(call, kind)
-
-
-def delete_lifecycle(call: Call) -> Response:
-    """DeleteBucketLifecycle; the daemon finds nothing there and forgets the bucket."""
-    call.session.done("POST", call.bucket, headers=stored_rules(()))
-    return no_content()
-
-
-HANDLERS: dict[str, Handler] = {
-    "GetBucketLifecycle": get_lifecycle,
-    "GetBucketLifecycleConfiguration": get_lifecycle,
-    "PutBucketLifecycle": put_lifecycle,
-    "PutBucketLifecycleConfiguration": put_lifecycle,
-    "DeleteBucketLifecycle": delete_lifecycle,
-}

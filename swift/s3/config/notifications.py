@@ -16,14 +16,11 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.http import environkeys
 from swift.http.headers import HeaderMap
-from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, xml_response
-from swift.s3.api.objectlock import require_owner
-from swift.s3.config.codec import DocumentPieces, document_of
-from swift.s3.errors import S3Error, refusal
+from swift.s3.api.call import Call
+from swift.s3.config import codec
+from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Many, Text, Texts, Tree, Value, text_of, tree_of, trees_of
 
-CODEC = DocumentPieces("notification")
 RULES_MAX, ID_MAX, VALUE_MAX = 100, 255, 1024
 #: What a document of that many rules may take.
 DOCUMENT_BYTES_MAX = 1 << 20
@@ -146,32 +143,26 @@ def document_of_rules(rules: Collection[NotificationRule]) -> Value:
 
 def stored_rules(rules: Collection[NotificationRule]) -> HeaderMap:
     """The headers that keep rules, and let go of others; raises ``S3Error``."""
-    return CODEC.stored([list(rule) for rule in rules] or None)
+    return codec.NOTIFICATION.encode_json([list(rule) for rule in rules] or None)
 
 
 def rules_of(sysmeta: Mapping[str, str]) -> tuple[NotificationRule, ...]:
     """The rules in a container's system metadata (names without their prefix)."""
-    return _parsed(CODEC.text_in(sysmeta))
-
-
-def rules_of_headers(headers: HeaderMap) -> tuple[NotificationRule, ...]:
-    """The same from what a HEAD of the container answers."""
-    return _parsed(CODEC.text_of(headers))
+    return _parsed(codec.NOTIFICATION.packed(sysmeta))
 
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> tuple[NotificationRule, ...]:
-    items = document_of(text) if text else None
+    items = codec.NOTIFICATION.unpack_list(text)
     try:
         return tuple(
             NotificationRule(
                 str(name), str(kind), str(arn), tuple(map(str, events)), str(prefix), str(suffix)
             )
-            for name, kind, arn, events, prefix, suffix in (items if isinstance(items, list) else ())
+            for name, kind, arn, events, prefix, suffix in items
         )
     except (ValueError, TypeError):
-        # Somebody else wrote it.
-        return ()
+        raise codec.NOTIFICATION.damaged()
 
 
 # --- events ------------------------------------------------------------
@@ -193,8 +184,6 @@ def announce(
 ) -> None:
     """Keep an event for those who want it; raises ``S3Error`` when that fails."""
     sysmeta = call.session.bucket_info(call.bucket).sysmeta
-    if CODEC.first not in sysmeta:
-        return
     for rule in rules_of(sysmeta):
         if not rule.wants(event, key):
             continue
@@ -249,32 +238,3 @@ def record_of(
 
 def _quoted(key: str) -> str:
     return quote_plus(key, safe="/", errors="surrogateescape")
-
-
-# --- notifications ------------------------------------------------------------
-# Which webhooks a bucket tells of what happens to its objects.
-
-
-def get_notification(call: Call) -> Response:
-    """GetBucketNotification and GetBucketNotificationConfiguration."""
-    require_owner(call)
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    return xml_response(NOTIFICATION, document_of_rules(rules_of_headers(head.headers)))
-
-
-def put_notification(call: Call) -> Response:
-    """PutBucketNotification and PutBucketNotificationConfiguration; an empty one ends them."""
-    tree = call.document(NOTIFICATION, limit=DOCUMENT_BYTES_MAX)
-    rules = rules_of_document(tree, call.settings.notification_targets)
-    call.session.done("POST", call.bucket, headers=stored_rules(rules))
-    return Response(200)
-
-
-HANDLERS: dict[str, Handler] = {
-    "GetBucketNotification": get_notification,
-    "GetBucketNotificationConfiguration": get_notification,
-    "PutBucketNotification": put_notification,
-    "PutBucketNotificationConfiguration": put_notification,
-}

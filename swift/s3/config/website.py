@@ -14,13 +14,11 @@ from html import escape
 from urllib.parse import quote
 
 from swift.base.digits import is_digits
-from swift.http import environkeys, fields
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.http.status import reason_of
-from swift.s3.api.call import Call, Handler, no_content, xml_response
 from swift.s3.api.metadata import REDIRECT
-from swift.s3.config.table import owned_document, store_document
 from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Many, Text, Tree, text_of, tree_of, trees_of
 
@@ -284,34 +282,3 @@ def error_page_response(request: Request, error: S3Error) -> Response:
     details = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
     body = error_page(error.status, reason_of(error.status), details)
     return Response(error.status, {"content-type": _HTML}, b"" if request.method == "HEAD" else body)
-
-
-# --- websites ------------------------------------------------------------
-# Web sites: GetBucketWebsite, PutBucketWebsite, DeleteBucketWebsite.
-
-
-def get_website(call: Call) -> Response:
-    """GetBucketWebsite."""
-    document = owned_document(call, fields.SYSMETA_S3_BUCKET_WEBSITE, "NoSuchWebsiteConfiguration")
-    return xml_response(WEBSITE, parsed_tree(document))
-
-
-def put_website(call: Call) -> Response:
-    """PutBucketWebsite."""
-    tree = call.document(WEBSITE)
-    site_of_document(tree)
-    store_document(call, fields.SYSMETA_S3_BUCKET_WEBSITE, stored_tree(tree))
-    return Response(200)
-
-
-def delete_website(call: Call) -> Response:
-    """DeleteBucketWebsite."""
-    store_document(call, fields.SYSMETA_S3_BUCKET_WEBSITE, b"")
-    return no_content()
-
-
-HANDLERS: dict[str, Handler] = {
-    "GetBucketWebsite": get_website,
-    "PutBucketWebsite": put_website,
-    "DeleteBucketWebsite": delete_website,
-}

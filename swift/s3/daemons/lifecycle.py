@@ -15,8 +15,10 @@ from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.queuetask import QueueTask
 from swift.s3.api.uploads import Unavailable
+from swift.s3.auth.session import sysmeta_of
+from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.inventory import inventories_of
-from swift.s3.config.lifecycle import rules_of_headers
+from swift.s3.config.lifecycle import rules_of
 from swift.s3.config.lifecyclerules import DAY_S
 from swift.s3.daemons.expiration import (
     CHANGED,
@@ -92,7 +94,7 @@ class LifecycleSettings(Settings):
 
 NAME = "s3-lifecycle"
 #: Errors that make a pass leave something to the next one.
-_FAILURES = (UnexpectedAnswer, Unavailable)
+_FAILURES = (UnexpectedAnswer, Unavailable, DamagedConfiguration)
 _KINDS = {
     "CurrentCandidate": "objects",
     "NoncurrentCandidate": "versions",
@@ -205,10 +207,12 @@ class LifecyclePass:
     ) -> Iterator[Job]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
-        rules = [rule for rule in rules_of_headers(headers or {}) if rule.is_enabled]
-        inventories = inventories_of(headers or {})
+        sysmeta = sysmeta_of(headers or {})
+        stored_rules = rules_of(sysmeta)
+        rules = [rule for rule in stored_rules if rule.is_enabled]
+        inventories = inventories_of(sysmeta)
         homes = self._leftovers.homes(entry)
-        if not (homes or (headers is not None and (rules_of_headers(headers) or inventories))):
+        if not (homes or (headers is not None and (stored_rules or inventories))):
             unregister_bucket(client, entry)
             self._tally.add("forgotten")
             return

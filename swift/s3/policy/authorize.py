@@ -27,7 +27,7 @@ from swift.s3.api.put import version_query
 from swift.s3.api.router import PathLevel
 from swift.s3.api.tags import Tags, parsed_tags, tags_of_header
 from swift.s3.auth.session import Rights, Session, trusted
-from swift.s3.config.codec import kept_document
+from swift.s3.config import codec
 from swift.s3.errors import S3Error
 from swift.s3.policy.acls import (
     Acl,
@@ -87,7 +87,7 @@ def rules_of(sysmeta: Mapping[str, str], bucket: str) -> BucketRules | None:
     """The rules of a bucket, None when it has none of its own; raises ``S3Error``."""
     if not any(map(sysmeta.get, _KEYS)):
         return None
-    document = kept_document(sysmeta, fields.SYSMETA_S3_BUCKET_POLICY)
+    document = codec.POLICY.decode(sysmeta)
     policy, public = _parsed(document, bucket) if document else (None, False)
     blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(BLOCKS)
     pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
@@ -99,8 +99,7 @@ def _parsed(document: bytes, bucket: str) -> tuple[BucketPolicy, bool]:
     try:
         policy = parse_policy(document, bucket)
     except BadPolicy:
-        # What it denies nobody knows.
-        raise S3Error("InternalError")
+        raise codec.POLICY.damaged()
     return policy, is_public(policy)
 
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from swift.s3.auth.session import sysmeta_of
+from swift.s3.config.codec import INVENTORY as INVENTORY_CODEC
+from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.inventory import (
-    CODEC,
     INVENTORY,
     Inventory,
     document_of_inventory,
@@ -66,7 +68,7 @@ def test_a_document_is_read_and_written_again(changes, wanted):
     found = parsed(document(**changes))
     assert found == wanted
     assert parsed(render(INVENTORY, document_of_inventory(found)).decode()) == wanted
-    assert inventories_of(stored_inventories([found])) == {found.id: found}
+    assert inventories_of(sysmeta_of(stored_inventories([found]))) == {found.id: found}
 
 
 @pytest.mark.parametrize(
@@ -103,11 +105,31 @@ def test_what_is_no_inventory_is_refused(changes, code):
     assert caught.value.code == code
 
 
-@pytest.mark.parametrize("broken", ["", "%%%", "eJw=", "x" * 100])
-def test_a_broken_document_is_none(broken):
-    assert inventories_of({f"{CODEC.header}0": broken}) == {}
+@pytest.mark.parametrize("broken", ["%%%", "eJw=", "x" * 100])
+def test_inventories_that_cannot_be_read_are_an_error(broken):
+    assert inventories_of({}) == {}
+    with pytest.raises(DamagedConfiguration, match="inventory configuration is damaged"):
+        inventories_of({"s3api-inventory-0": broken})
 
 
-def test_strange_facts_of_others_are_no_inventory():
+def test_strange_facts_of_others_are_an_error():
     for strange in ([{"id": "a"}], [{"id": "a", "bucket": "b", "more": 1}], {"id": 1}, [1], "x"):
-        assert inventories_of(CODEC.stored(strange)) == {}
+        with pytest.raises(DamagedConfiguration):
+            inventories_of(sysmeta_of(INVENTORY_CODEC.encode_json(strange)))
+
+
+def test_a_request_looks_at_the_bucket_once(s3):
+    s3("PUT", "/stock")
+    body = document(id="all").encode()
+    assert s3("PUT", "/bucket?inventory&id=all", {}, body).status == 204
+    # The caches know what the access check needs.
+    s3("GET", "/bucket?inventory&id=all")
+    seen = []
+
+    def watch(request):
+        if request.method == "HEAD" and request.entity.path.container == "bucket":
+            seen.append(request)
+
+    s3.bottom.instead = watch
+    assert s3("GET", "/bucket?inventory&id=all").status == 200
+    assert len(seen) == 1

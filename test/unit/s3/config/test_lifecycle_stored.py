@@ -5,7 +5,9 @@ import string
 
 import pytest
 
-from swift.s3.config.lifecycle import CODEC, rules_of, rules_of_headers, stored_rules
+from swift.s3.auth.session import sysmeta_of
+from swift.s3.config.codec import DamagedConfiguration
+from swift.s3.config.lifecycle import rules_of, stored_rules
 from swift.s3.config.lifecyclerules import LifecycleRule, Transition
 from swift.s3.errors import S3Error
 
@@ -22,10 +24,7 @@ SOME = (
 
 def test_rules_come_back_as_they_were():
     headers = stored_rules(SOME)
-    assert rules_of_headers(headers) == SOME
-    assert (
-        rules_of({name.removeprefix("x-container-sysmeta-"): text for name, text in headers.items()}) == SOME
-    )
+    assert rules_of(sysmeta_of(headers)) == SOME
 
 
 def test_a_thousand_rules_fit_and_shorter_ones_leave_nothing_of_longer_ones():
@@ -34,7 +33,7 @@ def test_a_thousand_rules_fit_and_shorter_ones_leave_nothing_of_longer_ones():
         for n in range(1000)
     )
     headers = stored_rules(rules)
-    assert rules_of_headers(headers) == rules
+    assert rules_of(sysmeta_of(headers)) == rules
     assert all(len(text) <= 4000 for text in headers.values())
     assert stored_rules(SOME).keys() == headers.keys() == stored_rules(()).keys()
     assert set(stored_rules(()).values()) == {""}
@@ -47,7 +46,23 @@ def test_what_has_no_room_is_refused():
         stored_rules(rules)
 
 
-@pytest.mark.parametrize("text", ["", "!", "AAAA", "eJyLBgAAXgBe"])
-def test_what_is_broken_is_no_rule(text):
-    assert rules_of({CODEC.first: text}) == ()
-    assert rules_of({"s3api-lifecycle-7": text}) == ()
+@pytest.mark.parametrize("text", ["!", "AAAA", "eJyLBgAAXgBe"])
+def test_rules_that_cannot_be_read_are_an_error(text):
+    with pytest.raises(DamagedConfiguration, match="lifecycle configuration is damaged"):
+        rules_of({"s3api-lifecycle-0": text})
+
+
+def test_without_a_first_piece_there_are_no_rules():
+    assert rules_of({"s3api-lifecycle-0": "", "s3api-lifecycle-7": "AAAA"}) == ()
+
+
+def test_damaged_rules_hide_no_object_and_are_replaced_by_new_ones(s3):
+    assert s3("PUT", "/bucket/key", {}, b"x").status == 200
+    damage = {"x-container-sysmeta-s3api-lifecycle-0": "AAAA"}
+    assert s3.sim("POST", "/AUTH_test/bucket", damage).status == 204
+    s3.sim.cache.values.clear()
+    answer = s3("GET", "/bucket?lifecycle")
+    assert answer.status == 500 and b"lifecycle configuration is damaged" in answer.body
+    assert s3("GET", "/bucket/key").body == b"x"
+    assert s3("DELETE", "/bucket?lifecycle").status == 204
+    assert s3("GET", "/bucket?lifecycle").code == "NoSuchLifecycleConfiguration"

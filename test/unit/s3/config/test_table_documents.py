@@ -2,13 +2,11 @@
 
 import pytest
 
-from swift.http import environkeys, fields
+from swift.http import environkeys
 from swift.http.response import Response
-from swift.s3.config.codec import kept_headers
-from swift.s3.config.table import owned_document, store_document
+from swift.s3.config import codec, table
+from swift.s3.config.table import Configuration
 from swift.s3.errors import S3Error
-
-NAME = fields.SYSMETA_S3_BUCKET_CORS
 
 
 class Call:
@@ -16,10 +14,13 @@ class Call:
 
     bucket = "bucket"
 
-    def __init__(self, headers=None, *, owner=True, status=204):
+    def __init__(self, headers=None, *, owner=True, status=204, document=None):
         self.session = self
         self.headers, self.owner, self.status = headers or {}, owner, status
-        self.posted = []
+        self.posted, self.tree = [], document
+
+    def document(self, schema, *, limit):
+        return self.tree
 
     def is_trusted_in(self, container):
         return False
@@ -43,27 +44,32 @@ def code_of(call, *args):
     return refused.value.code
 
 
+ROW = Configuration(
+    ("BucketCors",),
+    table.cors.CORS,
+    lambda call, tree: codec.CORS.encode(tree["ID"].encode()),
+    lambda sysmeta: {"CORSRule": [{"ID": codec.CORS.decode(sysmeta).decode()}]} if sysmeta else None,
+    codec.CORS.headers,
+    missing="NoSuchCORSConfiguration",
+)
+
+
 @pytest.mark.parametrize("size", [1, 100_000])
-def test_a_document_comes_back_as_it_was_kept(size):
-    call = Call()
-    document = bytes(range(256)) * (size // 256 + 1)
-    store_document(call, NAME, document)
+def test_a_document_comes_back_as_it_was_stored(size):
+    call = Call(document={"ID": "x" * size})
+    assert ROW.put(call).status == 200
     [headers] = call.posted
-    assert owned_document(Call(headers), NAME, "Missing") == document
+    assert b"<ID>" + b"x" * size + b"</ID>" in ROW.get(Call(headers)).read_body()
 
 
-@pytest.mark.parametrize("headers", [{}, kept_headers(NAME, b"")], ids=["never", "forgotten"])
-def test_one_that_is_not_there_is_named(headers):
-    assert (
-        code_of(owned_document, Call(headers), NAME, "NoSuchCORSConfiguration") == "NoSuchCORSConfiguration"
-    )
+def test_one_that_is_not_there_is_named():
+    assert code_of(ROW.get, Call()) == "NoSuchCORSConfiguration"
 
 
-def test_one_document_leaves_another_alone():
+def test_a_deletion_empties_its_own_headers_and_no_others():
     call = Call()
-    store_document(call, NAME, b"")
-    [headers] = call.posted
-    assert all(name.startswith(NAME) for name in headers)
+    assert ROW.delete(call).status == 204
+    assert call.posted == [dict.fromkeys(codec.CORS.headers, "")]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +81,13 @@ def test_one_document_leaves_another_alone():
     ],
 )
 def test_nobody_else_and_nowhere_else(options, code):
-    call = Call(kept_headers(NAME, b"secret"), **options)
-    assert code_of(owned_document, call, NAME, "Missing") == code
-    assert code_of(store_document, call, NAME, b"x") == code
+    call = Call(codec.CORS.encode(b"secret"), document={"ID": "x"}, **options)
+    for answer in (ROW.get, ROW.put, ROW.delete):
+        assert code_of(answer, call) == code
     assert call.posted == []
+
+
+def test_each_operation_of_the_table_has_one_row():
+    names = [name for row in table.TABLE for name in row.handlers()]
+    assert len(names) == len(set(names)) and "PutBucketLifecycle" in names
+    assert "DeleteBucketNotification" not in names and "DeleteBucketLogging" not in names

@@ -9,7 +9,7 @@ from swift.s3.config.inventory import Inventory, stored_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
 from swift.s3.daemons.walk import REGISTRY, registry_path
 from test.support.encrypted import Front
-from test.support.lifecycles import SEGMENTS, Bench
+from test.support.lifecycles import BUCKET, SEGMENTS, Bench
 
 STOCK = EntityPath("a", "stock")
 TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}
@@ -48,6 +48,17 @@ def test_a_bucket_without_rules_is_forgotten_unless_they_are_set_again(bench):
     assert bench.names(REGISTRY) == []
     bench.set_rules(LifecycleRule("r", days=1))
     assert bench.names(REGISTRY) == ["a/b"]
+
+
+def test_nothing_is_ended_in_a_bucket_whose_rules_are_damaged(bench):
+    bench.set_rules(LifecycleRule("r", days=1))
+    bench.put("o")
+    damage = {"x-container-sysmeta-s3api-lifecycle-0": "AAAA"}
+    with bench.client.ask("POST", BUCKET, damage):
+        pass
+    bench.sim.cache.values.clear()
+    assert bench.once() == {"errors": 1}
+    assert bench.names() == ["o"]
 
 
 def test_buckets_are_shared_among_processes(bench):

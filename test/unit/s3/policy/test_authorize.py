@@ -6,7 +6,7 @@ import pytest
 
 from swift.http import fields
 from swift.http.response import Response
-from swift.s3.config.codec import kept_headers
+from swift.s3.config.codec import POLICY
 from test.support.s3 import signed_headers
 from test.support.s3front import HOST, OTHER, Front, Store, code_of
 
@@ -50,7 +50,7 @@ def policy(front, *statements, bucket="bucket"):
         for item in statements
     ]
     document = json.dumps({"Version": "2012-10-17", "Statement": items}).encode()
-    front.store.rules[bucket] = kept_headers(fields.SYSMETA_S3_BUCKET_POLICY, document)
+    front.store.rules[bucket] = POLICY.encode(document)
 
 
 def test_a_policy_allows_and_denies(front):
