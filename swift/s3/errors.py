@@ -240,7 +240,7 @@ _REFUSALS = {
 
 
 def refusal(status: int, *, missing: str = "NoSuchKey", conflict: str = "ServiceUnavailable") -> S3Error:
-    """What a status of the rest of the pipeline is to an S3 client."""
+    """Return the S3 error for a status of the rest of the pipeline."""
     code = missing if status == 404 else conflict if status == 409 else _REFUSALS.get(status)
     if code is None:
         code = "InvalidRequest" if 400 <= status <= 499 else "InternalError"

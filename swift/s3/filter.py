@@ -1,4 +1,4 @@
-"""Which requests are of the S3 API, and how each is answered (spec: middleware.md §19–22).
+"""The filter ``s3api``: it recognizes S3 requests and answers them (spec: middleware.md §19–22).
 
 A request with a signature becomes a claim (``signature``), an endpoint (``router``) and a call, which the
 handler of its operation answers by asking the rest of the pipeline. Everything else passes.
@@ -134,7 +134,7 @@ class S3Api(Filter):
                 return
 
     def _sessions_of(self, request: Request, target: S3Target) -> list[Session]:
-        """The accounts whose bucket a request without a good signature may mean, as an anonymous caller."""
+        """Return anonymous sessions for the accounts whose bucket a request may mean."""
         name = asked_account(request, target, self._known, self._settings)
         names = [name] if name else accounts_of(self._anonymous(request), request, target.bucket)
         return [self._anonymous(request, name) for name in names]
@@ -162,7 +162,7 @@ class S3Api(Filter):
         response.observe_end(ended)
 
     def _named(self, request: Request, response: Response) -> Response:
-        """An answer with what all of them say."""
+        """Return an answer with what all of them say."""
         if request.expects_continue:
             _keep_in_step(request, response)
         txid = str(request.env.get(environkeys.TRANS_ID, ""))
@@ -171,7 +171,7 @@ class S3Api(Filter):
         return response
 
     def _preflight(self, request: Request, host_bucket: str) -> Response | None:
-        """What a browser is told that asks about a signed request; None when it is about something else."""
+        """Return the answer to a preflight request of a signed request; None for other requests."""
         try:
             target = target_of(request, host_bucket)
         except S3Error:
@@ -189,7 +189,7 @@ class S3Api(Filter):
         return Session.begin(self.forward, request, anonymous(), self._settings, self._known, account)
 
     def _site(self, request: Request, bucket: str) -> Response:
-        """A page of a bucket's web site."""
+        """Return a page of a bucket's web site."""
 
         def read(key: str) -> Response:
             session = self._anonymous(request, owner)
@@ -216,7 +216,7 @@ class S3Api(Filter):
             return error_page_response(request, error)
 
     def _unsigned(self, request: Request) -> Response:
-        """Something else, unless nothing behind this filter knows it and only S3 can be meant."""
+        """Pass a request on, unless no filter behind this one answers it and only S3 can be meant."""
         is_s3 = only_s3_means(request)
         response = self._swift(request)
         kind = response.headers.get("content-type", "")
@@ -226,7 +226,7 @@ class S3Api(Filter):
         return self._named(request, self._error(request, S3Error("AccessDenied")))
 
     def _swift(self, request: Request) -> Response:
-        """Something else; listings show the ETags that S3 has for large objects."""
+        """Pass a request on; listings show the S3 ETags of large objects."""
         response = self.forward(request)
         if request.method == "GET":
             entity = request.entity
@@ -235,7 +235,7 @@ class S3Api(Filter):
         return response
 
     def _session(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Session:
-        """Whose bucket is meant, with who asks; raises ``S3Error``."""
+        """Return the session of a request; raise ``S3Error``."""
         settings = self._settings
         if is_signed:
             claim = identify(request, host_bucket, settings, time.time())
@@ -244,7 +244,7 @@ class S3Api(Filter):
         return Session.begin(self.forward, request, claim, settings, self._known, target.account)
 
     def _answer(self, request: Request, target: S3Target, session: Session) -> Response:
-        """The answer of the operation; raises ``S3Error``, ``HTTPError`` and ``BodyError``."""
+        """Return the answer of the operation; raise ``S3Error``, ``HTTPError`` and ``BodyError``."""
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
             self._check(target, endpoint)
@@ -276,7 +276,7 @@ class S3Api(Filter):
             raise S3Error("KeyTooLongError")
 
     def _error(self, request: Request, error: S3Error) -> Response:
-        """The document of an error."""
+        """Return the document of an error."""
         status, code = error.status, error.code
         if code == "SlowDown" and self._settings.ratelimit_as_client_error:
             status = 429
@@ -317,7 +317,7 @@ def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_s3api(app: App, conf: Conf) -> S3Api:
-    """The filter of a configuration section."""
+    """Return the filter of a configuration section."""
     settings = parse_options(S3Settings, conf, "s3api")
     if "*" in settings.cors_preflight_allow_origin and len(settings.cors_preflight_allow_origin) > 1:
         raise ConfigError("[filter:s3api] cors_preflight_allow_origin: * must stand alone")
@@ -343,14 +343,14 @@ def make_s3api(app: App, conf: Conf) -> S3Api:
 
 
 def _classes(conf: Conf, settings: S3Settings) -> StorageClasses:
-    """The storage classes; without any the cluster's policies need not be known."""
+    """Return the storage classes; without any the cluster's policies need not be known."""
     if not settings.storage_classes:
         return StorageClasses()
     return classes_of(settings.storage_classes, cluster_of(conf).policies)
 
 
 def _encrypts(info: InfoRegistry) -> bool:
-    """Whether a filter right of this one stores everything encrypted."""
+    """Return True if a filter right of this one stores everything encrypted."""
     admin = info.with_admin()["admin"]
     facts = admin.get("encryption") if isinstance(admin, dict) else None
     return isinstance(facts, dict) and bool(facts.get("enabled"))

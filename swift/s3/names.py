@@ -1,4 +1,4 @@
-"""Which names buckets and keys may have (spec: middleware.md §20)."""
+"""Names of buckets and keys, and the ones that a request names (spec: middleware.md §19, §20)."""
 
 from __future__ import annotations
 
@@ -25,24 +25,27 @@ DNS_MAX, LOOSE_MAX, NAME_MIN = 63, 255, 3
 
 
 def segments_of(bucket: str, kind: str = "") -> str:
-    """The container of a bucket's parts; of a storage class that is not the bucket's there is another one."""
+    """Return the container of a bucket's parts.
+
+    Of a storage class that is not the bucket's there is another one.
+    """
     return f"{bucket}+{kind}{SEGMENTS}" if kind else bucket + SEGMENTS
 
 
 def bucket_of(container: str) -> str:
-    """The bucket to which a container of parts belongs; the name itself of any other container."""
+    """Return the bucket to which a container of parts belongs; the name itself of any other container."""
     found = _parts_home(container)
     return container if found is None else found[1]
 
 
 def own_parts(bucket: str, manifest: Iterable[JsonObject]) -> list[tuple[str, str]]:
-    """Of what a stored manifest names: container and name of what is in the bucket's containers of parts."""
+    """Return container and name of the bucket's own parts in a stored manifest."""
     places = (str(entry.get("name", "")).lstrip("/").partition("/") for entry in manifest)
     return [(home, name) for home, _, name in places if home != bucket and bucket_of(home) == bucket]
 
 
 def is_bucket_name(name: str, *, dns: bool) -> bool:
-    """Whether a container of this name is a bucket."""
+    """Return True if a container of this name is a bucket."""
     most = DNS_MAX if dns else LOOSE_MAX
     if not NAME_MIN <= len(name) <= most or (_dns if dns else _loose)(name) is None:
         return False
@@ -50,13 +53,11 @@ def is_bucket_name(name: str, *, dns: bool) -> bool:
 
 
 def is_text(value: str) -> bool:
-    """Whether a Latin-1 view of bytes is UTF-8."""
+    """Return True if a Latin-1 view of bytes is UTF-8."""
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in utf8_value(value))
 
 
-# --- target ------------------------------------------------------------
-# Which bucket and key a request names: by its path, or by host and path (spec: middleware.md §19).
-
+# --- targets of requests ------------------------------------------------------------------------------
 
 #: What stands between the name of an account and that of a bucket of it: ``/AUTH_test:photos/key``.
 ACCOUNT_MARK = ":"
@@ -71,7 +72,7 @@ class S3Target(NamedTuple):
 
 
 def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
-    """The bucket in front of one of our domains, in lower case; empty when the host names none."""
+    """Return the bucket in front of one of our domains, in lower case; empty when the host names none."""
     if not domains:
         return ""
     host = request.headers.get("host", "").rpartition(":")
@@ -84,7 +85,7 @@ def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
 
 
 def target_of(request: Request, host_bucket: str) -> S3Target:
-    """What a request is about; raises ``S3Error``."""
+    """Return the bucket and key of a request; raise ``S3Error``."""
     try:
         path = request.path
     except NotUTF8:
@@ -108,7 +109,7 @@ def _invalid_uri(request: Request, text: str | None = None) -> S3Error:
 
 
 def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
-    """Whether a request without a signature is one for a bucket: its host, or its path, names one.
+    """Return True if a request without a signature is one for a bucket: its host, or its path, names one.
 
     ``account`` is whose buckets are meant where nothing says whose; empty: nobody's.
     """

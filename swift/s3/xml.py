@@ -57,27 +57,27 @@ class Element:
 
 
 def Text(name: str, *, required: bool = False) -> Element:  # noqa: N802
-    """An element with text."""
+    """Return an element with text."""
     return Element(name, required=required)
 
 
 def Texts(name: str) -> Element:  # noqa: N802
-    """Any number of elements with text."""
+    """Return any number of elements with text."""
     return Element(name, many=True)
 
 
 def Group(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
-    """An element with elements."""
+    """Return an element with elements."""
     return Element(name, children, required=required)
 
 
 def Many(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
-    """Any number of elements with elements; ``required``: one at least."""
+    """Return any number of elements with elements; ``required``: one at least."""
     return Element(name, children, required=required, many=True)
 
 
 def Kind(name: str = "type") -> Element:  # noqa: N802
-    """The attribute ``xsi:type``."""
+    """Return the attribute ``xsi:type``."""
     return Element(name, attribute=True)
 
 
@@ -85,7 +85,7 @@ def Kind(name: str = "type") -> Element:  # noqa: N802
 
 
 def parse(schema: Element, body: bytes, *, error: str = "MalformedXML") -> Tree:
-    """What a document of this schema says; raises ``S3Error`` with the code ``error``."""
+    """Return the content of a document of this schema; raise ``S3Error`` with the code ``error``."""
     parser = etree.XMLParser(
         resolve_entities=False,
         no_network=True,
@@ -142,17 +142,17 @@ def _read(schema: Element, element: etree._Element, error: str) -> Parsed:
 
 
 def text_of(value: Parsed | None) -> str:
-    """The text of an element that may be missing."""
+    """Return the text of an element that may be missing."""
     return value.strip() if isinstance(value, str) else ""
 
 
 def tree_of(value: Parsed | None) -> Tree:
-    """The content of an element that may be missing."""
+    """Return the content of an element that may be missing."""
     return value if isinstance(value, dict) else {}
 
 
 def trees_of(value: Parsed | None) -> list[Tree]:
-    """The elements of one name."""
+    """Return the elements of one name."""
     return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
@@ -170,7 +170,7 @@ def _written(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Text as the content of an element; what XML cannot carry becomes U+FFFD.
+    """Return text as the content of an element; what XML cannot carry becomes U+FFFD.
 
     S3 writes references to such characters, at which parsers refuse all of the answer. Who needs keys with
     them asks for ``encoding-type=url``.
@@ -179,7 +179,7 @@ def escape(text: str) -> str:
 
 
 def render(schema: Element, value: Value, *, namespace: bool = True, declaration: bool = True) -> bytes:
-    """The document of a value; children in the order of the schema, absent ones left out."""
+    """Return the document of a value; children in the order of the schema, absent ones left out."""
     pieces: list[str] = []
     space = f' xmlns="{NAMESPACE}"' if namespace else ""
     _write(pieces, schema, value, space)

@@ -35,10 +35,7 @@ def get_bucket_acl(call: Call) -> Response:
     if call.settings.s3_acl:
         found = bucket_acl(call, call.bucket) or private_acl(owner)
         return xml_response(POLICY, found.document())
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    return xml_response(POLICY, acl_of_swift(owner, head.headers).document())
+    return xml_response(POLICY, acl_of_swift(owner, call.session.bucket_headers(call.bucket)).document())
 
 
 def put_bucket_acl(call: Call) -> Response:
@@ -62,7 +59,7 @@ def put_bucket_acl(call: Call) -> Response:
 
 
 def _wanted(call: Call, before: Acl | None) -> Acl:
-    """The ACL that a request brings, in headers or in its body; raises ``S3Error``.
+    """Return the ACL that a request brings, in headers or in its body; raise ``S3Error``.
 
     Its owner is that of the ACL before, also if the caller was only granted the right to write the ACL.
     """

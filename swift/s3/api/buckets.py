@@ -1,4 +1,4 @@
-"""Making, looking at and removing buckets."""
+"""Operations on buckets: creating, deleting and listing them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from swift.s3.api.uploads import Swap, end, forget, marker_of, number_of, read_s
 from swift.s3.errors import S3Error, refusal
 from swift.s3.names import is_bucket_name, segments_of
 from swift.s3.policy.acls import stored_acl
-from swift.s3.policy.authorize import ENFORCED, OWNERSHIPS, bucket_acl, new_bucket_acl
+from swift.s3.policy.authorize import bucket_acl, new_bucket_acl
+from swift.s3.policy.context import ENFORCED, OWNERSHIPS
 from swift.s3.policy.document import ARN
 from swift.s3.xml import Group, Many, Text, Value, parse, text_of, tree_of, trees_of
 
@@ -181,7 +182,7 @@ def _delete_segments(call: Call, name: str, removable: dict[str, bool]) -> None:
             if start not in removable:
                 removable[start] = not _is_completed(call, start)
             if removable[start]:
-                _delete(call, name, key)
+                session.remove(name, key)
         marker = names[-1]
     with session.ask("DELETE", name) as response:
         if not response.is_success and response.status not in (404, 409):
@@ -213,15 +214,7 @@ def _is_completed(call: Call, start: str) -> bool:
     return head.headers.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id
 
 
-def _delete(call: Call, container: str, key: str) -> None:
-    with call.session.ask("DELETE", container, key) as response:
-        if not response.is_success and response.status != 404:
-            raise refusal(response.status)
-
-
-# --- service ------------------------------------------------------------
-# ListBuckets.
-
+# --- ListBuckets --------------------------------------------------------------------------------------
 
 BUCKETS = Group(
     "ListAllMyBucketsResult",
@@ -239,7 +232,7 @@ _ROWS_MIN, ROWS_MAX = 16, 1000
 
 
 def list_buckets(call: Call) -> Response:
-    """The buckets of the caller's account, in pages if that is asked for.
+    """Return the buckets of the caller's account, in pages if that is asked for.
 
     With ``s3_acl`` a caller without rights in the account lists those that it owns.
     """

@@ -1,4 +1,4 @@
-"""One S3 request as its handler sees it, and what handlers answer with."""
+"""A call: one S3 request as its handler sees it; and the responses that handlers give."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DOCUMENT_MAX = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What the rest of the pipeline can do."""
+    """The features of the rest of the pipeline."""
 
     multipart: bool = True
     versioning: bool = True
@@ -87,14 +87,17 @@ class Call:
         return self.request.params
 
     def text_param(self, name: str) -> str:
-        """A parameter as text, empty when it is not there; raises ``S3Error``."""
+        """Return a parameter as text, empty when it is not there; raise ``S3Error``."""
         value = self.params.get(name, "")
         if not is_text(value):
             raise invalid_argument(name, quote(value.encode("latin-1", "replace")))
         return utf8_value(value)
 
     def count_param(self, name: str, most: int) -> int:
-        """A parameter that is a number, no more than ``most``, which it is by default; raises ``S3Error``."""
+        """Return a parameter that is a number, no more than ``most``, which it is by default.
+
+        Raise ``S3Error``.
+        """
         return min(self.stated_count(name, most), most)
 
     def stated_count(self, name: str, default: int) -> int:
@@ -114,7 +117,7 @@ class Call:
 
     @property
     def storage_class(self) -> str:
-        """The class of what lies in the bucket; raises ``S3Error`` when it is not there."""
+        """The storage class of the bucket; raises ``S3Error`` if it does not exist."""
         classes = self.features.classes
         if classes.is_alone:
             return STANDARD
@@ -123,7 +126,7 @@ class Call:
     # bodies
 
     def upload(self, wanted: Algorithm | None = None) -> S3Upload:
-        """The body as data, its checksum of a wanted kind computed; raises ``S3Error``.
+        """Return the body as data, its checksum of a wanted kind computed; raise ``S3Error``.
 
         Without a checksum, promised or wanted, the usual one is computed.
         """
@@ -135,7 +138,7 @@ class Call:
         return upload_of(request.body, request.headers, self.session.claim, wanted, usual_algorithm())
 
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
-        """The body of a small document, all promises kept; raises ``S3Error``.
+        """Return the body of a small document, all promises kept; raise ``S3Error``.
 
         The signature of the request is checked first, so nobody else makes us read. At the end of a
         multipart upload the checksum in the head is that of the object, not of the document.
@@ -149,7 +152,7 @@ class Call:
         return read_document(self.request.body, headers, self.session.claim, limit, error)
 
     def document(self, schema: Element, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
-        """The body as a document; raises ``S3Error``."""
+        """Return the body as a document; raise ``S3Error``."""
         body = self.read_body(limit, error)
         if not body:
             raise S3Error("MissingRequestBodyError")
@@ -162,6 +165,12 @@ class Call:
             raise S3Error("UnexpectedContent")
         validate_no_body(self.headers, self.session.claim)
 
+    def remove_unneeded(self, container: str, name: str) -> None:
+        """Remove a part that no object refers to; log it if it stays."""
+        with self.session.ask("DELETE", container, name) as response:
+            if not response.is_success and response.status != 404:
+                self.log.warning(f"{container}/{name} stays, which no object needs: {response.status}")
+
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"
 
@@ -173,41 +182,40 @@ Handler = Callable[[Call], Response]
 def xml_response(
     schema: Element, value: Value, *, headers: HeaderMap | None = None, status: int = 200
 ) -> Response:
-    """A document as an answer."""
+    """Return a document as an answer."""
     return Response(status, {"content-type": XML, **(headers or {})}, render(schema, value))
 
 
 def no_content(headers: HeaderMap | None = None) -> Response:
-    """204."""
+    """Return a 204."""
     return Response(204, dict(headers or {}))
 
 
 def invalid_argument(name: str, value: str, text: str | None = None) -> S3Error:
-    """400 that names an argument."""
+    """Return a 400 that names an argument."""
     return S3Error(
         "InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": utf8_value(value)}
     )
 
 
 def iso_time(seconds: float) -> str:
-    """``2026-11-22T18:00:00.000Z``, rounded up as all times of the API are."""
+    """Return ``2026-11-22T18:00:00.000Z``, rounded up as all times of the API are."""
     return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.ceil(seconds)))
 
 
 def iso_of_row(text: str) -> str:
-    """The same from the ``last_modified`` of a row of a listing (``2026-11-22T18:00:00.123450``)."""
+    """Return the same from the ``last_modified`` of a row of a listing (``2026-11-22T18:00:00.123450``)."""
     whole, _, fraction = text.partition(".")
     if not fraction.strip("0"):
         return f"{whole}.000Z"
     return f"{(datetime.fromisoformat(whole) + timedelta(seconds=1)).isoformat()}.000Z"
 
 
-# --- reports ------------------------------------------------------------
-# The documents of errors.
+# --- errors -------------------------------------------------------------------------------------------
 
 
 def as_s3_error(error: Exception) -> S3Error | None:
-    """An exception that carries an answer as an error of the API; None for others."""
+    """Return an exception that carries an answer as an error of the API; None for others."""
     if isinstance(error, S3Error):
         return error
     if isinstance(error, RefusedBody):
@@ -220,7 +228,7 @@ def as_s3_error(error: Exception) -> S3Error | None:
 
 
 def error_document(request: Request, error: S3Error) -> bytes:
-    """What is said of an error; nothing of it is markup of the client's."""
+    """Return the document of an error; everything from the client is escaped."""
     txid = str(request.env.get(environkeys.TRANS_ID, ""))
     elements = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
     elements += [(name, str(value)) for name, value in error.details.items()]
@@ -229,7 +237,7 @@ def error_document(request: Request, error: S3Error) -> bytes:
 
 
 def explain(call: Call, error: Exception) -> bytes:
-    """The document of an error that comes too late for a status."""
+    """Return the document of an error that comes too late for a status."""
     known = as_s3_error(error)
     if known is None:
         txid = call.request.env.get(environkeys.TRANS_ID)
@@ -238,20 +246,23 @@ def explain(call: Call, error: Exception) -> bytes:
     return error_document(call.request, known)
 
 
-# --- keepalive ------------------------------------------------------------
-# Answers to work that may take long: spaces before the document, once it takes longer than clients like.
-#
+# --- keep-alive responses -----------------------------------------------------------------------------
 # What ends early is answered with its own status. Later the status line is out: what went wrong then is the
 # document of a 200, as S3 does it.
-
 
 Work = Callable[[], Response]
 #: The document of an error, or None for one that is nobody's answer.
 Explain = Callable[[Exception], bytes]
 
 
-def keep_alive(work: Work, explain: Explain, *, interval_s: float) -> Response:
-    """What ``work`` answers, or an answer that begins before that is known."""
+def keep_alive(call: Call, work: Work) -> Response:
+    """Return the response of ``work``, with spaces before its document if it takes long."""
+    interval_s = call.settings.keep_alive_seconds
+    return keep_alive_response(work, lambda error: explain(call, error), interval_s=interval_s)
+
+
+def keep_alive_response(work: Work, explain: Explain, *, interval_s: float) -> Response:
+    """Return the response of ``work``, or one that begins before the result is known."""
     box: green.Mailbox[Response | Exception] = green.Mailbox()
 
     def run() -> None:

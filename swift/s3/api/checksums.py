@@ -29,7 +29,7 @@ class RunningChecksum(Protocol):
         """Take the next bytes."""
 
     def digest(self) -> bytes:
-        """The checksum so far."""
+        """Return the checksum so far."""
 
 
 class _Crc:
@@ -72,7 +72,7 @@ class Algorithm:
 
     @property
     def usual_type(self) -> str:
-        """What a multipart object has of it if nobody says so."""
+        """The type of a multipart object's checksum if the client names none."""
         return FULL if self.name == "CRC64NVME" else COMPOSITE
 
     def check_type(self, kind: str) -> None:
@@ -85,7 +85,7 @@ class Algorithm:
             )
 
     def joined(self, parts: Sequence[tuple[bytes, int]], kind: str) -> str:
-        """The checksum of an object as its header has it, from checksum and size of each part."""
+        """Return the checksum of an object as its header has it, from checksum and size of each part."""
         if kind == COMPOSITE:
             whole = self.start()
             whole.update(b"".join(digest for digest, _ in parts))
@@ -124,7 +124,7 @@ _BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
 
 
 def usual_algorithm() -> Algorithm | None:
-    """What is computed of bytes without a checksum, as AWS does; None where it would take long."""
+    """Return the algorithm for bodies without a checksum, as AWS does; None where it is slow."""
     return ALGORITHMS["CRC64NVME"] if fastcrc.crc64nvme() is not None else None
 
 
@@ -138,17 +138,17 @@ _SINGLE = "Expecting a single x-amz-checksum- header"
 
 
 def several_checksums() -> S3Error:
-    """The answer to a request with more than one."""
+    """Return the answer to a request with more than one."""
     return S3Error("InvalidRequest", f"{_SINGLE}. Multiple checksum Types are not allowed.")
 
 
 def encoded(digest: bytes) -> str:
-    """A checksum as headers have it."""
+    """Return a checksum as headers have it."""
     return b64encode(digest).decode("ascii")
 
 
 def decoded(algorithm: Algorithm, text: str) -> bytes | None:
-    """The bytes of a checksum; None when the text is none of this kind."""
+    """Return the bytes of a checksum; None when the text is none of this kind."""
     try:
         digest = b64decode(text, validate=True)
     except ValueError:
@@ -157,7 +157,7 @@ def decoded(algorithm: Algorithm, text: str) -> bytes | None:
 
 
 def algorithm_named(name: str) -> Algorithm:
-    """By name in any case; raises ``S3Error``."""
+    """Return an algorithm by its name in any case; raise ``S3Error``."""
     found = ALGORITHMS.get(name.upper())
     if found is None:
         raise S3Error(
@@ -194,7 +194,7 @@ def announced_trailer(headers: Mapping[str, str]) -> str:
 
 
 def stated_checksum(headers: Mapping[str, str], *, of_body: bool = True) -> StatedChecksum | None:
-    """What the headers of an upload promise; raises ``S3Error``."""
+    """Return the checksum that the headers of an upload state; raise ``S3Error``."""
     given = [name for name in headers if name.startswith(PREFIX) and name in _BY_HEADER]
     unknown = [
         n

@@ -21,7 +21,7 @@ from swift.gateway.subrequest import asked
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, explain, invalid_argument, keep_alive, xml_response
+from swift.s3.api.call import Call, Handler, invalid_argument, keep_alive, xml_response
 from swift.s3.api.checksums import (
     ALGORITHMS,
     COMPOSITE,
@@ -122,11 +122,7 @@ def complete_upload(call: Call) -> Response:
     if wish is not None:
         _check_final(call, wish)
     parts = _stated(call, tree, wish)
-    return keep_alive(
-        lambda: _complete(call, state, parts, wish, conditions, size),
-        lambda error: explain(call, error),
-        interval_s=call.settings.keep_alive_seconds,
-    )
+    return keep_alive(call, lambda: _complete(call, state, parts, wish, conditions, size))
 
 
 # --- what the client says -----------------------------------------------------------------------------
@@ -153,7 +149,7 @@ def _stated(call: Call, tree: Tree, wish: RequestedChecksum | None) -> list[Stat
 
 
 def _stated_sum(item: Tree, number: int, wish: RequestedChecksum) -> str:
-    """The checksum of a part as the client names it, empty where it need not; raises ``S3Error``."""
+    """Return the checksum of a part as the client names it, empty where it need not; raise ``S3Error``."""
     given = [algorithm for algorithm in ALGORITHMS.values() if algorithm.element in item]
     texts = [text_of(item[algorithm.element]) for algorithm in given]
     if len(given) > 1 or any(
@@ -175,7 +171,7 @@ def _stated_sum(item: Tree, number: int, wish: RequestedChecksum) -> str:
 
 
 def _stated_size(call: Call) -> int | None:
-    """The size that the object is said to have; raises ``S3Error``."""
+    """Return the size that the object is said to have; raise ``S3Error``."""
     text = call.headers.get("x-amz-mp-object-size")
     if text is None:
         return None
@@ -219,7 +215,7 @@ def _invalid_part(call: Call, number: int, etag: str) -> S3Error:
 
 
 def _repeated(call: Call, upload_id: str, etag: str) -> Response:
-    """The answer when there is no such upload: perhaps it has become the object already."""
+    """Return the answer when there is no such upload: perhaps it has become the object already."""
     head = call.session.head(call.bucket, call.key)
     headers = head.headers
     same = (
@@ -248,7 +244,7 @@ def _complete(
     conditions: HeaderMap,
     size: int | None,
 ) -> Response:
-    """Decide that the upload completes, and carry that out; or what was decided already (decision 0020)."""
+    """Decide that the upload completes and store the object; follow an earlier decision (0020)."""
     objects, etag = CallerObjects(call.session), whole_etag([part.etag for part in parts])
     for _ in range(_SWAPS_MAX):
         known = state.record.decision
@@ -316,14 +312,14 @@ def _numbered(parts: Sequence[StatedPart]) -> tuple[tuple[int, str], ...]:
 
 
 def _date(call: Call) -> Timestamp:
-    """The time of the object: now, or just above a state whose clock is a little ahead."""
+    """Return the time of the object: now, or just above a state whose clock is a little ahead."""
     now = Timestamp.now()
     newest = newest_state(CallerObjects(call.session), call.bucket, call.key)
     return newest.above(1) if now <= newest and newest.seconds < now.seconds + _AHEAD_S else now
 
 
 def _repeat(call: Call, state: UploadState, parts: Sequence[StatedPart]) -> Response:
-    """The answer to a completion that was decided before; raises ``S3Error`` if it was another one."""
+    """Return the answer to a completion that was decided before; raise ``S3Error`` if it was another one."""
     objects = CallerObjects(call.session)
     joined = join(objects, state)
     if joined is None:
@@ -439,7 +435,7 @@ def _store(
 
 
 def _bad_parts(call: Call, parts: Sequence[StatedPart], upload_id: str, told: bytes) -> S3Error:
-    """What slo's report means."""
+    """Return the error for slo's report."""
     try:
         problems = {str(name): str(what) for name, what in json.loads(told).get("Errors", ())}
     except (ValueError, TypeError, AttributeError):
@@ -502,7 +498,7 @@ def _sum_of(head: Response) -> _Sum | None:
 
 
 def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
-    """The checksum that an object gets for which nobody wished, if all its parts have that."""
+    """Return the checksum that an object gets for which nobody wished, if all its parts have that."""
     usual = usual_algorithm()
     if usual is None or not sums or not all(seen is not None and seen.algorithm is usual for seen in sums):
         return None
@@ -510,7 +506,7 @@ def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
 
 
 def _checksum(call: Call, sums: Sequence[_Sum | None], wish: RequestedChecksum) -> str:
-    """The checksum of the object, from those of its parts; raises ``S3Error``."""
+    """Return the checksum of the object, from those of its parts; raise ``S3Error``."""
     checksum = wish.algorithm.joined(
         [(seen.digest, seen.size) for seen in sums if seen is not None], wish.kind
     )

@@ -1,6 +1,4 @@
-"""The source of CopyObject and UploadPartCopy: which object, under which conditions, opened (middleware.md
-§21).
-"""
+"""CopyObject, and the source that it shares with UploadPartCopy (spec: middleware.md §21)."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.s3.api.call import Call, Handler, explain, invalid_argument, iso_time, keep_alive, xml_response
+from swift.s3.api.call import Call, Handler, invalid_argument, iso_time, keep_alive, xml_response
 from swift.s3.api.checksums import ALGORITHMS, FULL, StatedChecksum, algorithm_named
 from swift.s3.api.encryption import SOURCE as CUSTOMER_SOURCE
 from swift.s3.api.encryption import Encrypted, decrypt, encrypt, write_headers
@@ -51,7 +49,7 @@ COPY_BYTES_MAX = 5 << 30
 
 
 class CopySource(NamedTuple):
-    """What is to be copied."""
+    """The object, or version of it, to copy."""
 
     bucket: str
     key: str
@@ -64,7 +62,7 @@ class CopySource(NamedTuple):
 
 
 def source_of(call: Call) -> CopySource:
-    """From ``x-amz-copy-source``; raises ``S3Error``."""
+    """Return the source that ``x-amz-copy-source`` names; raise ``S3Error``."""
     value = call.headers["x-amz-copy-source"]
     path, _, query = value.partition("?")
     version = ""
@@ -94,7 +92,7 @@ def _bad(value: str) -> S3Error:
 
 
 def open_source(call: Call, source: CopySource, byte_range: str | None = None) -> Response:
-    """The source's bytes and headers; raises ``S3Error``. The caller releases them."""
+    """Return the source's bytes and headers; raise ``S3Error``. The caller releases them."""
     session = authorize_source(call, source.bucket, source.key, source.version)
     if call.settings.s3_acl and not session.is_trusted_in(source.bucket):
         session.identify()
@@ -120,9 +118,7 @@ def open_source(call: Call, source: CopySource, byte_range: str | None = None) -
     raise refusal(response.status, conflict="BrokenMPU")
 
 
-# --- copies ------------------------------------------------------------
-# CopyObject.
-
+# --- CopyObject ---------------------------------------------------------------------------------------
 
 RESULT = Group(
     "CopyObjectResult",
@@ -164,11 +160,7 @@ def copy_object(call: Call) -> Response:
             "changing the "
             "object's metadata, storage class, website redirect location or encryption attributes.",
         )
-    return keep_alive(
-        lambda: _copy(call, source, kind, told, replaces=replaces),
-        lambda error: explain(call, error),
-        interval_s=call.settings.keep_alive_seconds,
-    )
+    return keep_alive(call, lambda: _copy(call, source, kind, told, replaces=replaces))
 
 
 def _directive(headers: HeaderMap, kind: str) -> bool:
@@ -235,13 +227,13 @@ def _result(response: Response, upload: S3Upload) -> Value:
 
 
 def modified_of(response: Response) -> str:
-    """When an answer says that its object was written, as documents say it."""
+    """Return the time of the object of an answer, in the form of documents."""
     seconds = parse_http_date(response.headers.get("last-modified", ""))
     return iso_time(float(seconds) if seconds is not None else Timestamp.now().seconds)
 
 
 def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> StatedChecksum | None:
-    """The checksum that a copy gets: the one asked for, or of the kind that its source has."""
+    """Return the checksum that a copy gets: the one asked for, or of the kind that its source has."""
     name = (
         headers.get("x-amz-checksum-algorithm")
         or source.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")[0]
@@ -250,7 +242,7 @@ def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> StatedChecksum | 
 
 
 def _kept(source: HeaderMap) -> HeaderMap:
-    """What a copy keeps of its source."""
+    """Return the metadata that a copy takes from its source."""
     found = {
         name: value for name, value in source.items() if name in _KEPT or name.startswith("x-object-meta-")
     }

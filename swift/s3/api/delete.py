@@ -1,4 +1,4 @@
-"""Removing an object: plain ones, multipart ones with their parts, versions (spec: middleware.md §20, §21).
+"""DeleteObjects, and the removal of an object, its parts and its versions (spec: middleware.md §20, §21).
 
 The parts of a multipart object go only when nothing leads to its manifest any more: not when a deletion
 leaves a marker, nor when it removes the link to a version that stays.
@@ -17,7 +17,7 @@ from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError, Response
-from swift.s3.api.call import Call, Handler, as_s3_error, explain, invalid_argument, keep_alive, xml_response
+from swift.s3.api.call import Call, Handler, as_s3_error, invalid_argument, keep_alive, xml_response
 from swift.s3.api.checksums import stated_checksum
 from swift.s3.api.metadata import is_large as is_manifest
 from swift.s3.api.objectlock import bypass_headers, locked_error
@@ -33,7 +33,7 @@ _WITH_PARTS = "multipart-manifest=delete&async=on"
 
 
 class Removed(NamedTuple):
-    """What a deletion did: the version that it removed or made, and whether that is a delete marker."""
+    """The result of a deletion: the version that it removed or made; True for a delete marker."""
 
     version: str = ""
     is_marker: bool = False
@@ -75,7 +75,7 @@ def _remove_plain(call: Call, key: str, *, has_versions: bool, conditions: Heade
 
 
 def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = None) -> Response:
-    """The head of the answer; a missing object is no error, unless conditions were to be met."""
+    """Return the head of the answer; a missing object is no error, unless conditions were to be met."""
     session = call.session
     is_conditional = bool(conditions and conditions.keys() & {"if-match", "if-none-match"})
     sub = session.subrequest("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query)
@@ -106,7 +106,7 @@ def _reported(response: Response) -> int:
 
 
 def parts_of(call: Call, key: str, query: str = "") -> list[tuple[str, str]]:
-    """The parts of a multipart object in the bucket's containers of them, each (container, name)."""
+    """Return the parts of a multipart object in the bucket's containers of them, each (container, name)."""
     with call.session.ask("GET", call.bucket, key, query=f"{query}multipart-manifest=get") as response:
         if not response.is_success:
             return []
@@ -115,9 +115,7 @@ def parts_of(call: Call, key: str, query: str = "") -> list[tuple[str, str]]:
 
 def _remove_parts(call: Call, parts: list[tuple[str, str]], rights: HeaderMap | None = None) -> None:
     for container, name in parts:
-        with call.session.ask("DELETE", container, name, headers=rights) as response:
-            if not response.is_success and response.status != 404:
-                raise refusal(response.status)
+        call.session.remove(container, name, rights)
 
 
 # --- versions -----------------------------------------------------------------------------------------
@@ -162,8 +160,7 @@ def _restore(call: Call, key: str) -> None:
         session.done("PUT", call.bucket, key, query=f"version-id={quote(wanted, safe='')}")
 
 
-# --- removals ------------------------------------------------------------
-# What deletions are told as.
+# --- events of deletions ------------------------------------------------------------------------------
 
 
 def announce_removal(call: Call, key: str, removed: Removed, *, by_version: bool) -> None:
@@ -173,9 +170,7 @@ def announce_removal(call: Call, key: str, removed: Removed, *, by_version: bool
     announce(call, f"s3:ObjectRemoved:{event}", key, version=removed.version)
 
 
-# --- deletes ------------------------------------------------------------
-# DeleteObjects.
-
+# --- DeleteObjects ------------------------------------------------------------------------------------
 
 DELETE = Group(
     "Delete",
@@ -222,11 +217,7 @@ def delete_objects(call: Call) -> Response:
         raise S3Error("UserKeyMustBeSpecified")
     call.session.bucket_info(call.bucket)
     quiet = text_of(tree.get("Quiet")).lower() == "true"
-    return keep_alive(
-        lambda: _all(call, items, quiet=quiet),
-        lambda error: explain(call, error),
-        interval_s=call.settings.keep_alive_seconds,
-    )
+    return keep_alive(call, lambda: _all(call, items, quiet=quiet))
 
 
 def _all(call: Call, items: Sequence[Tree], *, quiet: bool) -> Response:

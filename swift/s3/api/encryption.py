@@ -48,16 +48,16 @@ class CustomerKey(NamedTuple):
 
     @property
     def told(self) -> HeaderMap:
-        """What answers say of it."""
+        """The headers of answers about the key."""
         return {f"{CUSTOMER}algorithm": AES, f"{CUSTOMER}key-md5": self.name}
 
     def sum(self, start: bytes) -> str:
-        """By what it is known again."""
+        """Return the sum by which the key is recognized."""
         return b64encode(hmac.digest(self.key, _PURPOSE + start, sha256)).decode("ascii")
 
 
 def customer_key(headers: HeaderMap, prefix: str = CUSTOMER) -> CustomerKey | None:
-    """The key that a request brings, None when it brings none; raises ``S3Error``."""
+    """Return the key that a request brings, None when it brings none; raise ``S3Error``."""
     algorithm, text, name = (headers.get(prefix + word) for word in _WORDS)
     if algorithm is text is name is None:
         return None
@@ -85,7 +85,7 @@ def _argument(text: str) -> S3Error:
 
 
 def managed_headers(call: Call) -> HeaderMap:
-    """What the answer to a write says of encryption with the cluster's keys; raises ``S3Error``."""
+    """Return the headers of a write's answer about the cluster's keys; raise ``S3Error``."""
     wanted = call.headers.get(HEADER)
     for name in call.headers:
         if name.startswith(f"{HEADER}-") and not name.startswith(CUSTOMER):
@@ -135,7 +135,7 @@ def _known_by(key: CustomerKey, start: bytes) -> str:
 
 
 def _start_of(key: CustomerKey, stored: str) -> bytes | None:
-    """The beginning of the key stream that metadata keeps; None when it was another key's."""
+    """Return the beginning of the key stream that metadata keeps; None when it was another key's."""
     text, known = [*stored.split(" "), ""][:2]
     start = b64decode(text)
     is_known = len(start) == _IV_BYTES and hmac.compare_digest(key.sum(start).encode(), known.encode())
@@ -143,7 +143,7 @@ def _start_of(key: CustomerKey, stored: str) -> bytes | None:
 
 
 def upload_headers(call: Call) -> HeaderMap:
-    """What a multipart upload keeps of the key that its parts will come with; raises ``S3Error``."""
+    """Return the metadata of an upload whose parts come with a customer's key; raise ``S3Error``."""
     key = customer_key(call.headers)
     if key is None:
         return {}
@@ -174,13 +174,13 @@ def check_part_key(call: Call, marker: HeaderMap) -> None:
 
 
 def completed_headers(marker: HeaderMap) -> HeaderMap:
-    """What the object of an upload says of the key: that each of its parts has a key stream of its own."""
+    """Return the metadata of an object whose parts have key streams of their own."""
     stored = marker.get(STORED)
     return {} if stored is None else {STORED: f"{stored} {_OF_PARTS}"}
 
 
 def write_headers(call: Call) -> HeaderMap:
-    """What the answer to a write says of its encryption; raises ``S3Error``."""
+    """Return the headers of a write's answer about its encryption; raise ``S3Error``."""
     key = customer_key(call.headers)
     return managed_headers(call) if key is None else key.told
 
@@ -223,7 +223,7 @@ def check_key(call: Call, headers: HeaderMap) -> None:
 
 
 def _known_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[CustomerKey, bytes] | None:
-    """The key that an object needs, and where its stream begins; None when it needs none."""
+    """Return the key that an object needs, and where its stream begins; None when it needs none."""
     key, stored = customer_key(call.headers, prefix), headers.get(STORED)
     if stored is None:
         if key is not None:
@@ -242,7 +242,7 @@ def _known_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[CustomerKey
 
 
 class Encrypted(NamedTuple):
-    """What a customer's key encrypted, and with whose rights it is read."""
+    """An object that a customer's key encrypts, and the session that reads it."""
 
     session: Session
     bucket: str
@@ -289,7 +289,7 @@ class _PartStreams:
         self._left = size - offset
 
     def update(self, data: bytes) -> bytes:
-        """The next bytes; raises ``BrokenSource`` when a part cannot be asked for."""
+        """Return the next bytes; raise ``BrokenSource`` when a part cannot be asked for."""
         plain, view = [], memoryview(data)
         while view:
             while not self._left:
@@ -305,7 +305,7 @@ class _PartStreams:
 
 
 def _cipher() -> ModuleType:
-    """The cipher, which needs a library that the API does not need otherwise; raises ``S3Error``."""
+    """Return the cipher, which needs a library that the API does not need otherwise; raise ``S3Error``."""
     try:
         from swift.middleware.encryption import cipher
     except ImportError:

@@ -1,4 +1,4 @@
-"""A browser's form for a bucket as it arrives: small fields kept whole, its file as the body of an upload."""
+"""PostObject: the form of a browser as it arrives, its policy, and the upload of its file."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ FIELDS_BYTES_MAX, FIELDS_MAX = 64 << 10, 200
 
 
 def is_form(request: Request) -> bool:
-    """Whether a request is a form of a browser for something that is no account of Swift's."""
+    """Return True if a request is a form of a browser for something that is no account of Swift's."""
     return request.method == "POST" and "/" not in request.raw_path.strip("/") and bool(boundary_of(request))
 
 
 def boundary_of(request: Request) -> str:
-    """What separates the parts of a form; empty for what is none."""
+    """Return the boundary of a form's parts, empty for other requests."""
     kind, parameters = parse_parameters(request.headers.get("content-type", ""))
     return parameters.get("boundary", "") if kind.lower() == "multipart/form-data" else ""
 
@@ -96,7 +96,7 @@ class FormUpload:
                 self.fields[name] = text.replace(variable, self.file_name)
 
     def file(self, size_min: int, size_max: int) -> FormFile:
-        """The file as a body."""
+        """Return the file as a body."""
         return FormFile(self._form, size_min, size_max)
 
 
@@ -130,12 +130,9 @@ class FormFile(FormFileBody):
         raise RefusedBody(problem)
 
 
-# --- postpolicy ------------------------------------------------------------
-# The policy of a browser's form: until when, and which fields it may have. Pure.
-#
+# --- the policy of a form -----------------------------------------------------------------------------
 # A form may say nothing that its signer did not foresee: every field needs a condition, but for those that
 # carry the policy and its signature. That goes for the bucket too, also where only the URL names it.
-
 
 POLICY_BYTES_MAX = 20 << 10
 #: Fields that need no condition.
@@ -156,7 +153,7 @@ class PostPolicy:
 
 
 def parse_post_policy(text: str) -> PostPolicy:
-    """From the base64 of a form's field; raises ``S3Error``."""
+    """Return the policy in the base64 of a form's field; raise ``S3Error``."""
     if len(text) > 2 * POLICY_BYTES_MAX:
         raise _bad("The policy is too large.")
     try:
@@ -241,12 +238,9 @@ def _denied(text: str) -> S3Error:
     return S3Error("AccessDenied", f"Invalid according to Policy: {text}", reason="post_policy")
 
 
-# --- forms ------------------------------------------------------------
-# PostObject: an upload by the form of a browser.
-#
+# --- PostObject ---------------------------------------------------------------------------------------
 # The fields become the headers of a PutObject, which stores the file as it arrives. Whoever signed
 # the policy uploads; without a policy it is nobody, who may do what everybody may.
-
 
 RESULT = Group("PostResponse", Text("Location"), Text("Bucket"), Text("Key"), Text("ETag"))
 _FILE_NAME = "${filename}"
@@ -325,7 +319,7 @@ def _policy(call: Call, fields: Mapping[str, str], literal: Mapping[str, str]) -
 
 
 def _headers(fields: Mapping[str, str]) -> HeaderMap:
-    """The headers of an upload that fields stand for; raises ``S3Error``."""
+    """Return the headers of an upload that fields stand for; raise ``S3Error``."""
     found: HeaderMap = {}
     for name, text in fields.items():
         if name in _HEADERS or (name.startswith("x-amz-") and name not in _OF_SIGNATURE):
@@ -346,7 +340,7 @@ def _headers(fields: Mapping[str, str]) -> HeaderMap:
 
 
 def _carried(headers: HeaderMap) -> HeaderMap:
-    """What of the request's own headers conditions may ask for, or logs."""
+    """Return the request's own headers that conditions and logs need."""
     return {name: headers[name] for name in ("host", "user-agent", "referer", "origin") if name in headers}
 
 
@@ -360,7 +354,7 @@ def _inner(request: Request, headers: HeaderMap) -> Request:
 
 
 def _answer(call: Call, fields: Mapping[str, str], key: str, stored: Response) -> Response:
-    """What the browser is told, or where it is sent to be told."""
+    """Return the response to the browser, or a redirect to one."""
     etag = stored.headers.get("etag", "")
     headers = {name: text for name, text in stored.headers.items() if name.startswith(("etag", "x-amz-"))}
     target = _redirect(fields.get("success_action_redirect") or fields.get("redirect", ""))
@@ -379,7 +373,7 @@ def _answer(call: Call, fields: Mapping[str, str], key: str, stored: Response) -
 
 
 def _redirect(url: str) -> str:
-    """A URL of the form where a browser may be sent; empty for what is none, which is ignored."""
+    """Return a URL of the form where a browser may be sent; empty for what is none, which is ignored."""
     try:
         parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and bool(parts.hostname)

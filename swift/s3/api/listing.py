@@ -1,4 +1,4 @@
-"""The schemas of documents that several resources share."""
+"""Listings of objects and versions (spec: middleware.md §21)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from swift.s3.xml import Element, Fragment, Group, Many, Text, Value, escape
 
 
 def person(name: str) -> Element:
-    """An owner or initiator."""
+    """Return an owner or initiator."""
     return Group(name, Text("ID"), Text("DisplayName"))
 
 
 def person_of(name: str) -> Value:
-    """Who somebody is, by access key."""
+    """Return an owner or initiator, by access key."""
     return {"ID": name, "DisplayName": name}
 
 
 class Encoding:
-    """How names are written in a listing: as they are, or percent-quoted (``encoding-type=url``)."""
+    """The encoding of names in a listing: plain, or percent-quoted (``encoding-type=url``)."""
 
     def __init__(self, call: Call):
         wanted = call.params.get("encoding-type")
@@ -42,24 +42,21 @@ class Encoding:
         self.is_url = wanted == "url"
 
     def __call__(self, text: str) -> str:
-        """A name as it is written."""
+        """Return a name as it is written."""
         return quote(text, safe="/-_.~*", errors="surrogateescape") if self.is_url and text else text
 
     def mark(self, value: dict[str, Value]) -> None:
-        """Say in a document how names are written."""
+        """Name the encoding in a document."""
         if self.is_url:
             value["EncodingType"] = "url"
 
 
-# --- folding ------------------------------------------------------------
-# Common prefixes of a listing that the rest of the pipeline cannot fold.
-#
+# --- common prefixes ----------------------------------------------------------------------------------
 # Versions lie under names that end with their times, so a delimiter with digits or dots would cut the
 # times; markers of uploads lie under names that end with the upload's id, and between parts. Such a
 # listing is read without a delimiter. Behind each common prefix it goes on with another request, so
 # that its cost is that of the answer and not of what the prefixes hold. Pure: the caller reads the
 # rows.
-
 
 #: The characters of the times in names of versions.
 _OF_TIMES = frozenset("0123456789.")
@@ -112,9 +109,7 @@ def folded_page(
     return Page(rows[:limit], len(rows) > limit)
 
 
-# --- listing ------------------------------------------------------------
-# Listings of buckets: objects (versions 1 and 2 of the operation) and their versions.
-
+# --- operations ---------------------------------------------------------------------------------------
 
 _PREFIXES = Many("CommonPrefixes", Text("Prefix"))
 _HEAD = (Text("Name"), Text("Prefix"))
@@ -158,7 +153,7 @@ DELETED_TYPE = "application/x-deleted;swift_versions_deleted=1"
 def read_page(
     call: Call, container: str, limit: int, parameters: Mapping[str, str], *, flags: str = ""
 ) -> Page:
-    """Up to ``limit`` rows of a container; raises ``S3Error``."""
+    """Return up to ``limit`` rows of a container; raise ``S3Error``."""
     if not limit:
         parameters = {}
     query = f"format=json&limit={max(limit, 0) + 1}{flags}"
@@ -175,7 +170,7 @@ def read_page(
 
 
 def last_name(row: JsonObject) -> str:
-    """The name that a row, or a prefix, stands for."""
+    """Return the name that a row, or a prefix, stands for."""
     return str(row["subdir"] if "subdir" in row else row["name"])
 
 

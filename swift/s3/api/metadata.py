@@ -1,4 +1,4 @@
-"""Storage classes: AWS's names for storage policies (decision 0018). Pure."""
+"""Headers of objects between S3 and Swift, and storage classes (spec: middleware.md §20, decision 0018)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class StorageClasses:
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is only one class."""
+        """True if there is only one class."""
         return not self._policies
 
     def of_policy(self, index: int) -> str:
-        """The class of a storage policy."""
+        """Return the class of a storage policy."""
         return self._names.get(index, STANDARD)
 
     def is_in(self, name: str, index: int) -> bool:
@@ -56,11 +56,11 @@ class StorageClasses:
         return self._indexes[name] == index if name in self._indexes else self.of_policy(index) == name
 
     def policy_of(self, name: str) -> str | None:
-        """The policy of a class; None of one that there is not."""
+        """Return the policy of a class; None of one that there is not."""
         return self._policies.get(name, self._usual if name == STANDARD else None)
 
     def has(self, name: str) -> bool:
-        """Whether there is such a class."""
+        """Return True if there is such a class."""
         return name == STANDARD or name in self._policies
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class StorageClasses:
 
 
 def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
-    """From ``CLASS:policy`` of the option ``storage_classes``; raises ``ConfigError``."""
+    """Return the classes of the option ``storage_classes`` (``CLASS:policy``); raise ``ConfigError``."""
     found: dict[str, str] = {}
     names: dict[int, str] = {}
     indexes: dict[str, int] = {}
@@ -86,9 +86,7 @@ def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
     return StorageClasses(found, names, None if usual.index in names else usual.name, indexes)
 
 
-# --- metadata ------------------------------------------------------------
-# Headers of objects between S3 and Swift (spec: middleware.md §20).
-
+# --- headers ------------------------------------------------------------------------------------------
 
 _META, _SWIFT_META = "x-amz-meta-", "x-object-meta-"
 #: Stored and shown under the same name.
@@ -153,7 +151,7 @@ def stored_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def echoed_metadata(found: HeaderMap) -> HeaderMap:
-    """Of what a HEAD answers, what a POST must say again, because it would drop it."""
+    """Return the metadata of a HEAD that a POST must echo to keep it."""
     return {
         name: value
         for name, value in found.items()
@@ -203,7 +201,10 @@ def reading_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def requested_range(headers: HeaderMap) -> str | None:
-    """The range of a GET or HEAD; S3 knows one at a time, and answers with everything to anything else."""
+    """Return the range of a GET or HEAD.
+
+    S3 knows one at a time, and answers with everything to anything else.
+    """
     text = headers.get("range")
     return text if text is not None and _is_range(text) else None
 
@@ -216,20 +217,23 @@ def drop_dates(conditions: HeaderMap) -> None:
 
 
 def is_other_etag(wanted: HeaderMap, headers: HeaderMap) -> bool:
-    """Whether an answer about an object is not what If-Match wanted; of two conditions this one is first."""
+    """Return True if an answer about an object is not what If-Match wanted.
+
+    Of two conditions this one is first.
+    """
     etags = EtagList.parse(wanted["if-match"]) if "if-match" in wanted else None
     return etags is not None and not etags.matches(object_etag(headers).strip('"').removesuffix("-N"))
 
 
 def is_changed_since(wanted: HeaderMap, headers: HeaderMap) -> bool:
-    """Whether an object is newer than If-Unmodified-Since wanted, which is judged before If-None-Match."""
+    """Return True if an object is newer than If-Unmodified-Since, judged before If-None-Match."""
     limit_s = parse_http_date(wanted.get("if-unmodified-since", ""))
     modified_s = parse_http_date(headers.get("last-modified", ""))
     return limit_s is not None and modified_s is not None and modified_s > limit_s
 
 
 def object_etag(headers: HeaderMap) -> str:
-    """The ETag of an answer about an object, in quotes."""
+    """Return the ETag of an answer about an object, in quotes."""
     etag = headers.get(fields.SYSMETA_S3_ETAG)
     if etag is None:
         etag = headers.get("etag", "").strip('"')
@@ -239,27 +243,27 @@ def object_etag(headers: HeaderMap) -> str:
 
 
 def is_multipart(headers: HeaderMap) -> bool:
-    """Whether an answer is of an object of parts, not of one whose bytes are elsewhere for its class."""
+    """Return True for an object of parts, False for one that is stored apart for its class."""
     return is_large(headers) and "-" in headers.get(fields.SYSMETA_S3_ETAG, "-")
 
 
 def is_large(headers: HeaderMap) -> bool:
-    """Whether an answer is of an object whose bytes are in others."""
+    """Return True if an answer is of an object whose bytes are in others."""
     return headers.get("x-static-large-object", "").lower() == "true"
 
 
 def object_class(headers: HeaderMap) -> str:
-    """The storage class that an answer about an object names; empty when it is that of the bucket."""
+    """Return the storage class that an answer about an object names; empty when it is that of the bucket."""
     return headers.get(fields.SYSMETA_S3_CLASS, "") if is_large(headers) else ""
 
 
 def row_override(etag: str = "", kind: str = "") -> str:
-    """What the row of an object keeps for the API: a manifest's ETag, a class that is not the bucket's."""
+    """Return the parameters of an object's row: a manifest's ETag, a class that is not the bucket's."""
     return (f"; s3_etag={etag}" if etag else "") + (f"; s3_class={kind}" if kind else "")
 
 
 def manifest_headers(kind: str, upload_id: str, etag: str) -> HeaderMap:
-    """What a manifest says of itself, and its row of it."""
+    """Return the metadata of a manifest and the parameters of its row."""
     headers = {
         fields.SYSMETA_S3_UPLOAD_ID: upload_id,
         fields.SYSMETA_S3_ETAG: etag,
@@ -271,12 +275,12 @@ def manifest_headers(kind: str, upload_id: str, etag: str) -> HeaderMap:
 
 
 def row_class(row: JsonObject) -> str:
-    """The storage class that a row names; empty when it is that of the bucket."""
+    """Return the storage class that a row names; empty when it is that of the bucket."""
     return str(row.get("hash", "")).partition("; s3_class=")[2].partition(";")[0]
 
 
 def row_etag(row: JsonObject) -> str:
-    """The ETag of a row, unquoted."""
+    """Return the ETag of a row, unquoted."""
     etag = str(row.get("hash", ""))
     if "; s3_etag=" in etag:
         return etag.partition("; s3_etag=")[2].partition(";")[0]
@@ -287,7 +291,7 @@ def row_etag(row: JsonObject) -> str:
 
 
 def rendered_headers(headers: HeaderMap) -> HeaderMap:
-    """The headers of an answer about an object as S3 has them."""
+    """Return the headers of an answer about an object as S3 has them."""
     found: HeaderMap = {}
     for name, value in headers.items():
         if name in _SHOWN or name.startswith("access-control-"):
@@ -315,7 +319,7 @@ def rendered_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def _printable(value: str) -> str:
-    """A value that any client can read: RFC 2047 for what is not ASCII."""
+    """Return a value that any client can read: RFC 2047 for what is not ASCII."""
     if value.isascii() and value.isprintable():
         return value
     return Header(utf8_value(value).encode("utf-8", "replace").decode(), "UTF-8").encode().replace("\n", "")

@@ -12,7 +12,6 @@ from swift.http.transform import as_request_body
 from swift.s3.api.call import (
     Call,
     Handler,
-    explain,
     invalid_argument,
     iso_of_row,
     keep_alive,
@@ -63,7 +62,7 @@ from swift.s3.api.uploads import (
     rows_of,
     upload_id_of,
 )
-from swift.s3.errors import S3Error, refusal
+from swift.s3.errors import S3Error
 from swift.s3.names import segments_of
 from swift.s3.policy.authorize import new_object_acl
 from swift.s3.xml import Group, Many, Text, Value
@@ -190,7 +189,7 @@ def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]
             marker = str(row["name"])
             # A longer name is of an upload of another key.
             if marker not in kept and number_of(marker[len(prefix) :]) is not None:
-                _remove(call, state.home, marker)
+                call.session.remove(state.home, marker)
 
 
 def _end(call: Call, upload_id: str) -> UploadState:
@@ -199,16 +198,10 @@ def _end(call: Call, upload_id: str) -> UploadState:
         state = find_open_upload(call, upload_id)
         outcome = end(CallerObjects(call.session), state)
         if outcome is Swap.WEAK:
-            _remove(call, segments_of(call.bucket), marker_of(call.key, upload_id))
+            call.session.remove(segments_of(call.bucket), marker_of(call.key, upload_id))
         if outcome is not Swap.LOST:
             return state
     raise S3Error("ServiceUnavailable")
-
-
-def _remove(call: Call, container: str, name: str) -> None:
-    with call.session.ask("DELETE", container, name) as response:
-        if not response.is_success and response.status != 404:
-            raise refusal(response.status)
 
 
 # --- parts --------------------------------------------------------------------------------------------
@@ -254,11 +247,7 @@ def copy_part(call: Call) -> Response:
     byte_range = call.headers.get("x-amz-copy-source-range")
     state = find_open_upload(call, upload_id, is_newest=False)
     check_part_key(call, state.headers)
-    return keep_alive(
-        lambda: _copy_part(call, source, byte_range, state, number),
-        lambda error: explain(call, error),
-        interval_s=call.settings.keep_alive_seconds,
-    )
+    return keep_alive(call, lambda: _copy_part(call, source, byte_range, state, number))
 
 
 def _copy_part(
@@ -370,7 +359,7 @@ def list_parts(call: Call) -> Response:
 
 
 def _parts_of(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
-    """The rows of the parts of an upload that count, by number."""
+    """Return the rows of the parts of an upload that count, by number."""
     prefix = marker_of(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
     marker = ""

@@ -43,7 +43,7 @@ _LATEST_S = 253402300799
 
 
 def until_of(text: str) -> int:
-    """A moment in the future, in Unix seconds; raises ``S3Error``."""
+    """Return a moment in the future, in Unix seconds; raise ``S3Error``."""
     try:
         moment = datetime.fromisoformat(text)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
@@ -56,12 +56,12 @@ def until_of(text: str) -> int:
 
 
 def rendered_until(lock: ObjectLock) -> str:
-    """The end of a retention as documents and headers say it."""
+    """Return the end of a retention as documents and headers say it."""
     return datetime.fromtimestamp(min(lock.until_s, _LATEST_S), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def lock_headers(stored: HeaderMap) -> HeaderMap:
-    """What an answer about an object says of its lock."""
+    """Return the headers of an answer about an object's lock."""
     text = stored.get(fields.TRANSIENT_S3_LOCK)
     if text is None:
         return {}
@@ -73,7 +73,7 @@ def lock_headers(stored: HeaderMap) -> HeaderMap:
 
 
 def requested_lock(headers: HeaderMap) -> ObjectLock | None:
-    """The lock that the headers of a write ask for, None when they ask for none; raises ``S3Error``."""
+    """Return the lock that the headers of a write ask for, None when they ask for none; raise ``S3Error``."""
     mode, until, hold = (headers.get(name) for name in (MODE, UNTIL, HOLD))
     if mode is until is hold is None:
         return None
@@ -92,13 +92,12 @@ def requested_lock(headers: HeaderMap) -> ObjectLock | None:
 
 # --- new objects --------------------------------------------------------------------------------------
 
-
 #: How the answer to a write that wishes for a lock names what the bucket lacks.
 LOCK_CONFIGURATION = "ObjectLockConfiguration"
 
 
 def locked_error() -> S3Error:
-    """The answer to a change that a lock forbids."""
+    """Return the answer to a change that a lock forbids."""
     return S3Error("AccessDenied", "Access Denied because object protected by object lock.")
 
 
@@ -112,7 +111,7 @@ def require_lockable(call: Call, missing: str = "Object Lock Configuration") -> 
 
 
 def locking_headers(call: Call) -> HeaderMap:
-    """The lock that a write asks for, as metadata; raises ``S3Error``.
+    """Return the lock that a write asks for, as metadata; raise ``S3Error``.
 
     What the bucket gives its new objects is added where versions are made, for Swift's API as well.
     """
@@ -132,7 +131,7 @@ def _stored(call: Call, lock: ObjectLock) -> HeaderMap:
 
 
 def completed_lock(call: Call, marker: HeaderMap) -> HeaderMap:
-    """The lock of the object that an upload becomes, as metadata."""
+    """Return the lock of the object that an upload becomes, as metadata."""
     sysmeta = call.session.bucket_info(call.bucket).sysmeta
     if _RULE_KEY not in sysmeta or not is_true(sysmeta.get("versions-enabled")):
         return {}
@@ -155,7 +154,7 @@ def lock_parts(call: Call, parts: Sequence[tuple[str, str]], headers: HeaderMap)
 
 
 def bypass_headers(call: Call) -> HeaderMap:
-    """What a change says below when its caller bypasses governance; raises ``S3Error`` when it may not."""
+    """Return the header of a change that bypasses governance; raise ``S3Error`` if it may not."""
     if call.headers.get(BYPASS, "").lower() != "true":
         return {}
     require_owner(call)

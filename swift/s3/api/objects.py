@@ -1,4 +1,4 @@
-"""Objects: PutObject, GetObject, HeadObject, DeleteObject."""
+"""Operations on objects: PutObject, GetObject, HeadObject, DeleteObject, their attributes and tags."""
 
 from __future__ import annotations
 
@@ -38,12 +38,13 @@ from swift.s3.api.put import (
     checksum_headers,
     class_headers,
     expiry_headers,
+    head_version,
     just_above,
     missing_key,
     part_checksum,
     part_checksums,
+    read_error,
     redirect_headers,
-    refused_version,
     stored_checksum,
     tagging_headers,
     unmet,
@@ -139,7 +140,7 @@ def read_object(call: Call) -> Response:
 
 
 def _unmet_first(wanted: HeaderMap, response: Response) -> str:
-    """The condition for which an answer is none, though the storage nodes were asked for a change first."""
+    """Return the unmet condition of a 304, judged before the one that the storage nodes answered."""
     if response.status != 304:
         return ""
     if is_other_etag(wanted, response.headers):
@@ -148,7 +149,7 @@ def _unmet_first(wanted: HeaderMap, response: Response) -> str:
 
 
 def _checksum(call: Call, response: Response) -> HeaderMap:
-    """The checksum of what an answer gives: the whole object, or one of its parts."""
+    """Return the checksum of what an answer gives: the whole object, or one of its parts."""
     sums = stored_checksum(response.headers)
     if response.status == 200:
         return sums
@@ -159,7 +160,7 @@ def _checksum(call: Call, response: Response) -> HeaderMap:
 
 
 def _whole_size(headers: HeaderMap) -> int:
-    """The size of an object of which an answer may have a part."""
+    """Return the size of an object of which an answer may have a part."""
     text = headers.get("content-range", "").rpartition("/")[2] or headers.get("content-length", "")
     return int(text) if is_digits(text) else 0
 
@@ -208,7 +209,7 @@ def _query(call: Call) -> str:
 
 
 def _as_part(call: Call, response: Response, headers: HeaderMap) -> None:
-    """A whole object is its only part."""
+    """Answer a whole object as its only part."""
     if "x-amz-mp-parts-count" in headers or response.status != 200:
         return
     if int(call.params["partNumber"]) != 1:
@@ -221,18 +222,13 @@ def _as_part(call: Call, response: Response, headers: HeaderMap) -> None:
 
 
 def _refused_read(call: Call, response: Response) -> S3Error:
-    """What a GET or HEAD that found nothing is."""
+    """Return the error for a GET or HEAD that found nothing."""
     status = response.status
-    version = call.params.get("versionId")
-    if status in (400, 404) and version is not None:
-        return refused_version(call, response, version)
-    if status == 404:
-        return missing_key(call, call.key)
     if status == 416 and "partNumber" in call.params:
         return S3Error("InvalidPartNumber", details={"PartNumberRequested": call.params["partNumber"]})
     if status == 416:
         return S3Error("InvalidRange", details={"RangeRequested": call.headers.get("range", "")})
-    return refusal(status, missing="NoSuchKey", conflict="BrokenMPU")
+    return read_error(call, response) if status in (400, 404) else refusal(status, conflict="BrokenMPU")
 
 
 def delete_object(call: Call) -> Response:
@@ -252,9 +248,7 @@ def delete_object(call: Call) -> Response:
     return no_content(headers)
 
 
-# --- attributes ------------------------------------------------------------
-# GetObjectAttributes.
-
+# --- GetObjectAttributes ------------------------------------------------------------------------------
 
 _SUMS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
 ATTRIBUTES = Group(
@@ -277,7 +271,7 @@ _PARTS_MAX = 1000
 
 
 def get_attributes(call: Call) -> Response:
-    """What of an object's attributes the header names."""
+    """GetObjectAttributes: the attributes that the header names."""
     text = call.headers.get("x-amz-object-attributes", "")
     wanted = {word.strip() for word in text.split(",") if word.strip()}
     if not wanted <= set(_KNOWN) or not wanted:
@@ -291,10 +285,7 @@ def get_attributes(call: Call) -> Response:
     if not wanted <= set(_KNOWN):
         raise invalid_argument("x-amz-object-attributes", text, "Invalid attribute name specified.")
     query = version_query(call)
-    head = call.session.head(call.bucket, call.key, query=query)
-    if not head.is_success:
-        raise _refused(call, head)
-    headers = head.headers
+    headers = head_version(call)
     check_key(call, headers)
     value: dict[str, Value] = {}
     if "ETag" in wanted:
@@ -312,15 +303,8 @@ def get_attributes(call: Call) -> Response:
     return xml_response(ATTRIBUTES, value, headers=told)
 
 
-def _refused(call: Call, head: Response) -> S3Error:
-    version = call.params.get("versionId")
-    if version is not None and head.status in (400, 404):
-        return refused_version(call, head, version)
-    return missing_key(call, call.key) if head.status == 404 else refusal(head.status)
-
-
 def _parts(call: Call, query: str, *, has_sums: bool) -> Value:
-    """The parts of a large object, in pages; each with its checksum when the object has one."""
+    """Return the parts of a large object, in pages; each with its checksum when the object has one."""
     most = min(_number(call, "x-amz-max-parts", _PARTS_MAX), _PARTS_MAX)
     after = _number(call, "x-amz-part-number-marker", 0)
     query = f"{query}{'&' if query else ''}multipart-manifest=get"
@@ -361,18 +345,16 @@ def _number(call: Call, name: str, usual: int) -> int:
     return int(text)
 
 
-# --- tagging ------------------------------------------------------------
-# Tags of objects and of buckets.
-#
+# --- tags ---------------------------------------------------------------------------------------------
 # The tags of an object are metadata that a POST replaces as a whole, so a change reads the other metadata
 # first and says it again, to the same object; of two changes of its metadata at the same time one wins.
 
 
 def get_object_tagging(call: Call) -> Response:
     """GetObjectTagging."""
-    head = _head(call)
-    tags = parsed_tags(head.headers.get(fields.TRANSIENT_S3_TAGGING))
-    return xml_response(TAGGING, tags_document(tags), headers=_version(head.headers))
+    headers = _head(call)
+    tags = parsed_tags(headers.get(fields.TRANSIENT_S3_TAGGING))
+    return xml_response(TAGGING, tags_document(tags), headers=_version(headers))
 
 
 def put_object_tagging(call: Call) -> Response:
@@ -390,15 +372,8 @@ def delete_object_tagging(call: Call) -> Response:
     return no_content(told)
 
 
-def _head(call: Call) -> Response:
-    newest = {"x-newest": "true"} if call.request.method != "GET" else {}
-    head = call.session.head(call.bucket, call.key, headers=newest, query=version_query(call))
-    if head.is_success:
-        return head
-    version = call.params.get("versionId")
-    if version is not None and head.status in (400, 404):
-        raise refused_version(call, head, version)
-    raise missing_key(call, call.key) if head.status == 404 else refusal(head.status)
+def _head(call: Call) -> HeaderMap:
+    return head_version(call, {"x-newest": "true"} if call.request.method != "GET" else None)
 
 
 def _version(headers: HeaderMap) -> HeaderMap:
@@ -410,7 +385,7 @@ def _store(call: Call, text: str) -> HeaderMap:
     """Replace the tags; what the answer says of the version."""
     wanted = call.params.get("versionId", "null")
     if wanted != "null":
-        found = _head(call).headers
+        found = _head(call)
         current = call.session.head(call.bucket, call.key).headers.get("x-object-version-id")
         if current != wanted:
             # No other request than ours reaches it: who may do this is asked here.
@@ -421,7 +396,7 @@ def _store(call: Call, text: str) -> HeaderMap:
     told: HeaderMap = {}
 
     def write(conditions: HeaderMap) -> int:
-        found = _head(call).headers
+        found = _head(call)
         told.update(_version(found))
         headers = {**_with_tags(found, text), **_end(call, found)}
         headers.update(conditions, **(just_above(found) if conditions else {}))
@@ -443,7 +418,7 @@ def _end(call: Call, found: HeaderMap) -> HeaderMap:
 
 
 def _with_tags(found: HeaderMap, text: str) -> HeaderMap:
-    """What a POST says again with other tags, none if ``text`` is empty."""
+    """Return the metadata that a POST echoes, with other tags; none if ``text`` is empty."""
     headers = echoed_metadata(found)
     headers.pop(fields.TRANSIENT_S3_TAGGING, None)
     return {**headers, fields.TRANSIENT_S3_TAGGING: text} if text else headers

@@ -1,4 +1,4 @@
-"""The markers of multipart uploads as the caller of an S3 request may reach them."""
+"""Parts of multipart uploads: the upload of a request, and storing a part (decision 0020)."""
 
 from __future__ import annotations
 
@@ -91,14 +91,11 @@ def named_by_objects(call: Call, upload_id: str) -> set[tuple[str, str]] | None:
         return None
 
 
-# --- partwriting ------------------------------------------------------------
-# Storing a part of a multipart upload: once, and never over another (decision 0020).
-#
+# --- storing a part -----------------------------------------------------------------------------------
 # The first object of a part is created under the part's number, on the condition that there is none.
 # What is uploaded again goes to an object of its own, and the marker says that it counts from now on.
 # So nothing that a decision to complete refers to is ever replaced. After a part is stored the marker
 # is read again: a part that came too late is removed.
-
 
 #: Bytes of a body that are kept to send them again; the proxy reads no more before it knows conditions.
 _REWIND_BYTES_MAX = 65536
@@ -199,7 +196,7 @@ def _count(call: Call, state: UploadState, number: int, name: str) -> None:
         found = find_state(call, state.id)
         if found is None or found.is_completing:
             # The object counted for no decision.
-            _remove(call, state.home, name)
+            call.remove_unneeded(state.home, name)
             raise no_such_upload(state.id)
         record = replace(found.record, parts={**found.record.parts, number: own})
         outcome = swap(objects, found, record)
@@ -208,7 +205,7 @@ def _count(call: Call, state: UploadState, number: int, name: str) -> None:
         if outcome is Swap.WEAK:
             swap(objects, found, record, is_conditional=False)
         elif number in found.record.parts:
-            _remove(call, state.home, found.part_name(number))
+            call.remove_unneeded(state.home, found.part_name(number))
         return
     raise S3Error("ServiceUnavailable")
 
@@ -219,7 +216,7 @@ def _check_open(call: Call, state: UploadState, number: int, name: str) -> None:
     if found is None:
         named = named_by_objects(call, state.id)
         if named is not None and (state.home, name) not in named:
-            _remove(call, state.home, name)
+            call.remove_unneeded(state.home, name)
             _remove_empty_home(call, state.home)
         if named is not None and (state.home, name) in named:
             return
@@ -230,14 +227,8 @@ def _check_open(call: Call, state: UploadState, number: int, name: str) -> None:
             # The same part was uploaded again meanwhile, and this one is the newest.
             _count(call, state, number, name)
     elif not counts or all(part != number for part, _ in decision.parts):
-        _remove(call, state.home, name)
+        call.remove_unneeded(state.home, name)
         raise no_such_upload(state.id)
-
-
-def _remove(call: Call, container: str, name: str) -> None:
-    with call.session.ask("DELETE", container, name) as response:
-        if not response.is_success and response.status != 404:
-            call.log.warning(f"{container}/{name} stays, which no object needs: {response.status}")
 
 
 def _remove_empty_home(call: Call, container: str) -> None:

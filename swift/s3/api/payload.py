@@ -161,7 +161,7 @@ def upload_of(
     wanted: Algorithm | None = None,
     usual: Algorithm | None = None,
 ) -> S3Upload:
-    """The upload that a request brings; raises ``S3Error`` for promises that cannot be kept at all.
+    """Return the upload that a request brings; raise ``S3Error`` for promises that cannot be kept at all.
 
     A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused. Where
     there is neither, the ``usual`` one is computed.
@@ -222,7 +222,7 @@ def validate_no_body(headers: HeaderMap, claim: Claim) -> None:
 
 
 def decoded_length(headers: HeaderMap) -> int:
-    """The size of what a body in aws-chunked framing stands for; raises ``S3Error``."""
+    """Return the size of what a body in aws-chunked framing stands for; raise ``S3Error``."""
     text = headers.get("x-amz-decoded-content-length", "")
     if is_digits(text.removeprefix("-")) and text.startswith("-"):
         details = {"ArgumentName": "x-amz-decoded-content-length", "ArgumentValue": text}
@@ -235,7 +235,7 @@ def decoded_length(headers: HeaderMap) -> int:
 
 
 def content_md5(headers: HeaderMap) -> str | None:
-    """Content-MD5 in hex; raises ``S3Error``."""
+    """Return Content-MD5 in hex; raise ``S3Error``."""
     text = headers.get("content-md5")
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Where the bytes of an object go: into its bucket, or elsewhere for its storage class (decision 0018).
+"""Placement of objects: in the bucket, or apart for another storage class (decision 0018).
 
 The class of an object that is not its bucket's is a storage policy that the bucket has not. Then its bytes
 are in the container of parts that the bucket has for that class, and in the bucket there is a manifest of
@@ -66,12 +66,12 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
         with asked(call.session.open, manifest_request(call, [(home, part, etag)], headers)) as response:
             pass
     except S3Error:
-        _remove_part(call, home, part)
+        call.remove_unneeded(home, part)
         raise
     if not response.is_success:
         if response.status < 500:
             # Nobody will ever ask for it; after a 5xx it may be the object, and the daemon looks.
-            _remove_part(call, home, part)
+            call.remove_unneeded(home, part)
         return response
     response.headers["etag"] = f'"{etag}"'
     if fields.TRANSIENT_S3_LOCK in headers:
@@ -79,14 +79,8 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     return response
 
 
-def _remove_part(call: Call, home: str, part: str) -> None:
-    with call.session.ask("DELETE", home, part) as response:
-        if not response.is_success and response.status != 404:
-            call.log.warning(f"{home}/{part} stays, which no object needs: {response.status}")
-
-
 def manifest_request(call: Call, parts: Sequence[tuple[str, str, str]], headers: HeaderMap) -> Request:
-    """What has slo store the object of these parts, each (container, name, ETag)."""
+    """Return the request to slo that stores an object of parts, each (container, name, ETag)."""
     manifest = [{"path": f"/{home}/{name}", "etag": etag} for home, name, etag in parts]
     body = json.dumps(manifest).encode()
     query = "multipart-manifest=put"
@@ -97,14 +91,14 @@ def manifest_request(call: Call, parts: Sequence[tuple[str, str, str]], headers:
 
 
 def segments_containers(call: Call) -> list[str]:
-    """All containers that may have parts of the bucket's objects."""
+    """Return all containers that may have parts of the bucket's objects."""
     classes = call.features.classes
     kinds = () if classes.is_alone else classes
     return [segments_of(call.bucket), *(segments_of(call.bucket, kind) for kind in kinds)]
 
 
 def make_segments_container(call: Call, kind: str = "") -> str:
-    """The container of parts, with the bucket's ACLs, and its policy unless it is for another class.
+    """Return the container of parts, with the bucket's ACLs, and its policy unless it is for another class.
 
     Its name. Raises ``S3Error``. The lifecycle daemon removes what overwritten objects and uploads leave in
     it, so that one has to know of the bucket.

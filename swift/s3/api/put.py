@@ -1,4 +1,4 @@
-"""Which version of an object is asked for, and what it means when it is not there."""
+"""Writes of objects: versions, conditions, metadata beside the bytes, updates, checksums of parts."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from swift.s3.xml import Value
 
 
 def version_query(call: Call) -> str:
-    """The query that asks for the wanted version; raises ``S3Error``."""
+    """Return the query that asks for the wanted version; raise ``S3Error``."""
     version = call.params.get("versionId")
     if version is None:
         return ""
@@ -56,14 +56,14 @@ def check_version_id(version: str) -> None:
 
 
 def version_place(call: Call, stamp: Timestamp) -> EntityPath:
-    """Where a version of the call's object lies, by its time; raises ``S3Error``."""
+    """Return the path of a version of the call's object, by its time; raise ``S3Error``."""
     head = call.session.head(call.bucket).headers
     home = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
     return EntityPath(call.session.account, home, Version(call.key, stamp).name)
 
 
 def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:
-    """A 404 of an object: which of the two is not there."""
+    """Return a 404 of an object: which of the two is not there."""
     name = bucket or call.bucket
     if not call.session.has_bucket(name):
         return S3Error("NoSuchBucket", details={"BucketName": name})
@@ -71,7 +71,7 @@ def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:
 
 
 def refused_version(call: Call, response: Response, version: str) -> S3Error:
-    """What a 404 or 400 of a version is."""
+    """Return the error for a 404 or 400 of a version."""
     if response.headers.get("content-type", "").startswith("application/x-deleted;"):
         headers = {"x-amz-delete-marker": "true", "x-amz-version-id": version}
         details = {"Method": call.request.method, "ResourceType": "DeleteMarker"}
@@ -82,9 +82,23 @@ def refused_version(call: Call, response: Response, version: str) -> S3Error:
     return S3Error("NoSuchVersion", details={"Key": call.key, "VersionId": version})
 
 
-# --- conditions ------------------------------------------------------------
-# Conditions of writes and copies; the store judges them in one step with the write (decision 0011).
+def read_error(call: Call, response: Response) -> S3Error:
+    """Return the error for a GET or HEAD of the call's object, or of its version, that was refused."""
+    version = call.params.get("versionId")
+    if version is not None and response.status in (400, 404):
+        return refused_version(call, response, version)
+    return missing_key(call, call.key) if response.status == 404 else refusal(response.status)
 
+
+def head_version(call: Call, headers: HeaderMap | None = None) -> HeaderMap:
+    """Return the headers of the call's object, or of its version; raise ``S3Error``."""
+    head = call.session.head(call.bucket, call.key, headers=headers, query=version_query(call))
+    if not head.is_success:
+        raise read_error(call, head)
+    return head.headers
+
+
+# --- conditions ---------------------------------------------------------------------------------------
 
 _SOURCE = "x-amz-copy-source-"
 #: Conditions of writes that nobody judges, those of AWS's directory buckets among them.
@@ -95,7 +109,7 @@ _UNJUDGED = (
 
 
 def writing_conditions(headers: HeaderMap) -> HeaderMap:
-    """If-Match and If-None-Match of a write; raises ``S3Error`` for what the store cannot judge."""
+    """Return If-Match and If-None-Match of a write; raise ``S3Error`` for others."""
     found: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
     if len(found) > 1 or found.get("if-none-match", "*").strip() != "*":
         # Nothing must not be there: the store judges no other ETag of a write.
@@ -109,7 +123,7 @@ def writing_conditions(headers: HeaderMap) -> HeaderMap:
 
 
 def source_conditions(headers: HeaderMap) -> HeaderMap:
-    """The conditions that a copy has on its source, as those of a GET."""
+    """Return the conditions that a copy has on its source, as those of a GET."""
     found = {name: headers[_SOURCE + name] for name in CONDITIONS if _SOURCE + name in headers}
     drop_dates(found)
     found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
@@ -117,16 +131,14 @@ def source_conditions(headers: HeaderMap) -> HeaderMap:
 
 
 def unmet(session: Session, bucket: str, key: str, conditions: HeaderMap) -> S3Error:
-    """What a refused condition of a write is: If-Match of nothing is a missing key."""
+    """Return the error for an unmet condition of a write: If-Match of nothing is a missing key."""
     if "if-match" in conditions and session.head(bucket, key).status == 404:
         return S3Error("NoSuchKey", details={"Key": key})
     name = "If-Match" if "if-match" in conditions else "If-None-Match"
     return S3Error("PreconditionFailed", details={"Condition": name})
 
 
-# --- storing ------------------------------------------------------------
-# What every write of an object has in common: wishes that cannot be met, what is stored beside the bytes.
-
+# --- what is stored beside the bytes ------------------------------------------------------------------
 
 #: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
 _UNMET = ("x-amz-mfa", "x-amz-write-offset-bytes")
@@ -136,7 +148,10 @@ _END_MAX_S = 9999999999
 
 
 def validate_write(call: Call) -> str:
-    """The wished storage class, empty when it is the bucket's; raises ``S3Error`` for what cannot be met."""
+    """Return the wished storage class, empty when it is the bucket's.
+
+    Raise ``S3Error`` for what cannot be met.
+    """
     headers = call.headers
     for name in headers:
         if name in _UNMET:
@@ -149,7 +164,7 @@ def validate_write(call: Call) -> str:
 
 
 def requested_class(call: Call) -> str:
-    """The storage class that a write asks for; empty when it is the bucket's. Raises ``S3Error``."""
+    """Return the storage class that a write asks for; empty when it is the bucket's. Raise ``S3Error``."""
     wanted = call.headers.get("x-amz-storage-class")
     if wanted is None:
         return ""
@@ -165,13 +180,13 @@ def requested_class(call: Call) -> str:
 
 
 def class_headers(call: Call, below: HeaderMap) -> HeaderMap:
-    """What answers about an object say of its storage class; nothing of the usual one, as AWS does."""
+    """Return the header of an object's storage class; none for STANDARD, as AWS does."""
     name = object_class(below) or call.storage_class
     return {} if name == STANDARD else {"x-amz-storage-class": name}
 
 
 def redirect_headers(headers: HeaderMap) -> HeaderMap:
-    """Where a web site sends who asks for an object, as metadata of it; raises ``S3Error``."""
+    """Return the redirect of a web site as metadata of the object; raise ``S3Error``."""
     place = headers.get(REDIRECT)
     if place is None:
         return {}
@@ -181,7 +196,7 @@ def redirect_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def tagging_headers(headers: HeaderMap) -> HeaderMap:
-    """The tags that a write brings, as metadata; raises ``S3Error``."""
+    """Return the tags that a write brings, as metadata; raise ``S3Error``."""
     text = headers.get("x-amz-tagging")
     tags = tags_of_header(text) if text else {}
     return {fields.TRANSIENT_S3_TAGGING: stored_tags(tags)} if tags else {}
@@ -224,7 +239,7 @@ def store_checksum(sub: Request, upload: S3Upload) -> None:
 
 
 def stored_checksum(below: HeaderMap) -> HeaderMap:
-    """The checksum that is stored with an object, as headers."""
+    """Return the checksum that is stored with an object, as headers."""
     name, _, rest = below.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
     kind, _, text = rest.partition(" ")
     if name not in ALGORITHMS or not text:
@@ -233,14 +248,14 @@ def stored_checksum(below: HeaderMap) -> HeaderMap:
 
 
 def checksum_headers(upload: S3Upload) -> HeaderMap:
-    """What an answer says of the checksum of an upload."""
+    """Return the headers of an answer about an upload's checksum."""
     if upload.promise is None:
         return {}
     return {upload.promise.algorithm.header: upload.checksum, "x-amz-checksum-type": FULL}
 
 
 def written_headers(response: Response) -> HeaderMap:
-    """What the answer to a write says of the object."""
+    """Return the headers of a write's answer about the object."""
     headers = {"etag": object_etag(response.headers)}
     version = response.headers.get("x-object-version-id")
     if version:
@@ -249,7 +264,7 @@ def written_headers(response: Response) -> HeaderMap:
 
 
 def write_error(session: Session, bucket: str, status: int, headers: HeaderMap) -> S3Error:
-    """What a refused write is, its conditions apart."""
+    """Return the error for a refused write, its conditions apart."""
     if status == 404:
         return S3Error("NoSuchBucket", details={"BucketName": bucket})
     if status == 422 and "content-md5" in headers:
@@ -259,16 +274,14 @@ def write_error(session: Session, bucket: str, status: int, headers: HeaderMap) 
     return refusal(status, missing="NoSuchBucket", conflict="OperationAborted")
 
 
-# --- rewriting ------------------------------------------------------------
-# Writes of metadata that read the object before: what somebody else writes meanwhile is not lost.
-
+# --- updates of metadata ------------------------------------------------------------------------------
 
 #: Conditions → the status of the write, which reads what it says again.
 Write = Callable[[HeaderMap], int]
 
 
 def update_if_unchanged(call: Call, write: Write) -> int:
-    """The status of a write that is only made while the call's object is the one that ``write`` reads.
+    """Return the status of a write that is only made while the call's object is the one that ``write`` reads.
 
     Raises ``S3Error``, ``OperationAborted`` when it no longer is. Nodes of the peer's keep no conditions, and
     are asked without (decision 0011).
@@ -282,7 +295,7 @@ def update_if_unchanged(call: Call, write: Write) -> int:
 
 
 def just_above(found: HeaderMap) -> HeaderMap:
-    """The time of a POST: right above what was read, so that an upload that began meanwhile is newer.
+    """Return the time of a POST: right above what was read, so that an upload that began meanwhile is newer.
 
     With a later one its metadata would be that of the upload too, had this begun a moment before.
     """
@@ -290,23 +303,24 @@ def just_above(found: HeaderMap) -> HeaderMap:
 
 
 def _unchanged(call: Call) -> HeaderMap:
-    """The condition that nobody writes the object from now on; where it is a link to a version, the link."""
+    """Return the condition that nobody writes the object from now on.
+
+    Where it is a link to a version, the link.
+    """
     found = call.session.head(call.bucket, call.key, headers={"x-newest": "true"}, query="symlink=get")
     if not found.is_success:
         raise missing_key(call, call.key) if found.status == 404 else refusal(found.status)
     return {fields.BACKEND_IF_PREDECESSOR: found.headers[fields.BACKEND_DATA_TIMESTAMP]}
 
 
-# --- partsums ------------------------------------------------------------
-# The checksums of the parts of multipart objects, which are stored with each of them.
-
+# --- checksums of parts -------------------------------------------------------------------------------
 
 #: Parts that are looked at beside each other.
 _LOOKERS = 8
 
 
 def checksum_elements(headers: HeaderMap) -> dict[str, Value]:
-    """The checksum that is stored with an object, as elements of documents."""
+    """Return the checksum that is stored with an object, as elements of documents."""
     found = stored_checksum(headers)
     value: dict[str, Value] = {
         algorithm.element: found[algorithm.header]
@@ -319,7 +333,7 @@ def checksum_elements(headers: HeaderMap) -> dict[str, Value]:
 
 
 def part_checksums(call: Call, places: Sequence[tuple[str, str]]) -> list[dict[str, Value]]:
-    """The checksums of parts, each (container, name); nothing for one that has none."""
+    """Return the checksums of parts, each (container, name); nothing for one that has none."""
     found: dict[int, dict[str, Value]] = {}
     left = iter(enumerate(places))
 
@@ -333,7 +347,10 @@ def part_checksums(call: Call, places: Sequence[tuple[str, str]]) -> list[dict[s
 
 
 def part_checksum(call: Call, number: int, kind: str) -> HeaderMap:
-    """The checksum that is stored with a part, as headers; ``kind`` is the object's. None may be there."""
+    """Return the checksum that is stored with a part, as headers.
+
+    ``kind`` is the object's. None may be there.
+    """
     version = version_query(call)
     query = f"{version}{'&' if version else ''}multipart-manifest=get"
     with call.session.ask("GET", call.bucket, call.key, query=query) as response:

@@ -37,8 +37,8 @@ from swift.s3.api.objectlock import (
     until_of,
 )
 from swift.s3.api.placement import allow_locks
-from swift.s3.api.put import missing_key, refused_version, version_place, version_query
-from swift.s3.errors import S3Error, refusal
+from swift.s3.api.put import head_version, version_place
+from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Text, Value, text_of, tree_of
 
 CONFIGURATION = Group(
@@ -56,10 +56,7 @@ _DAYS_MAX, _YEARS_MAX = 36500, 100
 
 def get_configuration(call: Call) -> Response:
     """GetObjectLockConfiguration."""
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    text = head.headers.get(fields.SYSMETA_S3_LOCK_RULE)
+    text = call.session.bucket_headers(call.bucket).get(fields.SYSMETA_S3_LOCK_RULE)
     if not text:
         raise S3Error("ObjectLockConfigurationNotFoundError", details={"BucketName": call.bucket})
     value: dict[str, Value] = {"ObjectLockEnabled": "Enabled"}
@@ -94,11 +91,9 @@ def put_configuration(call: Call) -> Response:
 def enable_lock(call: Call, rule: str) -> None:
     """Have objects of a bucket locked; the containers of what will be locked hear of it first."""
     require_owner(call)
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    hidden = head.headers.get(fields.SYSMETA_VERSIONS_CONTAINER)
-    if not hidden or not is_true(head.headers.get("x-versions-enabled")):
+    headers = call.session.bucket_headers(call.bucket)
+    hidden = headers.get(fields.SYSMETA_VERSIONS_CONTAINER)
+    if not hidden or not is_true(headers.get("x-versions-enabled")):
         raise S3Error(
             "InvalidBucketState",
             "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
@@ -115,7 +110,7 @@ def enable_lock(call: Call, rule: str) -> None:
 
 def get_retention(call: Call) -> Response:
     """GetObjectRetention."""
-    lock = parse_lock(_found(call).headers.get(fields.TRANSIENT_S3_LOCK))
+    lock = parse_lock(head_version(call).get(fields.TRANSIENT_S3_LOCK))
     if not lock.mode:
         require_lockable(call)
         raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
@@ -136,7 +131,7 @@ def put_retention(call: Call) -> Response:
 
 def get_hold(call: Call) -> Response:
     """GetObjectLegalHold."""
-    text = _found(call).headers.get(fields.TRANSIENT_S3_LOCK)
+    text = head_version(call).get(fields.TRANSIENT_S3_LOCK)
     if text is None:
         require_lockable(call)
         raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
@@ -152,23 +147,11 @@ def put_hold(call: Call) -> Response:
     return _change(call, lambda lock: lock._replace(is_held=status == "ON"), MAY_RELEASE)
 
 
-def _found(call: Call) -> Response:
-    """The head of the version that is meant; raises ``S3Error``."""
-    query = version_query(call)
-    head = call.session.head(call.bucket, call.key, query=query)
-    if head.is_success:
-        return head
-    version = call.params.get("versionId")
-    if version is not None and head.status in (400, 404):
-        raise refused_version(call, head, version)
-    raise missing_key(call, call.key) if head.status == 404 else refusal(head.status)
-
-
 def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: str) -> Response:
     """Give a version, and before it its parts, another lock; the object servers judge it again."""
     require_lockable(call)
     require_owner(call)
-    found = _found(call).headers
+    found = head_version(call)
     version = found.get("x-object-version-id", "null")
     try:
         stamp = Timestamp(version)

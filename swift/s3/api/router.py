@@ -17,7 +17,7 @@ from swift.s3.errors import S3Error
 
 
 class PathLevel(Enum):
-    """What a path names."""
+    """The level of a path."""
 
     SERVICE = "service"
     BUCKET = "bucket"
@@ -66,7 +66,7 @@ def _op(
 def _configuration(
     noun: str, mark: str, methods: str = "GET PUT DELETE", *, params: str = "", note: str = ""
 ) -> None:
-    """The operations of a configuration of a bucket."""
+    """Declare the operations of a bucket configuration."""
     for method in methods.split():
         _op(_BUCKET, method, f"{method.capitalize()}{noun}", mark, params, note=note)
 
@@ -209,7 +209,7 @@ for _found in _candidates.values():
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a request asks for: an operation on a bucket or on a key in it (both as text)."""
+    """An operation on a bucket or on a key in it (both as text)."""
 
     operation: Operation
     bucket: str = ""
@@ -217,14 +217,14 @@ class Endpoint:
 
 
 def level_of(bucket: str, key: str) -> PathLevel:
-    """What the two names name."""
+    """Return the level of a bucket's name and a key."""
     return _OBJECT if key else _BUCKET if bucket else _SERVICE
 
 
 def route(
     method: str, bucket: str, key: str, params: Mapping[str, str], headers: Mapping[str, str]
 ) -> Endpoint:
-    """The endpoint of a request; raises ``S3Error`` NotImplemented or MethodNotAllowed."""
+    """Return the endpoint of a request; raise ``S3Error`` NotImplemented or MethodNotAllowed."""
     level = level_of(bucket, key)
     if not params and method in ("GET", "HEAD", "DELETE"):
         # What is asked for most.

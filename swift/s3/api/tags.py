@@ -24,12 +24,12 @@ Tags = dict[str, str]
 
 
 def tags_of_document(tree: Tree, most: int) -> Tags:
-    """What a ``Tagging`` document says; raises ``S3Error``."""
+    """Return the tags of a ``Tagging`` document; raise ``S3Error``."""
     return tags_of_items(trees_of(tree_of(tree.get("TagSet")).get("Tag")), most)
 
 
 def tags_of_items(items: Sequence[Tree], most: int) -> Tags:
-    """What ``Tag`` elements say; raises ``S3Error``."""
+    """Return the tags of ``Tag`` elements; raise ``S3Error``."""
     tags: Tags = {}
     for item in items:
         key, value = item.get("Key"), item.get("Value")
@@ -38,7 +38,7 @@ def tags_of_items(items: Sequence[Tree], most: int) -> Tags:
 
 
 def tags_of_header(text: str, most: int = OBJECT_TAGS_MAX) -> Tags:
-    """What ``x-amz-tagging`` says; raises ``S3Error``."""
+    """Return the tags of ``x-amz-tagging``; raise ``S3Error``."""
     if _has_stray_percent(text):
         raise _bad_header(text)
     try:
@@ -64,7 +64,7 @@ def _bad_header(text: str) -> S3Error:
 
 
 def add_tag(tags: Tags, key: str, value: str) -> None:
-    """One more of the tags; raises ``S3Error``."""
+    """Add a tag; raise ``S3Error``."""
     if key in tags:
         raise S3Error("InvalidTag", "Cannot provide multiple Tags with the same key", details={"TagKey": key})
     if not 1 <= len(key) <= KEY_MAX or not _is_clean(key) or key.startswith("aws:"):
@@ -86,16 +86,16 @@ def _checked(tags: Tags, most: int) -> Tags:
 
 
 def stored_tags(tags: Mapping[str, str]) -> str:
-    """Tags as metadata has them: a query."""
+    """Return tags as metadata has them: a query."""
     return "&".join(f"{quote(key, safe='')}={quote(value, safe='')}" for key, value in tags.items())
 
 
 def parsed_tags(text: str | None) -> Tags:
-    """Tags from metadata."""
+    """Return tags from metadata."""
     pairs = (pair.partition("=") for pair in (text or "").split("&") if pair)
     return {unquote(key): unquote(value) for key, _, value in pairs}
 
 
 def tags_document(tags: Mapping[str, str]) -> Value:
-    """The value of a ``Tagging`` document."""
+    """Return the value of a ``Tagging`` document."""
     return {"TagSet": {"Tag": [{"Key": key, "Value": value} for key, value in tags.items()]}}

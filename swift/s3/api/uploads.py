@@ -45,12 +45,12 @@ class RequestedChecksum(NamedTuple):
 
 
 def new_upload_id() -> str:
-    """URL-safe base64 of a UUID's text."""
+    """Return the URL-safe base64 of a UUID's text."""
     return urlsafe_b64encode(str(uuid4()).encode()).decode("ascii")
 
 
 def upload_id_of(call: Call) -> str:
-    """The upload that a request names; raises ``S3Error``."""
+    """Return the upload that a request names; raise ``S3Error``."""
     upload_id = call.text_param("uploadId")
     if not is_upload_id(upload_id):
         call.session.bucket_info(call.bucket)
@@ -59,7 +59,7 @@ def upload_id_of(call: Call) -> str:
 
 
 def is_upload_id(text: str) -> bool:
-    """Whether an upload could be called so."""
+    """Return True if an upload could be called so."""
     try:
         return (
             len(text) <= _ID_MAX
@@ -71,12 +71,12 @@ def is_upload_id(text: str) -> bool:
 
 
 def no_such_upload(upload_id: str) -> S3Error:
-    """404 that names an upload."""
+    """Return a 404 that names an upload."""
     return S3Error("NoSuchUpload", details={"UploadId": upload_id})
 
 
 def part_number_of(call: Call) -> int:
-    """The part that a request names; raises ``S3Error``."""
+    """Return the part that a request names; raise ``S3Error``."""
     text, most = call.params["partNumber"], call.settings.max_upload_part_num
     if not is_digits(text) or len(text) > 9 or not 1 <= int(text) <= most:
         raise S3Error(
@@ -88,12 +88,12 @@ def part_number_of(call: Call) -> int:
 
 
 def marker_of(key: str, upload_id: str) -> str:
-    """The marker of an upload."""
+    """Return the marker of an upload."""
     return f"{key}/{upload_id}"
 
 
 def part_of(key: str, upload_id: str, number: int) -> str:
-    """A part of an upload; raises ``S3Error`` when no object can be called so."""
+    """Return a part of an upload; raise ``S3Error`` when no object can be called so."""
     name = f"{key}/{upload_id}/{number}"
     if len(name.encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
         raise S3Error("KeyTooLongError")
@@ -108,7 +108,7 @@ def number_of(name: str) -> int | None:
 
 
 def requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
-    """What the marker of an upload says of the object's checksum."""
+    """Return the checksum in the marker of an upload, None if its client requested none."""
     name, _, kind = headers.get(REQUESTED_CHECKSUM, "").partition(" ")
     return RequestedChecksum(ALGORITHMS[name], kind) if name in ALGORITHMS and kind else None
 
@@ -141,13 +141,13 @@ def rows_of(
 
 
 def whole_etag(etags: Sequence[str]) -> str:
-    """The ETag of an object of parts, unquoted; raises ValueError for what is no MD5."""
+    """Return the ETag of an object of parts, unquoted; raises ValueError for what is no MD5."""
     digest = md5(b"".join(unhexlify(etag) for etag in etags), usedforsecurity=False).hexdigest()
     return f"{digest}-{len(etags)}"
 
 
 def object_metadata(marker: Mapping[str, str]) -> HeaderMap:
-    """What the object of an upload gets of its marker."""
+    """Return the metadata that the object of an upload takes from its marker."""
     kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
     also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
     found = {
@@ -163,9 +163,7 @@ def object_metadata(marker: Mapping[str, str]) -> HeaderMap:
     return found
 
 
-# --- uploadstate ------------------------------------------------------------
-# The state of a multipart upload, in its marker; each change is a compare-and-swap (decision 0020).
-#
+# --- the state of an upload ---------------------------------------------------------------------------
 # An upload is *open*, *completing*, or gone with its marker. The marker's body is a ``Record``: which
 # part objects count where a part was uploaded again, and the decision to complete. Every change is
 # made on the condition that the marker's data is what was read (``X-Backend-If-Predecessor``,
@@ -173,7 +171,6 @@ def object_metadata(marker: Mapping[str, str]) -> HeaderMap:
 # Swift keep no conditions: ``Swap.WEAK``.
 #
 # Proxies and the lifecycle daemon share this module: they differ in ``Objects`` alone.
-
 
 #: A decision is carried out for so long; later the tombstone of a deleted object may be reclaimed, and the
 #: object would come back.
@@ -307,7 +304,7 @@ class UploadState:
 
     @property
     def home(self) -> str:
-        """The container of its parts, which depends on the class that its object will have."""
+        """The container of its parts, which depends on the storage class of its object."""
         return segments_of(self.bucket, self.headers.get(fields.SYSMETA_S3_CLASS, ""))
 
     def part_name(self, number: int) -> str:

@@ -34,7 +34,7 @@ _is_signature = re.compile(r"[0-9a-fA-F]{64}").fullmatch
 
 
 class ChunkedPayload(WrappedRequest):
-    """What such a body stands for; raises ``RefusedBody``."""
+    """The content of such a body; raises ``RefusedBody``."""
 
     __slots__ = (
         *("_claim", "_signed", "_announced", "_got", "_buffer", "_left", "_size", "_signature", "_stated"),
@@ -67,7 +67,7 @@ class ChunkedPayload(WrappedRequest):
 
     @property
     def trailers(self) -> dict[str, str]:
-        """What came after the last chunk, by lower-case names."""
+        """The trailers after the last chunk, by lower-case names."""
         return self._trailers
 
     def read(self, size: int = -1) -> bytes:
@@ -128,7 +128,7 @@ class ChunkedPayload(WrappedRequest):
         self._signature = self._stated
 
     def _finish(self) -> None:
-        """The chunk of no bytes came: what is behind it."""
+        """Read what follows the last chunk, which is empty."""
         self._check_chunk()
         if self._got != self._announced:
             raise self._wrong_size(self._got)
@@ -171,7 +171,7 @@ class ChunkedPayload(WrappedRequest):
     # bytes
 
     def _some(self, size: int) -> bytes:
-        """Up to ``size`` bytes, one at least."""
+        """Return up to ``size`` bytes, one at least."""
         if self._buffer:
             data, self._buffer = self._buffer[:size], self._buffer[size:]
             return data
@@ -181,7 +181,7 @@ class ChunkedPayload(WrappedRequest):
         return data
 
     def _line(self, limit: int, *, may_end: bool = False) -> bytes:
-        """The next line without its end; empty at the end of the body if that is allowed."""
+        """Return the next line without its end; empty at the end of the body if that is allowed."""
         while (end := self._buffer.find(b"\r\n")) < 0:
             if len(self._buffer) > limit:
                 raise _broken(_ENDED)

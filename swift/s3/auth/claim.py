@@ -1,4 +1,4 @@
-"""When a request was signed, and whether that is recent enough (spec: middleware.md §22.1)."""
+"""Claims: signatures as they came, their dates, and headers that a link moved (spec: middleware.md §22.1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_DATE = "AWS authentication requires a valid Date or x-amz-date header"
 
 
 def no_date() -> S3Error:
-    """The answer to a request without a date that can be read."""
+    """Return the answer to a request without a date that can be read."""
     return S3Error("AccessDenied", _NO_DATE, reason="invalid_date")
 
 
@@ -47,7 +47,7 @@ stamp_seconds = lru_cache(256)(_seconds)
 
 
 def date_seconds(text: str) -> int | None:
-    """Unix second of a date as mail and HTTP write it, or as ISO does; None when it is neither."""
+    """Return Unix second of a date as mail and HTTP write it, or as ISO does; None when it is neither."""
     found = stamp_seconds(text)
     if found is not None:
         return found
@@ -59,7 +59,7 @@ def date_seconds(text: str) -> int | None:
 
 
 def iso_seconds(text: str) -> int | None:
-    """Unix second of ``2026-01-02T03:04:05.000Z``; None for anything else."""
+    """Return Unix second of ``2026-01-02T03:04:05.000Z``; None for anything else."""
     try:
         moment = datetime.fromisoformat(text)
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
@@ -68,12 +68,12 @@ def iso_seconds(text: str) -> int | None:
 
 
 def iso_time(seconds: float) -> str:
-    """``2026-01-02T03:04:05Z``."""
+    """Return ``2026-01-02T03:04:05Z``."""
     return strftime("%Y-%m-%dT%H:%M:%SZ", gmtime(seconds))
 
 
 def stamp_of(headers: Mapping[str, str]) -> tuple[str, int]:
-    """The date of a request as version 4 writes it, and its Unix second; raises ``S3Error``."""
+    """Return the date of a request as version 4 writes it, and its Unix second; raise ``S3Error``."""
     text = headers.get("x-amz-date") or headers.get("date") or ""
     seconds = date_seconds(text)
     if seconds is None:
@@ -89,13 +89,10 @@ def check_skew(seconds: int, now: float, skew_s: int) -> None:
         raise S3Error("RequestTimeTooSkewed", reason="date_skew")
 
 
-# --- claim ------------------------------------------------------------
-# A signature as it came, to be checked by whoever knows the secret (spec: middleware.md §22.1, §22.2).
-#
+# --- claims -------------------------------------------------------------------------------------------
 # The S3 filter knows no secrets: it hands a ``Claim`` on, and the authentication filter asks
 # ``check``. What the secret gives besides, the key that signs the chunks of a body, is kept here and
 # nowhere else.
-
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
 STREAMING = "STREAMING-"
@@ -143,7 +140,7 @@ class Claim:
         self._checked: tuple[str, bool] | None = None
 
     def check(self, secret: str) -> bool:
-        """Whether the signature is the one that ``secret`` gives; in constant time."""
+        """Return True if the signature is the one that ``secret`` gives; in constant time."""
         if self._checked is not None and hmac.compare_digest(self._checked[0].encode(), secret.encode()):
             return self._checked[1]
         stated = self.signature.encode("latin-1", "replace")
@@ -165,7 +162,7 @@ class Claim:
 
     @property
     def details(self) -> Mapping[str, object]:
-        """What the answer to a wrong signature says, so that a client can be corrected."""
+        """The elements of the answer to a wrong signature, so that a client can be corrected."""
         return {
             "AWSAccessKeyId": self.access_key,
             "StringToSign": self.string_to_sign.decode("utf-8", "replace"),
@@ -174,11 +171,11 @@ class Claim:
         }
 
     def chunk_signature(self, kind: str, previous: str, digests: str) -> str | None:
-        """The signature of a chunk of the body; None where nobody told a secret."""
+        """Return the signature of a chunk of the body; None where nobody told a secret."""
         return None
 
     def facts(self, now: float) -> Mapping[str, str]:
-        """What conditions of policies may ask of the signature at a Unix second."""
+        """Return the values of the signature for conditions of policies at a Unix second."""
         if not self.access_key:
             return {}
         kind = "REST-QUERY-STRING" if self.is_presigned else "REST-HEADER"
@@ -215,7 +212,7 @@ class ClaimV4(Claim):
 
     @property
     def scope(self) -> str:
-        """What the key is for."""
+        """The scope of the key."""
         return f"{self.date}/{self.region}/s3/aws4_request"
 
     def _signature_of(self, secret: str, text: bytes) -> str:
@@ -279,7 +276,7 @@ def check_access_key(key: str) -> None:
 
 
 def anonymous() -> Claim:
-    """What a request without a signature claims: nothing."""
+    """Return the claim of a request without a signature."""
     return Claim("", "", b"", is_presigned=False)
 
 
@@ -287,12 +284,9 @@ def _spaced(data: bytes) -> str:
     return data.hex(" ")
 
 
-# --- moved ------------------------------------------------------------
-# Headers that a presigner moved into the query of its link (spec: middleware.md §22.1).
-#
+# --- headers that links move --------------------------------------------------------------------------
 # Version 4 signs the whole query, so the headers are taken after the text that was signed is made.
 # Version 2 signs headers wherever they are, so they are taken before.
-
 
 #: Version 2 signs these two of the standard headers, and those of S3.
 SIGNED_BY_V2 = frozenset(("content-md5", "content-type"))

@@ -1,4 +1,4 @@
-"""Whether a request is one of S3, and who signed it (spec: middleware.md §19, §22.1)."""
+"""The claim of a request, or of the policy of a form (spec: middleware.md §19, §22.1)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swift.s3.settings import S3Settings
 
 
 def is_signed(request: Request) -> bool:
-    """Whether a request is for the S3 API: it brings a signature, or at least an Authorization header."""
+    """Return True if a request has a signature, or at least an Authorization header."""
     if "authorization" in request.headers:
         return True
     query = request.query
@@ -27,7 +27,7 @@ def _is_v4_link(params: Mapping[str, str]) -> bool:
 
 
 def identify(request: Request, host_bucket: str, settings: S3Settings, now: float) -> Claim:
-    """The claim of a signed request; raises ``S3Error`` for what is no signature, and for old ones.
+    """Return the claim of a signed request; raise ``S3Error`` for what is no signature, and for old ones.
 
     ``host_bucket`` is the bucket that the host names, if it does.
     """
@@ -50,9 +50,7 @@ def identify(request: Request, host_bucket: str, settings: S3Settings, now: floa
     return claim
 
 
-# --- form ------------------------------------------------------------
-# Who signed the policy of a browser's form, in either version (spec: middleware.md §22.1).
-
+# --- forms --------------------------------------------------------------------------------------------
 
 _KIND = {"s3:authtype": "POST"}
 
@@ -84,7 +82,7 @@ class FormClaimV4(ClaimV4):
 
 
 def claim_of_form(fields: Mapping[str, str], settings: S3Settings) -> Claim | None:
-    """What the fields of a form claim, None when nobody signed it; raises ``S3Error``."""
+    """Return the claim of a form's fields, None without a signature; raise ``S3Error``."""
     policy = fields.get("policy", "").encode("utf-8")
     if "x-amz-credential" in fields or "x-amz-signature" in fields:
         return _of_v4(fields, policy, settings)

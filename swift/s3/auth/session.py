@@ -1,4 +1,4 @@
-"""What the S3 API keeps in accounts and containers that no caller may name."""
+"""The session of an S3 request: the caller, its rights, and requests to the rest of the pipeline."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Hidden:
         return InternalClient(forward, SOURCE, tries=1)
 
     def names(self, container: EntityPath, *, prefix: str, limit: int) -> list[str]:
-        """Some names of a container, none when it is not there or cannot be listed."""
+        """Return some names of a container, none when it is not there or cannot be listed."""
         query = f"format=json&limit={limit}&prefix={quote(prefix, safe='')}"
         sub = make_subrequest(self._request, "GET", "/v1" + container.quoted, query=query, source=SOURCE)
         sub.headers.pop("origin", None)
@@ -105,13 +105,10 @@ class Hidden:
         return drained(self._forward(preauthorise(sub))).status
 
 
-# --- account ------------------------------------------------------------
-# The caller's Swift account, asked through the rest of the pipeline (spec: middleware.md §22.2).
-#
+# --- the session --------------------------------------------------------------------------------------
 # Every sub-request names the access key where the account belongs and carries the claim; the
 # authentication filter checks it and puts the account there. With ``s3_acl`` the caller is identified
 # once, and then what the ACLs allow is asked for with no rights but theirs.
-
 
 _USER_ID_MAX = 128
 
@@ -128,7 +125,7 @@ def _belongs(container: str | None, bucket: str) -> bool:
 
 
 class Rights(Enum):
-    """What of a container's ACL counts for the caller."""
+    """The part of a container's ACL that counts for the caller."""
 
     ALL = "all"
     #: Nothing that is said to everybody.
@@ -148,7 +145,7 @@ class KnownAccounts:
         self._names: dict[str, str] = {}
 
     def find(self, request: Request, access_key: str) -> str:
-        """The account of a key; empty when nobody has seen it."""
+        """Return the account of a key; empty when nobody has seen it."""
         name = self._names.get(access_key)
         if name is None:
             cache = request.env.get(environkeys.CACHE)
@@ -418,7 +415,7 @@ class Session:
         body: RequestBody | bytes = b"",
         query: str = "",
     ) -> Iterator[Response]:
-        """The answer for the time of a block; raises like ``open``."""
+        """Return the answer for the time of a block; raises like ``open``."""
         sub = self.subrequest(method, bucket, key, headers=headers, body=body, query=query)
         with asked(self.open, sub) as response:
             yield response
@@ -426,8 +423,21 @@ class Session:
     def head(
         self, bucket: str = "", key: str = "", *, headers: HeaderMap | None = None, query: str = ""
     ) -> Response:
-        """The head of an answer; raises like ``open``."""
+        """Return the head of an answer; raises like ``open``."""
         return drained(self.open(self.subrequest("HEAD", bucket, key, headers=headers, query=query)))
+
+    def bucket_headers(self, bucket: str) -> HeaderMap:
+        """Return the headers of a HEAD of a bucket; raise ``S3Error`` if it does not exist."""
+        head = self.head(bucket)
+        if not head.is_success:
+            raise refusal(head.status, missing="NoSuchBucket")
+        return head.headers
+
+    def remove(self, bucket: str, key: str, headers: HeaderMap | None = None) -> None:
+        """Delete an object if it exists; raise ``S3Error``."""
+        with self.ask("DELETE", bucket, key, headers=headers) as response:
+            if not response.is_success and response.status != 404:
+                raise refusal(response.status)
 
     def done(
         self,
@@ -441,7 +451,7 @@ class Session:
         missing: str = "NoSuchBucket",
         conflict: str = "ServiceUnavailable",
     ) -> Response:
-        """The head of an answer that must be a success; raises ``S3Error``."""
+        """Return the head of an answer that must be a success; raise ``S3Error``."""
         sub = self.subrequest(method, bucket, key, headers=headers, body=body, query=query)
         response = drained(self.open(sub))
         if not response.is_success:
@@ -483,7 +493,7 @@ class Session:
     # what the caches know
 
     def bucket_info(self, bucket: str) -> ContainerInfo:
-        """What the caches know of a bucket; raises ``S3Error`` when it is not there."""
+        """Return the cached facts of a bucket; raise ``S3Error`` if it does not exist."""
         self.identify()
         info = container_info(self.request, self.authenticator.forward, self.account, bucket)
         if not info.exists:
@@ -491,7 +501,7 @@ class Session:
         return info
 
     def settings_of(self, bucket: str) -> Mapping[str, str]:
-        """The system metadata of a bucket, empty when it is not there; raises ``S3Error``.
+        """Return the system metadata of a bucket, empty when it is not there; raise ``S3Error``.
 
         The caller may not be known yet: nothing of it may be told before.
         """
@@ -506,17 +516,17 @@ class Session:
         return info.sysmeta
 
     def has_bucket(self, bucket: str) -> bool:
-        """Whether a bucket is there, as far as the caches know."""
+        """Return True if a bucket is there, as far as the caches know."""
         info = container_info(self.request, self.authenticator.forward, self.account, bucket)
         return info.exists or info.status >= 500
 
     def path(self, bucket: str | None = None, key: str | None = None) -> EntityPath:
-        """Where something is, once the caller is known."""
+        """Return the path of the account, a bucket or an object, once the caller is known."""
         return EntityPath(self.account, bucket, key)
 
     @property
     def hidden(self) -> Hidden:
-        """What the API keeps beside what the caller may name."""
+        """Access to the API's own accounts and containers."""
         return Hidden(self.authenticator.forward, self.request)
 
 
@@ -526,7 +536,7 @@ def trusted(session: Session, bucket: str) -> Session:
 
 
 def owned_sysmeta(session: Session, bucket: str) -> dict[str, str]:
-    """The system metadata of a bucket that the caller owns; raises ``S3Error``."""
+    """Return the system metadata of a bucket that the caller owns; raise ``S3Error``."""
     sub = session.subrequest("HEAD", bucket)
     head = drained(session.open(sub))
     if not head.is_success:

@@ -34,7 +34,7 @@ _UNSIGNED_BY_SDKS = frozenset(
 
 
 def from_header(request: Request, value: str, host_bucket: str, settings: S3Settings, now: float) -> Claim:
-    """The claim of an Authorization header ``AWS key:signature``; raises ``S3Error``."""
+    """Return the claim of an Authorization header ``AWS key:signature``; raise ``S3Error``."""
     access_key, colon, signature = value[len("AWS ") :].strip().rpartition(":")
     if not colon or not access_key:
         raise S3Error("AccessDenied", reason="invalid_header_auth")
@@ -49,7 +49,7 @@ def from_header(request: Request, value: str, host_bucket: str, settings: S3Sett
 
 
 def from_query(request: Request, host_bucket: str, now: float) -> Claim:
-    """The claim of a signed URL; raises ``S3Error``."""
+    """Return the claim of a signed URL; raise ``S3Error``."""
     take_moved_headers(request, SIGNED_BY_V2, is_signed=False)
     params = request.params
     access_key, signature = params.get("AWSAccessKeyId", ""), params.get("Signature", "")

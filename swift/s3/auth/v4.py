@@ -46,7 +46,7 @@ _spaces = re.compile(r"\s{2,}").sub
 
 
 class Credential(NamedTuple):
-    """What a signature is for."""
+    """The scope of a signature."""
 
     access_key: str
     date: str
@@ -54,7 +54,7 @@ class Credential(NamedTuple):
 
 
 def from_header(request: Request, value: str, settings: S3Settings, now: float) -> ClaimV4:
-    """The claim of an Authorization header; raises ``S3Error``."""
+    """Return the claim of an Authorization header; raise ``S3Error``."""
     words = _words(value[len(ALGORITHM) :])
     stamp, seconds = stamp_of(request.headers)
     credential = credential_of(words["Credential"], stamp, settings, _HEADER)
@@ -78,7 +78,7 @@ def from_header(request: Request, value: str, settings: S3Settings, now: float) 
 
 
 def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
-    """The claim of a presigned URL; raises ``S3Error``."""
+    """Return the claim of a presigned URL; raise ``S3Error``."""
     params = request.params
     algorithm = params.get("X-Amz-Algorithm", "")
     if algorithm != ALGORITHM:
@@ -127,7 +127,7 @@ def _link_payload(request: Request, signed: Sequence[str]) -> str:
 
 
 def _words(text: str) -> dict[str, str]:
-    """``Credential=…, SignedHeaders=…, Signature=…`` by name; raises ``S3Error``."""
+    """Return ``Credential=…, SignedHeaders=…, Signature=…`` by name; raise ``S3Error``."""
     words = {}
     for item in text.split(","):
         name, equals, value = item.strip().partition("=")
@@ -141,7 +141,7 @@ def _words(text: str) -> dict[str, str]:
 
 
 class CredentialPlace(NamedTuple):
-    """Where a credential stands: the code of what is wrong with it, and how the text begins."""
+    """The place of a credential: the code and the first words of errors about it."""
 
     code: str
     start: str
@@ -149,7 +149,7 @@ class CredentialPlace(NamedTuple):
     malformed: str
 
     def refused(self, text: str, *, reason: str = "", **details: str) -> S3Error:
-        """The answer to a credential that is none."""
+        """Return the answer to a credential that is none."""
         start = f"{self.start}; " if self.start else ""
         return S3Error(self.code, start + text, details=details, reason=reason)
 
@@ -164,7 +164,7 @@ FORM = CredentialPlace("InvalidArgument", "", "InvalidArgument")
 
 
 def credential_of(text: str, stamp: str, settings: S3Settings, place: CredentialPlace) -> Credential:
-    """The parts of a credential for a request of this date; raises ``S3Error``."""
+    """Return the parts of a credential for a request of this date; raise ``S3Error``."""
     return _credential(text, stamp[:8], settings.location, place)
 
 
@@ -234,7 +234,7 @@ def _changes_meaning(name: str) -> bool:
 
 
 def canonical_query(query: str) -> str:
-    """The parameters quoted in one way and sorted."""
+    """Return the parameters quoted in one way and sorted."""
     if not query:
         return ""
     pairs = []
@@ -253,7 +253,7 @@ def _requoted(text: str) -> str:
 
 
 def canonical_path(raw_path: str) -> str:
-    """The path quoted in one way."""
+    """Return the path quoted in one way."""
     if _is_plain_path(raw_path):
         return raw_path
     return quote(unquote_to_bytes(raw_path.encode("latin-1", "replace")), safe="/-_.~")

@@ -1,4 +1,4 @@
-"""Lines of a bucket's access log in AWS's format, and where a bucket has them go. Pure.
+"""Access logs of buckets: lines in AWS's format, their destination and their delivery.
 
 What a client sends stands in quotes or without spaces, and never with either of its own: nobody can write a
 line that is not theirs. Signatures and tokens are left out.
@@ -55,7 +55,7 @@ _RESOURCES = {"versions": "BUCKETVERSIONS", "delete": "MULTI_OBJECT_DELETE", "up
 
 
 class LogTarget(NamedTuple):
-    """Where a bucket's log goes: a bucket of the same account, and how the keys there begin."""
+    """The destination of a bucket's log: a bucket of the same account, and a prefix of keys."""
 
     bucket: str
     prefix: str
@@ -67,7 +67,7 @@ class LogTarget(NamedTuple):
 
 
 def log_target_of(stored: str | None) -> LogTarget | None:
-    """What a bucket keeps; None when it has no log."""
+    """Return the target that a bucket stores; None if it has no log."""
     bucket, space, prefix = (stored or "").partition(" ")
     return LogTarget(bucket, unquote(prefix)) if bucket and space else None
 
@@ -115,7 +115,7 @@ class AccessLogRecord:
 
 
 def operation_of(method: str, key: str, params: Mapping[str, str], headers: Mapping[str, str]) -> str:
-    """``REST.GET.OBJECT``: what is done, as logs name it."""
+    """Return the operation as logs name it: ``REST.GET.OBJECT``."""
     kind = "OBJECT" if key else "BUCKET"
     if "uploadId" in params:
         kind = "PART" if "partNumber" in params else "UPLOAD"
@@ -132,12 +132,12 @@ def _key(text: str) -> str:
 
 
 def _word(text: str) -> str:
-    """A field without quotes."""
+    """Return a field without quotes."""
     return "".join(c if 32 < ord(c) < 127 and c != '"' else f"%{ord(c):02X}" for c in text[:TEXT_MAX]) or "-"
 
 
 def _quoted(text: str) -> str:
-    """A field in quotes."""
+    """Return a field in quotes."""
     clean = "".join(c if 32 <= ord(c) < 127 and c != '"' else f"%{ord(c):02X}" for c in text[:TEXT_MAX])
     return f'"{clean or "-"}"'
 
@@ -146,13 +146,9 @@ def _ms(seconds: float) -> str:
     return str(max(0, round(seconds * 1000)))
 
 
-# --- logdelivery ------------------------------------------------------------
-# Delivery of buckets' access logs: lines are gathered for a while and become an object of the target
-# bucket.
-#
+# --- delivery -----------------------------------------------------------------------------------------
 # Best effort, as AWS has it: what cannot be stored, or is too much, is dropped and counted, and what
 # a worker has gathered when it ends is lost. Nothing waits for it.
-
 
 #: Bytes that all logs of a worker may hold, and after which one is stored early.
 HELD_MAX, EARLY_BYTES = 16 << 20, 1 << 20
@@ -181,7 +177,7 @@ class AccessLogDelivery:
 
     @property
     def held_bytes(self) -> int:
-        """What is gathered and not stored yet."""
+        """The bytes that are gathered and not stored yet."""
         return self._held
 
     def add(self, place: LogDestination, line: str, cache: object) -> None:
@@ -236,9 +232,7 @@ class AccessLogDelivery:
         return drained(self._forward(preauthorise(sub))).status
 
 
-# --- logged ------------------------------------------------------------
-# From a request and its answer to the line of its bucket's access log.
-
+# --- records of requests ------------------------------------------------------------------------------
 
 _KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
 _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
@@ -246,7 +240,7 @@ _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryStri
 
 
 def log_destination(request: Request, session: Session, bucket: str) -> LogDestination | None:
-    """Where the log of a bucket goes; None when it has none, or nobody knows whose bucket it is."""
+    """Return the destination of a bucket's log; None if it has none or the account is not known."""
     # The rules of the bucket were asked for before; for its log alone nobody is asked.
     known = known_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None

@@ -1,4 +1,4 @@
-"""Which origins a bucket lets in: its rules as a value, and the headers that tell a browser so. Pure."""
+"""CORS: rules of buckets, the registry that finds them, preflight requests (spec: middleware.md §19)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
 
 @dataclass(frozen=True, slots=True)
 class CorsRule:
-    """Who may do what; ``*`` once in an origin or in the name of a header stands for anything."""
+    """Origins, methods and headers; ``*`` once in an origin or a header stands for anything."""
 
     origins: tuple[str, ...]
     methods: tuple[str, ...]
@@ -52,11 +52,11 @@ class CorsRule:
     max_age_s: int | None = None
 
     def allows(self, origin: str, method: str) -> bool:
-        """Whether an origin may use a method."""
+        """Return True if an origin may use a method."""
         return method in self.methods and any(_matches(pattern, origin) for pattern in self.origins)
 
     def allows_headers(self, names: Sequence[str]) -> bool:
-        """Whether these headers (lower case) may be sent."""
+        """Return True if these headers (lower case) may be sent."""
         patterns = [pattern.lower() for pattern in self.headers]
         return all(any(_matches(pattern, name) for pattern in patterns) for name in names)
 
@@ -72,7 +72,7 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def rules_of_document(tree: Tree) -> tuple[CorsRule, ...]:
-    """What a ``CORSConfiguration`` says; raises ``S3Error``."""
+    """Return the rules of a ``CORSConfiguration``; raise ``S3Error``."""
     items = trees_of(tree.get("CORSRule"))
     if len(items) > RULES_MAX:
         raise S3Error(
@@ -113,7 +113,7 @@ def _texts(value: Parsed | None) -> tuple[str, ...]:
 
 
 def _is_age(text: str) -> bool:
-    """Whether it is a number of seconds; a negative one makes browsers forget at once."""
+    """Return True if it is a number of seconds; a negative one makes browsers forget at once."""
     digits = text.removeprefix("-")
     return is_digits(digits) and len(digits) <= 10 and int(digits) <= _AGE_MAX
 
@@ -123,7 +123,7 @@ def _is_token(name: str) -> bool:
 
 
 def document_of_rules(rules: Sequence[CorsRule]) -> Value:
-    """The value of a ``CORSConfiguration``."""
+    """Return the value of a ``CORSConfiguration``."""
     return {"CORSRule": [_value(rule) for rule in rules]}
 
 
@@ -142,13 +142,13 @@ def _value(rule: CorsRule) -> Value:
 
 
 def stored_rules(rules: Sequence[CorsRule]) -> bytes:
-    """The form in which a bucket keeps its rules."""
+    """Return the form in which a bucket keeps its rules."""
     return json.dumps([asdict(rule) for rule in rules], separators=(",", ":")).encode()
 
 
 @lru_cache(maxsize=256)
 def parsed_rules(document: bytes) -> tuple[CorsRule, ...]:
-    """Rules as a bucket keeps them; none if they cannot be read."""
+    """Return rules as a bucket keeps them; none if they cannot be read."""
     try:
         return tuple(map(_stored_rule, json.loads(document)))
     except (ValueError, TypeError, AttributeError, KeyError):
@@ -170,7 +170,7 @@ def _stored_rule(item: JsonObject) -> CorsRule:
 
 
 def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMap:
-    """What a question of a browser is answered; raises ``S3Error`` when no rule allows what it asks for."""
+    """Return the headers of a preflight answer; raise ``S3Error`` if no rule allows the request."""
     origin, method = headers["origin"], headers.get("access-control-request-method", "")
     if method not in METHODS:
         raise S3Error("BadRequest", f"Invalid Access-Control-Request-Method: {utf8_value(method) or 'null'}")
@@ -195,7 +195,7 @@ def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMa
 
 
 def actual_headers(rules: Sequence[CorsRule], origin: str, method: str) -> HeaderMap:
-    """What an answer tells a browser besides; nothing if no rule allows the request."""
+    """Return the CORS headers of an answer; none if no rule allows the request."""
     rule = next((rule for rule in rules if rule.allows(origin, method)), None)
     if rule is None:
         return {"vary": _VARY}
@@ -219,14 +219,11 @@ def decorate(headers: HeaderMap, more: Mapping[str, str]) -> None:
     headers.update(more)
 
 
-# --- corsregistry ------------------------------------------------------------
-# Which accounts have a bucket of a name with rules for other origins: objects of a hidden account.
-#
+# --- the registry -------------------------------------------------------------------------------------
 # A browser's question carries no signature, so nobody knows whose bucket it is about; the rules of
 # all of that name are asked then. A yes is only a yes to ask: what the browser may see, the bucket
 # says that its signed request is about. What stands there in vain does no harm, as the rules are the
 # bucket's own.
-
 
 REGISTRY_ACCOUNT, REGISTRY_CONTAINER = ".s3_cors", "buckets"
 CORS_REGISTRY = EntityPath(REGISTRY_ACCOUNT, REGISTRY_CONTAINER)
@@ -255,7 +252,7 @@ def _forget(request: Request, bucket: str) -> None:
 
 
 def accounts_of(session: Session, request: Request, bucket: str) -> list[str]:
-    """The accounts that have such a bucket."""
+    """Return the accounts that have such a bucket."""
     cache = request.env.get(environkeys.CACHE)
     found = None if cache is None else cache.get(_CACHED + bucket)
     if isinstance(found, list):
@@ -268,15 +265,16 @@ def accounts_of(session: Session, request: Request, bucket: str) -> list[str]:
     return names
 
 
-# --- preflight ------------------------------------------------------------
-# What browsers ask before they send a signed request (spec: middleware.md §19).
-
+# --- preflight requests -------------------------------------------------------------------------------
 
 ALLOWED_METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
 
 def preflight(request: Request, settings: S3Settings) -> Response | None:
-    """The answer to an OPTIONS that asks for a signed request; None when it is about something else."""
+    """Return the answer to an OPTIONS that asks for a signed request.
+
+    None when it is about something else.
+    """
     allowed = settings.cors_preflight_allow_origin
     headers = request.headers
     if not allowed or not _is_for_s3(request):
@@ -309,7 +307,7 @@ def _is_for_s3(request: Request) -> bool:
 
 
 def asked_account(request: Request, target: S3Target, known: KnownAccounts, settings: S3Settings) -> str:
-    """Whose bucket a browser asks about, as far as a question without a signature tells; empty: unknown.
+    """Return the account of a preflight request's bucket, empty if it cannot be told.
 
     The key of a signed link tells it once the key was seen with a good signature.
     """
@@ -321,7 +319,7 @@ def asked_account(request: Request, target: S3Target, known: KnownAccounts, sett
 
 
 def bucket_preflight(request: Request, sessions: Sequence[Session], bucket: str) -> Response | None:
-    """The answer from the rules of a bucket that may be any of these accounts'.
+    """Return the answer from the rules of a bucket that may be any of these accounts'.
 
     None when there are no rules; raises ``S3Error`` when none of them allow it.
     """

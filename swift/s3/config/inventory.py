@@ -1,4 +1,4 @@
-"""What an inventory is to say, when and where: its document, and how a bucket keeps it. Pure."""
+"""The inventory configurations of a bucket: document, stored form, operations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Inventory:
 
 
 def inventory_of_document(tree: Tree, *, dns: bool) -> Inventory:
-    """What an ``InventoryConfiguration`` says; raises ``S3Error``."""
+    """Return the inventory of an ``InventoryConfiguration``; raise ``S3Error``."""
     target = tree_of(tree_of(tree["Destination"])["S3BucketDestination"])
     _check_destination(target)
     arn = text_of(target["Bucket"])
@@ -117,7 +117,7 @@ def _one_of(value: object, known: Mapping[str, bool]) -> bool:
 
 
 def checked_id(text: str) -> str:
-    """The name of a configuration; raises ``S3Error``."""
+    """Return the name of a configuration; raise ``S3Error``."""
     if _is_id(text) is None:
         raise invalid_argument("id", text[:100], "The inventory id must have 1 to 64 of A-Z a-z 0-9 _ . -")
     return text
@@ -141,7 +141,7 @@ def _fields(tree: Tree) -> tuple[str, ...]:
 
 
 def document_of_inventory(inventory: Inventory) -> dict[str, Value]:
-    """The value of an ``InventoryConfiguration``."""
+    """Return the value of an ``InventoryConfiguration``."""
     target: dict[str, Value] = {"Bucket": f"{ARN}{inventory.bucket}", "Format": "CSV"}
     if inventory.prefix:
         target["Prefix"] = inventory.prefix
@@ -163,7 +163,7 @@ def document_of_inventory(inventory: Inventory) -> dict[str, Value]:
 
 
 def stored_inventories(inventories: Iterable[Inventory]) -> HeaderMap:
-    """The headers that keep them, and let go of others; raises ``S3Error`` for more than has room."""
+    """Return the headers that keep them, and let go of others; raise ``S3Error`` for more than has room."""
     return codec.INVENTORY.encode_json([asdict(inventory) for inventory in inventories] or None)
 
 
@@ -177,9 +177,7 @@ def inventories_of(sysmeta: Mapping[str, str]) -> dict[str, Inventory]:
         raise codec.INVENTORY.damaged()
 
 
-# --- inventory ------------------------------------------------------------
-# The inventories of a bucket: what is to be taken, when and where. The lifecycle daemon takes them.
-
+# --- operations ---------------------------------------------------------------------------------------
 
 LIST = Group(
     "ListInventoryConfigurationsResult",

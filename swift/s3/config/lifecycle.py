@@ -1,4 +1,4 @@
-"""The document of a lifecycle: what AWS would refuse is refused with its words."""
+"""The lifecycle configuration of a bucket: document, stored form, and the headers that tell of it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ LIFECYCLE = Group(
 
 
 def rules_of_document(tree: Tree) -> list[LifecycleRule]:
-    """What a ``LifecycleConfiguration`` says; raises ``S3Error``."""
+    """Return the rules of a ``LifecycleConfiguration``; raise ``S3Error``."""
     items = trees_of(tree.get("Rule"))
     if len(items) > RULES_MAX:
         raise S3Error("MalformedXML")
@@ -125,7 +125,7 @@ def _rule(item: Tree) -> LifecycleRule:
 
 
 def _text(value: Parsed | None) -> str:
-    """Text as it stands: blanks are part of names."""
+    """Return text as it stands: blanks are part of names."""
     return value if isinstance(value, str) else ""
 
 
@@ -230,7 +230,7 @@ def _noncurrent(item: Tree) -> tuple[int | None, int]:
 
 
 def _newer(tree: Tree) -> int:
-    """How many versions are kept whatever their age; 0 where nothing is said."""
+    """Return the number of versions that are kept whatever their age; 0 for none."""
     error = _argument(f"'NewerNoncurrentVersions' must be a whole number from 1 to {NEWER_MAX}")
     return _number(tree, "NewerNoncurrentVersions", error, most=NEWER_MAX) or 0
 
@@ -268,7 +268,7 @@ def _class(tree: Tree) -> str:
 
 
 def _ordered(moves: Sequence[Transition]) -> tuple[Transition, ...]:
-    """Transitions of one rule, each into a class of its own; raises ``S3Error``."""
+    """Return the transitions of a rule in order, each to another class; raise ``S3Error``."""
     if len({move.kind for move in moves}) < len(moves) or len({move[1:3] for move in moves}) < len(moves):
         raise S3Error("InvalidRequest", "'StorageClass' and time must differ between transitions of a rule.")
     return tuple(sorted(moves, key=lambda move: move.due(0)))
@@ -291,7 +291,7 @@ def _abort(item: Tree) -> int | None:
 
 
 def document_of_lifecycle(rules: Sequence[LifecycleRule]) -> Value:
-    """The value of a ``LifecycleConfiguration``."""
+    """Return the value of a ``LifecycleConfiguration``."""
     return {"Rule": [_shown(rule) for rule in rules]}
 
 
@@ -352,9 +352,7 @@ def _shown_filter(rule: LifecycleRule) -> Value:
     return found or {"Prefix": rule.prefix}
 
 
-# --- stored ------------------------------------------------------------
-# Rules as the metadata of a bucket's container has them. Pure.
-
+# --- the stored form ----------------------------------------------------------------------------------
 
 #: Buckets whose rules are remembered.
 _REMEMBERED = 256
@@ -380,7 +378,7 @@ _USUAL = LifecycleRule("")
 
 
 def stored_rules(rules: Sequence[LifecycleRule]) -> HeaderMap:
-    """The headers that keep rules, and let go of others; raises ``S3Error`` for more than has room."""
+    """Return the headers that keep rules, and let go of others; raise ``S3Error`` for more than has room."""
     return codec.LIFECYCLE.encode_json([_short(rule) for rule in rules] or None)
 
 
@@ -393,7 +391,10 @@ def _short(rule: LifecycleRule) -> JsonObject:
 
 
 def rules_of(sysmeta: Mapping[str, str]) -> tuple[LifecycleRule, ...]:
-    """The rules in a container's system metadata (names without their prefix); none when there are none."""
+    """Return the rules in a container's system metadata (names without their prefix).
+
+    None when there are none.
+    """
     return _parsed(codec.LIFECYCLE.packed(sysmeta))
 
 
@@ -415,14 +416,13 @@ def _long(item: JsonObject) -> LifecycleRule:
     return LifecycleRule(**known)
 
 
-# --- shown ------------------------------------------------------------
-# What answers about an object say of its end: ``x-amz-expiration``.
+# --- headers of answers -------------------------------------------------------------------------------
 
 
 def expiration_headers(
     call: Call, size: int, stored: HeaderMap, *, modified_s: float | None = None
 ) -> HeaderMap:
-    """The header for a current version that was found or written, none when no rule is about it.
+    """Return the header for a current version that was found or written, none when no rule is about it.
 
     ``stored`` has its tags, and its time unless ``modified_s`` is it. The bucket was asked for it a moment
     ago, so this costs no request.
@@ -449,9 +449,7 @@ def expiration_headers(
     return {"x-amz-expiration": f'expiry-date="{http_date(found.at_s)}", rule-id="{rule}"'}
 
 
-# --- lifecycle ------------------------------------------------------------
-# The lifecycle of a bucket: what it is set to.
-
+# --- the configuration that is put --------------------------------------------------------------------
 
 #: From which size on objects get another class, and the only answer to that.
 LEAST, LEAST_SIZE = "x-amz-transition-default-minimum-object-size", "all_storage_classes_128K"

@@ -25,7 +25,7 @@ class Transition(NamedTuple):
     newer: int = 0
 
     def due(self, moment_s: float) -> int:
-        """When it is due for what began at a moment."""
+        """Return the time at which it is due for an object that began at a moment."""
         return self.date if self.date is not None else days_after(moment_s, self.days or 0)
 
 
@@ -57,7 +57,7 @@ class LifecycleRule:
     noncurrent_transitions: tuple[Transition, ...] = ()
 
     def is_about(self, key: str, size: int) -> bool:
-        """Whether an object of this name and size is meant; its tags may say otherwise."""
+        """Return True if an object of this name and size is meant; its tags may say otherwise."""
         return (
             self.is_enabled
             and key.startswith(self.prefix)
@@ -66,43 +66,43 @@ class LifecycleRule:
         )
 
     def may_move(self, size: int) -> bool:
-        """Whether an object of this size is worth it; the rule may say that itself."""
+        """Return True if an object of this size is worth it; the rule may say that itself."""
         return size >= TRANSITION_BYTES_MIN or self.greater is not None or self.less is not None
 
     def has_tags(self, tags: Mapping[str, str]) -> bool:
-        """Whether an object with these tags has all that the rule asks for."""
+        """Return True if an object with these tags has all that the rule asks for."""
         return all(tags.get(key) == value for key, value in self.tags)
 
     def expiry(self, modified_s: float) -> int | None:
-        """When an object of this age ends; None when the rule does not end objects."""
+        """Return the end of an object of this age; None if the rule does not end objects."""
         if self.date is not None:
             return self.date
         return None if self.days is None else days_after(modified_s, self.days)
 
     @property
     def is_about_objects(self) -> bool:
-        """Whether it is about objects, versions or delete markers, not only about uploads."""
+        """True if it is about objects, versions or delete markers, not only about uploads."""
         actions = (self.days, self.date, self.noncurrent_days)
         moves = self.transitions or self.noncurrent_transitions
         return self.ends_markers or bool(moves) or any(action is not None for action in actions)
 
 
 class Expiry(NamedTuple):
-    """When an object ends, and by which rule."""
+    """The end of an object, and the rule that ends it."""
 
     at_s: int
     rule: str
 
 
 def days_after(moment_s: float, days: int) -> int:
-    """The first midnight that is so many days after a moment at least."""
+    """Return the first midnight that is so many days after a moment at least."""
     return -int(-(moment_s + days * DAY_S) // DAY_S) * DAY_S
 
 
 def expiry_of(
     rules: Iterable[LifecycleRule], key: str, size: int, modified_s: float, tags: Mapping[str, str]
 ) -> Expiry | None:
-    """When the current version of an object ends: by the rule by which it ends first."""
+    """Return the first expiry of the current version of an object, None if no rule ends it."""
     found: Expiry | None = None
     for rule in rules:
         if not rule.is_about(key, size) or not rule.has_tags(tags):
@@ -114,7 +114,7 @@ def expiry_of(
 
 
 def may_be_due(rules: Iterable[LifecycleRule], key: str, size: int, modified_s: float, now_s: float) -> bool:
-    """Whether an object may have ended; for some rules its tags must be looked at."""
+    """Return True if an object may have ended; for some rules its tags must be looked at."""
     return any(
         (at_s := rule.expiry(modified_s)) is not None and at_s <= now_s
         for rule in rules
@@ -123,7 +123,7 @@ def may_be_due(rules: Iterable[LifecycleRule], key: str, size: int, modified_s: 
 
 
 def is_marker_due(rules: Iterable[LifecycleRule], key: str, modified_s: float, now_s: float) -> bool:
-    """Whether a delete marker that is all there is of an object has ended."""
+    """Return True if a delete marker that is all there is of an object has ended."""
     for rule in rules:
         if rule.tags or not rule.is_about(key, 0):
             continue
@@ -136,7 +136,7 @@ def is_marker_due(rules: Iterable[LifecycleRule], key: str, modified_s: float, n
 def noncurrent_rules(
     rules: Iterable[LifecycleRule], key: str, size: int, *, since_s: float, newer: int, now_s: float
 ) -> list[LifecycleRule]:
-    """The rules by which a version has ended that is not current since a moment.
+    """Return the rules by which a version has ended that is not current since a moment.
 
     ``newer`` is how many versions that are not current either are newer. Tags remain to be looked at.
     """
@@ -159,7 +159,7 @@ def class_by(
     kind: str,
     tags: Mapping[str, str] | None = None,
 ) -> str:
-    """The storage class that an object is to have by now; empty when it stays in its own, which is ``kind``.
+    """Return the storage class that is due for an object, empty if it stays in ``kind``.
 
     That of the last transition that was due counts. What somebody put into a class that no transition led to
     stays there; ``kind`` is empty for the bucket's. Without ``tags`` they remain to be looked at.
@@ -184,7 +184,10 @@ def noncurrent_class_by(
     newer: int,
     tags: Mapping[str, str] | None = None,
 ) -> str:
-    """The same for a version that is not current since a moment; so many versions like it are newer."""
+    """Return the same for a version that is not current since a moment.
+
+    So many versions like it are newer.
+    """
     moves = [
         (move.due(since_s), move.kind)
         for rule in rules
@@ -203,7 +206,7 @@ def _last(moves: Iterable[tuple[int, str]], now_s: float, kind: str) -> str:
 
 
 def is_upload_due(rules: Sequence[LifecycleRule], key: str, begun_s: float, now_s: float) -> bool:
-    """Whether a multipart upload is to be aborted."""
+    """Return True if a multipart upload is to be aborted."""
     return any(
         rule.abort_days is not None
         and rule.is_enabled

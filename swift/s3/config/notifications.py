@@ -1,4 +1,4 @@
-"""Which events of a bucket go to which webhook: rules, their document and their stored form."""
+"""Notifications: the rules of buckets, and the queue of events."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class NotificationRule(NamedTuple):
         return target_of(self.arn)
 
     def wants(self, event: str, key: str) -> bool:
-        """Whether an event of an object is told."""
+        """Return True if an event of an object is told."""
         if not (key.startswith(self.prefix) and key.endswith(self.suffix)):
             return False
         return event in self.events or f"{event.rpartition(':')[0]}:*" in self.events
 
 
 def target_of(arn: str) -> str:
-    """The name in ``arn:aws:sqs:region:account:name`` or ``arn:minio:sqs:region:name:webhook``."""
+    """Return the name in ``arn:aws:sqs:region:account:name`` or ``arn:minio:sqs:region:name:webhook``."""
     words = arn.split(":")
     if len(words) != 6 or words[0] != "arn":
         return ""
@@ -82,7 +82,7 @@ def target_of(arn: str) -> str:
 
 
 def rules_of_document(tree: Tree, targets: Collection[str]) -> list[NotificationRule]:
-    """What a ``NotificationConfiguration`` says; raises ``S3Error``."""
+    """Return the rules of a ``NotificationConfiguration``; raise ``S3Error``."""
     if "EventBridgeConfiguration" in tree:
         raise S3Error("NotImplemented", "There is no EventBridge here.")
     rules = [_rule(kind, item, targets) for kind in KINDS for item in trees_of(tree.get(kind))]
@@ -126,7 +126,7 @@ def _filter(item: Tree) -> tuple[str, str]:
 
 
 def document_of_rules(rules: Collection[NotificationRule]) -> Value:
-    """The value of a ``NotificationConfiguration``."""
+    """Return the value of a ``NotificationConfiguration``."""
     value: dict[str, list[Value]] = {}
     for rule in rules:
         item: dict[str, Value] = {"Id": rule.id, KINDS[rule.kind]: rule.arn, "Event": list(rule.events)}
@@ -142,12 +142,12 @@ def document_of_rules(rules: Collection[NotificationRule]) -> Value:
 
 
 def stored_rules(rules: Collection[NotificationRule]) -> HeaderMap:
-    """The headers that keep rules, and let go of others; raises ``S3Error``."""
+    """Return the headers that keep rules, and let go of others; raise ``S3Error``."""
     return codec.NOTIFICATION.encode_json([list(rule) for rule in rules] or None)
 
 
 def rules_of(sysmeta: Mapping[str, str]) -> tuple[NotificationRule, ...]:
-    """The rules in a container's system metadata (names without their prefix)."""
+    """Return the rules in a container's system metadata (names without their prefix)."""
     return _parsed(codec.NOTIFICATION.packed(sysmeta))
 
 
@@ -165,14 +165,11 @@ def _parsed(text: str) -> tuple[NotificationRule, ...]:
         raise codec.NOTIFICATION.damaged()
 
 
-# --- events ------------------------------------------------------------
-# What happened to an object, kept in a queue before the client hears that it did.
-#
+# --- events -------------------------------------------------------------------------------------------
 # The queue is a hidden account, as the expirer's: a container for each hour, in it an object for each
 # event and webhook. Nobody asks a webhook while a client waits. An event is told at least once: a
 # client that hears 503, because the event could not be kept after its change was done, asks again,
 # and so the event comes again.
-
 
 EVENTS_ACCOUNT = ".s3_events"
 HOUR_S = 3600
@@ -201,14 +198,14 @@ def written_facts(told: HeaderMap) -> dict[str, str]:
 
 
 def container_of(now_s: float) -> str:
-    """The container of the queue for a moment."""
+    """Return the container of the queue for a moment."""
     return str(int(now_s) // HOUR_S * HOUR_S)
 
 
 def record_of(
     call: Call, rule: NotificationRule, event: str, key: str, *, size: int | None, etag: str, version: str
 ) -> JsonObject:
-    """The record of an event as AWS writes it."""
+    """Return the record of an event as AWS writes it."""
     now = datetime.now(UTC)
     told: JsonObject = {"key": _quoted(key), "sequencer": f"{Timestamp.now().raw:016X}"}
     if size is not None:

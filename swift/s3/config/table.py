@@ -26,10 +26,12 @@ from swift.s3.auth.session import owned_sysmeta, sysmeta_of
 from swift.s3.config import codec, cors, lifecycle, notifications, website
 from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, log_target_of
 from swift.s3.daemons.walk import REGISTRY, registry_path
-from swift.s3.errors import S3Error, refusal
+from swift.s3.errors import S3Error
 from swift.s3.names import is_bucket_name
 from swift.s3.policy.acls import acl_of_swift, stored_acl
-from swift.s3.policy.authorize import (
+from swift.s3.policy.authorize import rules_of_bucket
+from swift.s3.policy.conditions import BadPolicy
+from swift.s3.policy.context import (
     BLOCK_KEY,
     BLOCKS,
     ENFORCED,
@@ -38,9 +40,7 @@ from swift.s3.policy.authorize import (
     OWNERSHIPS,
     PAYER_KEY,
     REQUESTER_PAYS,
-    rules_of_bucket,
 )
-from swift.s3.policy.conditions import BadPolicy
 from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
 from swift.s3.xml import Element, Group, Many, Text, Tree, Value, text_of, tree_of, trees_of
 
@@ -125,19 +125,14 @@ def _sysmeta(call: Call, reader: Reader) -> Mapping[str, str]:
         return owned_sysmeta(call.session, call.bucket)
     if reader is Reader.ONLY_OWNER:
         require_owner(call)
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    return sysmeta_of(head.headers)
+    return sysmeta_of(call.session.bucket_headers(call.bucket))
 
 
 def _key(header: str) -> str:
     return header.removeprefix(fields.CONTAINER_SYSMETA)
 
 
-# --- settings ------------------------------------------------------------
-# What a bucket is set to: versioning, and the fixed answers of what it cannot be set to.
-
+# --- versioning, logging, fixed answers ---------------------------------------------------------------
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
 LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
@@ -146,10 +141,7 @@ ACCELERATION = Group("AccelerateConfiguration")
 
 def get_versioning(call: Call) -> Response:
     """GetBucketVersioning."""
-    head = call.session.head(call.bucket)
-    if not head.is_success:
-        raise refusal(head.status, missing="NoSuchBucket")
-    state = head.headers.get("x-versions-enabled")
+    state = call.session.bucket_headers(call.bucket).get("x-versions-enabled")
     value: dict[str, Value] = {}
     if state is not None:
         value["Status"] = "Enabled" if is_true(state) else "Suspended"
@@ -218,14 +210,12 @@ def _check_logging(call: Call, headers: HeaderMap) -> None:
 
 
 def no_logging_of_key(call: Call) -> Response:
-    """A key has no logging status."""
+    """Return a key has no logging status."""
     call.session.identify()
     raise S3Error("NoLoggingStatusForKey")
 
 
-# --- ownership ------------------------------------------------------------
-# Public access blocks and ownership controls of buckets: which ACLs and policies may be, and which count.
-
+# --- public access block, ownership controls ----------------------------------------------------------
 
 BLOCK = Group("PublicAccessBlockConfiguration", *map(Text, BLOCKS))
 CONTROLS = Group("OwnershipControls", Many("Rule", Text("ObjectOwnership", required=True), required=True))
@@ -272,9 +262,7 @@ def _check_private(call: Call) -> None:
         raise S3Error("InvalidBucketAclWithObjectOwnership")
 
 
-# --- payment ------------------------------------------------------------
-# Who pays for requests. Nobody is charged; where it is the requester, others must say that they know it.
-
+# --- requester pays -----------------------------------------------------------------------------------
 
 PAYMENT = Group("RequestPaymentConfiguration", Text("Payer", required=True))
 
@@ -290,9 +278,7 @@ def _render_payment(sysmeta: Mapping[str, str]) -> Value:
     return {"Payer": sysmeta.get(PAYER_KEY) or OWNER_PAYS}
 
 
-# --- policies ------------------------------------------------------------
-# Bucket policies: GetBucketPolicy, PutBucketPolicy, DeleteBucketPolicy, GetBucketPolicyStatus.
-
+# --- bucket policies ----------------------------------------------------------------------------------
 
 STATUS = Group("PolicyStatus", Text("IsPublic"))
 _TOO_LARGE = "Policy exceeds the maximum allowed document size."
@@ -346,9 +332,7 @@ def delete_policy(call: Call) -> Response:
     return no_content()
 
 
-# --- encryption ------------------------------------------------------------
-# The default encryption of a bucket: what the cluster does with everything, so nothing is kept of it.
-
+# --- default encryption -------------------------------------------------------------------------------
 
 CONFIGURATION = Group(
     "ServerSideEncryptionConfiguration",

@@ -1,4 +1,4 @@
-"""Web sites of buckets: the configuration as a value, and where a path leads. Pure.
+"""Web sites of buckets: the configuration as a value, and serving its pages.
 
 What may be said is what AWS's document has: an index, an error page, redirections before an object is looked
 for (by the beginning of its key) or after it was not found (by status), or one for everything.
@@ -56,7 +56,7 @@ class WebsiteRedirect:
     key: str | None = None
 
     def location(self, scheme: str, host: str, asked: str, matched: str = "") -> str:
-        """The URL for a key that was asked for, of which ``matched`` is the beginning that led here."""
+        """Return the URL for a requested key, of which ``matched`` is the beginning that led here."""
         if self.key is not None:
             asked = self.key
         elif self.prefix is not None:
@@ -84,16 +84,16 @@ class BucketWebsite:
     rules: tuple[RoutingRule, ...] = ()
 
     def key_of(self, path: str) -> str:
-        """The key of a path, a folder's index for a folder."""
+        """Return the key of a path, a folder's index for a folder."""
         return path + self.index if not path or path.endswith("/") else path
 
     def rule_for(self, key: str, status: int = 0) -> RoutingRule | None:
-        """The redirection of a key, before it is looked for or after an error."""
+        """Return the redirection of a key, before it is looked for or after an error."""
         return next((r for r in self.rules if r.status == status and key.startswith(r.prefix)), None)
 
 
 def site_of_document(tree: Tree) -> BucketWebsite:
-    """What a ``WebsiteConfiguration`` says; raises ``S3Error``."""
+    """Return the site of a ``WebsiteConfiguration``; raise ``S3Error``."""
     everything = tree_of(tree.get("RedirectAllRequestsTo"))
     if everything:
         if len(tree) > 1:
@@ -174,12 +174,12 @@ def _protocol(tree: Tree) -> str:
 
 
 def stored_tree(tree: Tree) -> bytes:
-    """The form in which a bucket keeps a checked document."""
+    """Return the form in which a bucket keeps a checked document."""
     return json.dumps(tree, separators=(",", ":")).encode()
 
 
 def parsed_tree(document: bytes) -> Tree:
-    """A document as a bucket keeps it; empty if it cannot be read."""
+    """Return a document as a bucket keeps it; empty if it cannot be read."""
     try:
         tree = json.loads(document)
     except (ValueError, RecursionError):
@@ -189,7 +189,7 @@ def parsed_tree(document: bytes) -> Tree:
 
 @lru_cache(maxsize=256)
 def parsed_site(document: bytes) -> BucketWebsite | None:
-    """The web site that a bucket keeps; None if it cannot be read."""
+    """Return the web site that a bucket keeps; None if it cannot be read."""
     try:
         return site_of_document(parsed_tree(document))
     except S3Error:
@@ -197,7 +197,7 @@ def parsed_site(document: bytes) -> BucketWebsite | None:
 
 
 def error_page(status: int, reason: str, details: Sequence[tuple[str, str]]) -> bytes:
-    """What a visitor sees where there is no error page."""
+    """Return the page for an error without a page of its own."""
     items = "".join(f"<li>{escape(name)}: {escape(text)}</li>\n" for name, text in details)
     title = f"{status} {escape(reason)}"
     head = f"<html>\n<head><title>{title}</title></head>\n"
@@ -205,11 +205,8 @@ def error_page(status: int, reason: str, details: Sequence[tuple[str, str]]) -> 
     return page.encode("utf-8", "replace")
 
 
-# --- visit ------------------------------------------------------------
-# A visitor of a bucket's web site: pages for GET and HEAD, with nobody's rights but everybody's.
-#
+# --- serving ------------------------------------------------------------------------------------------
 # Objects are read as by an S3 client without a signature, so that policies and ACLs decide.
-
 
 #: Reads an object; raises ``S3Error``.
 Read = Callable[[str], Response]
@@ -217,7 +214,7 @@ _HTML = "text/html; charset=utf-8"
 
 
 def serve_site(request: Request, site: BucketWebsite, path: str, read: Read) -> Response:
-    """The page at a path (decoded, without its first slash)."""
+    """Return the page at a path (decoded, without its first slash)."""
     if request.method not in ("GET", "HEAD"):
         return error_page_response(request, S3Error("MethodNotAllowed"))
     if site.everything is not None:
@@ -239,7 +236,7 @@ def serve_site(request: Request, site: BucketWebsite, path: str, read: Read) -> 
 
 
 def _missing_page(request: Request, site: BucketWebsite, path: str, read: Read, error: S3Error) -> Response:
-    """What a visitor gets for a page that cannot be read."""
+    """Return the response for a page that cannot be read."""
     if error.status == 404 and path and not path.endswith("/") and _exists(read, f"{path}/{site.index}"):
         return _moved(request, WebsiteRedirect(status=302), f"{path}/")
     rule = site.rule_for(path, error.status)
@@ -277,7 +274,7 @@ def _moved(request: Request, redirect: WebsiteRedirect, path: str, matched: str 
 
 
 def error_page_response(request: Request, error: S3Error) -> Response:
-    """An error as a page."""
+    """Return an error as a page."""
     txid = str(request.env.get(environkeys.TRANS_ID, ""))
     details = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
     body = error_page(error.status, reason_of(error.status), details)

@@ -96,7 +96,7 @@ class Expiration:
             return dict(response.headers) if response.is_success else None
 
     def _stays_a_version(self, bucket: EntityPath, found: HeaderMap) -> bool:
-        """Whether an object, when it is deleted, stays as a version, which needs its parts."""
+        """Return True if an object, when it is deleted, stays as a version, which needs its parts."""
         if found.get(VERSION_ID, "null") != "null":
             return True
         return is_large(found) and is_true((self._client.head(bucket) or {}).get("x-versions-enabled"))
@@ -146,7 +146,7 @@ class Expiration:
     # --- parts ----------------------------------------------------------------------------------------
 
     def _parts(self, path: EntityPath, found: HeaderMap, query: str = "") -> list[EntityPath]:
-        """The parts of a multipart object in the bucket's containers of them."""
+        """Return the parts of a multipart object in the bucket's containers of them."""
         if not is_large(found):
             return []
         query += f"{'&' if query else ''}multipart-manifest=get"
@@ -188,7 +188,7 @@ class Expiration:
         return ENDED if ended else CHANGED
 
     def _was_completed(self, path: EntityPath, upload_id: str) -> bool:
-        """Whether the object, or a version of it, is what came of an upload."""
+        """Return True if the object, or a version of it, is what came of an upload."""
         found = self._head(path)
         if found is not None and found.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id:
             return True
@@ -207,13 +207,11 @@ class Expiration:
 
 
 def version_id_query(version: str) -> str:
-    """The query that asks for a version."""
+    """Return the query that asks for a version."""
     return f"version-id={quote(version, safe='')}"
 
 
-# --- unfinished ------------------------------------------------------------
-# Finishing completions of multipart uploads that broke off after their decision (decision 0020).
-
+# --- unfinished completions ---------------------------------------------------------------------------
 
 #: A completion is under way for so long, seconds; it is finished for its client after that.
 UNDER_WAY_S = 3600.0
@@ -239,7 +237,7 @@ class CompletionRecovery:
         self._age_s = age_s
 
     def find(self, entry: RegisteredBucket) -> Iterator[UnfinishedUpload]:
-        """Uploads whose markers say something, which those of new uploads do not."""
+        """Return uploads whose markers say something, which those of new uploads do not."""
         home = EntityPath(entry.account, segments_of(entry.bucket))
         marker = ""
         while rows := page_of(self._client, home, self._page_size, marker=marker):

@@ -43,7 +43,7 @@ class DueInventories(NamedTuple):
 
 
 def is_due(inventory: Inventory, now_s: float) -> bool:
-    """Whether a day (UTC) is one of its days."""
+    """Return True if a day (UTC) is one of its days."""
     if not inventory.is_enabled:
         return False
     return not inventory.is_weekly or time.gmtime(now_s).tm_wday == SUNDAY
@@ -197,7 +197,7 @@ class _InventoryFiles:
 
 
 def columns_of(bucket: str, row: JsonObject, kind: str) -> dict[str, str]:
-    """Every column of a row of a listing; a delete marker has no more than its name and time."""
+    """Return every column of a row of a listing; a delete marker has no more than its name and time."""
     is_marker = row.get("content_type") == MARKER_TYPE
     etag = "" if is_marker else row_etag(row)
     return {

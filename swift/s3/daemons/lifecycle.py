@@ -1,4 +1,4 @@
-"""The options of ``[s3-lifecycle]``."""
+"""The lifecycle daemon: its settings and its passes over buckets with rules or inventories."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from swift.telemetry.log import Log
 
 @dataclass(frozen=True)
 class LifecycleSettings(Settings):
-    """How often and how fast lifecycles are carried out, and which of them by this process."""
+    """The pace of the lifecycle daemon, and its share of the buckets."""
 
     interval: float = option(3600.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
@@ -78,19 +78,16 @@ class LifecycleSettings(Settings):
 
     @property
     def schedule(self) -> Schedule:
-        """The same for the runner."""
+        """The schedule for the runner."""
         return Schedule(
             self.interval, self.objects_per_second, self.concurrency, report_interval_s=self.report_interval
         )
 
 
-# --- task ------------------------------------------------------------
-# What the lifecycle daemon does in a pass over the buckets that have rules or inventories.
-#
+# --- passes -------------------------------------------------------------------------------------------
 # A bucket whose rules have not changed is walked over once a day (UTC): between two midnights nothing
 # becomes due. So an idle pass is one listing of the registry. A pass that was cut short goes on where
 # it was.
-
 
 NAME = "s3-lifecycle"
 #: Errors that make a pass leave something to the next one.
@@ -133,11 +130,11 @@ class Lifecycle(QueueTask):
         self.walked: dict[str, tuple[Timestamp, int]] = {}
 
     def begin(self, share: str, pass_context: PassContext) -> LifecyclePass:
-        """A pass over the buckets."""
+        """Return a pass over the buckets."""
         return LifecyclePass(self, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         return {
             "s3_lifecycle_stats": passed.counts(COUNTS),
             "s3_lifecycle_time": passed.seconds,
@@ -145,7 +142,7 @@ class Lifecycle(QueueTask):
         }
 
     def is_mine(self, entry: RegisteredBucket) -> bool:
-        """Whether a bucket is this process's."""
+        """Return True if a bucket is this process's."""
         if not self.settings.processes:
             return True
         digest = md5(entry.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
@@ -180,7 +177,7 @@ class LifecyclePass:
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[Job | DueInventories]:
-        """What may have ended, and what is to be listed, bucket by bucket."""
+        """Yield candidates for expiration and transition, and due inventories, bucket by bucket."""
         dues: list[DueInventories] = []
         position = self._context.cursor.position
         done = position if isinstance(position, list) and len(position) == 3 else ["", "", ""]
@@ -297,7 +294,7 @@ class LifecyclePass:
     # --- ending ---------------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, object]:
-        """Nothing beyond the counts."""
+        """Return no facts beyond the counts."""
         return {}
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The options of ``[s3-notifier]``."""
+"""The notifier: its settings, its webhooks, and its passes over the queue of events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swift.telemetry.log import Log
 
 @dataclass(frozen=True)
 class NotifierSettings(Settings):
-    """How often the queue is worked on, and which webhooks there are."""
+    """The pace of the notifier, and its webhooks."""
 
     interval: float = option(5.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
@@ -44,11 +44,11 @@ class NotifierSettings(Settings):
 
     @property
     def schedule(self) -> Schedule:
-        """The same for the runner."""
+        """The schedule for the runner."""
         return Schedule(self.interval, 0.0, self.concurrency, report_interval_s=self.report_interval)
 
     def urls(self) -> Mapping[str, SplitResult]:
-        """Name → URL; raises ``ConfigError``."""
+        """Return the URL of each name; raise ``ConfigError``."""
         found: dict[str, SplitResult] = {}
         for word in self.targets:
             name, _, text = word.partition("=")
@@ -63,9 +63,7 @@ class NotifierSettings(Settings):
         return found
 
 
-# --- webhook ------------------------------------------------------------
-# Telling a webhook of an event: one POST on a connection of its own; redirects are not followed.
-
+# --- webhooks -----------------------------------------------------------------------------------------
 
 #: What of an answer is read before the connection is closed.
 _ANSWER_BYTES = 4096
@@ -105,12 +103,9 @@ class Webhooks:
             raise NotTaken(f"{where} answered {answer.status}")
 
 
-# --- task ------------------------------------------------------------
-# What the notifier does in a pass over the queue of events.
-#
+# --- passes -------------------------------------------------------------------------------------------
 # An event leaves the queue only when its webhook has taken it, or when it is too old. A webhook that
 # does not answer is left alone for the rest of the pass; events of others go on.
-
 
 NAME = "s3-notifier"
 COUNTS = ("told", "gone", "refused", "waiting", "dropped", "errors")
@@ -124,7 +119,7 @@ class QueuedEvent(NamedTuple):
 
     @property
     def path(self) -> EntityPath:
-        """Where it is."""
+        """The path of the event's object."""
         return EntityPath(EVENTS_ACCOUNT, self.container, self.name)
 
 
@@ -148,11 +143,11 @@ class Notifier(QueueTask):
         self.log = log
 
     def begin(self, share: str, pass_context: PassContext) -> NotifierPass:
-        """A pass over the queue."""
+        """Return a pass over the queue."""
         return NotifierPass(self, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         return {"s3_notifier_stats": passed.counts(COUNTS), "s3_notifier_last": passed.ended_s}
 
 
@@ -168,7 +163,7 @@ class NotifierPass:
         self._away: set[str] = set()
 
     def plan(self) -> Iterator[QueuedEvent]:
-        """The events, oldest first."""
+        """Return the events, oldest first."""
         for row in self._task.client.containers(EVENTS_ACCOUNT):
             container = str(row.get("name", ""))
             if not (container.isascii() and container.isdigit()):
@@ -191,7 +186,7 @@ class NotifierPass:
             self._task.log.error(f"ERROR cannot read or remove {unit.path}: {error}")
 
     def _deliver(self, unit: QueuedEvent) -> str:
-        """What became of it; raises ``UnexpectedAnswer``."""
+        """Deliver an event and return the outcome; raise ``UnexpectedAnswer``."""
         task = self._task
         with task.client.ask("GET", unit.path, accept=(2, 404)) as response:
             if response.status == 404:
@@ -218,7 +213,7 @@ class NotifierPass:
         return "told"
 
     def facts(self) -> dict[str, object]:
-        """Nothing beyond the counts."""
+        """Return no facts beyond the counts."""
         return {}
 
     def end(self) -> None:
@@ -238,7 +233,7 @@ class NotifierPass:
 
 
 def _parsed(body: bytes) -> tuple[str, bytes]:
-    """The name of the webhook, and what it is told; empty for what is no event."""
+    """Return the name of the webhook, and what it is told; empty for what is no event."""
     try:
         document = json.loads(body)
         return str(document["target"]), json.dumps(document["event"]).encode()

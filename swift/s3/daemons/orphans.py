@@ -1,8 +1,4 @@
-"""The parts that an object and its versions name.
-
-A node that is away, or a row that is late, must never make a part look forgotten that is not. So the answer
-is only given where the listing of the bucket and the objects' own nodes agree on what there is.
-"""
+"""Orphan cleanup: parts that no object needs, and the parts that objects refer to."""
 
 from __future__ import annotations
 
@@ -76,7 +72,7 @@ def references(
 def _rows(
     client: InternalClient, bucket: EntityPath, key: str, page_size: int, *, has_versions: bool
 ) -> Iterator[JsonObject]:
-    """The rows of an object and its versions."""
+    """Return the rows of an object and its versions."""
     flags = "&versions=true" if has_versions else ""
     marker = version = ""
     while True:
@@ -105,7 +101,7 @@ def _head(client: InternalClient, path: EntityPath, query: str = "") -> HeaderMa
 
 
 def _parts(client: InternalClient, path: EntityPath, query: str) -> list[tuple[str, str]] | None:
-    """The parts that a manifest names; None if it is none any more."""
+    """Return the parts that a manifest names; None if it is none any more."""
     asked = client.ask("GET", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
     with asked as response:
         if response.status != 200:
@@ -127,13 +123,10 @@ def _is_older(seen: HeaderMap, row: JsonObject) -> bool:
         return True
 
 
-# --- leftovers ------------------------------------------------------------
-# Parts that no object needs: of what was overwritten or has expired, of uploads and writes that broke off.
-#
+# --- the cleanup --------------------------------------------------------------------------------------
 # An overwrite does not ask what it overwrites, and a proxy may die between any two steps of an
 # upload. So the daemon looks, once in a week, at parts that are a week old. It removes those that no
 # upload has and no version of their object names (``references``), also where the bucket is gone.
-
 
 #: Days between two looks at a bucket.
 DAYS = 7
@@ -160,7 +153,7 @@ class OrphanCleanup:
     # --- finding --------------------------------------------------------------------------------------
 
     def homes(self, entry: RegisteredBucket) -> list[EntityPath]:
-        """The containers of parts of a bucket."""
+        """Return the containers of parts of a bucket."""
         rows = self._client.containers(entry.account, prefix=f"{entry.bucket}+")
         names = (str(row["name"]) for row in rows)
         found = [name for name in names if bucket_of(name) == entry.bucket]
@@ -174,7 +167,7 @@ class OrphanCleanup:
         return (int(self._now() // DAY_S) - digest[0]) % DAYS == 0
 
     def find(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[OrphanCandidate]:
-        """Uploads whose parts have been there for long enough; an object may name them."""
+        """Return uploads whose parts have been there for long enough; an object may name them."""
         before_s = self._now() - self._age_s
         for home in homes:
             last, marker = ("", ""), ""

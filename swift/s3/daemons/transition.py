@@ -74,7 +74,7 @@ class TransitionRun:
             return self._version(unit.entry.path, unit.key, version, judge) if is_current else CHANGED
 
     def aged(self, unit: TransitionCandidate) -> str:
-        """The same for a version that is not current."""
+        """Return the same for a version that is not current."""
         path = unit.entry.path._replace(obj=unit.key)
 
         def judge(headers: HeaderMap, size: int, _: float) -> str:
@@ -192,7 +192,10 @@ class TransitionRun:
             return response.status == 201
 
     def _own_parts(self, bucket: EntityPath, source: Response) -> list[_Part] | None:
-        """The parts of a manifest; None of one that came by Swift's API: others may need its segments."""
+        """Return the parts of a manifest.
+
+        None of one that came by Swift's API: others may need its segments.
+        """
         rows = json.loads(source.read_body())
         own = own_parts(str(bucket.container), rows)
         is_whole = not any(row.get("range") or row.get("sub_slo") for row in rows)
@@ -251,7 +254,7 @@ class TransitionRun:
 
 
 def _data_time(found: HeaderMap) -> Timestamp:
-    """When an object's bytes were written; the epoch, which nothing is older than, when nobody says."""
+    """Return the time of an object's bytes; the epoch if it is not known."""
     try:
         return Timestamp(found.get(fields.BACKEND_DATA_TIMESTAMP) or found.get("x-timestamp", "0"))
     except InvalidTimestamp:

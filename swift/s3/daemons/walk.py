@@ -1,5 +1,6 @@
-"""Which buckets have a lifecycle or inventories: an empty object for each in a hidden account, as the expirer
-has a queue.
+"""The registry of buckets with a lifecycle or inventories, their parts, and the walk over their listings.
+
+The registry is an empty object for each bucket in a hidden account, as the expirer has a queue.
 
 It is written after the rules and before they are acknowledged; what stands there in vain the daemon removes,
 unless it was written again meanwhile.
@@ -46,7 +47,7 @@ class RegisteredBucket(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called in the registry, and in what a pass remembers."""
+        """The name of the entry in the registry and in the cursor of a pass."""
         return f"{self.account}/{self.bucket}"
 
     @property
@@ -56,12 +57,12 @@ class RegisteredBucket(NamedTuple):
 
 
 def registry_path(account: str, bucket: str) -> EntityPath:
-    """Where a bucket is registered."""
+    """Return the path at which a bucket is registered."""
     return REGISTRY._replace(obj=f"{account}/{bucket}")
 
 
 def registered_buckets(client: InternalClient) -> Iterator[RegisteredBucket]:
-    """All of them, in the order of their names; raises ``UnexpectedAnswer``."""
+    """Return all of them, in the order of their names; raise ``UnexpectedAnswer``."""
     for row in client.objects(REGISTRY_ACCOUNT, REGISTRY_CONTAINER):
         account, slash, bucket = str(row.get("name", "")).partition("/")
         if slash and account and bucket:
@@ -76,15 +77,14 @@ def unregister_bucket(client: InternalClient, entry: RegisteredBucket) -> None:
 
 
 def time_of(last_modified: str) -> Timestamp:
-    """The time of a row of a listing; now, which is never too early, for a row without one."""
+    """Return the time of a row of a listing; now, which is never too early, for a row without one."""
     try:
         return Timestamp(datetime.fromisoformat(last_modified).replace(tzinfo=UTC).timestamp())
     except ValueError:
         return Timestamp.now()
 
 
-# --- parts ------------------------------------------------------------
-# The parts and markers of multipart uploads as the lifecycle daemon reaches them.
+# --- parts --------------------------------------------------------------------------------------------
 
 
 class DaemonObjects:
@@ -132,12 +132,9 @@ def remove_parts(
     return statuses
 
 
-# --- walk ------------------------------------------------------------
-# A walk over what a bucket has: what may have ended, found in listings.
-#
+# --- the walk -----------------------------------------------------------------------------------------
 # Listings say names, sizes and times. What they do not say (tags), and what may have changed since, whoever
 # ends something looks at again.
-
 
 MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
 #: Uploads that are aborted together.
@@ -208,7 +205,7 @@ class Walk:
     # --- objects --------------------------------------------------------------------------------------
 
     def objects(self, after: str, note: Note) -> Iterator[Unit]:
-        """Objects of a bucket without versions; ``after`` is the name that was done last."""
+        """Return objects of a bucket without versions; ``after`` is the name that was done last."""
         marker = after
         while rows := self._page(self._entry.path, marker=marker):
             for row in rows:
@@ -219,7 +216,7 @@ class Walk:
             note(marker)
 
     def _is_due(self, row: JsonObject, modified_s: float) -> bool:
-        """Whether an object may have ended, or may have another storage class by now."""
+        """Return True if an object may have ended, or may have another storage class by now."""
         key, size, now_s = str(row["name"]), int(row["bytes"]), self._now_s
         return may_be_due(self._rules, key, size, modified_s, now_s) or bool(
             class_by(self._rules, key, size, modified_s, now_s, row_class(row))
@@ -297,7 +294,7 @@ class Walk:
         return self._uploads(after, note, is_due)
 
     def uploads_before(self, before_s: float) -> Iterator[Unit]:
-        """All multipart uploads that were begun before a time, some at a time."""
+        """Return all multipart uploads that were begun before a time, some at a time."""
         return self._uploads("", lambda _name: None, lambda _key, begun_s: begun_s < before_s)
 
     def _uploads(self, after: str, note: Note, is_due: Callable[[str, float], bool]) -> Iterator[Unit]:
@@ -329,7 +326,7 @@ class Walk:
 def page_of(
     client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
 ) -> list[JsonObject]:
-    """Rows of a listing, none when nothing is there; raises ``UnexpectedAnswer``."""
+    """Return rows of a listing, none when nothing is there; raise ``UnexpectedAnswer``."""
     query = f"format=json&limit={size}{flags}"
     for name, text in limits.items():
         if text:

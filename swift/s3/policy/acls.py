@@ -1,4 +1,4 @@
-"""Who may do what, as S3 says it: canned ACLs, grants, owners (spec: middleware.md §21, §22.3).
+"""ACLs of S3: owners, grants, canned ACLs (spec: middleware.md §21, §22.3).
 
 Without ``s3_acl`` an ACL is what Swift makes of it: X-Container-Read and -Write of the bucket. With it, a
 bucket and each object keep an ACL of their own in system metadata, and that alone decides. Pure.
@@ -71,7 +71,10 @@ class Acl:
     grants: tuple[Grant, ...]
 
     def allows(self, user: str, permission: str, *, publicly: bool = True) -> bool:
-        """Whether a user may do something; nobody has no name. ``publicly``: grants to everybody count."""
+        """Return True if a user may do something.
+
+        Nobody has no name. ``publicly``: grants to everybody count.
+        """
         if user == self.owner and permission in ("READ_ACP", "WRITE_ACP"):
             return True
         wanted = (permission, FULL_CONTROL)
@@ -80,16 +83,16 @@ class Acl:
 
     @property
     def is_public(self) -> bool:
-        """Whether it grants something to everybody."""
+        """True if it grants something to everybody."""
         return any(grant.grantee in EVERYBODY for grant in self.grants)
 
     @property
     def is_private(self) -> bool:
-        """Whether it grants nobody but the owner anything."""
+        """True if it grants nobody but the owner anything."""
         return all(grant.grantee == self.owner for grant in self.grants)
 
     def stored(self) -> str:
-        """The compact JSON of system metadata."""
+        """Return the compact JSON of system metadata."""
         value = {
             "Owner": self.owner,
             "Grant": [{"Permission": g.permission, "Grantee": g.grantee} for g in self.grants],
@@ -97,7 +100,7 @@ class Acl:
         return json.dumps(value, separators=(",", ":"))
 
     def document(self) -> Value:
-        """The value of an ``AccessControlPolicy``."""
+        """Return the value of an ``AccessControlPolicy``."""
         return {
             "Owner": {"ID": self.owner, "DisplayName": self.owner},
             "AccessControlList": {
@@ -113,12 +116,12 @@ def _grantee(name: str) -> Value:
 
 
 def private_acl(owner: str) -> Acl:
-    """Only the owner may do anything."""
+    """Return the ACL that grants only its owner anything."""
     return Acl(owner, (Grant(owner, FULL_CONTROL),))
 
 
 def stored_acl(text: str | None) -> Acl | None:
-    """From system metadata; None when there is none, or nothing that can be read."""
+    """Return the ACL of system metadata; None for none and for one that cannot be read."""
     if not text:
         return None
     try:
@@ -130,7 +133,7 @@ def stored_acl(text: str | None) -> Acl | None:
 
 
 def canned_acl(name: str, owner: str, bucket_owner: str) -> Acl:
-    """Raises ``S3Error``."""
+    """Return a canned ACL; raise ``S3Error``."""
     grants = CANNED.get(name)
     if grants is None:
         raise _bad_canned(name)
@@ -152,19 +155,19 @@ _GRANT_HEADERS = {
 
 
 def has_acl_headers(headers: Mapping[str, str]) -> bool:
-    """Whether a request says an ACL in headers."""
+    """Return True if a request says an ACL in headers."""
     return "x-amz-acl" in headers or any(name in headers for name in _GRANT_HEADERS)
 
 
 def is_public_grant(headers: Mapping[str, str]) -> bool:
-    """Whether headers grant something to everybody, or to everybody with a key."""
+    """Return True if headers grant something to everybody, or to everybody with a key."""
     if headers.get("x-amz-acl") in ("public-read", "public-read-write", "authenticated-read"):
         return True
     return any(uri in headers.get(name, "") for name in _GRANT_HEADERS for uri in _PUBLIC)
 
 
 def acl_of_headers(headers: Mapping[str, str], owner: str, bucket_owner: str) -> Acl | None:
-    """What the headers of a request say; None when they say nothing; raises ``S3Error``."""
+    """Return the ACL of a request's headers, None if they have none; raise ``S3Error``."""
     granted = [(name, permission) for name, permission in _GRANT_HEADERS.items() if name in headers]
     canned = headers.get("x-amz-acl")
     if canned is not None and granted:
@@ -215,7 +218,7 @@ def _valid_user(name: str, argument: str) -> str:
 
 
 def acl_of_document(tree: Tree) -> Acl:
-    """What an ``AccessControlPolicy`` says; raises ``S3Error``."""
+    """Return the ACL of an ``AccessControlPolicy``; raise ``S3Error``."""
     owner = text_of(tree_of(tree.get("Owner")).get("ID"))
     if not owner:
         raise S3Error("MalformedACLError")
@@ -248,7 +251,7 @@ def _grant_of(item: Tree) -> Grant:
 
 
 def swift_acl(acl: str) -> HeaderMap:
-    """The ACLs of a container for a canned ACL; raises ``S3Error``."""
+    """Return the ACLs of a container for a canned ACL; raise ``S3Error``."""
     if acl not in CANNED:
         raise _bad_canned(acl)
     if acl in ("authenticated-read", "log-delivery-write"):
@@ -260,7 +263,7 @@ def swift_acl(acl: str) -> HeaderMap:
 
 
 def swift_acl_of_document(acl: Acl) -> HeaderMap:
-    """The ACLs of a container that mean an ACL of S3; raises ``S3Error`` for those that cannot."""
+    """Return the ACLs of a container that mean an ACL of S3; raise ``S3Error`` for those that cannot."""
     reads: list[str] = []
     writes: list[str] = []
     for grant in acl.grants:
@@ -282,7 +285,7 @@ def swift_acl_of_document(acl: Acl) -> HeaderMap:
 
 
 def acl_of_swift(owner: str, headers: Mapping[str, str]) -> Acl:
-    """How the ACLs of a container look to S3."""
+    """Return the S3 form of a container's ACLs."""
     grants: list[Grant] = list(private_acl(owner).grants)
     for header, permission in (("x-container-read", "READ"), ("x-container-write", "WRITE")):
         grants += (Grant(name, permission) for name in _names(headers.get(header, "").split(",")))
@@ -290,7 +293,7 @@ def acl_of_swift(owner: str, headers: Mapping[str, str]) -> Acl:
 
 
 def _names(items: Sequence[str]) -> list[str]:
-    """Grantees of a Swift ACL that S3 has a word for."""
+    """Return the grantees of a Swift ACL that S3 has a word for."""
     found = []
     for item in map(str.strip, items):
         if item in (".r:*", ".referrer:*"):

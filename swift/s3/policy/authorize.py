@@ -12,22 +12,19 @@ its first byte goes out.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 from urllib.parse import quote
 
 from swift.http import fields
-from swift.http.headers import HeaderMap, utf8_value, wire_value
+from swift.http.headers import HeaderMap, wire_value
 from swift.http.response import Response
 from swift.s3.api.call import Call, PendingRead
 from swift.s3.api.put import version_query
 from swift.s3.api.router import PathLevel
-from swift.s3.api.tags import Tags, parsed_tags, tags_of_header
+from swift.s3.api.tags import Tags, parsed_tags
 from swift.s3.auth.session import Rights, Session, trusted
-from swift.s3.config import codec
 from swift.s3.errors import S3Error
 from swift.s3.policy.acls import (
     Acl,
@@ -39,170 +36,24 @@ from swift.s3.policy.acls import (
     swift_acl,
     swift_acl_of_document,
 )
-from swift.s3.policy.conditions import BadPolicy
+from swift.s3.policy.context import (
+    ENFORCED,
+    OWNERSHIP_KEY,
+    PREFERRED,
+    BucketRules,
+    ReadTags,
+    RequestContext,
+    principal_of,
+    rules_of,
+)
 from swift.s3.policy.document import (
-    BucketPolicy,
     PolicyRequest,
     PolicyVerdict,
-    Principal,
     action_of,
     actions_of,
     decide,
-    is_public,
-    parse_policy,
     together,
 )
-
-#: The switches of a public access block, in the order of its document.
-BLOCKS = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
-ENFORCED, PREFERRED, WRITER = "BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"
-OWNERSHIPS = (PREFERRED, WRITER, ENFORCED)
-
-
-def _key(header: str) -> str:
-    return header.removeprefix(fields.CONTAINER_SYSMETA)
-
-
-POLICY_KEY = _key(fields.SYSMETA_S3_BUCKET_POLICY)
-BLOCK_KEY = _key(fields.SYSMETA_S3_BUCKET_BLOCK)
-OWNERSHIP_KEY = _key(fields.SYSMETA_S3_BUCKET_OWNERSHIP)
-PAYER_KEY = _key(fields.SYSMETA_S3_BUCKET_PAYER)
-OWNER_PAYS, REQUESTER_PAYS = "BucketOwner", "Requester"
-_KEYS = (POLICY_KEY, BLOCK_KEY, OWNERSHIP_KEY, PAYER_KEY)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketRules:
-    """What there is to be asked before anything is done in a bucket."""
-
-    policy: BucketPolicy | None = None
-    is_public: bool = False
-    blocks: frozenset[str] = frozenset()
-    ownership: str = WRITER
-    #: Callers of other accounts must say that they pay.
-    requester_pays: bool = False
-
-
-def rules_of(sysmeta: Mapping[str, str], bucket: str) -> BucketRules | None:
-    """The rules of a bucket, None when it has none of its own; raises ``S3Error``."""
-    if not any(map(sysmeta.get, _KEYS)):
-        return None
-    document = codec.POLICY.decode(sysmeta)
-    policy, public = _parsed(document, bucket) if document else (None, False)
-    blocks = frozenset(sysmeta.get(BLOCK_KEY, "").split(",")) & frozenset(BLOCKS)
-    pays = sysmeta.get(PAYER_KEY) == REQUESTER_PAYS
-    return BucketRules(policy, public, blocks, sysmeta.get(OWNERSHIP_KEY) or WRITER, pays)
-
-
-@lru_cache(maxsize=256)
-def _parsed(document: bytes, bucket: str) -> tuple[BucketPolicy, bool]:
-    try:
-        policy = parse_policy(document, bucket)
-    except BadPolicy:
-        raise codec.POLICY.damaged()
-    return policy, is_public(policy)
-
-
-# --- facts ------------------------------------------------------------
-# What conditions of policies may ask of a request; the tags of an object are read only if one does.
-
-
-ReadTags = Callable[[], Tags]
-_HEADERS = "s3:x-amz-"
-_LISTED = frozenset(("s3:prefix", "s3:delimiter", "s3:max-keys"))
-_CONDITIONS = {"s3:if-match": "if-match", "s3:if-none-match": "if-none-match"}
-_PARAMETERS = {"s3:versionid": "versionId"}
-
-
-def principal_of(call: Call) -> Principal:
-    """Who asks."""
-    session = call.session
-    user = session.owner
-    tenant, colon, _ = user.partition(":")
-    return Principal(user, frozenset(filter(None, (session.own_account, tenant if colon else ""))))
-
-
-class RequestContext:
-    """The facts of one request about one object; see ``policy.conditions.Facts``."""
-
-    def __init__(self, call: Call, tags: ReadTags, *, version: str | None = None):
-        self._call = call
-        self._tags = tags
-        self._version = version
-        self._found: Tags | None = None
-
-    def values(self, key: str) -> Sequence[str] | None:
-        """See ``Facts``."""
-        start, slash, name = key.partition("/")
-        if slash:
-            value = self._tag(start, name)
-        elif start == "s3:requestobjecttagkeys":
-            return tuple(self._sent_tags()) or None
-        elif start.startswith("aws:"):
-            value = self._of_caller(start)
-        else:
-            value = self._of_request(start)
-        return None if value is None else (value,)
-
-    def _of_caller(self, key: str) -> str | None:
-        request, session = self._call.request, self._call.session
-        tenant, colon, name = session.owner.partition(":")
-        if key == "aws:sourceip":
-            return request.remote_addr or None
-        if key == "aws:securetransport":
-            return "true" if request.scheme == "https" else "false"
-        if key in ("aws:useragent", "aws:referer"):
-            value = request.headers.get("user-agent" if key == "aws:useragent" else "referer")
-            return None if value is None else utf8_value(value)
-        if key == "aws:currenttime":
-            return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        if key == "aws:epochtime":
-            return str(int(time.time()))
-        if key == "aws:principaltype":
-            return "Anonymous" if session.is_anonymous else "User"
-        if session.is_anonymous:
-            return "anonymous" if key == "aws:userid" else None
-        owner = tenant if colon else session.own_account
-        return {
-            "aws:username": name if colon else session.owner,
-            "aws:userid": session.owner,
-            "aws:principalaccount": session.own_account,
-            "aws:principalarn": f"arn:aws:iam::{owner}:user/{name or session.owner}",
-        }.get(key)
-
-    def _of_request(self, key: str) -> str | None:
-        call = self._call
-        if key.startswith(_HEADERS):
-            value = call.headers.get(key[len("s3:") :])
-        elif key in _CONDITIONS:
-            value = call.headers.get(_CONDITIONS[key])
-        elif key in _LISTED:
-            value = call.params.get(key[len("s3:") :])
-        elif key in _PARAMETERS:
-            value = call.params.get("versionId") if self._version is None else self._version or None
-        elif key == "s3:locationconstraint":
-            value = call.settings.location
-        elif key == "s3:resourceaccount":
-            value = call.session.account
-        else:
-            return call.session.claim.facts(time.time()).get(key)
-        return None if value is None else utf8_value(value)
-
-    def _tag(self, key: str, name: str) -> str | None:
-        if key == "s3:requestobjecttag":
-            return self._sent_tags().get(name)
-        if self._found is None:
-            self._found = self._tags()
-        return self._found.get(name)
-
-    def _sent_tags(self) -> Tags:
-        text = self._call.headers.get("x-amz-tagging")
-        try:
-            return tags_of_header(text) if text else {}
-        except S3Error:
-            # The operation itself refuses them.
-            return {}
-
 
 # --- the check ----------------------------------------------------------------------------------------
 
@@ -395,7 +246,7 @@ def check_owner(session: Session, expected: str | None) -> None:
 
 
 def authorize_source(call: Call, bucket: str, key: str, version: str) -> Session:
-    """With which rights the source of a copy is read; raises ``S3Error`` if a policy denies it.
+    """Return the session that reads the source of a copy; raise ``S3Error`` if a policy denies it.
 
     What is allowed in the bucket of the copy is not in that of the source.
     """
@@ -411,7 +262,7 @@ def authorize_source(call: Call, bucket: str, key: str, version: str) -> Session
 
 
 def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
-    """How one of many keys is deleted; raises ``S3Error`` if a policy denies it.
+    """Return the call for one of many keys; raise ``S3Error`` if a policy denies its deletion.
 
     What one key is allowed is no other's, though they are deleted at the same time.
     """
@@ -422,7 +273,7 @@ def authorize_deletion(call: Call, key: str, version: str | None) -> Call:
 
 
 def _acl_rights(rules: BucketRules) -> Rights:
-    """What of the ACLs counts."""
+    """Return the part of Swift's ACLs that counts."""
     if rules.ownership == ENFORCED:
         return Rights.OWN
     return Rights.NOT_PUBLIC if "IgnorePublicAcls" in rules.blocks else Rights.ALL
@@ -466,7 +317,7 @@ def _verdict(
 
 
 def _tags(call: Call, bucket: str, key: str, version: str) -> Tags:
-    """The tags of an object, read with all rights: they are for the policy."""
+    """Return the tags of an object, read with all rights: they are for the policy."""
     if not key:
         return {}
     query = f"version-id={quote(version, safe='')}" if version else ""
@@ -502,7 +353,7 @@ def check_acl(acl: Acl, rules: BucketRules) -> None:
 
 
 def _brings_foreign_acl(headers: Mapping[str, str]) -> bool:
-    """Whether headers say an ACL other than that all is the bucket owner's."""
+    """Return True if headers say an ACL other than that all is the bucket owner's."""
     canned = headers.get("x-amz-acl", "private")
     if canned not in ("private", "bucket-owner-full-control"):
         return True
@@ -510,7 +361,10 @@ def _brings_foreign_acl(headers: Mapping[str, str]) -> bool:
 
 
 def rules_of_bucket(call: Call) -> BucketRules:
-    """The rules of the bucket of a request, those of a new one if there are none; raises ``S3Error``."""
+    """Return the rules of the bucket of a request, those of a new one if there are none.
+
+    Raise ``S3Error``.
+    """
     return rules_of(call.session.settings_of(call.bucket), call.bucket) or BucketRules()
 
 
@@ -563,7 +417,7 @@ def require_permission(call: Call, found: Acl | None, permission: str) -> None:
 
 
 def bucket_acl(call: Call, bucket: str) -> Acl | None:
-    """The stored ACL of a bucket; raises ``S3Error`` when it is not there."""
+    """Return the stored ACL of a bucket; raise ``S3Error`` when it is not there."""
     info = call.session.bucket_info(bucket)
     return stored_acl(wire_value(info.sysmeta.get("s3api-acl", "")))
 
@@ -589,7 +443,7 @@ def _missing_acl(call: Call, bucket: str) -> Acl:
 
 
 def new_bucket_acl(call: Call) -> HeaderMap:
-    """The headers of a new container that say what its ACL is; raises ``S3Error``."""
+    """Return the headers of a new container that say what its ACL is; raise ``S3Error``."""
     headers, owner = call.headers, call.session.owner
     acl = acl_of_headers(headers, owner, owner)
     if call.settings.s3_acl:
@@ -600,7 +454,7 @@ def new_bucket_acl(call: Call) -> HeaderMap:
 
 
 def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> HeaderMap:
-    """The metadata of a new object that says what its ACL is; without ``s3_acl`` objects have none."""
+    """Return the metadata of a new object that says what its ACL is; without ``s3_acl`` objects have none."""
     headers, owner = call.headers, call.session.owner
     if not call.settings.s3_acl:
         if "x-amz-acl" in headers:
@@ -618,5 +472,5 @@ def new_object_acl(call: Call, *, name: str = fields.SYSMETA_S3_OBJECT_ACL) -> H
 
 
 def _is_preferred(call: Call) -> bool:
-    """Whether the bucket's owner becomes that of objects that are given to it."""
+    """Return True if the bucket's owner becomes that of objects that are given to it."""
     return call.session.settings_of(call.bucket).get(OWNERSHIP_KEY) == PREFERRED

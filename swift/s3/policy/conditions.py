@@ -49,11 +49,11 @@ class Glob:
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it stands for one text only."""
+        """True if it stands for one text only."""
         return not self.names and _Star not in self._tokens and _One not in self._tokens
 
     def matches(self, text: str, lookup: Lookup | None = None) -> bool:
-        """Whether a text is of this pattern; never if a variable in it has no value."""
+        """Return True if a text is of this pattern; never if a variable in it has no value."""
         pieces = self._pieces
         if pieces is None:
             tokens: list[_Token] = []
@@ -103,7 +103,7 @@ _Piece = str | _Some
 
 
 def _pieces_of(tokens: tuple[_Token, ...], *, folded: bool) -> tuple[_Piece, ...]:
-    """What is between the stars."""
+    """Return the pieces between the stars."""
     pieces: list[list[_Token]] = [[]]
     for token in tokens:
         if token is _Star:
@@ -137,7 +137,7 @@ def _match(pieces: tuple[_Piece, ...], text: str) -> bool:
 
 
 def _at(piece: _Piece, text: str, place: int) -> int | None:
-    """Where a piece that begins at ``place`` ends."""
+    """Return the end of a piece that begins at ``place``."""
     if isinstance(piece, str):
         return place + len(piece) if text.startswith(piece, place) else None
     found = piece.pattern.match(text, place)
@@ -145,7 +145,7 @@ def _at(piece: _Piece, text: str, place: int) -> int | None:
 
 
 def _after(piece: _Piece, text: str, place: int) -> int | None:
-    """Where the first such piece from ``place`` on ends."""
+    """Return the end of the first such piece from ``place`` on."""
     if isinstance(piece, str):
         start = text.find(piece, place)
         return None if start < 0 else start + len(piece)
@@ -153,9 +153,7 @@ def _after(piece: _Piece, text: str, place: int) -> int | None:
     return None if found is None else found.end()
 
 
-# --- conditions ------------------------------------------------------------
-# Conditions of policies: operators, what they compare, and keys of requests.
-#
+# --- conditions ---------------------------------------------------------------------------------------
 # A condition is an operator, a key and values. It holds when any of the values does, of a negated
 # operator when none does. What a request does not say matches nothing, unless the operator is negated
 # or ends in ``IfExists``.
@@ -186,14 +184,17 @@ NARROW = frozenset(("aws:sourceip", "aws:username", "aws:userid", "aws:principal
 
 
 class PolicyContext(Protocol):
-    """What is known of a request."""
+    """The policy context: values of a request by condition key."""
 
     def values(self, key: str) -> Sequence[str] | None:
-        """The values of a key (lower case; the name behind a slash as it stands); None where it has none."""
+        """Return the values of a key (lower case.
+
+        The name behind a slash as it stands); None where it has none.
+        """
 
 
 def known_key(text: str) -> str:
-    """A key as it is asked for; raises ``BadPolicy``."""
+    """Return a key as it is asked for; raise ``BadPolicy``."""
     start, slash, name = text.partition("/")
     key = start.lower() + slash
     if key not in KEYS or (slash and not name):
@@ -213,7 +214,7 @@ def _same(text: str) -> Test:
 
 
 def _literal(text: str) -> str:
-    """A text whose stars are no pattern; its variables are still replaced."""
+    """Return a text whose stars are no pattern; its variables are still replaced."""
     return re.sub(r"\$\{[^{}]*\}|[*?]", lambda m: m[0] if len(m[0]) > 1 else f"${{{m[0]}}}", text)
 
 
@@ -226,7 +227,7 @@ def _like(text: str) -> Test:
 
 
 def _like_arn(text: str) -> Test:
-    """Each of the six parts of an ARN by itself."""
+    """Return each of the six parts of an ARN by itself."""
     parts = text.split(":", 5)
     if len(parts) != 6:
         raise BadPolicy("Policy has an invalid ARN in a condition")
@@ -246,7 +247,7 @@ def _number_of(text: str) -> float | None:
 
 
 def _moment_of(text: str) -> float | None:
-    """Unix seconds of a date as ISO 8601 writes it, or of a number of them."""
+    """Return Unix seconds of a date as ISO 8601 writes it, or of a number of them."""
     if _duration(text):
         return float(text)
     try:
@@ -286,7 +287,7 @@ _MAPPED_BITS = 96
 
 
 def network_of(text: str) -> IPv4Network | IPv6Network:
-    """IPv4 that is written as IPv6 is IPv4, as addresses are; raises ``BadPolicy``."""
+    """Return a network, IPv4 written as IPv6 as IPv4; raise ``BadPolicy``."""
     try:
         network = ip_network(text, strict=False)
     except ValueError:
@@ -359,7 +360,7 @@ class Condition:
     quantifier: str = ""
 
     def holds(self, facts: PolicyContext, lookup: Lookup) -> bool:
-        """Whether a request meets it."""
+        """Return True if a request meets it."""
         values = facts.values(self.key)
         if self.operator == "null":
             return any((values is None) == (text.lower() == "true") for text in self.texts)
@@ -372,7 +373,7 @@ class Condition:
 
 
 def condition_of(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
-    """A condition as a document has it; raises ``BadPolicy``."""
+    """Return a condition as a document has it; raise ``BadPolicy``."""
     name, quantifier = operator.lower(), ""
     for start, word in (("forallvalues:", "all"), ("foranyvalue:", "any")):
         if name.startswith(start):

@@ -1,4 +1,4 @@
-"""Which actions of policies an operation needs, as AWS's service authorisation reference has them."""
+"""Bucket policies: actions, documents as values, and verdicts."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _action(operation: str) -> str:
 
 
 def _of_version(action: str) -> str:
-    """Its name for a version, such as GetObjectVersionAcl."""
+    """Return the action's name for a version, such as GetObjectVersionAcl."""
     return action.replace("Object", "ObjectVersion", 1)
 
 
@@ -109,13 +109,13 @@ ACTIONS = frozenset(
 
 
 def action_of(operation: str, *, versioned: bool = False) -> str:
-    """The action of an operation, on a version or not."""
+    """Return the action of an operation, on a version or not."""
     name = _action(operation)
     return _SAME + (_of_version(name) if versioned and name in _OF_VERSIONS else name)
 
 
 def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, ...]:
-    """All actions that a request needs."""
+    """Return all actions that a request needs."""
     versioned = "versionId" in params
     found = [action_of(operation, versioned=versioned)]
     if operation == "GetObjectAttributes":
@@ -135,12 +135,9 @@ def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, 
     return tuple(found)
 
 
-# --- document ------------------------------------------------------------
-# Policy documents: from JSON to a value, everything checked that AWS checks.
-#
+# --- documents ----------------------------------------------------------------------------------------
 # What is not understood is refused when a policy is stored, and not passed over when it is asked: a
 # Deny that nobody understands would allow.
-
 
 POLICY_BYTES_MAX = 20 << 10
 STATEMENTS_MAX = 1000
@@ -156,7 +153,7 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 @dataclass(frozen=True, slots=True)
 class Principals:
-    """Whom a statement is about."""
+    """The principals of a statement."""
 
     #: Everybody, anonymous callers too.
     anybody: bool = False
@@ -194,7 +191,7 @@ class BucketPolicy:
 
 
 def parse_policy(text: str | bytes, bucket: str) -> BucketPolicy:
-    """The policy of a bucket; raises ``BadPolicy``."""
+    """Return the policy of a bucket; raise ``BadPolicy``."""
     if len(text) > POLICY_BYTES_MAX:
         raise BadPolicy("Policies must not be larger than 20480 bytes")
     try:
@@ -258,7 +255,7 @@ def _statement(item: Json, bucket: str, *, variables: bool) -> Statement:
 
 
 def _which(item: Mapping[str, Json], name: str) -> str:
-    """Which of ``name`` and ``Notname`` is there."""
+    """Return the one of ``name`` and ``Notname`` that a statement has."""
     found = [one for one in (name, f"Not{name}") if one in item]
     if len(found) != 1:
         raise BadPolicy(
@@ -268,7 +265,7 @@ def _which(item: Mapping[str, Json], name: str) -> str:
 
 
 def _texts(value: Json, what: str) -> list[str]:
-    """One text or a list of them."""
+    """Return one text or a list of them as a list."""
     items = value if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not items or len(texts) != len(items):
@@ -309,7 +306,7 @@ def _plain(name: str) -> str:
 
 
 def _add_principal(name: str, users: set[str], accounts: set[str]) -> None:
-    """An access key, an account, or the ARN of either."""
+    """Add an access key, an account, or the ARN of either."""
     if name.startswith("arn:"):
         account, _, rest = name.removeprefix(_USER_ARN).partition(":")
         kind, _, user = rest.partition("/")
@@ -397,16 +394,14 @@ def _value(item: Json) -> str:
     raise BadPolicy("A condition compares texts, numbers and truths")
 
 
-# --- decide ------------------------------------------------------------
-# What a policy says of a request: an explicit Deny wins over any Allow; silence is neither.
-
+# --- verdicts -----------------------------------------------------------------------------------------
 
 #: An address range at least so narrow is not the public.
 _V4_BITS, _V6_BITS = 8, 32
 
 
 class PolicyVerdict(Enum):
-    """What a policy says."""
+    """The verdict of a policy."""
 
     SILENT = "silent"
     ALLOW = "allow"
@@ -415,7 +410,7 @@ class PolicyVerdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: an access key and the names of its account; all empty for an anonymous caller."""
+    """The caller: an access key and the names of its account; all empty for an anonymous one."""
 
     user: str = ""
     accounts: frozenset[str] = frozenset()
@@ -423,7 +418,7 @@ class Principal:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRequest:
-    """What is asked: an action (``s3:GetObject``) on a bucket or on a key in it, and what is known of it."""
+    """An action (``s3:GetObject``) on a bucket or on a key in it, and its context."""
 
     caller: Principal
     action: str
@@ -433,12 +428,12 @@ class PolicyRequest:
 
     @property
     def resource(self) -> str:
-        """The resource without what all have in front."""
+        """The resource without the common prefix."""
         return f"{self.bucket}/{self.key}" if self.key else self.bucket
 
 
 def decide(policy: BucketPolicy, ask: PolicyRequest) -> PolicyVerdict:
-    """What a policy says of what is asked."""
+    """Return the verdict of a policy on a request."""
     verdict = PolicyVerdict.SILENT
     for statement in policy.statements:
         if statement.allows and verdict is PolicyVerdict.ALLOW:
@@ -452,7 +447,7 @@ def decide(policy: BucketPolicy, ask: PolicyRequest) -> PolicyVerdict:
 
 
 def together(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
-    """Of a request that needs several actions: all must be allowed, none may be denied."""
+    """Return the verdict on a request of several actions: all must be allowed, none denied."""
     found = set(verdicts)
     if PolicyVerdict.DENY in found:
         return PolicyVerdict.DENY
@@ -494,7 +489,7 @@ def _is_one_of(principals: Principals, caller: Principal) -> bool:
 
 
 def is_public(policy: BucketPolicy) -> bool:
-    """Whether a policy allows everybody something, its conditions notwithstanding that leave only few."""
+    """Return True if a policy allows everybody something, apart from conditions that only few meet."""
     return any(
         statement.allows
         and (statement.principals.anybody or statement.not_principal)
@@ -504,7 +499,7 @@ def is_public(policy: BucketPolicy) -> bool:
 
 
 def _is_narrow(condition: Condition) -> bool:
-    """Whether a condition holds for few callers: those of fixed names or of a narrow range of addresses."""
+    """Return True if a condition holds for few callers: of fixed names or of a narrow network."""
     if condition.negated or condition.if_exists or condition.quantifier or condition.key not in NARROW:
         return False
     if condition.key == "aws:sourceip":

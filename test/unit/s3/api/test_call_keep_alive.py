@@ -4,7 +4,7 @@ import pytest
 
 from swift import green
 from swift.http.response import Response
-from swift.s3.api.call import keep_alive
+from swift.s3.api.call import keep_alive_response
 from swift.s3.errors import S3Error
 from swift.s3.xml import DECLARATION
 
@@ -27,7 +27,7 @@ def answer_after(event, result):
 
 def test_what_ends_early_is_answered_with_its_own_status():
     found = Response(207, {"x-a": "1"}, DOCUMENT)
-    assert keep_alive(lambda: found, explain, interval_s=10) is found
+    assert keep_alive_response(lambda: found, explain, interval_s=10) is found
 
 
 def test_and_what_goes_wrong_early_is_raised():
@@ -35,7 +35,7 @@ def test_and_what_goes_wrong_early_is_raised():
         raise S3Error("NoSuchKey")
 
     with pytest.raises(S3Error) as refused:
-        keep_alive(work, explain, interval_s=10)
+        keep_alive_response(work, explain, interval_s=10)
     assert refused.value.code == "NoSuchKey"
 
 
@@ -45,7 +45,7 @@ def test_and_what_goes_wrong_early_is_raised():
 )
 def test_who_waits_sees_the_declaration_spaces_and_one_document(result, end):
     event = green.Event()
-    answer = keep_alive(answer_after(event, result), explain, interval_s=0.01)
+    answer = keep_alive_response(answer_after(event, result), explain, interval_s=0.01)
     assert (answer.status, answer.headers["content-type"]) == (200, "application/xml")
     pieces = iter(answer.body)
     assert [next(pieces) for _ in range(3)] == [DECLARATION, b" ", b" "]
@@ -56,7 +56,7 @@ def test_who_waits_sees_the_declaration_spaces_and_one_document(result, end):
 
 def test_its_length_is_not_known():
     event = green.Event()
-    answer = keep_alive(answer_after(event, Response(200, {}, DOCUMENT)), explain, interval_s=0.01)
+    answer = keep_alive_response(answer_after(event, Response(200, {}, DOCUMENT)), explain, interval_s=0.01)
     assert answer.body.length is None and "content-length" not in answer.headers
     event.set()
     assert b"".join(answer.body).endswith(b"<Done/>")

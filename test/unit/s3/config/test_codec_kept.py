@@ -8,7 +8,7 @@ import pytest
 from swift.http import fields
 from swift.s3.config.codec import LIFECYCLE, POLICY, WEBSITE, DamagedConfiguration
 from swift.s3.errors import S3Error
-from swift.s3.policy.authorize import BucketRules, rules_of
+from swift.s3.policy.context import BucketRules, rules_of
 
 
 def sysmeta(headers):

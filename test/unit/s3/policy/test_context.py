@@ -7,7 +7,7 @@ import pytest
 
 from swift.http.request import Request
 from swift.s3.errors import S3Error
-from swift.s3.policy.authorize import RequestContext, principal_of
+from swift.s3.policy.context import RequestContext, principal_of
 
 
 def call_of(
