@@ -94,7 +94,7 @@ def test_a_head_is_values():
     )
     assert (parsed.method, parsed.raw_path, parsed.query) == ("GET", "/v1/a%20b", "x=y&z")
     assert parsed.headers == {"host": "x", "x-object-meta-a": "caf\xc3\xa9", "x-a": "1,2"}
-    assert (parsed.minor, parsed.keep_alive_response, parsed.length, parsed.chunked) == (1, True, 0, False)
+    assert (parsed.minor, parsed.keep_alive, parsed.length, parsed.chunked) == (1, True, 0, False)
 
 
 @pytest.mark.parametrize("verb", ["REPLICATE", "SSYNC", "UPDATE", "COPY", "BREW"])
@@ -124,7 +124,7 @@ def test_but_not_those_of_the_metadata_that_s3_clients_sign():
     ],
 )
 def test_who_may_keep_the_connection(line, headers, keep):
-    assert parse(head(line, *headers)).keep_alive_response is keep
+    assert parse(head(line, *headers)).keep_alive is keep
 
 
 def test_http_1_0_needs_no_host_and_1_1_exactly_one():
@@ -225,7 +225,7 @@ def test_what_is_written_reads_back():
 )
 def test_the_framing_of_answers(text, method, length, chunked, keep):
     parsed = parse_response_head(text, method)
-    assert (parsed.length, parsed.chunked, parsed.keep_alive_response) == (length, chunked, keep)
+    assert (parsed.length, parsed.chunked, parsed.keep_alive) == (length, chunked, keep)
 
 
 # --- odd lines ----------------------------------------------------------------------------------------
