@@ -83,6 +83,11 @@ SLO_MANIFEST_HOOK = _key(
     _CALL,
     "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
 )
+SLO_KNOWN_HEADS = _key(
+    "swift.slo.known_heads",
+    _MAP,
+    "(container, object) → headers of a HEAD that a filter made of a segment: slo does not ask again (ours).",
+)
 SLO_MANIFEST_FIRST = _key(
     "swift.slo.manifest_first",
     _FLAG,

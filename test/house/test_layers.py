@@ -42,6 +42,7 @@ LAYERS = {
     "plan": 9,
     "cli": 10,
     "entry": 10,
+    "s3": 6,
 }
 #: (importer, imported) pairs of one layer that are allowed, each with its reason.
 SIBLINGS = {
@@ -53,6 +54,7 @@ SIBLINGS = {
     ("wire", "http"): "codecs speak of headers and body errors",
     ("runtime", "cluster"): "a backend context carries the transport",
     ("dbsync", "dbserver"): "the REPLICATE verb is one of a database server",
+    ("s3", "middleware"): "the S3 API is a filter, and takes forms and versions as other filters do",
     ("compose", "gateway"): "the composition root may see its own layer",
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -9,7 +9,7 @@ from test.support.sources import nodes_of
 
 PACKAGE = Path(__file__).parents[2] / "swift"
 FILTERS = sorted(
-    path for room in ("middleware", "gateway", "proxy") for path in (PACKAGE / room).rglob("*.py")
+    path for room in ("middleware", "s3", "gateway", "proxy") for path in (PACKAGE / room).rglob("*.py")
 )
 #: Where only the kind of wrong path matters, which has no entity.
 ALLOWED = {"proxy/app.py"}

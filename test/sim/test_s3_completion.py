@@ -183,3 +183,22 @@ def test_an_upload_whose_marker_stays_is_complete_all_the_same(s3, upload):
     assert s3.sim("PUT", f"/AUTH_test/bucket+segments/key/{upload.id}").status == 201
     assert upload.complete((1, ONE), (2, TWO)).texts("ETag") == [f'"{WHOLE_ETAG}"']
     assert s3("GET", "/bucket/key").body == ONE + TWO
+
+
+@pytest.mark.parametrize("headers", [None, CRC])
+def test_each_part_is_looked_at_once(s3, headers):
+    made = Multipart(s3, headers=headers)
+    parts = [(number, bytes([number]) * 10) for number in range(1, 6)]
+    for number, body in parts:
+        assert made.part(number, body).status == 200
+    seen = []
+
+    def watch(request):
+        if request.method == "HEAD" and request.entity.path.obj is not None:
+            seen.append((request.entity.path.container, request.entity.path.obj))
+
+    s3.bottom.instead = watch
+    assert made.complete(*parts).status == 200
+    assert sorted(seen) == sorted(
+        [("bucket", "key"), *(("bucket+segments", f"key/{made.id}/{number}") for number, _ in parts)]
+    )

@@ -9,15 +9,14 @@ from swift.compose import Cluster
 from swift.gateway.internal_client import InternalClient
 from swift.http import environkeys, fields
 from swift.http.mediatypes import TypeGuesser
-from swift.middleware.s3api.lifecycle.registry import HOME, place_of
-from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
-from swift.middleware.s3api.lifecycle.stored import stored_rules
-from swift.middleware.s3api.lifecycle.task import Lifecycle
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.s3.config.lifecycle import stored_rules
+from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
+from swift.s3.daemons.walk import REGISTRY, registry_path
 from swift.telemetry.log import silent_log
 from test.support.daemons import Rig
 
@@ -61,8 +60,8 @@ class Bench:
             headers["x-versions-enabled"] = versions
         self.client.create(BUCKET, headers)
         self.sim.cache.values.clear()
-        self.client.create(HOME)
-        self.client.put(place_of("a", "b"), b"")
+        self.client.create(REGISTRY)
+        self.client.put(registry_path("a", "b"), b"")
 
     def put(self, name, body=b"x", **headers):
         answer = self.client.put(BUCKET._replace(obj=name), body, headers)

@@ -15,7 +15,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.expiry import parse_task
 from swift.http import fields
 from swift.http.response import Response, error_response
-from swift.middleware.s3api.metadata import said_again
+from swift.s3.api.metadata import echoed_metadata
 
 _STORED = ("content-type", "x-object-meta-", "x-object-sysmeta-", "x-object-transient-sysmeta-")
 _CONTAINER = ("x-container-", "x-versions-")
@@ -218,7 +218,7 @@ class MemoryStore:
         if found is not None and found.at >= stamp:
             return error_response(202)
         headers = {n: v for n, v in request.headers.items() if n.startswith(_STORED) or n == "x-delete-at"}
-        headers |= said_again(request.headers)
+        headers |= echoed_metadata(request.headers)
         headers |= {"x-static-large-object": "True"} if "x-static-large-object" in request.headers else {}
         self.objects[path] = Stored(stamp, body, headers)
         return Response(201, {"etag": md5(body).hexdigest(), "last-modified": stamp.http_date})

@@ -2,14 +2,13 @@
 
 import json
 
-from swift.middleware.s3api.policy.decide import Ask, Caller, PolicyVerdict, decide
-from swift.middleware.s3api.policy.document import parse_policy
+from swift.s3.policy.document import PolicyRequest, PolicyVerdict, Principal, decide, parse_policy
 
-ANN = Caller("acme:ann", frozenset(("acme", "AUTH_acme")))
-BOB = Caller("acme:bob", frozenset(("acme", "AUTH_acme")))
-EVE = Caller("other:eve", frozenset(("other", "AUTH_other")))
-KEY = Caller("0123abcd", frozenset(("AUTH_p1",)))
-NOBODY = Caller()
+ANN = Principal("acme:ann", frozenset(("acme", "AUTH_acme")))
+BOB = Principal("acme:bob", frozenset(("acme", "AUTH_acme")))
+EVE = Principal("other:eve", frozenset(("other", "AUTH_other")))
+KEY = Principal("0123abcd", frozenset(("AUTH_p1",)))
+NOBODY = Principal()
 ALLOW, DENY, SILENT = PolicyVerdict.ALLOW, PolicyVerdict.DENY, PolicyVerdict.SILENT
 
 
@@ -43,4 +42,4 @@ def policy(*statements, version="2012-10-17"):
 
 
 def verdict(found, caller=BOB, action="s3:GetObject", key="k", facts=None):
-    return decide(found, Ask(caller, action, "photos", key, facts or Known()))
+    return decide(found, PolicyRequest(caller, action, "photos", key, facts or Known()))

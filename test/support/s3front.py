@@ -5,11 +5,11 @@ from urllib.parse import urlsplit
 
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.s3api.filter import S3Api
-from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.runtime.wsgi import answered
+from swift.s3.filter import S3Api
+from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers

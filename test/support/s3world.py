@@ -10,9 +10,6 @@ from swift.base.limits import Limits
 from swift.compose import Cluster
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
-from swift.middleware.s3api.call import Features
-from swift.middleware.s3api.filter import S3Api
-from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
@@ -21,6 +18,9 @@ from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.runtime.wsgi import answered
+from swift.s3.api.call import Features
+from swift.s3.filter import S3Api
+from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers

@@ -11,14 +11,12 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
-from swift.middleware.s3api.lifecycle.ending import ENDED, Ending
-from swift.middleware.s3api.lifecycle.leftovers import Leftovers
-from swift.middleware.s3api.lifecycle.registry import RegisteredBucket
-from swift.middleware.s3api.lifecycle.unfinished import Finishing
-from swift.middleware.s3api.lifecycle.walk import Uploads, Walk
-from swift.middleware.s3api.uploadstate import DECISION_S
 from swift.policy.policies import Policies
 from swift.policy.policy import Policy
+from swift.s3.api.uploads import DECISION_S
+from swift.s3.daemons.expiration import ENDED, CompletionRecovery, Expiration
+from swift.s3.daemons.orphans import OrphanCleanup
+from swift.s3.daemons.walk import RegisteredBucket, UploadCandidates, Walk
 from test.support.memorystore import Crash, MemoryStore
 from test.support.s3world import S3World, etag_of
 
@@ -189,9 +187,9 @@ class Race:
     def abort_by_rule(self, upload_id):
         called, status = next(self.ticks), 0
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
-        ending = Ending(self.daemon(faults=True), lambda: 2e9, lambda _s: None, 0.0)
+        ending = Expiration(self.daemon(faults=True), lambda: 2e9, lambda _s: None, 0.0)
         try:
-            outcome = ending.uploads(Uploads(entry, [("key", upload_id)]))
+            outcome = ending.uploads(UploadCandidates(entry, [("key", upload_id)]))
             status = 204 if outcome == ENDED else 404
         except (Crash, UnexpectedAnswer):
             pass
@@ -201,7 +199,7 @@ class Race:
 
     def finish_as_daemon(self, called):
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
-        finishing = Finishing(self.daemon(faults=True), _now_s, 3, -1.0)
+        finishing = CompletionRecovery(self.daemon(faults=True), _now_s, 3, -1.0)
         try:
             for unit in finishing.find(entry):
                 finishing.finish(unit)
@@ -215,15 +213,15 @@ class Race:
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
         for later_s in (0.0, DECISION_S + 1):
             client = self.daemon(faults=False)
-            finishing = Finishing(client, lambda: _now_s() + later_s, 3, -1.0)  # noqa: B023
-            leftovers = Leftovers(client, _now_s, 3, -60.0)
+            finishing = CompletionRecovery(client, lambda: _now_s() + later_s, 3, -1.0)  # noqa: B023
+            leftovers = OrphanCleanup(client, _now_s, 3, -60.0)
             homes = leftovers.homes(entry)
             for unit in list(finishing.find(entry)):
                 # A bucket whose deletion broke off may take no objects until its decisions are too old.
                 with contextlib.suppress(UnexpectedAnswer):
                     finishing.finish(unit)
             if not client.exists(BUCKET):
-                ending = Ending(client, _now_s, lambda _s: None, 0.0)
+                ending = Expiration(client, _now_s, lambda _s: None, 0.0)
                 for unit in list(Walk(client, entry, [], 2e9, 3).uploads_before(2e9)):
                     ending.uploads(unit)
             for unit in list(leftovers.find(entry, homes)):

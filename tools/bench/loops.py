@@ -211,7 +211,7 @@ def timers(candidate: Candidate) -> tuple[float, float, float]:
 
 
 def idle(candidate: Candidate, root: Path, count: int) -> tuple[float, float]:
-    """Return the KiB of memory per idle connection of the proxy, and the CPU seconds of 10 s with all of them."""
+    """Return the KiB per idle connection of the proxy, and the CPU seconds of 10 s with all of them."""
     pids = [
         int(path.name)
         for path in Path("/proc").iterdir()

@@ -18,7 +18,7 @@ from swift.gateway.subrequest import asked
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, Pieces, RequestBody
 from swift.http.conditional import parse_http_date
-from swift.http.headers import utf8_value
+from swift.http.headers import HeaderMap, utf8_value
 from swift.http.mediatypes import TypeGuesser
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, plain_explanation, render_report, status_line
@@ -148,6 +148,9 @@ class ManifestUpload:
         return dict(zip(names, green.bounded_map(look, names, self._settings.concurrency), strict=True))
 
     def _facts(self, request: Request, version: str, target: EntityPath) -> Part | str:
+        known = request.env.get(environkeys.SLO_KNOWN_HEADS, {}).get((target.container, target.obj))
+        if known is not None:
+            return self._part(request, version, target, known)
         sub = segment_request(request, version, "HEAD", target, "", SOURCE)
         entity = request.entity
         if owns_parts(request) and entity is not None and is_part_of(target, entity.path):
@@ -156,6 +159,10 @@ class ManifestUpload:
             headers, status = response.headers, response.status
         if not 200 <= status <= 299:
             return status_line(status)
+        return self._part(request, version, target, headers)
+
+    def _part(self, request: Request, version: str, target: EntityPath, headers: HeaderMap) -> Part | str:
+        """Return the segment that the headers of a HEAD describe, or the problem with it."""
         size, etag = headers.get("content-length", ""), unquote_etag(headers.get("etag", ""))
         is_manifest = is_true(headers.get("x-static-large-object"))
         if is_manifest:

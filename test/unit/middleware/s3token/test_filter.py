@@ -10,13 +10,13 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keystoneauth.filter import Keystoneauth
 from swift.middleware.keystoneauth.settings import KeystoneauthSettings
-from swift.middleware.s3api.filter import S3Api
-from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3token.filter import S3Token
 from swift.middleware.s3token.keystone import HTTPKeystone, Unreachable
 from swift.middleware.s3token.settings import S3TokenSettings, checked
 from swift.middleware.s3token.tokens import known_of
 from swift.runtime.wsgi import answered
+from swift.s3.filter import S3Api
+from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.identity import IdentityService, signature_of

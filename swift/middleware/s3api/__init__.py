@@ -1,1 +1,0 @@
-"""s3api: the S3 API in front of Swift's (spec: middleware.md §19–22)."""

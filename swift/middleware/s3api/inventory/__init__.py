@@ -1,1 +1,0 @@
-"""Inventories of buckets: what they are to say, and the files that say it."""

@@ -1,1 +1,0 @@
-"""What a bucket tells webhooks: which events, by which queue, and the daemon that delivers them."""

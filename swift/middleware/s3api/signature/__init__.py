@@ -1,6 +1,0 @@
-"""Who signed a request, and what it promised of its body (spec: middleware.md §22.1)."""
-
-from swift.middleware.s3api.signature.claim import Claim, anonymous
-from swift.middleware.s3api.signature.identify import identify, is_signed
-
-__all__ = ["Claim", "anonymous", "identify", "is_signed"]

@@ -1,0 +1,389 @@
+"""PostObject: the form of a browser as it arrives, its policy, and the upload of its file."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import b64decode
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+
+from swift.base.entity import RESERVED
+from swift.http.headers import HeaderMap, has_controls, wire_value
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
+from swift.s3.api.call import Call, Handler, xml_response
+from swift.s3.api.objects import put_object
+from swift.s3.api.router import Endpoint
+from swift.s3.api.tags import OBJECT_TAGS_MAX, TAGGING, stored_tags, tags_of_document
+from swift.s3.auth.claim import iso_seconds
+from swift.s3.auth.identify import claim_of_form
+from swift.s3.errors import RefusedBody, S3Error
+from swift.s3.names import KEY_BYTES_MAX
+from swift.s3.policy.authorize import authorize
+from swift.s3.xml import Group, Text, parse
+
+#: Bytes of all fields together, and how many there may be.
+FIELDS_BYTES_MAX, FIELDS_MAX = 64 << 10, 200
+
+
+def is_form(request: Request) -> bool:
+    """Return True if a request is a form of a browser for something that is no account of Swift's."""
+    return request.method == "POST" and "/" not in request.raw_path.strip("/") and bool(boundary_of(request))
+
+
+def boundary_of(request: Request) -> str:
+    """Return the boundary of a form's parts, empty for other requests."""
+    kind, parameters = parse_parameters(request.headers.get("content-type", ""))
+    return parameters.get("boundary", "") if kind.lower() == "multipart/form-data" else ""
+
+
+class FormUpload:
+    """The fields before the file, names in lower case, and the file."""
+
+    def __init__(self, form: Form):
+        self.fields: dict[str, str] = {}
+        self.file_name = ""
+        self._form = form
+
+    def read_fields(self) -> None:
+        """Read up to the file; raises ``S3Error`` when there is none."""
+        left = FIELDS_BYTES_MAX
+        while (headers := self._form.next_part()) is not None:
+            _, about = parse_parameters(headers.get("content-disposition", ""))
+            name = _text(about.get("name", "").encode("latin-1", "replace")).lower()
+            if name == "file":
+                self._begin_file(about)
+                return
+            value = self._value(left)
+            left -= len(value) + len(name)
+            if name in self.fields or len(self.fields) >= FIELDS_MAX:
+                # Whoever signed the policy must have seen what is believed.
+                raise S3Error("InvalidArgument", "A form has a field twice, or too many fields.")
+            if name:
+                self.fields[name] = _text(value)
+        raise S3Error("InvalidArgument", "POST requires exactly one file upload per request.")
+
+    def _value(self, left: int) -> bytes:
+        pieces, size = [], 0
+        while data := self._form.data():
+            size += len(data)
+            if size > left:
+                raise S3Error("MaxPostPreDataLengthExceededError")
+            pieces.append(data)
+        return b"".join(pieces)
+
+    def _begin_file(self, about: dict[str, str]) -> None:
+        name = _text(about.get("filename", "").encode("latin-1", "replace"))
+        # Some browsers send the whole path.
+        self.file_name = name.replace("\\", "/").rpartition("/")[2]
+
+    def name_file(self, variable: str) -> None:
+        """Put the file's name in the place of a variable in every field.
+
+        Raises ``S3Error`` when the fields become larger than they may be.
+        """
+        more = max(0, len(self.file_name) - len(variable))
+        left = FIELDS_BYTES_MAX - sum(map(len, self.fields.values()))
+        for name, text in self.fields.items():
+            if variable in text and name != "policy":
+                left -= text.count(variable) * more
+                if left < 0:
+                    raise S3Error("MaxPostPreDataLengthExceededError")
+                self.fields[name] = text.replace(variable, self.file_name)
+
+    def file(self, size_min: int, size_max: int) -> FormFile:
+        """Return the file as a body."""
+        return FormFile(self._form, size_min, size_max)
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeError:
+        raise S3Error("InvalidArgument", "The fields of a form must be UTF-8.")
+
+
+class FormFile(FormFileBody):
+    """The file of a form; raises ``RefusedBody`` when it is smaller or larger than it may be."""
+
+    def __init__(self, form: Form, size_min: int, size_max: int):
+        super().__init__(form)
+        self._size_min, self._size_max = size_min, size_max
+        #: Why it was refused: others turn that into a status before we hear of it.
+        self.problem: S3Error | None = None
+
+    def judge(self, *, is_whole: bool) -> None:
+        """See ``FormFileBody``."""
+        if self.received > self._size_max:
+            details = {"ProposedSize": self.received, "MaxSizeAllowed": self._size_max}
+            self._refuse(S3Error("EntityTooLarge", details=details))
+        if is_whole and self.received < self._size_min:
+            details = {"ProposedSize": self.received, "MinSizeAllowed": self._size_min}
+            self._refuse(S3Error("EntityTooSmall", details=details))
+
+    def _refuse(self, problem: S3Error) -> NoReturn:
+        self.problem = problem
+        raise RefusedBody(problem)
+
+
+# --- the policy of a form -----------------------------------------------------------------------------
+# A form may say nothing that its signer did not foresee: every field needs a condition, but for those that
+# carry the policy and its signature. That goes for the bucket too, also where only the URL names it.
+
+POLICY_BYTES_MAX = 20 << 10
+#: Fields that need no condition.
+_FREE = frozenset(("policy", "signature", "x-amz-signature", "awsaccesskeyid", "file"))
+_IGNORED = "x-ignore-"
+#: Bytes of a file where the policy says nothing.
+FILE_BYTES_MAX = 5 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class PostPolicy:
+    """Conditions by field (lower case): (operator, value)."""
+
+    expires: int
+    conditions: tuple[tuple[str, str, str], ...]
+    size_min: int = 0
+    size_max: int = FILE_BYTES_MAX
+
+
+def parse_post_policy(text: str) -> PostPolicy:
+    """Return the policy in the base64 of a form's field; raise ``S3Error``."""
+    if len(text) > 2 * POLICY_BYTES_MAX:
+        raise _bad("The policy is too large.")
+    try:
+        tree = json.loads(b64decode("".join(text.split()), validate=True).decode("utf-8"))
+    except (ValueError, RecursionError):
+        raise _bad("Invalid Policy: Invalid JSON.")
+    if not isinstance(tree, dict) or not {"expiration", "conditions"} >= set(tree):
+        raise _bad("Invalid Policy: Unexpected property.")
+    expires = iso_seconds(tree["expiration"]) if isinstance(tree.get("expiration"), str) else None
+    if expires is None:
+        raise _bad("Invalid Policy: Invalid 'expiration' value.")
+    items = tree.get("conditions")
+    if not isinstance(items, list):
+        raise _bad("Invalid Policy: Invalid 'conditions' value: must be a List.")
+    conditions: list[tuple[str, str, str]] = []
+    size_min, size_max = 0, FILE_BYTES_MAX
+    for item in items:
+        if isinstance(item, list) and len(item) == 3 and str(item[0]).lower() == "content-length-range":
+            low, high = _count(item[1]), _count(item[2])
+            size_min, size_max = max(size_min, low), min(size_max, high)
+        else:
+            conditions += _conditions(item)
+    return PostPolicy(expires, tuple(conditions), size_min, size_max)
+
+
+def _bad(text: str) -> S3Error:
+    return S3Error("InvalidPolicyDocument", text)
+
+
+def _count(value: object) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdigit()) or len(text) > 15:
+        raise _bad("Invalid Policy: Invalid content-length-range.")
+    return int(text)
+
+
+def _conditions(item: object) -> list[tuple[str, str, str]]:
+    if isinstance(item, dict) and item:
+        pairs = [("eq", f"${name}", value) for name, value in item.items()]
+    elif isinstance(item, list) and len(item) == 3:
+        pairs = [(item[0], item[1], item[2])]
+    else:
+        raise _bad("Invalid Policy: Invalid condition.")
+    found = []
+    for operator, name, value in pairs:
+        if not (isinstance(operator, str) and isinstance(name, str) and isinstance(value, str)):
+            raise _bad("Invalid Policy: Invalid condition.")
+        if operator.lower() not in ("eq", "starts-with") or len(name) < 2 or not name.startswith("$"):
+            raise _bad("Invalid Policy: Invalid condition.")
+        found.append((operator.lower(), name[1:].lower(), value))
+    return found
+
+
+def check_form(policy: PostPolicy, fields: Mapping[str, str], literal: Mapping[str, str], now: float) -> None:
+    """Raise ``S3Error`` when a form is not what its policy says.
+
+    ``literal`` are the fields as they came, before the file's name was put in.
+    """
+    if policy.expires <= now:
+        raise _denied("Policy expired.")
+    covered = {name for _, name, _ in policy.conditions}
+    for name in fields:
+        if name not in covered and name not in _FREE and not name.startswith(_IGNORED):
+            raise _denied(f"Extra input fields: {name}")
+    for operator, name, value in policy.conditions:
+        if not _holds(operator, name, value, fields, literal):
+            raise _denied(f'Policy Condition failed: ["{operator}", "${name}", "{value}"]')
+
+
+def _holds(
+    operator: str, name: str, value: str, fields: Mapping[str, str], literal: Mapping[str, str]
+) -> bool:
+    text = fields.get(name, "")
+    if operator == "eq":
+        return value in (text, literal.get(name, ""))
+    if name == "content-type":
+        return all(word.strip().startswith(value) for word in text.split(","))
+    return text.startswith(value)
+
+
+def _denied(text: str) -> S3Error:
+    return S3Error("AccessDenied", f"Invalid according to Policy: {text}", reason="post_policy")
+
+
+# --- PostObject ---------------------------------------------------------------------------------------
+# The fields become the headers of a PutObject, which stores the file as it arrives. Whoever signed
+# the policy uploads; without a policy it is nobody, who may do what everybody may.
+
+RESULT = Group("PostResponse", Text("Location"), Text("Bucket"), Text("Key"), Text("ETag"))
+_FILE_NAME = "${filename}"
+_HEADERS = (
+    "cache-control",
+    "content-type",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "expires",
+)
+#: Fields with these beginnings are those of the signature, not headers.
+_OF_SIGNATURE = frozenset(
+    ("x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature", "x-amz-security-token")
+)
+_STATUSES = {"200": 200, "201": 201, "204": 204}
+
+
+def post_object(call: Call) -> Response:
+    """PostObject."""
+    boundary = boundary_of(call.request)
+    if not boundary:
+        call.session.identify()
+        text = "Bucket POST must be of the enclosure-type multipart/form-data"
+        raise S3Error("PreconditionFailed", text)
+    if not call.session.is_anonymous:
+        raise S3Error("InvalidArgument", "Only one auth mechanism allowed")
+    form = FormUpload(Form(call.request.body, boundary))
+    form.read_fields()
+    fields = form.fields
+    claim = claim_of_form(fields, call.settings)
+    session = call.session if claim is None else call.session.signed(claim)
+    if claim is None and not session.account:
+        raise S3Error("AccessDenied")
+    # Nobody learns what is wrong with a policy that nobody we know has signed.
+    session.identify()
+    literal = dict(fields)
+    form.name_file(_FILE_NAME)
+    key = _key(call, form)
+    policy = _policy(call, fields, literal) if claim is not None else None
+    size_min, size_max = (policy.size_min, policy.size_max) if policy is not None else (0, FILE_BYTES_MAX)
+    headers = {**_headers(fields), **_carried(call.headers), "transfer-encoding": "chunked"}
+    inner = _inner(call.request, headers)
+    file = inner.body = form.file(size_min, size_max)
+    put = replace(
+        call, request=inner, endpoint=Endpoint(call.endpoint.operation, call.bucket, key), session=session
+    )
+    put = authorize(put, is_read=True)
+    try:
+        stored = put_object(put)
+    except S3Error:
+        if file.problem is not None:
+            raise file.problem
+        raise
+    return _answer(call, fields, key, stored)
+
+
+def _key(call: Call, form: FormUpload) -> str:
+    """Return the key of the object; raise ``S3Error``."""
+    key = form.fields.get("key", "")
+    if not key:
+        raise S3Error("UserKeyMustBeSpecified")
+    if RESERVED in key:
+        raise S3Error("InvalidURI", "Names must not have NUL characters.")
+    if len(key.encode("utf-8")) > KEY_BYTES_MAX:
+        raise S3Error("KeyTooLongError")
+    if form.fields.setdefault("bucket", call.bucket) != call.bucket:
+        raise S3Error("InvalidArgument", "The form is for another bucket.")
+    return key
+
+
+def _policy(call: Call, fields: Mapping[str, str], literal: Mapping[str, str]) -> PostPolicy:
+    policy = parse_post_policy(fields["policy"])
+    check_form(policy, fields, literal, time.time())
+    return policy
+
+
+def _headers(fields: Mapping[str, str]) -> HeaderMap:
+    """Return the headers of an upload that fields stand for; raise ``S3Error``."""
+    found: HeaderMap = {}
+    for name, text in fields.items():
+        if name in _HEADERS or (name.startswith("x-amz-") and name not in _OF_SIGNATURE):
+            found[name] = text
+        elif name == "acl":
+            found["x-amz-acl"] = text
+        elif name == "content-md5":
+            found[name] = text
+        elif name == "tagging" and text:
+            tags = tags_of_document(parse(TAGGING, text.encode()), OBJECT_TAGS_MAX)
+            found["x-amz-tagging"] = stored_tags(tags)
+    for name, text in found.items():
+        if has_controls(name + text) or not name.isascii():
+            raise S3Error("InvalidArgument", "A field has characters that no header has.")
+        found[name] = wire_value(text)
+    found.pop("x-amz-copy-source", None)
+    return found
+
+
+def _carried(headers: HeaderMap) -> HeaderMap:
+    """Return the request's own headers that conditions and logs need."""
+    return {name: headers[name] for name in ("host", "user-agent", "referer", "origin") if name in headers}
+
+
+def _inner(request: Request, headers: HeaderMap) -> Request:
+    inner = Request("PUT", request.raw_path, headers, env=request.env, scheme=request.scheme)
+    inner.remote_addr, inner.http_minor = request.remote_addr, request.http_minor
+    return inner
+
+
+# --- the answer -----------------------------------------------------------------------------------------
+
+
+def _answer(call: Call, fields: Mapping[str, str], key: str, stored: Response) -> Response:
+    """Return the response to the browser, or a redirect to one."""
+    etag = stored.headers.get("etag", "")
+    headers = {name: text for name, text in stored.headers.items() if name.startswith(("etag", "x-amz-"))}
+    target = _redirect(fields.get("success_action_redirect") or fields.get("redirect", ""))
+    if target:
+        more = urlencode({"bucket": call.bucket, "key": key, "etag": etag})
+        return Response(303, {**headers, "location": f"{target}{'&' if '?' in target else '?'}{more}"})
+    host = call.headers.get("host", "localhost")
+    path = call.request.raw_path.rstrip("/")
+    location = f"{call.request.scheme}://{host}{path}/{quote(key, safe='/~')}"
+    headers["location"] = location
+    status = _STATUSES.get(fields.get("success_action_status", ""), 204)
+    if status == 201:
+        value = {"Location": location, "Bucket": call.bucket, "Key": key, "ETag": etag}
+        return xml_response(RESULT, value, headers=headers, status=201)
+    return Response(status, headers)
+
+
+def _redirect(url: str) -> str:
+    """Return a URL of the form where a browser may be sent; empty for what is none, which is ignored."""
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        return ""
+    if not known or not url.isascii() or not url.isprintable() or " " in url:
+        return ""
+    return urlunsplit(parts._replace(fragment=""))
+
+
+HANDLERS: dict[str, Handler] = {
+    "PostObject": post_object,
+}

@@ -1,0 +1,343 @@
+"""Listings of objects and versions (spec: middleware.md §21)."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from urllib.parse import quote
+
+from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.http.response import Response
+from swift.s3.api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
+from swift.s3.api.metadata import row_class, row_etag
+from swift.s3.errors import S3Error, refusal
+from swift.s3.xml import Element, Fragment, Group, Many, Text, Value, escape
+
+
+def person(name: str) -> Element:
+    """Return an owner or initiator."""
+    return Group(name, Text("ID"), Text("DisplayName"))
+
+
+def person_of(name: str) -> Value:
+    """Return an owner or initiator, by access key."""
+    return {"ID": name, "DisplayName": name}
+
+
+class Encoding:
+    """The encoding of names in a listing: plain, or percent-quoted (``encoding-type=url``)."""
+
+    def __init__(self, call: Call):
+        wanted = call.params.get("encoding-type")
+        if wanted is not None and wanted != "url":
+            raise S3Error(
+                "InvalidArgument",
+                "Invalid Encoding Method specified in Request",
+                details={"ArgumentName": "encoding-type", "ArgumentValue": wanted},
+            )
+        self.is_url = wanted == "url"
+
+    def __call__(self, text: str) -> str:
+        """Return a name as it is written."""
+        return quote(text, safe="/-_.~*", errors="surrogateescape") if self.is_url and text else text
+
+    def mark(self, value: dict[str, Value]) -> None:
+        """Name the encoding in a document."""
+        if self.is_url:
+            value["EncodingType"] = "url"
+
+
+# --- common prefixes ----------------------------------------------------------------------------------
+# Versions lie under names that end with their times, so a delimiter with digits or dots would cut the
+# times; markers of uploads lie under names that end with the upload's id, and between parts. Such a
+# listing is read without a delimiter. Behind each common prefix it goes on with another request, so
+# that its cost is that of the answer and not of what the prefixes hold. Pure: the caller reads the
+# rows.
+
+#: The characters of the times in names of versions.
+_OF_TIMES = frozenset("0123456789.")
+#: Sorts behind all names that begin with what it follows.
+AFTER_ALL = "\U0010ffff"
+#: Rows of the first request behind a common prefix; each further one asks for twice as many.
+_ROWS_MIN = 8
+
+
+class Page(NamedTuple):
+    """Rows of a listing, and True if there are more."""
+
+    rows: list[JsonObject]
+    is_truncated: bool
+
+
+#: (number of rows, key marker, version marker) → a page.
+ReadPage = Callable[[int, str, str], Page]
+
+
+def cuts_times(delimiter: str) -> bool:
+    """Return True if a delimiter could be inside of the time of a version."""
+    return not _OF_TIMES.isdisjoint(delimiter)
+
+
+def folded_page(
+    read: ReadPage, *, prefix: str, delimiter: str, marker: str, version_marker: str, limit: int
+) -> Page:
+    """Return up to ``limit`` rows and common prefixes behind a marker, which may be a common prefix."""
+    if delimiter and marker.startswith(prefix) and marker[len(prefix) :].endswith(delimiter):
+        marker += AFTER_ALL
+    rows: list[JsonObject] = []
+    wanted = limit
+    while len(rows) <= limit:
+        page = read(wanted, marker, version_marker)
+        for row in page.rows:
+            name = str(row["name"])
+            cut = name.find(delimiter, len(prefix)) if delimiter else -1
+            if cut >= 0:
+                common = name[: cut + len(delimiter)]
+                rows.append({"subdir": common})
+                marker, version_marker, wanted = f"{common}{AFTER_ALL}", "", _ROWS_MIN // 2
+                break
+            rows.append(row)
+            marker, version_marker = name, str(row.get("version_id", "null"))
+        else:
+            if not page.is_truncated:
+                break
+        wanted = max(1, min(wanted * 2, limit + 1 - len(rows)))
+    return Page(rows[:limit], len(rows) > limit)
+
+
+# --- operations ---------------------------------------------------------------------------------------
+
+_PREFIXES = Many("CommonPrefixes", Text("Prefix"))
+_HEAD = (Text("Name"), Text("Prefix"))
+_TAIL = (Text("MaxKeys"), Text("Delimiter"), Text("EncodingType"), Text("IsTruncated"))
+_OBJECT = (
+    Text("Key"),
+    Text("LastModified"),
+    Text("ETag"),
+    Text("Size"),
+    person("Owner"),
+    Text("StorageClass"),
+)
+LIST = Group(
+    "ListBucketResult",
+    *_HEAD,
+    Text("Marker"),
+    Text("NextMarker"),
+    Text("NextContinuationToken"),
+    Text("ContinuationToken"),
+    Text("StartAfter"),
+    Text("KeyCount"),
+    *_TAIL,
+    Many("Contents", *_OBJECT),
+    _PREFIXES,
+)
+VERSIONS = Group(
+    "ListVersionsResult",
+    *_HEAD,
+    Text("KeyMarker"),
+    Text("VersionIdMarker"),
+    Text("NextKeyMarker"),
+    Text("NextVersionIdMarker"),
+    *_TAIL,
+    Many("Version", Text("Key")),
+    Many("DeleteMarker", Text("Key")),
+    _PREFIXES,
+)
+DELETED_TYPE = "application/x-deleted;swift_versions_deleted=1"
+
+
+def read_page(
+    call: Call, container: str, limit: int, parameters: Mapping[str, str], *, flags: str = ""
+) -> Page:
+    """Return up to ``limit`` rows of a container; raise ``S3Error``."""
+    if not limit:
+        parameters = {}
+    query = f"format=json&limit={max(limit, 0) + 1}{flags}"
+    for name, value in parameters.items():
+        if value:
+            query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
+    with call.session.ask("GET", container, query=query) as response:
+        if response.status == 404:
+            raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
+        if not response.is_success:
+            raise refusal(response.status, missing="NoSuchBucket")
+        rows = json.loads(response.read_body()) if response.status == 200 else []
+    return Page(rows[:limit], bool(limit) and len(rows) > limit)
+
+
+def last_name(row: JsonObject) -> str:
+    """Return the name that a row, or a prefix, stands for."""
+    return str(row["subdir"] if "subdir" in row else row["name"])
+
+
+def _common(call: Call, page: Page, encode: Encoding) -> dict[str, Value]:
+    delimiter = call.text_param("delimiter")
+    value: dict[str, Value] = {
+        "Name": call.bucket,
+        "Prefix": encode(call.text_param("prefix")),
+        "MaxKeys": call.stated_count("max-keys", call.settings.max_bucket_listing),
+        "IsTruncated": "true" if page.is_truncated else "false",
+        "CommonPrefixes": [{"Prefix": encode(row["subdir"])} for row in page.rows if "subdir" in row],
+    }
+    if delimiter:
+        value["Delimiter"] = encode(delimiter)
+    encode.mark(value)
+    return value
+
+
+def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[Value]:
+    who = ""
+    if owner:
+        name = escape(call.session.owner)
+        who = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
+    kind = call.storage_class
+    return [
+        Fragment(
+            f"<Contents><Key>{escape(encode(row['name']))}</Key>"
+            f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>"
+            f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
+            f"{who}<StorageClass>{row_class(row) or kind}</StorageClass></Contents>"
+        )
+        for row in page.rows
+        if "subdir" not in row
+    ]
+
+
+def list_objects(call: Call) -> Response:
+    """ListObjects."""
+    encode = Encoding(call)
+    limit = call.count_param("max-keys", call.settings.max_bucket_listing)
+    marker = call.text_param("marker")
+    wanted = {
+        "prefix": call.text_param("prefix"),
+        "delimiter": call.text_param("delimiter"),
+        "marker": marker,
+    }
+    page = read_page(call, call.bucket, limit, wanted)
+    value = _common(call, page, encode)
+    value["Marker"] = encode(marker)
+    if page.is_truncated and wanted["delimiter"]:
+        value["NextMarker"] = encode(last_name(page.rows[-1]))
+    value["Contents"] = _contents(call, page, encode, owner=True)
+    return xml_response(LIST, value)
+
+
+def list_objects_v2(call: Call) -> Response:
+    """ListObjectsV2."""
+    kind = call.params["list-type"]
+    if not is_digits(kind):
+        raise invalid_argument("list-type", kind, "Argument list-type must be an integer")
+    if kind.lstrip("0") != "2":
+        return list_objects(call)
+    encode = Encoding(call)
+    limit = call.count_param("max-keys", call.settings.max_bucket_listing)
+    token, start = call.params.get("continuation-token"), call.text_param("start-after")
+    marker = start if token is None else _name_of_token(token)
+    wanted = {
+        "prefix": call.text_param("prefix"),
+        "delimiter": call.text_param("delimiter"),
+        "marker": marker,
+    }
+    page = read_page(call, call.bucket, limit, wanted)
+    value = _common(call, page, encode)
+    value["KeyCount"] = len(page.rows)
+    if page.is_truncated:
+        value["NextContinuationToken"] = b64encode(last_name(page.rows[-1]).encode()).decode("ascii")
+    if token is not None:
+        value["ContinuationToken"] = token
+    if "start-after" in call.params:
+        value["StartAfter"] = encode(start)
+    owner = call.params.get("fetch-owner", "").lower() == "true"
+    value["Contents"] = _contents(call, page, encode, owner=owner)
+    return xml_response(LIST, value)
+
+
+def _name_of_token(token: str) -> str:
+    try:
+        name = b64decode(token, validate=True).decode("utf-8")
+    except ValueError:
+        name = ""
+    if (token and not name) or "\x00" in name:
+        text = "The continuation token provided is incorrect"
+        raise invalid_argument("continuation-token", quote(token, errors="replace"), text)
+    return name
+
+
+def list_versions(call: Call) -> Response:
+    """ListObjectVersions."""
+    encode = Encoding(call)
+    limit = call.count_param("max-keys", call.settings.max_bucket_listing)
+    marker, version_marker = call.text_param("key-marker"), call.text_param("version-id-marker")
+    if "version-id-marker" in call.params:
+        _check_version_marker(version_marker, marker)
+    page = _page_of_versions(call, limit, marker, version_marker)
+    value = _common(call, page, encode)
+    value["KeyMarker"], value["VersionIdMarker"] = encode(marker), version_marker
+    if "delimiter" in call.params:
+        value["Delimiter"] = encode(call.text_param("delimiter"))
+    if page.is_truncated:
+        last = page.rows[-1]
+        value["NextKeyMarker"] = encode(last_name(last))
+        if "subdir" not in last:
+            value["NextVersionIdMarker"] = last.get("version_id", "null")
+    objects = [row for row in page.rows if "subdir" not in row]
+    kind = call.storage_class
+    # Both kinds in one order: what reads them relies on it within a name.
+    value["Version"] = [Fragment(_version(call, row, encode, kind)) for row in objects]
+    return xml_response(VERSIONS, value)
+
+
+def _page_of_versions(call: Call, limit: int, marker: str, version_marker: str) -> Page:
+    flags = "&versions=true" if call.features.versioning else ""
+    prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
+    wanted = {"prefix": prefix, "delimiter": delimiter, "marker": marker, "version_marker": version_marker}
+    if not flags or not cuts_times(delimiter):
+        return read_page(call, call.bucket, limit, wanted, flags=flags)
+
+    def read(count: int, key: str, version: str) -> Page:
+        place = {"prefix": prefix, "marker": key, "version_marker": version}
+        return read_page(call, call.bucket, count, place, flags=flags)
+
+    if not limit:
+        return read(0, "", "")
+    return folded_page(
+        read, prefix=prefix, delimiter=delimiter, marker=marker, version_marker=version_marker, limit=limit
+    )
+
+
+def _check_version_marker(version: str, key: str) -> None:
+    if not key:
+        text = "A version-id marker cannot be specified without a key marker."
+        raise invalid_argument("version-id-marker", version, text)
+    try:
+        Timestamp("0" if version == "null" else version)
+    except InvalidTimestamp:
+        raise invalid_argument("version-id-marker", version, "Invalid version id specified")
+
+
+def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
+    is_marker = row.get("content_type") == DELETED_TYPE
+    tag = "DeleteMarker" if is_marker else "Version"
+    name = escape(call.session.owner)
+    data = storage_class = ""
+    if not is_marker:
+        data = f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
+        storage_class = f"<StorageClass>{row_class(row) or kind}</StorageClass>"
+    return (
+        f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
+        f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"
+        f"<IsLatest>{'true' if row.get('is_latest', True) else 'false'}</IsLatest>"
+        f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>{data}"
+        f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>{storage_class}</{tag}>"
+    )
+
+
+HANDLERS: dict[str, Handler] = {
+    "ListObjects": list_objects,
+    "ListObjectsV2": list_objects_v2,
+    "ListObjectVersions": list_versions,
+}

@@ -1,0 +1,181 @@
+"""Object lock: of buckets, and of versions (decision 0016)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from swift.base.digits import is_digits
+from swift.base.entity import EntityPath
+from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.base.truth import is_true
+from swift.http import fields
+from swift.http.objectlock import (
+    COMPLIANCE,
+    ENABLED,
+    GOVERNANCE,
+    MAY_RELEASE,
+    UNITS,
+    DefaultRetention,
+    ObjectLock,
+    parse_authority,
+    parse_default,
+    parse_lock,
+)
+from swift.http.response import Response
+from swift.middleware.versioned_writes.names import name_of_stored
+from swift.s3.api.call import Call, Handler, invalid_argument, xml_response
+from swift.s3.api.delete import parts_of
+from swift.s3.api.metadata import echoed_metadata
+from swift.s3.api.objectlock import (
+    bypass_headers,
+    lock_parts,
+    locked_error,
+    rendered_until,
+    require_lockable,
+    require_owner,
+    until_of,
+)
+from swift.s3.api.placement import allow_locks
+from swift.s3.api.put import head_version, version_place
+from swift.s3.errors import S3Error
+from swift.s3.xml import Group, Text, Value, text_of, tree_of
+
+CONFIGURATION = Group(
+    "ObjectLockConfiguration",
+    Text("ObjectLockEnabled"),
+    Group("Rule", Group("DefaultRetention", Text("Mode"), Text("Days"), Text("Years"))),
+)
+RETENTION = Group("Retention", Text("Mode"), Text("RetainUntilDate"))
+HOLD = Group("LegalHold", Text("Status"))
+_DAYS_MAX, _YEARS_MAX = 36500, 100
+
+
+# --- buckets ------------------------------------------------------------------------------------------
+
+
+def get_configuration(call: Call) -> Response:
+    """GetObjectLockConfiguration."""
+    text = call.session.bucket_headers(call.bucket).get(fields.SYSMETA_S3_LOCK_RULE)
+    if not text:
+        raise S3Error("ObjectLockConfigurationNotFoundError", details={"BucketName": call.bucket})
+    value: dict[str, Value] = {"ObjectLockEnabled": "Enabled"}
+    default = parse_default(text)
+    if default is not None:
+        value["Rule"] = {"DefaultRetention": {"Mode": default.mode, default.unit: default.number}}
+    return xml_response(CONFIGURATION, value)
+
+
+def put_configuration(call: Call) -> Response:
+    """PutObjectLockConfiguration."""
+    tree = call.document(CONFIGURATION)
+    if text_of(tree.get("ObjectLockEnabled")) != "Enabled":
+        raise S3Error("MalformedXML")
+    rule = ENABLED
+    if "Rule" in tree:
+        default = tree_of(tree_of(tree["Rule"]).get("DefaultRetention"))
+        mode, units = text_of(default.get("Mode")), [unit for unit in UNITS if unit in default]
+        if mode not in (GOVERNANCE, COMPLIANCE) or len(units) != 1:
+            raise S3Error("MalformedXML")
+        count, most = text_of(default[units[0]]), _DAYS_MAX if units[0] == "Days" else _YEARS_MAX
+        if not is_digits(count) or not int(count):
+            text = "Default retention period must be a positive integer value."
+            raise invalid_argument(units[0], count, text)
+        if int(count) > most:
+            raise invalid_argument(units[0], count, "Default retention period too large.")
+        rule = str(DefaultRetention(mode, int(count), units[0]))
+    enable_lock(call, rule)
+    return Response(200)
+
+
+def enable_lock(call: Call, rule: str) -> None:
+    """Have objects of a bucket locked; the containers of what will be locked hear of it first."""
+    require_owner(call)
+    headers = call.session.bucket_headers(call.bucket)
+    hidden = headers.get(fields.SYSMETA_VERSIONS_CONTAINER)
+    if not hidden or not is_true(headers.get("x-versions-enabled")):
+        raise S3Error(
+            "InvalidBucketState",
+            "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
+        )
+    flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
+    call.session.hidden.note("POST", EntityPath(call.session.account, name_of_stored(hidden)), flag)
+    if call.features.multipart:
+        allow_locks(call)
+    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
+
+
+# --- versions -----------------------------------------------------------------------------------------
+
+
+def get_retention(call: Call) -> Response:
+    """GetObjectRetention."""
+    lock = parse_lock(head_version(call).get(fields.TRANSIENT_S3_LOCK))
+    if not lock.mode:
+        require_lockable(call)
+        raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
+    return xml_response(RETENTION, {"Mode": lock.mode, "RetainUntilDate": rendered_until(lock)})
+
+
+def put_retention(call: Call) -> Response:
+    """PutObjectRetention; an empty one takes a retention away, where governance may be bypassed."""
+    call.session.bucket_info(call.bucket)
+    tree = call.document(RETENTION)
+    mode, until = text_of(tree.get("Mode")), text_of(tree.get("RetainUntilDate"))
+    if bool(mode) != bool(until) or mode not in ("", GOVERNANCE, COMPLIANCE):
+        raise S3Error("MalformedXML")
+    end_s = until_of(until) if until else 0
+    authority = bypass_headers(call).get(fields.BACKEND_OBJECT_LOCK, "")
+    return _change(call, lambda lock: lock._replace(mode=mode, until_s=end_s), authority)
+
+
+def get_hold(call: Call) -> Response:
+    """GetObjectLegalHold."""
+    text = head_version(call).get(fields.TRANSIENT_S3_LOCK)
+    if text is None:
+        require_lockable(call)
+        raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
+    return xml_response(HOLD, {"Status": "ON" if parse_lock(text).is_held else "OFF"})
+
+
+def put_hold(call: Call) -> Response:
+    """PutObjectLegalHold."""
+    call.session.bucket_info(call.bucket)
+    status = text_of(call.document(HOLD).get("Status"))
+    if status not in ("ON", "OFF"):
+        raise S3Error("MalformedXML")
+    return _change(call, lambda lock: lock._replace(is_held=status == "ON"), MAY_RELEASE)
+
+
+def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: str) -> Response:
+    """Give a version, and before it its parts, another lock; the object servers judge it again."""
+    require_lockable(call)
+    require_owner(call)
+    found = head_version(call)
+    version = found.get("x-object-version-id", "null")
+    try:
+        stamp = Timestamp(version)
+    except InvalidTimestamp:
+        raise S3Error("InvalidRequest", "Only versions can be locked, and this object is older than those.")
+    known = parse_lock(found.get(fields.TRANSIENT_S3_LOCK))
+    new = change(known)
+    if not known.allows(new, parse_authority(authority), time.time()):
+        raise locked_error()
+    headers = {fields.TRANSIENT_S3_LOCK: str(new), fields.BACKEND_OBJECT_LOCK: authority}
+    if is_true(found.get("x-static-large-object")):
+        lock_parts(call, parts_of(call, call.key, f"version-id={version}&"), headers)
+    again = echoed_metadata(found)
+    if new.is_on(time.time()):
+        again.pop("x-delete-at", None)
+    call.session.hidden.note("POST", version_place(call, stamp), {**again, **headers})
+    return Response(200)
+
+
+HANDLERS: dict[str, Handler] = {
+    "GetObjectLockConfiguration": get_configuration,
+    "PutObjectLockConfiguration": put_configuration,
+    "GetObjectRetention": get_retention,
+    "PutObjectRetention": put_retention,
+    "GetObjectLegalHold": get_hold,
+    "PutObjectLegalHold": put_hold,
+}

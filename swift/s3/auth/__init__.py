@@ -1,0 +1,1 @@
+"""Signatures, and the session of the caller (spec: middleware.md §22.1)."""

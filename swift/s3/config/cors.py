@@ -1,0 +1,355 @@
+"""CORS: rules of buckets, the registry that finds them, preflight requests (spec: middleware.md §19)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
+from swift.base.entity import EntityPath
+from swift.http import environkeys
+from swift.http.headers import HeaderMap, utf8_value
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.s3.auth.session import KnownAccounts, Session
+from swift.s3.config import codec
+from swift.s3.errors import S3Error
+from swift.s3.names import S3Target
+from swift.s3.settings import S3Settings
+from swift.s3.xml import Group, Many, Parsed, Text, Texts, Tree, Value, text_of, trees_of
+
+CORS = Group(
+    "CORSConfiguration",
+    Many(
+        "CORSRule",
+        Text("ID"),
+        Texts("AllowedMethod"),
+        Texts("AllowedOrigin"),
+        Texts("AllowedHeader"),
+        Texts("ExposeHeader"),
+        Text("MaxAgeSeconds"),
+        required=True,
+    ),
+)
+METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")
+RULES_MAX, ID_MAX, TEXT_MAX = 100, 255, 1024
+_AGE_MAX = 2**31 - 1
+_VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
+
+
+@dataclass(frozen=True, slots=True)
+class CorsRule:
+    """Origins, methods and headers; ``*`` once in an origin or a header stands for anything."""
+
+    origins: tuple[str, ...]
+    methods: tuple[str, ...]
+    headers: tuple[str, ...] = ()
+    exposed: tuple[str, ...] = ()
+    name: str = ""
+    max_age_s: int | None = None
+
+    def allows(self, origin: str, method: str) -> bool:
+        """Return True if an origin may use a method."""
+        return method in self.methods and any(_matches(pattern, origin) for pattern in self.origins)
+
+    def allows_headers(self, names: Sequence[str]) -> bool:
+        """Return True if these headers (lower case) may be sent."""
+        patterns = [pattern.lower() for pattern in self.headers]
+        return all(any(_matches(pattern, name) for pattern in patterns) for name in names)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    start, star, end = pattern.partition("*")
+    if not star:
+        return text == pattern
+    return len(text) >= len(start) + len(end) and text.startswith(start) and text.endswith(end)
+
+
+# --- documents ----------------------------------------------------------------------------------------
+
+
+def rules_of_document(tree: Tree) -> tuple[CorsRule, ...]:
+    """Return the rules of a ``CORSConfiguration``; raise ``S3Error``."""
+    items = trees_of(tree.get("CORSRule"))
+    if len(items) > RULES_MAX:
+        raise S3Error(
+            "InvalidRequest", "The number of CORS rules should not exceed allowed limit of 100 rules."
+        )
+    return tuple(map(_rule, items))
+
+
+def _rule(item: Tree) -> CorsRule:
+    methods, origins = _texts(item.get("AllowedMethod")), _texts(item.get("AllowedOrigin"))
+    headers, exposed = _texts(item.get("AllowedHeader")), _texts(item.get("ExposeHeader"))
+    if not methods or not origins:
+        raise S3Error("MalformedXML")
+    for method in methods:
+        if method not in METHODS:
+            text = f"Found unsupported HTTP method in CORS config. Unsupported method is {method}"
+            raise S3Error("InvalidRequest", text)
+    for what, texts in (("AllowedOrigin", origins), ("AllowedHeader", headers)):
+        for text in texts:
+            if text.count("*") > 1:
+                raise S3Error("InvalidRequest", f'{what} "{text}" can not have more than one wildcard.')
+    if any("*" in text for text in exposed):
+        raise S3Error("InvalidRequest", "ExposeHeader can not have a wildcard.")
+    for what, names in (("AllowedHeader", headers), ("ExposeHeader", exposed)):
+        for strange in (text for text in names if not _is_token(text)):
+            raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
+    name, age = text_of(item.get("ID")), text_of(item.get("MaxAgeSeconds"))
+    if len(name) > ID_MAX or (age and not _is_age(age)):
+        raise S3Error("MalformedXML")
+    return CorsRule(origins, methods, headers, exposed, name, int(age) if age else None)
+
+
+def _texts(value: Parsed | None) -> tuple[str, ...]:
+    texts = tuple(text_of(item) for item in value) if isinstance(value, list) else ()
+    if not all(0 < len(text) <= TEXT_MAX and text.isprintable() for text in texts):
+        raise S3Error("MalformedXML")
+    return texts
+
+
+def _is_age(text: str) -> bool:
+    """Return True if it is a number of seconds; a negative one makes browsers forget at once."""
+    digits = text.removeprefix("-")
+    return is_digits(digits) and len(digits) <= 10 and int(digits) <= _AGE_MAX
+
+
+def _is_token(name: str) -> bool:
+    return name.isascii() and not set(name) & set(' "(),/:;<=>?@[\\]{}')
+
+
+def document_of_rules(rules: Sequence[CorsRule]) -> Value:
+    """Return the value of a ``CORSConfiguration``."""
+    return {"CORSRule": [_value(rule) for rule in rules]}
+
+
+def _value(rule: CorsRule) -> Value:
+    value: dict[str, Value] = {
+        "AllowedMethod": rule.methods,
+        "AllowedOrigin": rule.origins,
+        "AllowedHeader": rule.headers,
+        "ExposeHeader": rule.exposed,
+    }
+    if rule.name:
+        value["ID"] = rule.name
+    if rule.max_age_s is not None:
+        value["MaxAgeSeconds"] = rule.max_age_s
+    return value
+
+
+def stored_rules(rules: Sequence[CorsRule]) -> bytes:
+    """Return the form in which a bucket keeps its rules."""
+    return json.dumps([asdict(rule) for rule in rules], separators=(",", ":")).encode()
+
+
+@lru_cache(maxsize=256)
+def parsed_rules(document: bytes) -> tuple[CorsRule, ...]:
+    """Return rules as a bucket keeps them; none if they cannot be read."""
+    try:
+        return tuple(map(_stored_rule, json.loads(document)))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return ()
+
+
+def _stored_rule(item: JsonObject) -> CorsRule:
+    return CorsRule(
+        tuple(item["origins"]),
+        tuple(item["methods"]),
+        tuple(item["headers"]),
+        tuple(item["exposed"]),
+        item["name"],
+        item["max_age_s"],
+    )
+
+
+# --- answers ------------------------------------------------------------------------------------------
+
+
+def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMap:
+    """Return the headers of a preflight answer; raise ``S3Error`` if no rule allows the request."""
+    origin, method = headers["origin"], headers.get("access-control-request-method", "")
+    if method not in METHODS:
+        raise S3Error("BadRequest", f"Invalid Access-Control-Request-Method: {utf8_value(method) or 'null'}")
+    words = headers.get("access-control-request-headers", "").split(",")
+    names = [name for word in words if (name := word.strip().lower())]
+    for rule in rules:
+        if rule.allows(origin, method) and rule.allows_headers(names):
+            answer = _answer(rule, origin)
+            answer["access-control-allow-methods"] = ", ".join(rule.methods)
+            if names:
+                answer["access-control-allow-headers"] = ", ".join(names)
+            if rule.max_age_s is not None:
+                answer["access-control-max-age"] = str(rule.max_age_s)
+            return answer
+    raise S3Error(
+        "AccessForbidden",
+        "CORSResponse: This CORS request is not allowed. This is usually because the evaluation of Origin, "
+        "request method / Access-Control-Request-Method or Access-Control-Request-Headers are not "
+        "whitelisted by the resource's CORS spec.",
+        details={"Method": method, "ResourceType": "BUCKET"},
+    )
+
+
+def actual_headers(rules: Sequence[CorsRule], origin: str, method: str) -> HeaderMap:
+    """Return the CORS headers of an answer; none if no rule allows the request."""
+    rule = next((rule for rule in rules if rule.allows(origin, method)), None)
+    if rule is None:
+        return {"vary": _VARY}
+    return {**_answer(rule, origin), "access-control-allow-methods": ", ".join(rule.methods)}
+
+
+def _answer(rule: CorsRule, origin: str) -> HeaderMap:
+    anybody = "*" in rule.origins
+    answer = {"access-control-allow-origin": "*" if anybody else origin, "vary": _VARY}
+    if not anybody:
+        answer["access-control-allow-credentials"] = "true"
+    if rule.exposed:
+        answer["access-control-expose-headers"] = ", ".join(rule.exposed)
+    return answer
+
+
+def decorate(headers: HeaderMap, more: Mapping[str, str]) -> None:
+    """Put into an answer what a bucket's rules say instead of what its container's did."""
+    for name in [name for name in headers if name.startswith("access-control-")]:
+        del headers[name]
+    headers.update(more)
+
+
+# --- the registry -------------------------------------------------------------------------------------
+# A browser's question carries no signature, so nobody knows whose bucket it is about; the rules of
+# all of that name are asked then. A yes is only a yes to ask: what the browser may see, the bucket
+# says that its signed request is about. What stands there in vain does no harm, as the rules are the
+# bucket's own.
+
+REGISTRY_ACCOUNT, REGISTRY_CONTAINER = ".s3_cors", "buckets"
+CORS_REGISTRY = EntityPath(REGISTRY_ACCOUNT, REGISTRY_CONTAINER)
+#: Accounts that are asked about one name, and for how long what was found is believed.
+ACCOUNTS_MAX, _CACHED_S = 20, 60
+_CACHED = "s3cors/"
+
+
+def register(session: Session, request: Request, bucket: str) -> None:
+    """Let the rules of a bucket be found by its name; raises ``S3Error``."""
+    session.hidden.note("PUT", CORS_REGISTRY)
+    session.hidden.note("PUT", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"))
+    _forget(request, bucket)
+
+
+def unregister(session: Session, request: Request, bucket: str) -> None:
+    """Let a bucket that has no rules any more not be found; raises ``S3Error``."""
+    session.hidden.note("DELETE", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"), accept=(404,))
+    _forget(request, bucket)
+
+
+def _forget(request: Request, bucket: str) -> None:
+    cache = request.env.get(environkeys.CACHE)
+    if cache is not None:
+        cache.delete(_CACHED + bucket)
+
+
+def accounts_of(session: Session, request: Request, bucket: str) -> list[str]:
+    """Return the accounts that have such a bucket."""
+    cache = request.env.get(environkeys.CACHE)
+    found = None if cache is None else cache.get(_CACHED + bucket)
+    if isinstance(found, list):
+        return [str(name) for name in found]
+    start = f"{bucket}/"
+    rows = session.hidden.names(CORS_REGISTRY, prefix=start, limit=ACCOUNTS_MAX)
+    names = [name.removeprefix(start) for name in rows]
+    if cache is not None:
+        cache.set(_CACHED + bucket, names, ttl_s=_CACHED_S)
+    return names
+
+
+# --- preflight requests -------------------------------------------------------------------------------
+
+ALLOWED_METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
+
+
+def preflight(request: Request, settings: S3Settings) -> Response | None:
+    """Return the answer to an OPTIONS that asks for a signed request.
+
+    None when it is about something else.
+    """
+    allowed = settings.cors_preflight_allow_origin
+    headers = request.headers
+    if not allowed or not _is_for_s3(request):
+        return None
+    origin = headers["origin"]
+    if allowed != ("*",) and origin not in allowed:
+        return error_response(401)
+    answer = {
+        "allow": ALLOWED_METHODS,
+        "access-control-allow-methods": ALLOWED_METHODS,
+        "access-control-allow-origin": "*" if allowed == ("*",) else origin,
+        "vary": "Origin, Access-Control-Request-Headers",
+    }
+    wanted = headers.get("access-control-request-headers")
+    if wanted:
+        words = (word.strip().lower() for word in wanted.split(","))
+        answer["access-control-allow-headers"] = ", ".join(dict.fromkeys(filter(None, words)))
+    return Response(200, answer)
+
+
+def _is_for_s3(request: Request) -> bool:
+    params = request.params
+    if "X-Amz-Credential" in params or "AWSAccessKeyId" in params:
+        return True
+    wanted = request.headers.get("access-control-request-headers", "").lower()
+    return "authorization" in {word.strip() for word in wanted.split(",")}
+
+
+# --- the rules of buckets -------------------------------------------------------------------------------
+
+
+def asked_account(request: Request, target: S3Target, known: KnownAccounts, settings: S3Settings) -> str:
+    """Return the account of a preflight request's bucket, empty if it cannot be told.
+
+    The key of a signed link tells it once the key was seen with a good signature.
+    """
+    if target.account:
+        return target.account
+    credential = request.params.get("X-Amz-Credential", "").rsplit("/", 4)[0]
+    key = credential or request.params.get("AWSAccessKeyId", "")
+    return known.find(request, key) if key else settings.anonymous_account
+
+
+def bucket_preflight(request: Request, sessions: Sequence[Session], bucket: str) -> Response | None:
+    """Return the answer from the rules of a bucket that may be any of these accounts'.
+
+    None when there are no rules; raises ``S3Error`` when none of them allow it.
+    """
+    refused: S3Error | None = None
+    for session in sessions:
+        try:
+            rules = _rules(session, bucket)
+            if rules:
+                return Response(200, preflight_headers(rules, request.headers))
+        except S3Error as error:
+            refused = error
+    if refused is not None:
+        raise refused
+    return None
+
+
+def add_cors(request: Request, response: Response, session: Session, bucket: str) -> bool:
+    """Add what the bucket's rules say of an answer; return True if they let a browser read it."""
+    try:
+        rules = _rules(session, bucket)
+    except S3Error:
+        # The answer says what is the matter.
+        return False
+    if not rules:
+        return False
+    found = actual_headers(rules, request.headers["origin"], request.method)
+    decorate(response.headers, found)
+    return bool(found)
+
+
+def _rules(session: Session, bucket: str) -> tuple[CorsRule, ...]:
+    document = codec.CORS.decode(session.settings_of(bucket))
+    return parsed_rules(document) if document else ()

@@ -1,0 +1,1 @@
+"""The lifecycle and inventory daemon, and the notifier of events."""

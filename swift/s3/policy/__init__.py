@@ -1,0 +1,1 @@
+"""Access control: bucket policies, ACLs and the one check before an operation."""

@@ -1,0 +1,171 @@
+"""Keys that customers bring: what they encrypt is read with them and with nothing else."""
+
+from base64 import b64encode
+from hashlib import md5
+
+import pytest
+
+from swift.http import fields
+from swift.s3.api.call import Features
+from test.support.s3world import Multipart, S3World
+
+DATA = bytes(n % 251 for n in range(9000))
+
+
+def key_headers(letter=b"k", prefix="x-amz-server-side-encryption-customer-"):
+    key = letter * 32
+    texts = "AES256", b64encode(key).decode(), b64encode(md5(key).digest()).decode()
+    return dict(zip((f"{prefix}algorithm", f"{prefix}key", f"{prefix}key-md5"), texts, strict=True))
+
+
+KEY, OTHER = key_headers(), key_headers(b"o")
+OF_SOURCE = "x-amz-copy-source-server-side-encryption-customer-"
+
+
+@pytest.fixture
+def sealed(s3):
+    answer = s3("PUT", "/bucket/key", KEY, DATA)
+    assert answer.status == 200
+    assert answer.headers["x-amz-server-side-encryption-customer-algorithm"] == "AES256"
+    return s3
+
+
+def test_what_is_stored_is_neither_the_bytes_nor_the_key(sealed):
+    stored = sealed.sim("GET", "/AUTH_test/bucket/key")
+    assert len(stored.body) == len(DATA) and stored.body[:64] != DATA[:64]
+    told = str(stored.headers)
+    assert KEY["x-amz-server-side-encryption-customer-key"] not in told
+    assert KEY["x-amz-server-side-encryption-customer-key-md5"] not in told
+    assert stored.headers[fields.SYSMETA_S3_SSE_C]
+
+
+@pytest.mark.parametrize("span", [(0, 0), (15, 17), (16, 4000), (8999, 8999)])
+def test_any_range_is_that_of_the_plain_bytes(sealed, span):
+    first, last = span
+    answer = sealed("GET", "/bucket/key", {**KEY, "range": f"bytes={first}-{last}"})
+    assert (answer.status, answer.body) == (206, DATA[first : last + 1])
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [({}, "InvalidRequest"), (OTHER, "AccessDenied"), (dict([*KEY.items()][:2]), "InvalidArgument")],
+)
+def test_without_its_key_it_is_not_read_nor_told_of(sealed, headers, code):
+    assert sealed("GET", "/bucket/key", headers).code == code
+    assert sealed("HEAD", "/bucket/key", headers).status in (400, 403)
+    assert (
+        sealed("GET", "/bucket/key?attributes", {**headers, "x-amz-object-attributes": "ETag"}).code == code
+    )
+
+
+def test_what_no_key_encrypted_is_not_asked_for_with_one(s3):
+    s3("PUT", "/bucket/plain", {}, b"x")
+    assert s3("GET", "/bucket/plain", KEY).code == "InvalidRequest"
+
+
+NAME = "x-amz-server-side-encryption-customer-"
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({f"{NAME}algorithm": "AES128"}, "InvalidEncryptionAlgorithmError"),
+        ({f"{NAME}key": "%%%"}, "InvalidArgument"),
+        ({f"{NAME}key": b64encode(b"k" * 31).decode()}, "InvalidArgument"),
+        ({f"{NAME}key": ""}, "InvalidArgument"),
+        ({f"{NAME}key-md5": "AAAA"}, "InvalidArgument"),
+        ({f"{NAME}key-md5": "\u00e9"}, "InvalidArgument"),
+        ({"x-amz-server-side-encryption": "AES256"}, "InvalidArgument"),
+        ({"content-md5": b64encode(md5(DATA).digest()).decode()}, "NotImplemented"),
+    ],
+)
+def test_a_key_that_makes_no_sense_stores_nothing(s3, change, code):
+    assert s3("PUT", "/bucket/key", {**KEY, **change}, DATA).code == code
+    assert s3("POST", "/bucket/key?uploads", {**KEY, **change}).status >= 400 or code == "NotImplemented"
+    assert s3.names("bucket") == []
+
+
+def test_the_same_bytes_under_the_same_key_are_stored_differently(sealed):
+    sealed("PUT", "/bucket/again", KEY, DATA)
+    assert (
+        sealed.sim("GET", "/AUTH_test/bucket/key").body != sealed.sim("GET", "/AUTH_test/bucket/again").body
+    )
+
+
+def test_a_copy_is_read_with_one_key_and_written_with_another(sealed):
+    source = {"x-amz-copy-source": "/bucket/key"}
+    assert sealed("PUT", "/bucket/copy", {**source, **OTHER}).code == "InvalidRequest"
+    both = {**source, **OTHER, **key_headers(prefix=OF_SOURCE)}
+    assert sealed("PUT", "/bucket/copy", both).status == 200
+    assert sealed("GET", "/bucket/copy", OTHER).body == DATA
+    assert sealed("GET", "/bucket/copy", KEY).code == "AccessDenied"
+
+
+# --- parts --------------------------------------------------------------------------------------------
+
+PIECES = b"a" * 100, b"b" * 33, b"c" * 50
+
+
+@pytest.fixture
+def parts(s3):
+    upload = Multipart(s3, headers=KEY)
+    etags = []
+    for number, piece in enumerate(PIECES, 1):
+        answer = upload.part(number, piece, KEY)
+        etags.append((number, answer.headers["etag"].strip('"')))
+    assert upload.complete(*etags).status == 200
+    return s3
+
+
+@pytest.mark.parametrize("span", [(0, 182), (99, 100), (100, 132), (0, 0), (120, 150), (182, 182)])
+def test_any_range_over_parts_is_that_of_the_plain_bytes(parts, span):
+    first, last = span
+    whole = b"".join(PIECES)
+    assert parts("GET", "/bucket/key", KEY).body == whole
+    assert (
+        parts("GET", "/bucket/key", {**KEY, "range": f"bytes={first}-{last}"}).body == whole[first : last + 1]
+    )
+    assert parts("GET", "/bucket/key").code == "InvalidRequest"
+    assert parts("GET", "/bucket/key", OTHER).code == "AccessDenied"
+
+
+def test_a_part_comes_with_the_key_of_its_upload(s3):
+    upload, plain = Multipart(s3, headers=KEY), Multipart(s3, "/bucket/plain")
+    for made, headers in ((upload, {}), (upload, OTHER), (plain, KEY)):
+        assert made.part(1, b"x", headers).code == "InvalidRequest"
+    assert len(s3.names("bucket+segments")) == 2
+
+
+def test_a_part_that_is_gone_breaks_the_download_and_gives_no_wrong_bytes(parts):
+    [last] = [name for name in parts.names("bucket+segments") if name.endswith("/3")]
+    assert parts.sim("DELETE", f"/AUTH_test/bucket+segments/{last}").status == 204
+    answer = parts("GET", "/bucket/key", KEY)
+    assert answer.status >= 400 or b"".join(PIECES).startswith(answer.body) and len(answer.body) < 183
+
+
+# --- answered as if a filter encrypted ----------------------------------------------------------------
+
+
+def test_aes256_is_answered_where_an_option_says_so(sim):
+    s3 = S3World(sim, Features(encryption=True), accept_aes256="true")
+    s3("PUT", "/bucket")
+    header = {"x-amz-server-side-encryption": "AES256"}
+    for headers in (header, {}):
+        assert s3("PUT", "/bucket/k", headers, b"x").headers["x-amz-server-side-encryption"] == "AES256"
+    assert s3("HEAD", "/bucket/k").headers["x-amz-server-side-encryption"] == "AES256"
+    assert s3("GET", "/bucket/k").headers["x-amz-server-side-encryption"] == "AES256"
+    wrong = {"x-amz-server-side-encryption": "aws:kms"}
+    assert s3("PUT", "/bucket/k", wrong, b"x").code == "NotImplemented"
+
+
+def test_where_nothing_is_encrypted_nobody_is_told_so(s3):
+    header = {"x-amz-server-side-encryption": "AES256"}
+    assert s3("PUT", "/bucket/k", header, b"x").code == "NotImplemented"
+    assert s3("GET", "/bucket/k").code == "NoSuchKey"
+    document = b"<SSEAlgorithm>AES256</SSEAlgorithm>"
+    for name in (b"ApplyServerSideEncryptionByDefault", b"Rule", b"ServerSideEncryptionConfiguration"):
+        document = b"<%b>%b</%b>" % (name, document, name)
+    assert s3("PUT", "/bucket?encryption", {}, document).code == "NotImplemented"
+    assert s3("GET", "/bucket?encryption").code == "ServerSideEncryptionConfigurationNotFoundError"
+    for answer in (s3("PUT", "/bucket/plain", {}, b"x"), s3("GET", "/bucket/plain")):
+        assert "x-amz-server-side-encryption" not in answer.headers

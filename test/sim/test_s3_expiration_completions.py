@@ -1,0 +1,108 @@
+"""The lifecycle daemon finishes or removes uploads that broke off, and keeps what an object names."""
+
+from dataclasses import replace
+
+import pytest
+
+from swift.base.timestamp import Timestamp
+from swift.http import fields
+from swift.s3.api.uploads import CompletionDecision, Record, Swap, read_state, swap
+from swift.s3.config.lifecyclerules import LifecycleRule
+from swift.s3.daemons.expiration import UNDER_WAY_S, CompletionRecovery, UnfinishedUpload
+from swift.s3.daemons.walk import DaemonObjects, RegisteredBucket
+from test.support.lifecycles import BUCKET, SEGMENTS, Bench
+from test.support.s3world import etag_of
+
+ENTRY = RegisteredBucket("a", "b", Timestamp(0))
+UNIT = UnfinishedUpload(ENTRY, "o", "id")
+
+
+@pytest.fixture
+def bench(sim, tmp_path):
+    made = Bench(sim, tmp_path / "rig")
+    made.set_rules()
+    made.client.create(SEGMENTS)
+    return made
+
+
+def decide(bench, **changes):
+    """An upload of two parts whose completion was decided; when that was."""
+    for number in (1, 2):
+        bench.client.put(SEGMENTS._replace(obj=f"o/id/{number}"), b"part")
+    bench.client.put(SEGMENTS._replace(obj="o/id"), b"")
+    now = Timestamp.now()
+    headers = {fields.SYSMETA_S3_UPLOAD_ID: "id", fields.SYSMETA_S3_ETAG: "e-2"}
+    parts = tuple((number, etag_of(b"part")) for number in (1, 2))
+    decision = CompletionDecision("d", now.internal, "e-2", parts, headers, 1)
+    objects = DaemonObjects(bench.client, "a")
+    state = read_state(objects, "b", "o", "id")
+    assert swap(objects, state, Record(decision=replace(decision, **changes))) is Swap.WON
+    return now
+
+
+def finish(bench, now):
+    finishing = CompletionRecovery(bench.client, lambda: now.seconds + UNDER_WAY_S + 1, 1)
+    assert list(finishing.find(ENTRY)) == [UNIT]
+    return finishing.finish(UNIT)
+
+
+def read(bench):
+    return bench.sim("GET", "/a/b/o").status, bench.names(SEGMENTS)
+
+
+def test_a_decision_that_broke_off_is_carried_out(bench):
+    now = decide(bench)
+    assert finish(bench, now) == "ended"
+    with bench.client.get(BUCKET._replace(obj="o")) as response:
+        assert response.read_body() == b"partpart"
+        assert Timestamp(response.headers["x-timestamp"]) == now
+    assert bench.names(SEGMENTS) == ["o/id/1", "o/id/2"]
+
+
+def test_a_decision_that_is_being_carried_out_is_left_alone(bench):
+    now = decide(bench)
+    assert CompletionRecovery(bench.client, lambda: now.seconds, 1).finish(UNIT) == "kept"
+    assert read(bench)[0] == 404
+
+
+def test_a_deleted_object_does_not_come_back(bench):
+    now = decide(bench)
+    bench.put("o", b"newer")
+    bench.client.delete(BUCKET._replace(obj="o"))
+    finish(bench, now)
+    assert read(bench)[0] == 404
+
+
+@pytest.mark.parametrize("changes", [{"size_min": 5}, {"size": 9}, {"parts": ((1, etag_of(b"other")),)}])
+def test_what_would_have_been_refused_is_not_stored(bench, changes):
+    assert finish(bench, decide(bench, **changes)) == "ended"
+    assert read(bench) == (404, ["o/id/1", "o/id/2"])
+
+
+def test_a_decision_that_is_too_old_ends_without_an_object(bench):
+    now = decide(bench)
+    late = CompletionRecovery(bench.client, lambda: now.seconds + 6 * 86400, 1)
+    assert late.finish(UNIT) == "ended"
+    assert read(bench) == (404, ["o/id/1", "o/id/2"])
+
+
+def test_an_upload_that_completes_is_not_aborted_by_a_rule(bench):
+    decide(bench)
+
+    bench.set_rules(LifecycleRule("r", abort_days=1))
+    counts = bench.once(bench.daemon(orphan_age=1e12))
+    assert counts["uploads.changed"] == 1
+    assert bench.names(SEGMENTS) == ["o/id/1", "o/id/2"]
+
+
+# --- a bucket that is gone ----------------------------------------------------------------------------
+
+
+def test_what_is_left_of_a_deleted_bucket_goes_with_its_container(bench):
+    for name in ("o/id", "p/jd/1"):
+        bench.client.put(SEGMENTS._replace(obj=name), b"")
+    bench.client.delete(BUCKET)
+    bench.sim.cache.values.clear()
+    for _ in range(2):
+        bench.once(bench.daemon(orphan_age=0.0))
+    assert [row["name"] for row in bench.client.containers("a", prefix="b")] == []

@@ -1,0 +1,43 @@
+"""The parts that an object and its versions name, which the lifecycle daemon therefore keeps."""
+
+import json
+
+import pytest
+
+from swift.http import fields
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.s3.daemons.orphans import references
+from swift.telemetry.log import silent_log
+from test.support.lifecycles import BUCKET, Bench
+
+
+@pytest.fixture
+def bench(sim, tmp_path):
+    made = Bench(sim, tmp_path / "rig")
+    made.set_rules()
+    return made
+
+
+def test_an_object_names_its_parts_and_no_others(bench):
+    bench.put_large("o", upload="id")
+    named = references(bench.client, BUCKET, "o", "id")
+    assert named == {("b+segments", "o/id/1"), ("b+segments", "o/id/2")}
+    assert references(bench.client, BUCKET, "o", "other") == set()
+
+
+def test_a_manifest_that_does_not_say_its_upload_is_read_too(bench):
+    bench.put_large("o", upload="id")
+    manifest = [{"path": "/b+segments/o/id/1"}]
+    with bench.client.ask(
+        "PUT", BUCKET._replace(obj="o"), {}, json.dumps(manifest).encode(), query="multipart-manifest=put"
+    ):
+        pass
+    assert references(bench.client, BUCKET, "o", "id") == {("b+segments", "o/id/1")}
+
+
+@pytest.mark.parametrize("header", [fields.SYSMETA_VERSIONS_LOCATION, fields.SYSMETA_VERSIONS_CONTAINER])
+def test_nothing_is_known_of_versions_that_the_pipeline_does_not_show(bench, header):
+    bench.pipeline = Slo(bench.sim.app, SloSettings(), bench.sim.hasher, None, silent_log())
+    assert bench.sim("POST", "/a/b", {header: "old"}).status == 204
+    assert references(bench.client, BUCKET, "o", "id") is None

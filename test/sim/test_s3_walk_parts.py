@@ -1,0 +1,27 @@
+"""The parts of one upload go, and none of another, when the lifecycle daemon removes them."""
+
+import pytest
+
+from swift.s3.daemons.walk import DaemonObjects, remove_parts
+from test.support.lifecycles import SEGMENTS, Bench
+
+
+@pytest.fixture
+def bench(sim, tmp_path):
+    made = Bench(sim, tmp_path / "rig")
+    made.client.create(SEGMENTS)
+    return made
+
+
+def test_parts_of_an_upload_of_a_longer_key_stay(bench):
+    for name in ("o/id/1", "o/id/2", "o/id/other", "o/id/other/1"):
+        bench.client.put(SEGMENTS._replace(obj=name), b"")
+    assert remove_parts(bench.client, SEGMENTS, "o", "id", {("b+segments", "o/id/2")}) == [204]
+    assert bench.names(SEGMENTS) == ["o/id/2", "o/id/other", "o/id/other/1"]
+
+
+def test_the_daemon_reads_objects_and_what_is_not_there(bench):
+    objects = DaemonObjects(bench.client, "a")
+    assert objects.send("PUT", "b+segments", "o", {}, b"body").is_success
+    assert objects.send("GET", "b+segments", "o").body == b"body"
+    assert objects.send("GET", "b+segments", "p").status == 404

@@ -1,0 +1,264 @@
+"""Who asks, whose account is asked, and with which rights (middleware.md §22.2)."""
+
+import pytest
+
+from swift.base.entity import Entity
+from swift.http import environkeys
+from swift.http.request import Request
+from swift.http.response import Response, error_response
+from swift.s3.auth.claim import Claim, anonymous
+from swift.s3.auth.session import KnownAccounts, Rights, Session, owned_sysmeta, trusted
+from swift.s3.errors import S3Error
+from swift.s3.settings import S3Settings
+from test.support.sim import MemoryCache
+
+
+class Below:
+    """Knows the user test:tester as tempauth does; answers the rest with a status."""
+
+    def __init__(self, status=204, headers=None, *, owner=True, user="test:tester"):
+        self.status, self.headers, self.owner, self.user = status, headers or {}, owner, user
+        self.asked, self.acls = [], []
+
+    def handle(self, request):
+        self.asked.append(request)
+        entity = request.entity
+        details = request.env.get(environkeys.S3_AUTH_DETAILS)
+        if details and details["access_key"] == self.user:
+            if entity.path.account == self.user:
+                request.name(Entity("v1", entity.path._replace(account="AUTH_test")))
+            request.env[environkeys.REMOTE_USER] = "test"
+            request.env[environkeys.AUTHORIZE] = self.authorise
+            request.env[environkeys.OWNER] = self.owner
+        elif details:
+            return error_response(401)
+        return Response(self.status, dict(self.headers))
+
+    def authorise(self, request):
+        self.acls.append(request.acl)
+        return error_response(403)
+
+
+def account(below, key="test:tester", named="", env=None, known=None, **options):
+    request = Request("GET", "/bucket/key", {"authorization": "secret"}, env={} if env is None else env)
+    claim = Claim(key, "s", b"text", is_presigned=False) if key else anonymous()
+    return Session.begin(below.handle, request, claim, S3Settings.parse(options), known, named)
+
+
+def code_of(call, *args):
+    with pytest.raises(S3Error) as refused:
+        call(*args)
+    return refused.value.code
+
+
+def test_what_is_asked_names_the_key_and_carries_the_claim():
+    below = Below()
+    asking = account(below)
+    assert asking.head("bucket", "ü/k").status == 204
+    [asked] = below.asked
+    assert asked.raw_path == "/v1/AUTH_test/bucket/%C3%BC/k"
+    assert asked.env[environkeys.S3_AUTH_DETAILS]["signature"] == "s"
+    assert "authorization" not in asked.headers
+    assert (asking.own_account, asking.account, asking.owner) == ("AUTH_test", "AUTH_test", "test:tester")
+
+
+def test_a_caller_is_identified_once_whatever_it_may_do():
+    below = Below(403)
+    asking = account(below)
+    for _ in range(3):
+        asking.identify()
+    assert [request.method for request in below.asked] == ["OPTIONS"]
+
+
+@pytest.mark.parametrize(
+    ("key", "status", "code"),
+    [("eve:eve", 204, "SignatureDoesNotMatch"), ("test:tester", 403, "AccessDenied")],
+)
+def test_a_stranger_and_who_may_not_are_told_apart(key, status, code):
+    asking = account(Below(status), key)
+    assert code_of(asking.head, "bucket") == code
+    if key == "eve:eve":
+        assert code_of(asking.identify) == code and asking.own_account == ""
+
+
+def test_nobody_is_a_stranger_because_nobody_can_tell():
+    below = Below(503, user="other")
+    below.handle = lambda request: error_response(503)
+    assert code_of(account(below).identify) == "ServiceUnavailable"
+
+
+def test_who_signed_nothing_is_asked_for_without_a_claim():
+    below = Below()
+    asking = account(below, "", anonymous_account="AUTH_open")
+    asking.identify()
+    assert below.asked == [] and asking.is_anonymous
+    asking.head("bucket")
+    assert below.asked[0].raw_path == "/v1/AUTH_open/bucket"
+    assert environkeys.S3_AUTH_DETAILS not in below.asked[0].env
+    assert code_of(account(Below(401), "", "AUTH_open").head, "bucket") == "AccessDenied"
+
+
+def test_another_account_is_asked_when_the_request_names_it():
+    below = Below()
+    asking = account(below, named="AUTH_other")
+    asking.identify()
+    asking.head("bucket")
+    assert (asking.own_account, asking.account) == ("AUTH_test", "AUTH_other")
+    assert below.asked[-1].raw_path == "/v1/AUTH_other/bucket"
+
+
+# --- rights ---------------------------------------------------------------------------------------------
+
+
+def rights_in(asking, raw_path, bucket="bucket"):
+    """The answer to a question of the pipeline about a path, within a sub-request for a bucket."""
+    callback = asking.subrequest("GET", bucket, "key").env[environkeys.AUTHORIZE]
+    request = Request("GET", raw_path)
+    request.acl = ".r:*,other"
+    return callback(request)
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/AUTH_test/bucket/key", True),
+        ("/v1/AUTH_test/bucket", True),
+        ("/v1/AUTH_test", True),
+        ("/v1/AUTH_test/bucket+segments/key", True),
+        ("/v1/AUTH_test/%00versions%00bucket/x", True),
+        ("/v1/AUTH_test/other/key", False),
+        ("/v1/AUTH_test/bucket2/key", False),
+        ("/v1/AUTH_test/%00versions%00other/x", False),
+        ("/v1/AUTH_other/bucket/key", False),
+        ("/v1/AUTH_tes", False),
+        ("/info", False),
+    ],
+)
+def test_all_rights_are_those_of_one_bucket(path, allowed):
+    asking = account(Below())
+    asking.identify()
+    assert (rights_in(trusted(asking, "bucket"), path) is None) is allowed
+
+
+@pytest.mark.parametrize("container", ["other", "bucket2", "other+segments", ""])
+def test_a_request_for_another_bucket_has_the_rights_of_its_caller(container):
+    below = Below()
+    asking = account(below, named="AUTH_test")
+    asking.identify()
+    env = trusted(asking, "bucket").subrequest("GET", container).env
+    assert environkeys.AUTHORIZE_OVERRIDE not in env
+    assert env[environkeys.S3_AUTH_DETAILS]["access_key"] == "test:tester"
+
+
+def test_what_is_said_to_everybody_or_at_all_counts_only_where_it_does():
+    below = Below()
+    asking = account(below)
+    asking.identify()
+    for rights, acl in ((Rights.NOT_PUBLIC, "other"), (Rights.OWN, None)):
+        other = asking.with_rights(rights)
+        assert rights_in(other, "/v1/AUTH_test/bucket/key").status == 403
+        assert below.acls.pop() == acl
+    assert asking.rights is Rights.ALL
+
+
+def test_without_anybody_to_ask_nothing_is_allowed():
+    asking = account(Below(), "", "AUTH_test").with_rights(Rights.OWN)
+    assert rights_in(asking, "/v1/AUTH_test/bucket/key").status == 403
+
+
+# --- what is learned ------------------------------------------------------------------------------------
+
+
+def test_a_good_signature_teaches_whose_key_it_is_and_a_bad_one_nothing():
+    cache = MemoryCache()
+    account(Below(), env={environkeys.CACHE: cache}).head()
+    request = Request("GET", "/", env={environkeys.CACHE: cache})
+    assert KnownAccounts().find(request, "test:tester") == "AUTH_test"
+    code_of(account(Below(), "eve:eve", env={environkeys.CACHE: cache}).head)
+    assert KnownAccounts().find(request, "eve:eve") == ""
+    assert KnownAccounts().find(Request("GET", "/"), "test:tester") == ""
+
+
+@pytest.mark.parametrize("value", [None, 5, ["AUTH_x"], ""])
+def test_what_is_no_name_in_the_cache_is_not_believed(value):
+    cache = MemoryCache()
+    cache.set("s3account/k", value)
+    assert KnownAccounts().find(Request("GET", "/", env={environkeys.CACHE: cache}), "k") == ""
+
+
+def test_keys_do_not_fill_the_memory():
+    known, request = KnownAccounts(), Request("GET", "/")
+    for n in range(10_001):
+        known.learn(request, f"k{n}", "AUTH_a")
+    assert known.find(request, "k10000") == "AUTH_a"
+    assert known.find(request, "k0") == ""
+
+
+def test_the_log_names_the_caller_but_not_at_any_length():
+    env = {}
+    key = "k" * 500
+    account(Below(user=key), key, env=env).head()
+    assert env[environkeys.ACCESS_LOGGING] == {"user_id": "k" * 125 + "..."}
+
+
+# --- buckets --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("below", "code"),
+    [
+        (Below(404), "NoSuchBucket"),
+        (Below(owner=False), "AccessDenied"),
+        (Below(503), "ServiceUnavailable"),
+        (Below(403), "AccessDenied"),
+    ],
+)
+def test_settings_are_the_owners(below, code):
+    assert code_of(owned_sysmeta, account(below), "bucket") == code
+
+
+def test_an_owner_has_all_settings_by_short_names():
+    headers = {"x-container-sysmeta-a-b": "1", "x-container-meta-c": "2"}
+    assert owned_sysmeta(account(Below(headers=headers)), "bucket") == {"a-b": "1"}
+
+
+def test_what_a_bucket_forbids_is_not_guessed_where_nobody_knows():
+    asking = account(Below(503), named="AUTH_test")
+    assert code_of(asking.settings_of, "bucket") == "ServiceUnavailable"
+    assert asking.has_bucket("bucket"), "it may be there"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(404, "NoSuchBucket"), (409, "OperationAborted"), (503, "ServiceUnavailable")]
+)
+def test_what_must_be_done_is_an_error_when_it_is_not(status, code):
+    with pytest.raises(S3Error) as refused:
+        account(Below(status)).done("PUT", "bucket", conflict="OperationAborted")
+    assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("key", "is_owner"),
+    [("", True), ("k", False)],
+)
+def test_what_is_decided_for_a_bucket_may_read_and_write_its_acl_and_no_more(key, is_owner):
+    asking = account(Below())
+    asking.identify()
+    sub = trusted(asking, "bucket").subrequest("POST", "bucket", key)
+    assert sub.env[environkeys.AUTHORIZE](sub) is None
+    assert bool(sub.env.get(environkeys.OWNER)) is is_owner
+    elsewhere = trusted(asking, "bucket").subrequest("POST", "bucket", key)
+    elsewhere.name(Entity("v1", elsewhere.entity.path._replace(container="other")))
+    assert elsewhere.env[environkeys.AUTHORIZE](elsewhere).status == 403
+    assert not elsewhere.env.get(environkeys.OWNER)
+
+
+@pytest.mark.parametrize("ask", [lambda asking: asking.identify(), lambda asking: asking.head("bucket")])
+def test_who_is_let_in_for_something_else_is_not_taken_for_the_owner_of_a_key(ask):
+    env = {environkeys.AUTHORIZE_OVERRIDE: True, environkeys.REMOTE_USER: ".wsgi.tempurl"}
+    known = KnownAccounts()
+    below = Below(user="somebody:else")
+    asking = account(below, env=env, known=known)
+    assert code_of(ask, asking) == "SignatureDoesNotMatch"
+    assert environkeys.AUTHORIZE_OVERRIDE not in below.asked[0].env
+    assert (asking.own_account, known.find(Request("GET", "/"), "test:tester")) == ("", "")

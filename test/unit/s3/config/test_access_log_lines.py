@@ -1,0 +1,84 @@
+"""Lines of access logs: AWS's format, whatever clients send."""
+
+import dataclasses
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swift.s3.config.access_log import AccessLogRecord, LogTarget, log_target_of, operation_of
+
+USUAL = AccessLogRecord(
+    owner="AUTH_test",
+    bucket="photos",
+    key="a b/c",
+    when_s=1_700_000_000.0,
+    address="10.0.0.1",
+    requester="test:tester",
+    txid="tx1",
+    operation="REST.GET.OBJECT",
+    line="GET /photos/a%20b/c HTTP/1.1",
+    status=200,
+    error="",
+    sent_bytes=5,
+    object_bytes=5,
+    total_s=0.012,
+    turnaround_s=0.01,
+    headers={"user-agent": "aws-cli/2", "referer": "", "host": "s3.test"},
+    version="",
+    signature="SigV4",
+    authentication="AuthHeader",
+)
+#: How readers of such logs take a line apart.
+FIELDS = re.compile(r'\[[^\]]*\]|"[^"]*"|[^ ]+')
+
+
+def test_a_line_is_as_aws_writes_it():
+    assert USUAL.text == (
+        "AUTH_test photos [14/Nov/2023:22:13:20 +0000] 10.0.0.1 test:tester tx1 REST.GET.OBJECT a%20b/c "
+        '"GET /photos/a%20b/c HTTP/1.1" 200 - 5 5 12 10 "-" "aws-cli/2" - tx1 '
+        "SigV4 - AuthHeader s3.test - - -\n"
+    )
+
+
+@given(*[st.text(max_size=50)] * 5)
+def test_nobody_writes_into_another_field_or_another_line(key, agent, host, requester, line):
+    entry = dataclasses.replace(
+        USUAL, key=key, headers={"user-agent": agent, "host": host}, requester=requester, line=line
+    )
+    text = entry.text
+    assert text.isascii() and text.count("\n") == 1 and text.endswith("\n") and "\r" not in text
+    assert len(FIELDS.findall(text[:-1])) == 26
+
+
+@pytest.mark.parametrize("name", ["X-Amz-Signature", "x-amz-signature", "Signature", "X-Amz-Security-Token"])
+def test_what_signs_a_link_is_left_out(name):
+    for query in (f"{name}=secret", f"a=1&{name}=secret&b=2"):
+        text = dataclasses.replace(USUAL, line=f"GET /b/k?{query} HTTP/1.1").text
+        assert "secret" not in text and f"{name}=-" in text
+
+
+@pytest.mark.parametrize(
+    "method, key, params, headers, wanted",
+    [
+        ("GET", "", {}, {}, "REST.GET.BUCKET"),
+        ("PUT", "k", {}, {}, "REST.PUT.OBJECT"),
+        ("PUT", "k", {}, {"x-amz-copy-source": "b/k"}, "REST.COPY.OBJECT"),
+        ("PUT", "k", {"uploadId": "u", "partNumber": "1"}, {}, "REST.PUT.PART"),
+        ("POST", "k", {"uploadId": "u"}, {}, "REST.POST.UPLOAD"),
+        ("POST", "k", {"uploads": ""}, {}, "REST.POST.UPLOADS"),
+        ("GET", "", {"versioning": ""}, {}, "REST.GET.VERSIONING"),
+        ("GET", "", {"versions": ""}, {}, "REST.GET.BUCKETVERSIONS"),
+        ("POST", "", {"delete": ""}, {}, "REST.POST.MULTI_OBJECT_DELETE"),
+        ("GET", "", {"list-type": "2"}, {}, "REST.GET.BUCKET"),
+    ],
+)
+def test_operations_have_the_names_of_logs(method, key, params, headers, wanted):
+    assert operation_of(method, key, params, headers) == wanted
+
+
+def test_where_a_log_goes_is_kept_as_text():
+    for target in (LogTarget("logs", ""), LogTarget("logs", "a b/ü")):
+        assert target.stored.isascii() and log_target_of(target.stored) == target
+    assert log_target_of(None) is log_target_of("") is log_target_of("logs") is None

@@ -1,0 +1,226 @@
+"""Documents of lifecycles: what AWS takes is taken and shown again, what it refuses is refused."""
+
+import pytest
+
+from swift.s3.config.lifecycle import LIFECYCLE, document_of_lifecycle, rules_of_document
+from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition
+from swift.s3.errors import S3Error
+from swift.s3.xml import parse, render
+
+
+def read(*rules):
+    body = "".join(f"<Rule>{rule}</Rule>" for rule in rules)
+    return rules_of_document(
+        parse(LIFECYCLE, f"<LifecycleConfiguration>{body}</LifecycleConfiguration>".encode())
+    )
+
+
+def rule(inside, *, name="r", where="<Filter><Prefix>p</Prefix></Filter>", status="Enabled"):
+    return f"<ID>{name}</ID>{where}<Status>{status}</Status>{inside}"
+
+
+DAYS = "<Expiration><Days>3</Days></Expiration>"
+TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (rule(DAYS, where="<Prefix>p</Prefix>"), LifecycleRule("r", prefix="p", days=3)),
+        (rule(DAYS, where="<Prefix/>", status="Disabled"), LifecycleRule("r", is_enabled=False, days=3)),
+        (rule(DAYS, where="<Filter/>"), LifecycleRule("r", form="none", days=3)),
+        (
+            rule(DAYS, where="<Filter><Prefix> </Prefix></Filter>"),
+            LifecycleRule("r", prefix=" ", form="filter", days=3),
+        ),
+        (
+            rule(DAYS, where=f"<Filter>{TAG}</Filter>"),
+            LifecycleRule("r", tags=(("a", "1"),), form="filter", days=3),
+        ),
+        (
+            rule(
+                DAYS,
+                where=f"<Filter><And><Prefix>p</Prefix>{TAG}<ObjectSizeGreaterThan>5</ObjectSizeGreaterThan>"
+                "<ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter>",
+            ),
+            LifecycleRule("r", prefix="p", tags=(("a", "1"),), greater=5, less=9, form="and", days=3),
+        ),
+        (
+            rule("<Expiration><Date>2026-11-22T00:00:00Z</Date></Expiration>"),
+            LifecycleRule("r", prefix="p", form="filter", date=20779 * DAY_S),
+        ),
+        (
+            rule("<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>"),
+            LifecycleRule("r", prefix="p", form="filter", ends_markers=True),
+        ),
+        (
+            rule(
+                "<NoncurrentVersionExpiration><NoncurrentDays>4</NoncurrentDays><NewerNoncurrentVersions>2"
+                "</NewerNoncurrentVersions></NoncurrentVersionExpiration><AbortIncompleteMultipartUpload>"
+                "<DaysAfterInitiation>7</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
+            ),
+            LifecycleRule("r", prefix="p", form="filter", noncurrent_days=4, newer_versions=2, abort_days=7),
+        ),
+        (
+            rule(
+                "<Transition><Days>60</Days><StorageClass>B</StorageClass></Transition><Transition><Days>0"
+                "</Days><StorageClass>A</StorageClass></Transition><NoncurrentVersionTransition>"
+                "<NoncurrentDays>0</NoncurrentDays><NewerNoncurrentVersions>3</NewerNoncurrentVersions>"
+                "<StorageClass>A</StorageClass></NoncurrentVersionTransition>"
+            ),
+            LifecycleRule(
+                "r",
+                prefix="p",
+                form="filter",
+                transitions=(Transition("A", 0), Transition("B", 60)),
+                noncurrent_transitions=(Transition("A", 0, newer=3),),
+            ),
+        ),
+        (
+            rule("<Transition><Date>2026-11-22T00:00:00Z</Date><StorageClass>A</StorageClass></Transition>"),
+            LifecycleRule("r", prefix="p", form="filter", transitions=(Transition("A", date=20779 * DAY_S),)),
+        ),
+    ],
+)
+def test_rules_are_read_and_shown_again(text, expected):
+    rules = read(text)
+    assert rules == [expected]
+    shown = render(LIFECYCLE, document_of_lifecycle(rules))
+    assert rules_of_document(parse(LIFECYCLE, shown)) == rules
+
+
+def test_a_rule_without_a_name_gets_one():
+    body = f"<Prefix/><Status>Enabled</Status>{DAYS}"
+    assert len({found.id for found in read(body, body)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (rule(""), "InvalidRequest"),
+        (rule(DAYS, status="enabled"), "MalformedXML"),
+        (rule(DAYS, name="x" * 256), "InvalidArgument"),
+        (rule(DAYS, where=""), "MalformedXML"),
+        (rule(DAYS, where="<Prefix/><Filter/>"), "MalformedXML"),
+        (rule(DAYS, where=f"<Filter><Prefix>p</Prefix>{TAG}</Filter>"), "MalformedXML"),
+        (rule(DAYS, where=f"<Filter><And>{TAG}</And></Filter>"), "MalformedXML"),
+        (rule(DAYS, where=f"<Filter><And>{TAG}{TAG}</And></Filter>"), "InvalidTag"),
+        (rule(DAYS, where=f"<Filter><Prefix>{'p' * 1025}</Prefix></Filter>"), "InvalidRequest"),
+        (
+            rule(DAYS, where="<Filter><ObjectSizeLessThan>-1</ObjectSizeLessThan></Filter>"),
+            "InvalidArgument",
+        ),
+        (
+            rule(
+                DAYS,
+                where="<Filter><And><ObjectSizeGreaterThan>5</ObjectSizeGreaterThan><ObjectSizeLessThan>5"
+                "</ObjectSizeLessThan></And></Filter>",
+            ),
+            "InvalidRequest",
+        ),
+        (rule("<Expiration><Days>0</Days></Expiration>"), "InvalidArgument"),
+        (rule("<Expiration><Days>1.5</Days></Expiration>"), "InvalidArgument"),
+        (rule("<Expiration><Days>99999999999999999999999</Days></Expiration>"), "InvalidArgument"),
+        (rule("<Expiration><Days>\u0663</Days></Expiration>"), "InvalidArgument"),
+        (rule("<Expiration/>"), "MalformedXML"),
+        (rule("<Expiration><Days>1</Days><Date>2026-11-22T00:00:00Z</Date></Expiration>"), "MalformedXML"),
+        (rule("<Expiration><Date>2026-11-22T01:00:00Z</Date></Expiration>"), "InvalidArgument"),
+        (rule("<Expiration><Date>soon</Date></Expiration>"), "MalformedXML"),
+        (rule("<Expiration><Date>0001-01-01T00:00:00+23:00</Date></Expiration>"), "InvalidArgument"),
+        (
+            rule(
+                "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>",
+                where=f"<Filter>{TAG}</Filter>",
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule(
+                "<NoncurrentVersionExpiration><NewerNoncurrentVersions>2</NewerNoncurrentVersions>"
+                "</NoncurrentVersionExpiration>"
+            ),
+            "MalformedXML",
+        ),
+        (
+            rule(
+                "<NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>101"
+                "</NewerNoncurrentVersions></NoncurrentVersionExpiration>"
+            ),
+            "InvalidArgument",
+        ),
+        (rule("<AbortIncompleteMultipartUpload/>"), "MalformedXML"),
+        (
+            rule(
+                "<AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation>"
+                "</AbortIncompleteMultipartUpload>",
+                where=f"<Filter>{TAG}</Filter>",
+            ),
+            "InvalidRequest",
+        ),
+        (rule("<Transition><Days>1</Days></Transition>"), "MalformedXML"),
+        (rule("<Transition><StorageClass>A</StorageClass></Transition>"), "MalformedXML"),
+        (
+            rule("<Transition><Days>-1</Days><StorageClass>A</StorageClass></Transition>"),
+            "InvalidArgument",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><Date>2026-11-22T00:00:00Z</Date><StorageClass>A</StorageClass>"
+                "</Transition>"
+            ),
+            "MalformedXML",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><StorageClass>A</StorageClass></Transition>"
+                "<Transition><Days>2</Days><StorageClass>A</StorageClass></Transition>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><StorageClass>A</StorageClass></Transition>"
+                "<Transition><Days>1</Days><StorageClass>B</StorageClass></Transition>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule(
+                "<Transition><Days>1</Days><StorageClass>A</StorageClass></Transition><Transition>"
+                "<Date>2026-11-22T00:00:00Z</Date><StorageClass>B</StorageClass></Transition>"
+            ),
+            "InvalidRequest",
+        ),
+        (
+            rule("<NoncurrentVersionTransition><StorageClass>A</StorageClass></NoncurrentVersionTransition>"),
+            "MalformedXML",
+        ),
+        (
+            rule(
+                "<NoncurrentVersionTransition><NoncurrentDays>1</NoncurrentDays><NewerNoncurrentVersions>0"
+                "</NewerNoncurrentVersions><StorageClass>A</StorageClass></NoncurrentVersionTransition>"
+            ),
+            "InvalidArgument",
+        ),
+        (rule(DAYS + DAYS), "MalformedXML"),
+        (rule(DAYS + "<Surprise/>"), "MalformedXML"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text, code):
+    with pytest.raises(S3Error) as caught:
+        read(text)
+    assert caught.value.code == code
+
+
+def test_there_are_a_thousand_rules_of_different_names_and_of_one_kind():
+    many = [rule(DAYS, name=f"r{n}") for n in range(1001)]
+    assert len(read(*many[:1000])) == 1000
+    for texts, code in (
+        (many, "MalformedXML"),
+        ((), "MalformedXML"),
+        ((many[0], many[0]), "InvalidArgument"),
+        ((many[0], rule(DAYS, name="old", where="<Prefix>x</Prefix>")), "InvalidRequest"),
+    ):
+        with pytest.raises(S3Error) as caught:
+            read(*texts)
+        assert caught.value.code == code

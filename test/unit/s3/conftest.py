@@ -1,0 +1,32 @@
+"""What tests of the S3 filter share."""
+
+import pytest
+
+from test.support.s3front import Front
+from test.support.s3world import S3World
+from test.unit.middleware.conftest import make_sim, make_slo, rings, root, s3, sim, slo
+
+__all__ = ["make_sim", "make_slo", "rings", "root", "s3", "sim", "slo"]
+
+
+@pytest.fixture
+def front():
+    return Front()
+
+
+@pytest.fixture
+def make_s3(sim):
+    """The S3 API with options over the simulated cluster, with a bucket."""
+
+    def make(**options):
+        world = S3World(sim, **options)
+        assert world("PUT", "/bucket").status == 200
+        return world
+
+    return make
+
+
+@pytest.fixture
+def acls(make_s3):
+    """Where ACLs of S3 decide."""
+    return make_s3(s3_acl="true")

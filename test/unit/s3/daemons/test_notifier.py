@@ -1,0 +1,129 @@
+"""Events go from the queue to webhooks, at least once, over the simulated cluster."""
+
+import json
+
+import pytest
+
+from swift.base.entity import EntityPath
+from swift.gateway.internal_client import InternalClient
+from swift.http import environkeys
+from swift.http.response import Response
+from swift.s3.config.notifications import EVENTS_ACCOUNT
+from swift.s3.daemons.notifier import Notifier, NotifierSettings, NotTaken
+from swift.telemetry.log import silent_log
+from test.support.daemons import Rig
+from test.support.encrypted import Front
+
+NOW = 5_000_000_000
+
+
+class Bench:
+    def __init__(self, sim, root):
+        root.mkdir()
+        self.rig = Rig(root)
+
+        #: What answers the daemon.
+        self.pipeline = sim.app
+
+        #: A container of the queue that cannot be listed.
+        self.unreadable = None
+
+        def forward(request):
+            if request.method == "GET" and request.path == f"/v1/{EVENTS_ACCOUNT}/{self.unreadable}":
+                return Response(503)
+            request.env[environkeys.CACHE] = sim.cache
+            return self.pipeline.handle(request)
+
+        self.client = InternalClient(forward, "test", tries=1, must_decrypt=True)
+        self.told, self.away = [], set()
+        settings = NotifierSettings(targets=("a=http://a/x", "b=https://b:1/"), concurrency=1)
+        self.task = Notifier(settings, settings.urls(), self.client, self.tell, silent_log())
+
+    def tell(self, url, body):
+        if url.hostname in self.away:
+            raise NotTaken("away")
+        self.told.append((url.hostname, json.loads(body)))
+
+    def put(self, name, document, hour=NOW - 100):
+        self.client.create(EntityPath(EVENTS_ACCOUNT, str(hour)))
+        body = document if isinstance(document, bytes) else json.dumps(document).encode()
+        self.client.put(EntityPath(EVENTS_ACCOUNT, str(hour), name), body)
+
+    def once(self):
+        assert self.rig.runner(self.task, server_type="container").once()
+        recon = json.loads((self.rig.root.parent / "recon" / "container.recon").read_text())
+        return {name: n for name, n in recon["s3_notifier_stats"].items() if n}
+
+    def left(self):
+        return [
+            row["name"]
+            for container in self.client.containers(EVENTS_ACCOUNT)
+            for row in self.client.objects(EVENTS_ACCOUNT, container["name"])
+        ]
+
+
+@pytest.fixture
+def bench(sim, tmp_path):
+    return Bench(sim, tmp_path / "rig")
+
+
+def test_events_are_told_in_order_and_forgotten(bench):
+    for n in range(3):
+        bench.put(f"{n}", {"target": "a", "event": {"n": n}})
+    assert bench.once() == {"told": 3}
+    assert bench.told == [("a", {"n": n}) for n in range(3)]
+    assert bench.left() == []
+    assert bench.once() == {}
+
+
+def test_a_webhook_that_is_away_hears_later_and_holds_up_nobody_else(bench):
+    bench.away.add("a")
+    for n, target in enumerate("aab"):
+        bench.put(f"{n}", {"target": target, "event": {"n": n}})
+    assert bench.once() == {"refused": 1, "waiting": 1, "told": 1}
+    assert bench.left() == ["0", "1"]
+    bench.away.clear()
+    assert bench.once() == {"told": 2}
+
+
+def test_a_container_of_the_queue_that_cannot_be_read_holds_up_no_other(bench):
+    bench.put("0", {"target": "a", "event": {"n": 0}}, hour=NOW - 200)
+    bench.put("1", {"target": "a", "event": {"n": 1}})
+    bench.unreadable = NOW - 200
+    assert bench.once() == {"told": 1, "errors": 1}
+    assert bench.told == [("a", {"n": 1})]
+
+
+def test_an_event_that_is_not_forgotten_is_told_again(bench):
+    bench.put("0", {"target": "a", "event": {"n": 0}})
+    delete = bench.client.delete
+    bench.client.delete = lambda *args, **more: (_ for _ in ()).throw(OSError("gone"))
+    bench.once()
+    bench.client.delete = delete
+    bench.once()
+    assert len(bench.told) == 2
+
+
+def test_an_unknown_target_waits_and_what_is_too_old_or_no_event_is_dropped(bench):
+    bench.put("0", {"target": "nobody", "event": {}})
+    bench.put("1", b"no event")
+    bench.put("2", {"target": "a", "event": {}}, hour=NOW - 10**6)
+    assert bench.once() == {"waiting": 1, "dropped": 2}
+    assert bench.left() == ["0"]
+
+
+def test_empty_containers_of_the_past_go(bench):
+    bench.put("0", {"target": "a", "event": {}}, hour=NOW - 10_000)
+    bench.once()
+    assert list(bench.client.containers(EVENTS_ACCOUNT)) == []
+
+
+def test_events_that_are_stored_encrypted_wait_for_a_pipeline_that_decrypts_them(bench, sim):
+    plain, bench.pipeline = bench.pipeline, Front(sim).filter
+    bench.put("0", {"target": "a", "event": {"n": 0}})
+    bench.pipeline = plain
+    assert bench.once() == {"errors": 1}
+    assert (bench.told, bench.left()) == ([], ["0"])
+    bench.pipeline = Front(sim).filter
+    assert bench.once() == {"told": 1}
+    assert (bench.told, bench.left()) == ([("a", {"n": 0})], [])
