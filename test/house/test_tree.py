@@ -39,6 +39,6 @@ def test_the_top_level_is_the_agreed_one():
     allowed = {
         *("swift", "etc", "bin", "test", "doc", "setup.py", "requirements.txt", "tox.ini", "README.md"),
         *("requirements-test.txt", "pyproject.toml", ".gitignore", ".ci"),
-        *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+        *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "tools"),
     }
     assert top <= allowed, f"not agreed on at top level: {sorted(top - allowed)}"
