@@ -65,6 +65,7 @@ from swift.policy.policies import Policies
 from swift.policy.policy import Policy
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
+from test.support.checks import every
 from test.support.sim import MemoryCache
 
 
@@ -144,8 +145,8 @@ def test_every_filter_is_held_to_it():
     assert {cls.__name__ for cls in ours - ELSEWHERE} == set(FILTERS)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "ODD"])
+@every("path", PATHS)
+@every("method", ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "ODD"])
 def test_what_is_none_of_its_business_passes(make, method, path):
     seen = []
 
@@ -158,9 +159,7 @@ def test_what_is_none_of_its_business_passes(make, method, path):
     assert seen == [(method, path)]
 
 
-@pytest.mark.parametrize(
-    "error", [HTTPError(418, "short"), BodyTimeout("slow")], ids=["HTTPError", "BodyError"]
-)
+@every("error", [HTTPError(418, "short"), BodyTimeout("slow")])
 def test_an_error_that_carries_an_answer_is_an_answer_to_the_filter(make, error):
     def answer(_request):
         raise error

@@ -14,6 +14,7 @@ import pytest
 from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, Trust
 from swift.cluster.rings import Rings
 from swift.policy.policies import Policies
+from test.support.checks import every
 from test.support.nodes import make_rings
 from test.support.tlsfront import TlsFront
 
@@ -38,7 +39,7 @@ def is_allowed(host, port, trust):
         return False
 
 
-@pytest.mark.parametrize(
+@every(
     ("host", "port", "client", "operator"),
     [
         ("192.0.2.1", 443, True, True),
