@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from swift.cli import s3_matrix, units
 from swift.cli.commands import MODULES
 from swift.cli.samples import SAMPLES, files
@@ -32,6 +34,7 @@ def test_every_option_says_what_it_means_and_reads_back_its_own_default():
                         assert option.kind.parse(default_text(option)) == option.default, option.name
 
 
+@pytest.mark.process
 def test_every_command_has_a_man_page_that_says_what_its_help_says():
     # In a process of its own: modules of commands make the standard library cooperative.
     done = subprocess.run(

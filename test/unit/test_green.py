@@ -166,6 +166,7 @@ print(type(client) is type(accepted) is green.PlainSocket, socket.socket is gree
 """
 
 
+@pytest.mark.process
 def test_what_a_plain_socket_accepts_is_plain_in_a_program_that_is_cooperative():
     done = subprocess.run([sys.executable, "-c", SERVER], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("True False\n", "")
@@ -202,6 +203,7 @@ with green.Timeout(60):
 """
 
 
+@pytest.mark.process
 def test_threads_and_the_loop_share_locks_without_losing_who_waits(tmp_path):
     path = tmp_path / "mapped"
     path.write_bytes(b"a" * 8192)
@@ -212,6 +214,7 @@ def test_threads_and_the_loop_share_locks_without_losing_who_waits(tmp_path):
     assert all(line.endswith("x: line") for line in lines)
 
 
+@pytest.mark.process
 def test_a_patched_standard_library_raises_the_exceptions_that_its_names_catch():
     code = """
 import queue, socket, subprocess, sys, threading

@@ -126,6 +126,7 @@ def serve_once(listener):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(head) + head)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl(1) to make a certificate")
 def test_certificates_are_those_of_the_name_and_not_of_the_address(tmp_path):
     certificate, key = make_certificate(tmp_path, "far.example")
