@@ -1,8 +1,10 @@
 """Fixtures shared by the functional and probe tests."""
 
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,9 +19,36 @@ settings.register_profile("explore", UNTIMED, derandomize=False)
 settings.load_profile("repeatable")
 
 
+#: Folders in which nearly all tests run commands.
+COMMANDS = ("unit/cli", "unit/bench")
+#: What Python tells before it starts a process.
+PROCESS_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
+_started = []
+
+
 def pytest_configure():
     """A SIGTERM ends the run as Ctrl-C does: fixtures end the clusters that they started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if os.environ.get("SWIFT_TEST_QUICK"):
+        sys.addaudithook(lambda event, _details: event in PROCESS_EVENTS and _started.append(event))
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of commands, so that ``bin/test quick`` leaves them out."""
+    folders = tuple(Path(__file__).parent / folder for folder in COMMANDS)
+    for item in items:
+        if any(folder in item.path.parents for folder in folders):
+            item.add_marker(pytest.mark.process)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a test of ``bin/test quick`` that starts a process."""
+    _started.clear()
+    result = yield
+    if _started and item.get_closest_marker("process") is None:
+        pytest.fail("it starts a process: mark it with @pytest.mark.process", pytrace=False)
+    return result
 
 
 @pytest.fixture(scope="session")

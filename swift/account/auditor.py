@@ -6,6 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from swift.account.broker import AccountBroker, open_found
+from swift.account.schema import COUNTING
 from swift.config.kinds import SECONDS, number
 from swift.config.schema import Settings, option
 from swift.db.verify import differences
@@ -33,11 +34,16 @@ def _names(broker: AccountBroker) -> tuple[str, ...]:
 
 
 def totals(connection: sqlite3.Connection) -> list[str]:
-    """Policy totals against rows, and the account's against the policies'."""
+    """Policy totals against rows, and the account's against the policies'.
+
+    None where triggers of a newer release count in another way.
+    """
+    if not COUNTING.are_known(connection):
+        return []
     counted = {
         row[0]: tuple(row[1:])
         for row in connection.execute(
-            "SELECT storage_policy_index, SUM(1 - deleted), SUM(object_count), SUM(bytes_used) "
+            "SELECT storage_policy_index, SUM(deleted IS 0), SUM(object_count), SUM(bytes_used) "
             "FROM container GROUP BY storage_policy_index"
         )
     }

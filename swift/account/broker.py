@@ -32,6 +32,7 @@ DIALECT = Dialect(
     names=f"SELECT account FROM {TABLE}",
     merge_rows=containertable.merge_rows,
     row_of_pending=row_of_pending,
+    pending_fields=7,
 )
 
 _LISTED = ("name", "object_count", "bytes_used", "put_timestamp", "storage_policy_index")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from swift.account.rows import ContainerRow, merge
+from swift.account.schema import COUNTING
+from swift.db.listing import PageRow
 from swift.db.rowtable import RowTable
 from swift.db.syncpoints import set_sync
+from swift.db.unknown import add_columns, column_list, named, values_of
 
 TABLE = RowTable(
     "container",
@@ -28,6 +32,9 @@ _CHUNK = 500
 
 def merge_rows(connection: sqlite3.Connection, rows: Sequence[ContainerRow]) -> None:
     """Merge rows by §7 inside the caller's transaction, in their order."""
+    columns = TABLE.unknown_columns(connection)
+    if any(row.unknown for row in rows):
+        rows = [row._replace(unknown=named(row.unknown, columns)) if row.unknown else row for row in rows]
     for start in range(0, len(rows), _CHUNK):
         _merge_chunk(connection, rows[start : start + _CHUNK])
 
@@ -39,14 +46,27 @@ def _merge_chunk(connection: sqlite3.Connection, rows: Sequence[ContainerRow]) -
         before = merged.pop(row.name, None) or (have[row.name][1] if row.name in have else None)
         merged[row.name] = merge(before, row)
     changed = [name for name, row in merged.items() if name not in have or have[name][1] != row]
+    new = [merged[name] for name in changed]
+    if any(row.deleted > 1 for row in new) or any(
+        have[name][1].deleted > 1 for name in changed if name in have
+    ):
+        COUNTING.renew(connection)
+    add_columns(connection, TABLE.name, (row.unknown for row in new))
     connection.executemany(
         "DELETE FROM container WHERE ROWID = ?",
         [(row_id,) for name in changed for row_id in _row_ids(have, name)],
     )
-    connection.executemany(
-        f"INSERT INTO container ({TABLE.column_list}) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [merged[name] for name in changed],
-    )
+    for names, rows_of_names in groupby(new, key=_unknown_names):
+        marks = ", ?" * len(names)
+        connection.executemany(
+            f"INSERT INTO container ({TABLE.column_list}{column_list(names)}) "
+            f"VALUES (?, ?, ?, ?, ?, ?, ?{marks})",
+            [(*row[:7], *(value for _, value in row.unknown)) for row in rows_of_names],
+        )
+
+
+def _unknown_names(row: ContainerRow) -> tuple[str, ...]:
+    return tuple(name for name, _ in row.unknown)
 
 
 def _row_ids(have: dict[str, tuple[list[int], ContainerRow]], name: str) -> list[int]:
@@ -57,16 +77,17 @@ def _existing(
     connection: sqlite3.Connection, names: Iterable[str]
 ) -> dict[str, tuple[list[int], ContainerRow]]:
     """The row of each name with its ROWID; should there be several, all ROWIDs and the last row."""
-    wanted = list(names)
+    wanted, unknown = list(names), TABLE.unknown_columns(connection)
     found = connection.execute(
-        f"SELECT ROWID, {TABLE.column_list} FROM container WHERE deleted IN (0, 1) "
+        f"SELECT ROWID, {TABLE.column_list}{column_list(unknown)} FROM container "
+        f"WHERE deleted IN ({TABLE.state_list(connection)}) "
         f"AND name IN ({', '.join('?' * len(wanted))}) ORDER BY ROWID",
         wanted,
     )
     have: dict[str, tuple[list[int], ContainerRow]] = {}
     for row in found:
         row_ids = [*_row_ids(have, row[1]), row[0]]
-        have[row[1]] = (row_ids, ContainerRow(*row[1:]))
+        have[row[1]] = (row_ids, _row_of(row, unknown))
     return have
 
 
@@ -81,4 +102,9 @@ def merge_items(
 
 def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
     """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
-    return [ContainerRow(*row[1:]).as_dict(row[0]) for row in TABLE.rows_since(connection, row_id, count)]
+    unknown = TABLE.unknown_columns(connection)
+    return [_row_of(row, unknown).as_dict(row[0]) for row in TABLE.rows_since(connection, row_id, count)]
+
+
+def _row_of(row: PageRow, unknown: Sequence[str]) -> ContainerRow:
+    return ContainerRow(*row[1:8])._replace(unknown=values_of(unknown, row[8:]))

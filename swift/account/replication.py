@@ -7,6 +7,7 @@ import sqlite3
 from swift.account import containertable
 from swift.account.broker import TABLE, AccountBroker, info_of
 from swift.account.rows import row_of_mapping
+from swift.account.schema import KNOWN_TABLES
 from swift.base.timestamp import Timestamp
 from swift.db import stat
 from swift.db.broker import Engine
@@ -29,10 +30,12 @@ class OldAccountThings(OldThings):
     stat_table = TABLE
 
     def is_reclaimable(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """Empty, and deleted after its last put and before that time (§9)."""
+        """Empty, deleted after its last put and before that time (§9), no rows of a newer release."""
         info = info_of(connection)
         deleted = stat.as_timestamp(info.delete_timestamp)
-        return not info.container_count and before > deleted > stat.as_timestamp(info.put_timestamp)
+        if info.container_count or not before > deleted > stat.as_timestamp(info.put_timestamp):
+            return False
+        return not containertable.TABLE.has_unknown_states(connection)
 
     def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """See ``OldThings.has_old_rows``."""
@@ -54,6 +57,7 @@ class AccountReplica(Replica):
     kind = "account"
     stat_table = TABLE
     row_table = "container"
+    tables = KNOWN_TABLES
 
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
         """The account."""

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 
 from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp
+from swift.db.rowtable import state_of
+from swift.db.unknown import Unknown, completed, pending_values, unknown_values
 
+_COLUMNS = (
+    *("name", "put_timestamp", "delete_timestamp", "object_count", "bytes_used"),
+    *("deleted", "storage_policy_index"),
+)
+_KNOWN_KEYS = frozenset(("ROWID", *_COLUMNS))
 _NUMBER_MAX = (1 << 63) - 1
 
 
@@ -25,10 +32,12 @@ class ContainerRow(NamedTuple):
     bytes_used: int | None
     deleted: int = 0
     storage_policy_index: int | None = 0
+    #: Of columns that this release does not know.
+    unknown: Unknown = ()
 
     def as_dict(self, row_id: int) -> dict[str, object]:
         """The row as ``merge_items`` messages carry it (§13)."""
-        return {"ROWID": row_id, **self._asdict()}
+        return {"ROWID": row_id, **dict(zip(_COLUMNS, self, strict=False)), **dict(self.unknown)}
 
 
 def row_of_mapping(values: object) -> ContainerRow:
@@ -43,17 +52,18 @@ def row_of_mapping(values: object) -> ContainerRow:
         values.get("bytes_used"),
         values.get("deleted", 0),
         values.get("storage_policy_index", 0),
+        unknown=unknown_values(values, _KNOWN_KEYS),
     )
 
 
 def row_of_pending(entry: tuple[object, ...]) -> ContainerRow:
-    """A row from a pending tuple of 6 (oldest) or 7 items (§6); raises ``InvalidValue``."""
-    if not 6 <= len(entry) <= 7:
-        raise InvalidValue(f"a pending container row has 6 or 7 items, not {len(entry)}")
-    return _checked(*entry, *(0,)[len(entry) - 6 :])
+    """A row from a pending tuple of 6 (oldest), 7 items (§6) or more; raises ``InvalidValue``."""
+    if len(entry) < 6:
+        raise InvalidValue(f"a pending container row has 6 items or more, not {len(entry)}")
+    return _checked(*entry[:7], *(0,)[len(entry) - 6 :], unknown=pending_values(entry[7:]))
 
 
-def _checked(*values: object) -> ContainerRow:
+def _checked(*values: object, unknown: Unknown = ()) -> ContainerRow:
     name, put, delete, objects, size, deleted, policy_index = values
     if not isinstance(name, str) or not name:
         raise InvalidValue("a container row needs a name")
@@ -67,8 +77,9 @@ def _checked(*values: object) -> ContainerRow:
         _time(delete),
         _number(objects),
         _number(size),
-        int(bool(_number(deleted))),
+        state_of(_number(deleted) or 0),
         _number(policy_index),
+        unknown,
     )
 
 
@@ -105,8 +116,21 @@ def merge(existing: ContainerRow | None, new: ContainerRow) -> ContainerRow:
         objects = existing.object_count if objects is None else objects
         size = existing.bytes_used if size is None else size
         policy_index = existing.storage_policy_index if policy_index is None else policy_index
-    is_deleted = Timestamp(delete) > Timestamp(put) and not objects
-    return ContainerRow(new.name, put, delete, objects or 0, size or 0, int(is_deleted), policy_index or 0)
+    deleted, unknown = int(Timestamp(delete) > Timestamp(put) and not objects), new.unknown
+    if existing is not None:
+        unknown = completed(new.unknown, existing.unknown)
+    # What a newer release means is told by the row of the last put or deletion.
+    told = max((row for row in (existing, new) if row is not None), key=_changed_at)
+    if told.deleted > 1:
+        deleted = told.deleted
+    return ContainerRow(
+        new.name, put, delete, objects or 0, size or 0, deleted, policy_index or 0, unknown=unknown
+    )
+
+
+def _changed_at(row: ContainerRow) -> tuple[Timestamp, int]:
+    """When a row was last put or deleted, and at the same time the one that only a newer release writes."""
+    return max(Timestamp(row.put_timestamp or 0), Timestamp(row.delete_timestamp or 0)), row.deleted
 
 
 def _later(a: str | None, b: str) -> str:

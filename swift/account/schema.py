@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from swift.db.schema import (
+    SYNC_COLUMNS,
+    SYNC_TABLES,
     UPDATE_REFUSED,
     Migration,
     SchemaFacts,
@@ -14,6 +17,7 @@ from swift.db.schema import (
     missing_sync_tables,
     run_statements,
 )
+from swift.db.triggers import CountingTriggers
 
 CONTAINER_TABLE = """
 CREATE TABLE container (
@@ -40,7 +44,7 @@ TOTAL_TRIGGERS = (
     f"""
 CREATE TRIGGER container_insert AFTER INSERT ON container BEGIN
     UPDATE account_stat SET
-        container_count = container_count + (1 - new.deleted),
+        container_count = container_count + (new.deleted IS 0),
         object_count = object_count + new.object_count,
         bytes_used = bytes_used + new.bytes_used,
         hash = chexor(hash, {_HASHED.format(row="new")});
@@ -50,7 +54,7 @@ END
     f"""
 CREATE TRIGGER container_delete AFTER DELETE ON container BEGIN
     UPDATE account_stat SET
-        container_count = container_count - (1 - old.deleted),
+        container_count = container_count - (old.deleted IS 0),
         object_count = object_count - old.object_count,
         bytes_used = bytes_used - old.bytes_used,
         hash = chexor(hash, {_HASHED.format(row="old")});
@@ -72,7 +76,7 @@ POLICY_TRIGGERS = (
 CREATE TRIGGER container_insert_ps AFTER INSERT ON container BEGIN
     INSERT OR IGNORE INTO policy_stat (storage_policy_index) VALUES (new.storage_policy_index);
     UPDATE policy_stat SET
-        container_count = container_count + (1 - new.deleted),
+        container_count = container_count + (new.deleted IS 0),
         object_count = object_count + new.object_count,
         bytes_used = bytes_used + new.bytes_used
         WHERE storage_policy_index = new.storage_policy_index;
@@ -81,12 +85,34 @@ END
     """
 CREATE TRIGGER container_delete_ps AFTER DELETE ON container BEGIN
     UPDATE policy_stat SET
-        container_count = container_count - (1 - old.deleted),
+        container_count = container_count - (old.deleted IS 0),
         object_count = object_count - old.object_count,
         bytes_used = bytes_used - old.bytes_used
         WHERE storage_policy_index = old.storage_policy_index;
 END
 """,
+)
+
+_UNKNOWN = "SELECT COALESCE(SUM(c.deleted - 1), 0) FROM container c WHERE c.deleted > 1"
+COUNTING = CountingTriggers(
+    {
+        "container_insert": TOTAL_TRIGGERS[0],
+        "container_delete": TOTAL_TRIGGERS[2],
+        "container_insert_ps": POLICY_TRIGGERS[0],
+        "container_delete_ps": POLICY_TRIGGERS[1],
+    },
+    frozenset(("policy_stat", "account_stat")),
+    frozenset(
+        (
+            *("name", "put_timestamp", "delete_timestamp", "object_count", "bytes_used"),
+            *("deleted", "storage_policy_index"),
+        )
+    ),
+    (
+        f"UPDATE account_stat SET container_count = container_count + ({_UNKNOWN})",
+        f"UPDATE policy_stat SET container_count = container_count + ({_UNKNOWN} "
+        "AND c.storage_policy_index = policy_stat.storage_policy_index)",
+    ),
 )
 
 STAT_COLUMNS = {
@@ -118,6 +144,15 @@ TABLES = (
 )
 
 
+#: Table to columns of this release, lower-case; what else a database has comes from a newer one.
+KNOWN_TABLES: Mapping[str, frozenset[str]] = {
+    "container": COUNTING.columns | {"rowid"},
+    "policy_stat": frozenset(("storage_policy_index", "container_count", "object_count", "bytes_used")),
+    "account_stat": frozenset(STAT_COLUMNS),
+    **dict.fromkeys(SYNC_TABLES, SYNC_COLUMNS),
+}
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """All of them, and the sync tables."""
     make_tables(connection, TABLES)
@@ -135,7 +170,7 @@ def _count_by_policy(connection: sqlite3.Connection, facts: SchemaFacts) -> None
             "DROP TABLE IF EXISTS policy_stat",
             POLICY_STAT_TABLE,
             "INSERT INTO policy_stat (storage_policy_index, container_count, object_count, bytes_used) "
-            "SELECT storage_policy_index, SUM(1 - deleted), SUM(object_count), SUM(bytes_used) "
+            "SELECT storage_policy_index, SUM(deleted IS 0), SUM(object_count), SUM(bytes_used) "
             "FROM container GROUP BY storage_policy_index",
             *POLICY_TRIGGERS,
         ),

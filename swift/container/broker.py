@@ -35,6 +35,7 @@ from swift.db.database import Dialect
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
+from swift.db.rowtable import LIVE
 from swift.http import fields
 
 TABLE = "container_info"
@@ -62,6 +63,7 @@ DIALECT = Dialect(
     names=f"SELECT account, container FROM {TABLE}",
     merge_rows=objecttable.merge_rows,
     row_of_pending=row_of_pending,
+    pending_fields=9,
 )
 
 LISTED = ("name", "created_at", "size", "content_type", "etag")
@@ -414,10 +416,10 @@ class ContainerBroker(Broker):
         return found[0] if found else None
 
 
-def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: bool = False) -> RowSource:
-    """The objects of a policy as listings have them, or their tombstones."""
+def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: int = LIVE) -> RowSource:
+    """The objects of a policy as listings have them, or rows of another ``deleted``."""
     condition = "AND t.storage_policy_index = :policy_index"
-    return RowSource("object", columns, condition, {"policy_index": policy_index}, int(deleted))
+    return RowSource("object", columns, condition, {"policy_index": policy_index}, deleted)
 
 
 def _has_directory_index(connection: sqlite3.Connection) -> bool:

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from swift.container import objecttable
 from swift.container.broker import ContainerBroker, source_of
 from swift.container.listing import as_rows
 from swift.container.shardtable import ShardQuery
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
+from swift.db.rowtable import LIVE
 
 
 class HeldPage(NamedTuple):
@@ -39,10 +41,11 @@ def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: in
     """
     pages = [
         HeldPage(
-            broker.read(partial(_page, source_of(policy_index, deleted=gone), query), database=database), gone
+            broker.read(partial(_page, source_of(policy_index, deleted=state), query), database=database),
+            state != LIVE,
         )
         for database in broker.databases
-        for gone in (False, True)
+        for state in broker.read(objecttable.TABLE.states, database=database)
     ]
     end = end_of(pages, query.limit, reverse=query.reverse)
     rows: list[dict[str, object]] = []

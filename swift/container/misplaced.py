@@ -26,7 +26,6 @@ from swift.ring.view import RingView
 QUEUE_ACCOUNT = ".misplaced_objects"
 HOUR_S = 3600
 _BATCH = 1000
-_COLUMNS = "name, created_at, size, content_type, etag, deleted, storage_policy_index"
 
 
 def queue_misplaced(replica: Replica, view: RingView, hasher: PathHasher, answers: Sequence[bool]) -> int:
@@ -66,6 +65,9 @@ def _entries(
     entries: list[tuple[str, ObjectRow]] = []
     bad: list[int] = []
     for row_id, row in rows:
+        if row.deleted > 1:
+            # The queue has words for objects and deletions only.
+            continue
         try:
             entries.append(entry(row, root or broker.own_name))
         except InvalidTimestamp as error:
@@ -97,12 +99,11 @@ def _after(point: int, policy_index: int):  # type: ignore[no-untyped-def]
         if other is None:
             # Nearly all containers have rows of one policy only.
             return []
-        found = connection.execute(
-            f"SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > ? AND storage_policy_index != ? "
-            "ORDER BY ROWID LIMIT ?",
+        return objecttable.read_rows(
+            connection,
+            "WHERE ROWID > ? AND storage_policy_index != ? ORDER BY ROWID LIMIT ?",
             (point, policy_index, _BATCH),
         )
-        return [(row[0], ObjectRow(*row[1:])) for row in found]
 
     return ask
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, groupby
 from operator import itemgetter
 
 from swift.container.rows import ObjectRow, merge
-from swift.container.schema import COUNTING_TRIGGERS, INSERT_TRIGGER
+from swift.container.schema import COUNTING, COUNTING_TRIGGERS, INSERT_TRIGGER
 from swift.db.connection import chexor_all
 from swift.db.rowtable import RowTable
 from swift.db.triggers import without_triggers
+from swift.db.unknown import add_columns, column_list, named, values_of
 
 TABLE = RowTable(
     "object",
@@ -32,6 +33,9 @@ BULK = 64
 
 def merge_rows(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> None:
     """Merge rows by §7 inside the caller's transaction, in their order."""
+    if any(row[9] for row in rows):
+        columns = TABLE.unknown_columns(connection)
+        rows = [row._replace(unknown=named(row.unknown, columns)) if row[9] else row for row in rows]
     for start in range(0, len(rows), _CHUNK):
         _merge_chunk(connection, rows[start : start + _CHUNK])
 
@@ -60,7 +64,10 @@ def _merge_chunk(connection: sqlite3.Connection, rows: Sequence[ObjectRow]) -> N
 def _replace_rows(
     connection: sqlite3.Connection, gone: Sequence[tuple[int, ObjectRow]], new: Sequence[ObjectRow]
 ) -> None:
-    if len(new) < BULK:
+    if any(row[5] > 1 for row in new) or any(row[5] > 1 for _, row in gone):
+        COUNTING.renew(connection)
+    add_columns(connection, TABLE.name, (row[9] for row in new if row[9]))
+    if len(new) < BULK or not COUNTING.are_known(connection):
         _write_rows(connection, gone, new)
         return
     # Each trigger that is taken out and put back is a change of the schema, which costs as much as many rows.
@@ -74,11 +81,25 @@ def _write_rows(
 ) -> None:
     if gone:
         connection.executemany("DELETE FROM object WHERE ROWID = ?", [(row_id,) for row_id, _ in gone])
+    if any(row[9] for row in new):
+        # In their order, which is that of the changes.
+        for names, rows in groupby(new, key=_unknown_names):
+            marks = ", ?" * len(names)
+            connection.executemany(
+                f"INSERT INTO object ({TABLE.column_list}{column_list(names)}) "
+                f"VALUES (?, ?, ?, ?, ?, ?, ?{marks})",
+                [(*row[:7], *(value for _, value in row[9])) for row in rows],
+            )
+        return
     whole = len(new) - len(new) % _TOGETHER
     for start in range(0, whole, _TOGETHER):
         rows = map(_STORED, new[start : start + _TOGETHER])
         connection.execute(_INSERT_MANY, list(chain.from_iterable(rows)))
     connection.executemany(_INSERT, map(_STORED, new[whole:]))
+
+
+def _unknown_names(row: ObjectRow) -> tuple[str, ...]:
+    return tuple(name for name, _ in row.unknown)
 
 
 def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Sequence[ObjectRow]) -> None:
@@ -89,8 +110,8 @@ def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Seque
             total = totals.get(row[6])
             if total is None:
                 total = totals[row[6]] = [0, 0]
-            total[0] += sign * (1 - (row[5] or 0))
-            total[1] += sign * (row[2] or 0)
+            total[0] += sign * (not row[5])
+            total[1] += sign * (row[2] or 0) * (row[5] <= 1)
     for policy_index, (count, size) in totals.items():
         connection.execute(
             "INSERT INTO policy_stat (storage_policy_index, object_count, bytes_used) VALUES (?, ?, ?) "
@@ -111,23 +132,35 @@ def _existing(
     wanted = sorted(names)
     if not _any_between(connection, wanted[0], wanted[-1]):
         return {}
-    found = connection.execute(
-        f"SELECT ROWID, {TABLE.column_list} FROM object WHERE deleted IN (0, 1) "
-        f"AND name IN ({', '.join('?' * len(wanted))})",
-        wanted,
-    )
-    return {(row[1], row[7]): (row[0], ObjectRow(*row[1:])) for row in found}
+    marks = ", ".join("?" * len(wanted))
+    states = TABLE.state_list(connection)
+    found = read_rows(connection, f"WHERE deleted IN ({states}) AND name IN ({marks})", wanted)
+    return {(row[0], row[6]): (row_id, row) for row_id, row in found}
 
 
 def _any_between(connection: sqlite3.Connection, first: str, last: str) -> bool:
     """Whether any name lies there; names often come in order, and then all of a batch are new."""
+    states = TABLE.state_list(connection)
     found = connection.execute(
-        "SELECT 1 FROM object WHERE deleted IN (0, 1) AND name BETWEEN ? AND ? LIMIT 1", (first, last)
+        f"SELECT 1 FROM object WHERE deleted IN ({states}) AND name BETWEEN ? AND ? LIMIT 1", (first, last)
     )
     return found.fetchone() is not None
 
 
+def read_rows(
+    connection: sqlite3.Connection, clause: str, parameters: Sequence[object] | Mapping[str, object]
+) -> list[tuple[int, ObjectRow]]:
+    """Return the rows that an SQL clause selects, with their ROWIDs and what unknown columns hold."""
+    unknown = TABLE.unknown_columns(connection)
+    found = connection.execute(
+        f"SELECT ROWID, {TABLE.column_list}{column_list(unknown)} FROM object {clause}", parameters
+    )
+    if not unknown:
+        return [(row[0], ObjectRow(*row[1:])) for row in found]
+    return [(row[0], ObjectRow(*row[1:8])._replace(unknown=values_of(unknown, row[8:]))) for row in found]
+
+
 def items_since(connection: sqlite3.Connection, row_id: int, count: int) -> list[dict[str, object]]:
     """Up to ``count`` rows after a ROWID, as ``merge_items`` messages carry them."""
-    keys = ("ROWID", *TABLE.columns)
+    keys = ("ROWID", *TABLE.columns, *TABLE.unknown_columns(connection))
     return [dict(zip(keys, row, strict=True)) for row in TABLE.rows_since(connection, row_id, count)]

@@ -15,6 +15,7 @@ from swift.container import objecttable, shardtable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts, set_policy
 from swift.container.policyconflict import PolicyClaim, wins
 from swift.container.rows import rows_of_mappings
+from swift.container.schema import KNOWN_TABLES
 from swift.container.shardtable import ShardQuery
 from swift.db import stat
 from swift.db.broker import Engine
@@ -49,7 +50,10 @@ class OldContainerThings(OldThings):
         self._broker = broker
 
     def is_reclaimable(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """Empty in all its shards, deleted before that time, and its account knows (§9)."""
+        """Empty in all its shards, deleted before that time, and its account knows (§9).
+
+        Rows that only a newer release understands keep the database.
+        """
         broker = self._broker
         info = broker.info_of(connection)
         deleted, put = stat.as_timestamp(info.delete_timestamp), stat.as_timestamp(info.put_timestamp)
@@ -57,7 +61,7 @@ class OldContainerThings(OldThings):
             return False
         if broker.is_root(connection) and shardtable.has_other_ranges(connection, broker.own_name):
             return False
-        return _is_reported(info)
+        return _is_reported(info) and not objecttable.TABLE.has_unknown_states(connection)
 
     def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
         """See ``OldThings.has_old_rows``."""
@@ -87,6 +91,7 @@ class ContainerReplica(Replica):
     kind = "container"
     stat_table = TABLE
     row_table = "object"
+    tables = KNOWN_TABLES
 
     def __init__(self, broker: ContainerBroker):
         super().__init__(broker, OldContainerThings(broker))

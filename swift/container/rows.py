@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp, decode_timestamps, encode_timestamps
+from swift.db.rowtable import state_of
+from swift.db.unknown import Unknown, completed, pending_values, unknown_values
 
 _SWIFT_BYTES = "swift_bytes="
-_PLAIN = itemgetter(
-    *("name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index")
-)
-_TIMES = frozenset(("ctype_timestamp", "meta_timestamp"))
+_COLUMNS = ("name", "created_at", "size", "content_type", "etag", "deleted", "storage_policy_index")
+_PLAIN = itemgetter(*_COLUMNS)
+_STORED_KEYS = frozenset(("ROWID", *_COLUMNS))
+_KNOWN_KEYS = _STORED_KEYS | {"ctype_timestamp", "meta_timestamp"}
 _SIZE_MAX = (1 << 63) - 1
 
 
@@ -28,7 +30,7 @@ class ObjectRow(NamedTuple):
     """A row of the ``object`` table, or a report about to become one.
 
     ``ctype_timestamp`` and ``meta_timestamp`` (internal texts or None) override what ``created_at`` packs;
-    a stored row has them packed.
+    a stored row has them packed. ``deleted`` is 0, 1 for a tombstone, or what a newer release means by it.
     """
 
     name: str
@@ -40,6 +42,8 @@ class ObjectRow(NamedTuple):
     storage_policy_index: int = 0
     ctype_timestamp: str | None = None
     meta_timestamp: str | None = None
+    #: Of columns that this release does not know; they belong to the data.
+    unknown: Unknown = ()
 
     @property
     def key(self) -> tuple[str, int]:
@@ -65,16 +69,13 @@ class ObjectRow(NamedTuple):
 
     def as_dict(self, row_id: int) -> dict[str, object]:
         """The row as ``merge_items`` messages carry it (§13)."""
-        return {
-            "ROWID": row_id,
-            "name": self.name,
-            "created_at": self.created_at,
-            "size": self.size,
-            "content_type": self.content_type,
-            "etag": self.etag,
-            "deleted": self.deleted,
-            "storage_policy_index": self.storage_policy_index,
-        }
+        return {"ROWID": row_id, **dict(zip(_COLUMNS, self, strict=False)), **dict(self.unknown)}
+
+    def as_update(self) -> dict[str, object]:
+        """Return the row as an UPDATE carries it."""
+        values = self._asdict()
+        del values["unknown"]
+        return {**values, **dict(self.unknown)}
 
 
 #: A row of all its fields in a tuple, without a step in Python for each of many.
@@ -100,6 +101,7 @@ def row_of_mapping(values: object) -> ObjectRow:
         values.get("storage_policy_index", 0),
         values.get("ctype_timestamp"),
         values.get("meta_timestamp"),
+        unknown=unknown_values(values, _KNOWN_KEYS),
     )
 
 
@@ -107,8 +109,8 @@ def rows_of_mappings(items: Sequence[Any]) -> list[ObjectRow]:
     """``row_of_mapping`` of many, which costs a third as long as they are as nodes send them."""
     try:
         columns = list(zip(*map(_PLAIN, items), strict=True))
-        if _are_plain(*columns) and _TIMES.isdisjoint(set().union(*items)):
-            return list(map(_row_of_tuple, zip(*columns, repeat(None), repeat(None))))
+        if _are_plain(*columns) and _STORED_KEYS.issuperset(set().union(*items)):
+            return list(map(_row_of_tuple, zip(*columns, repeat(None), repeat(None), repeat(()))))
     except (KeyError, TypeError, UnicodeEncodeError):
         # Whatever it is, looking at each of them tells what to do about it.
         pass
@@ -131,7 +133,7 @@ def _are_plain(
     for texts in (names, content_types, etags):
         "".join(texts).encode("utf-8")
     numbers = (*sizes, *deleted, *policies)
-    if not all(names) or set(map(type, numbers)) != {int} or not {0, 1}.issuperset(deleted):
+    if not all(names) or set(map(type, numbers)) != {int} or min(deleted) < 0:
         return False
     if min(numbers) < -_SIZE_MAX or max(numbers) > _SIZE_MAX:
         return False
@@ -154,13 +156,13 @@ def _are_times(texts: Sequence[str]) -> bool:
 
 
 def row_of_pending(entry: tuple[object, ...]) -> ObjectRow:
-    """A row from a pending tuple of 6 (oldest) to 9 items (§6); raises ``InvalidValue``."""
-    if not 6 <= len(entry) <= 9:
-        raise InvalidValue(f"a pending object row has 6 to 9 items, not {len(entry)}")
-    return _checked(*entry, *(0, None, None)[len(entry) - 6 :])
+    """A row from a pending tuple of 6 (oldest) to 9 items (§6), or more; raises ``InvalidValue``."""
+    if len(entry) < 6:
+        raise InvalidValue(f"a pending object row has 6 items or more, not {len(entry)}")
+    return _checked(*entry[:9], *(0, None, None)[len(entry) - 6 :], unknown=pending_values(entry[9:]))
 
 
-def _checked(*values: Any) -> ObjectRow:
+def _checked(*values: Any, unknown: Unknown = ()) -> ObjectRow:
     name, created_at, size, content_type, etag, deleted, policy_index, ctype_time, meta_time = values
     for text in (name, created_at, content_type, etag):
         _check_text(text)
@@ -172,10 +174,11 @@ def _checked(*values: Any) -> ObjectRow:
         _number(size, "size"),
         content_type,
         etag,
-        int(bool(_number(deleted, "deleted"))),
+        state_of(_number(deleted, "deleted")),
         _number(policy_index, "storage_policy_index"),
         _time(ctype_time),
         _time(meta_time),
+        unknown,
     )
     row.times()
     return row
@@ -226,18 +229,21 @@ def split_swift_bytes(content_type: str) -> tuple[str, str | None]:
 def merge(existing: ObjectRow | None, new: ObjectRow) -> ObjectRow:
     """One row from two versions; ``existing`` itself when nothing changes.
 
-    Equal times keep the existing side. Where times tie but contents differ (which no healthy cluster
-    produces) the result depends on the order, as it does for the peer.
+    Equal times keep the existing side, completed by what only a newer release knows of the same data. Where
+    times tie but contents differ (which no healthy cluster produces) the result depends on the order, as it
+    does for the peer.
     """
     if existing is None:
         return new.packed()
     if existing.created_at == new.created_at and new.ctype_timestamp is None and new.meta_timestamp is None:
-        return existing
+        return _same_data(existing, new)
     have, come = existing.times(), new.times()
     keeps_data, keeps_ctype, keeps_meta = (a >= b for a, b in zip(have, come, strict=True))
-    if keeps_data and keeps_ctype and keeps_meta:
-        return existing
     data = existing if keeps_data else new
+    if have[0] == come[0]:
+        data = _same_data(existing, new)
+    if data is existing and keeps_ctype and keeps_meta:
+        return existing
     ctype = existing if keeps_ctype else new
     times = tuple(max(pair) for pair in zip(have, come, strict=True))
     return ObjectRow(
@@ -248,7 +254,17 @@ def merge(existing: ObjectRow | None, new: ObjectRow) -> ObjectRow:
         data.etag,
         data.deleted,
         new.storage_policy_index,
+        unknown=data.unknown,
     )
+
+
+def _same_data(existing: ObjectRow, new: ObjectRow) -> ObjectRow:
+    """Return a row of the data that both are of: the higher ``deleted`` above 1, all unknown values."""
+    if new.deleted <= 1 and not new.unknown:
+        return existing
+    chosen, other = (new, existing) if new.deleted > max(existing.deleted, 1) else (existing, new)
+    unknown = completed(chosen.unknown, other.unknown)
+    return chosen if unknown is chosen.unknown else chosen._replace(unknown=unknown)
 
 
 def _joined_type(ctype: str, data: str) -> str:

@@ -6,8 +6,11 @@ Statements only; what they mean is the broker's.
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 from swift.db.schema import (
+    SYNC_COLUMNS,
+    SYNC_TABLES,
     UPDATE_REFUSED,
     Migration,
     SchemaFacts,
@@ -17,6 +20,7 @@ from swift.db.schema import (
     missing_sync_tables,
     run_statements,
 )
+from swift.db.triggers import CountingTriggers
 
 ZERO_HASH = "0" * 32
 
@@ -54,15 +58,18 @@ CREATE TABLE policy_stat (
 )
 """
 
-#: Every row that comes or goes is counted under its policy and folded into the hash.
+#: Every row that comes or goes is counted under its policy and folded into the hash. A row of a ``deleted``
+#: above 1 counts as no object and no bytes.
 POLICY_TRIGGERS = (
     """
 CREATE TRIGGER object_insert_policy_stat AFTER INSERT ON object BEGIN
     UPDATE policy_stat
-        SET object_count = object_count + (1 - new.deleted), bytes_used = bytes_used + new.size
+        SET object_count = object_count + (new.deleted IS 0),
+            bytes_used = bytes_used + CASE WHEN new.deleted > 1 THEN 0 ELSE new.size END
         WHERE storage_policy_index = new.storage_policy_index;
     INSERT INTO policy_stat (storage_policy_index, object_count, bytes_used)
-        SELECT new.storage_policy_index, (1 - new.deleted), new.size
+        SELECT new.storage_policy_index, (new.deleted IS 0),
+               CASE WHEN new.deleted > 1 THEN 0 ELSE new.size END
         WHERE NOT EXISTS (SELECT 1 FROM policy_stat
                           WHERE storage_policy_index = new.storage_policy_index);
     UPDATE container_info SET hash = chexor(hash, new.name, new.created_at);
@@ -71,7 +78,8 @@ END
     """
 CREATE TRIGGER object_delete_policy_stat AFTER DELETE ON object BEGIN
     UPDATE policy_stat
-        SET object_count = object_count - (1 - old.deleted), bytes_used = bytes_used - old.size
+        SET object_count = object_count - (old.deleted IS 0),
+            bytes_used = bytes_used - CASE WHEN old.deleted > 1 THEN 0 ELSE old.size END
         WHERE storage_policy_index = old.storage_policy_index;
     UPDATE container_info SET hash = chexor(hash, old.name, old.created_at);
 END
@@ -80,6 +88,18 @@ END
 
 INSERT_TRIGGER = "object_insert_policy_stat"
 COUNTING_TRIGGERS = (INSERT_TRIGGER, "object_delete_policy_stat")
+COUNTING = CountingTriggers(
+    dict(zip(COUNTING_TRIGGERS, POLICY_TRIGGERS, strict=True)),
+    frozenset(("policy_stat", "container_info")),
+    frozenset(("name", "created_at", "size", "deleted", "storage_policy_index")),
+    (
+        "UPDATE policy_stat SET "
+        "object_count = object_count + (SELECT COALESCE(SUM(o.deleted - 1), 0) FROM object o "
+        "WHERE o.deleted > 1 AND o.storage_policy_index = policy_stat.storage_policy_index), "
+        "bytes_used = bytes_used - (SELECT COALESCE(SUM(o.size), 0) FROM object o "
+        "WHERE o.deleted > 1 AND o.storage_policy_index = policy_stat.storage_policy_index)",
+    ),
+)
 
 #: Column → declaration, in the order of the table.
 INFO_COLUMNS = {
@@ -154,6 +174,16 @@ TABLES = (
     *STAT_VIEW,
     *SHARD_STATEMENTS,
 )
+
+
+#: Table to columns of this release, lower-case; what else a database has comes from a newer one.
+KNOWN_TABLES: Mapping[str, frozenset[str]] = {
+    "object": COUNTING.columns | {"rowid", "content_type", "etag"},
+    "policy_stat": frozenset(("storage_policy_index", "object_count", "bytes_used")),
+    "container_info": frozenset(INFO_COLUMNS),
+    "shard_range": frozenset(("rowid", *SHARD_COLUMNS)),
+    **dict.fromkeys(SYNC_TABLES, SYNC_COLUMNS),
+}
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from swift.base.shardrange import ShardRange, State, merge
 from swift.container.schema import SHARD_COLUMNS
+from swift.db.unknown import Unknown, column_list, quoted, unknown_columns, values_of
 
 _NAMES = tuple(SHARD_COLUMNS)
 _SELECT = f"SELECT {', '.join(_NAMES)} FROM shard_range"
@@ -133,9 +134,29 @@ def merge_ranges(connection: sqlite3.Connection, ranges: Iterable[ShardRange]) -
         if merged is existing:
             continue
         changed = True
+        unknown = _unknown_of(connection, new.name) if have is not None else ()
         connection.execute("DELETE FROM shard_range WHERE name = ?", (new.name,))
-        connection.execute(_INSERT, _values(merged))
+        if not unknown:
+            connection.execute(_INSERT, _values(merged))
+            continue
+        names = [name for name, _ in unknown]
+        marks = ", ".join("?" * (len(_NAMES) + len(names)))
+        connection.execute(
+            f"INSERT INTO shard_range ({', '.join(_NAMES)}{column_list(names)}) VALUES ({marks})",
+            [*_values(merged), *(value for _, value in unknown)],
+        )
     return changed
+
+
+def _unknown_of(connection: sqlite3.Connection, name: str) -> Unknown:
+    """Return what columns of a newer release hold of a stored range."""
+    names = unknown_columns(connection, "shard_range", _NAMES)
+    if not names:
+        return ()
+    row = connection.execute(
+        f"SELECT {', '.join(map(quoted, names))} FROM shard_range WHERE name = ?", (name,)
+    ).fetchone()
+    return values_of(names, row)
 
 
 def has_old(connection: sqlite3.Connection, own_name: str, before: str) -> bool:

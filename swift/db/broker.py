@@ -243,7 +243,10 @@ class Broker:
     # --- rows -------------------------------------------------------------------------------------
 
     def put_rows(self, rows: Sequence[object]) -> None:
-        """Store rows of the main table; they are durable when this returns."""
+        """Store rows of the main table; they are durable when this returns.
+
+        Values of unknown columns have no place in pending entries: ``merge_rows`` keeps those.
+        """
         self._repeat(lambda: self._lane.submit(rows))
         self.freshness.has_pending = True
 
@@ -273,7 +276,8 @@ class Broker:
         if not found:
             raise DatabaseMissing(self.place.file(), "is not there")
         self.freshness.saw(found)
-        data = b"".join(map(pending.encode, rows))
+        width = self.dialect.pending_fields
+        data = b"".join(pending.encode(row[:width]) for row in rows)
         start = pending.append(self.engine.disk, path, data)
         self._recent.add(start, data, rows)
         if start + len(data) > pending.MERGE_AT_BYTES:

@@ -69,6 +69,8 @@ class Dialect:
     merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
     #: A row, which is a tuple with names, from a pending tuple; raises InvalidValue.
     row_of_pending: Callable[[tuple[object, ...]], object]
+    #: How many of a row's fields a pending tuple has; OpenStack Swift reads no other number.
+    pending_fields: int
 
     def check_names(self, connection: sqlite3.Connection, path: str) -> None:
         """Raise ``DatabaseBroken`` unless a database says of whom it is."""

@@ -44,7 +44,7 @@ class RowSource:
     columns: tuple[str, ...]
     condition: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
-    #: 0 for what is there, 1 for the tombstones.
+    #: 0 for what is there, 1 for the tombstones, more for what a newer release has.
     deleted: int = 0
 
     @property

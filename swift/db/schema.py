@@ -100,6 +100,10 @@ def sync_table_statements(table: str) -> tuple[str, ...]:
     )
 
 
+#: The columns of such a table.
+SYNC_COLUMNS = frozenset(("remote_id", "sync_point", "updated_at"))
+
+
 def missing_sync_tables() -> Migration:
     """Creates sync tables that a damaged or ancient database lacks."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -21,6 +21,7 @@ from swift.db import stat
 from swift.db.broker import Broker
 from swift.db.schema import max_row
 from swift.db.syncpoints import all_syncs, merge_syncs, set_sync
+from swift.db.unknown import merge_single_row, merge_tables
 from swift.dbsync.protocol import RemoteState
 from swift.dbsync.reclaim import OldThings
 
@@ -35,6 +36,8 @@ class Replica(ABC):
     kind: ClassVar[str]
     stat_table: ClassVar[str]
     row_table: ClassVar[str]
+    #: Table to columns that this release knows, lower-case.
+    tables: ClassVar[Mapping[str, frozenset[str]]]
 
     def __init__(self, broker: Broker, old: OldThings):
         self.broker = broker
@@ -124,6 +127,8 @@ class Replica(ABC):
         self.adopt(connection, self.state_of(source), now)
         merge_syncs(connection, all_syncs(source, incoming=True), incoming=True)
         self.merge_ranges(connection, self.ranges(source))
+        merge_single_row(connection, source, self.stat_table, self.tables[self.stat_table])
+        merge_tables(connection, source, self.tables)
 
     def state_of(self, connection: sqlite3.Connection) -> RemoteState:
         """What a file would say of itself, as far as ``adopt`` needs it."""

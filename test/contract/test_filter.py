@@ -13,6 +13,7 @@ from swift.http.body import BodyTimeout, WholeBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.filter import Filter
+from test.support.checks import every
 
 #: Options that filters need.
 OPTIONS = {
@@ -62,8 +63,8 @@ def make(request, swift_dir):
     return lambda answer: made(request.param, App(answer), swift_dir)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "ODD"])
+@every("path", PATHS)
+@every("method", ["GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "ODD"])
 def test_what_is_none_of_its_business_passes(make, method, path):
     seen = []
 
@@ -76,9 +77,7 @@ def test_what_is_none_of_its_business_passes(make, method, path):
     assert seen == [(method, path)]
 
 
-@pytest.mark.parametrize(
-    "error", [HTTPError(418, "short"), BodyTimeout("slow")], ids=["HTTPError", "BodyError"]
-)
+@every("error", [HTTPError(418, "short"), BodyTimeout("slow")])
 def test_an_error_that_carries_an_answer_is_an_answer_to_the_filter(make, error):
     def answer(_request):
         raise error

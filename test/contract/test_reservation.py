@@ -85,6 +85,7 @@ def test_nothing_is_left_of_a_promise_that_was_given_back(files):
     assert list(files.root.glob("sda/tmp/*")) == []
 
 
+@pytest.mark.process
 def test_what_a_killed_process_promised_is_promised_again_when_nobody_can_rely_on_it(files):
     child = os.fork()
     if not child:

@@ -12,7 +12,8 @@ from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERE
 from test.functional.api_differences_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.every_api_case import SETS
 from test.functional.test_api_answers import without_statistics
-from test.support.answers import Renaming, answers_of
+from test.support.answers import Renaming, answers_of, differences
+from test.support.checks import report_all
 from test.support.cluster import LiveCluster
 
 FOLDER = Path(__file__).parents[1] / "golden" / "data"
@@ -65,7 +66,7 @@ def test_the_answers_are_the_recorded_ones(pairs):
             for name in ("x-account-object-count", "x-account-bytes-used", "x-account-container-count"):
                 side["headers"].pop(name, None)
         if not numbers.same(our, their):
-            wrong.append(f"{number}: {our}\n  peer: {their}")
-    assert not wrong, f"{len(wrong)} answers differ\n" + "\n".join(wrong[:10])
+            wrong.append((f"{number} {their['request']}", differences(our, their)))
+    report_all(wrong, len(theirs))
     sent = {start for start in DIFFERENT for a in theirs if a["request"].startswith(start)}
     assert different == sent, f"no longer different: {sent - different}"

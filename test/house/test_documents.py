@@ -5,8 +5,6 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from swift import DISTRIBUTION
 from swift.entry import commands as commands_of_the_distribution
 from test.support.sources import MODULES, nodes_of
@@ -22,10 +20,6 @@ DOCUMENTS = sorted(
 BASES = tuple(ROOT / name for name in (".", "swift", "doc", "test"))
 WORD = re.compile(r"`([^`\n]+)`")
 PATH = re.compile(r"[\w.*-]+(?:/[\w.*-]+)*/?")
-
-
-def each(documents):
-    return pytest.mark.parametrize("document", documents, ids=lambda path: str(path.relative_to(ROOT)))
 
 
 def words_of(document):
@@ -57,8 +51,8 @@ def leads_somewhere(word, folders):
     return any(any(base.glob(word)) for base in (*BASES, *folders) if not word.startswith("/"))
 
 
-@each(DOCUMENTS)
-def test_paths_lead_somewhere(document):
+def lost_paths(document):
+    """Where a document names a path that is not there."""
     folders, lost = [], []
     for line, word in words_of(document):
         if not is_path(word):
@@ -67,14 +61,20 @@ def test_paths_lead_somewhere(document):
             lost.append(f"{document.name}:{line} {word}")
         folders += [(base / word).parent for base in BASES if (base / word).exists()]
         folders += [base / word for base in BASES if (base / word).is_dir()]
+    return lost
+
+
+def test_paths_lead_somewhere():
+    lost = [where for document in DOCUMENTS for where in lost_paths(document)]
     assert not lost, "\n".join(lost)
 
 
-@each(DOCUMENTS)
-def test_links_lead_somewhere(document):
-    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
-    lost = [target for target in targets if not (document.parent / target).exists()]
-    assert not lost, lost
+def test_links_lead_somewhere():
+    lost = []
+    for document in DOCUMENTS:
+        targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text())
+        lost += [f"{document.name}: {t}" for t in targets if not (document.parent / t).exists()]
+    assert not lost, "\n".join(lost)
 
 
 @cache
@@ -96,16 +96,17 @@ def test_nouns_of_the_architecture_stand_where_it_says():
     assert not lost, lost
 
 
-@each(DOCUMENTS)
-def test_commands_exist(document):
-    commands = {
-        name
-        for _line, word in words_of(document)
-        for name in re.findall(r"(?<![\w/.-])swift-[a-z0-9-]+", word)
-    }
-    modules = re.findall(r"python -m ((?:swift|test|tools)[\w.]*)", document.read_text())
-    assert not commands - commands_of_the_distribution().keys() - {DISTRIBUTION}
-    places = {name: ROOT / name.rstrip(".").replace(".", "/") for name in modules}
-    assert not [
-        name for name, path in places.items() if not (path.is_dir() or path.with_suffix(".py").exists())
-    ]
+def test_commands_exist():
+    lost = []
+    for document in DOCUMENTS:
+        for line, word in words_of(document):
+            names = set(re.findall(r"(?<![\w/.-])swift-[a-z0-9-]+", word))
+            lost += [
+                f"{document.name}:{line} {name}"
+                for name in names - commands_of_the_distribution().keys() - {DISTRIBUTION}
+            ]
+        for name in re.findall(r"python -m ((?:swift|test|tools)[\w.]*)", document.read_text()):
+            path = ROOT / name.replace(".", "/")
+            if not path.with_suffix(".py").exists() and not (path / "__main__.py").exists():
+                lost.append(f"{document.name}: python -m {name}")
+    assert not lost, "\n".join(lost)

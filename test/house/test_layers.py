@@ -3,8 +3,6 @@
 import ast
 from pathlib import Path
 
-import pytest
-
 from test.support.sources import nodes_of
 
 ROOT = Path(__file__).parents[2]
@@ -85,8 +83,8 @@ def test_every_room_has_a_layer():
     assert rooms <= set(LAYERS), f"give these rooms a layer here and in the plan: {rooms - set(LAYERS)}"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_down(path):
+def wrong_imports(path):
+    """Sentences about imports of siblings and of higher layers."""
     room = room_of_file(path)
     if room == "__init__":
         return
@@ -101,22 +99,31 @@ def test_imports_point_down(path):
             continue
         other = room_of(parts[1:])
         where = f"{path.relative_to(ROOT)}:{line}"
-        if LAYERS[other] == LAYERS[room]:
-            assert (room, other) in SIBLINGS, (
+        if LAYERS[other] == LAYERS[room] and (room, other) not in SIBLINGS:
+            yield (
                 f"{where}: {room} and {other} are siblings of layer {LAYERS[room]} and blind to each other; "
                 "move what both need one layer down"
             )
-        else:
-            assert LAYERS[other] < LAYERS[room], (
+        elif LAYERS[other] > LAYERS[room]:
+            yield (
                 f"{where}: {room} (layer {LAYERS[room]}) imports {other} (layer {LAYERS[other]}) above it; "
                 "pass it in from the composition root instead"
             )
 
 
 def test_the_distribution_needs_neither_tools_nor_tests():
-    for path in MODULES:
-        for name, line in imports_of(path):
-            assert name.split(".")[0] not in ("tools", "test"), f"{path.relative_to(ROOT)}:{line}: {name}"
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in MODULES
+        for name, line in imports_of(path)
+        if name.split(".")[0] in ("tools", "test")
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_imports_point_down():
+    found = [sentence for path in MODULES for sentence in wrong_imports(path)]
+    assert not found, "\n".join(found)
 
 
 def modules_imported():
@@ -167,23 +174,25 @@ def test_no_modules_import_each_other_in_a_circle():
     assert not circle, f"{' -> '.join(circle)}: give what they share a module that both import"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_only_green_knows_eventlet(path):
-    if path.name == "green.py" and path.parent == PACKAGE:
-        return
-    for name, line in imports_of(path):
-        where = f"{path.relative_to(ROOT)}:{line}"
-        assert not name.startswith("eventlet"), (
-            f"{where}: eventlet may be exchanged; only swift/green.py may know it"
-        )
-        assert not name.startswith("greenlet") or room_of_file(path) == "loop", (
-            f"{where}: who switches to whom is decided in swift/green.py and swift/loop"
-        )
+def test_only_green_knows_eventlet():
+    found = []
+    for path in MODULES:
+        if path.name == "green.py" and path.parent == PACKAGE:
+            continue
+        for name, line in imports_of(path):
+            where = f"{path.relative_to(ROOT)}:{line}"
+            if name.startswith("eventlet"):
+                found.append(f"{where}: eventlet may be exchanged; only swift/green.py may know it")
+            if name.startswith("greenlet") and room_of_file(path) != "loop":
+                found.append(f"{where}: who switches to whom is decided in swift/green.py and swift/loop")
+    assert not found, "\n".join(found)
 
 
 def test_base_never_does_io():
-    for path in (PACKAGE / "base").glob("*.py"):
-        for name, line in imports_of(path):
-            assert name.split(".")[0] not in {"os", "socket", "sqlite3", "subprocess", "pathlib"}, (
-                f"{path.relative_to(ROOT)}:{line}: layer 0 is pure"
-            )
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: layer 0 is pure"
+        for path in (PACKAGE / "base").glob("*.py")
+        for name, line in imports_of(path)
+        if name.split(".")[0] in {"os", "socket", "sqlite3", "subprocess", "pathlib"}
+    ]
+    assert not found, "\n".join(found)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from swift.base.errors import ConfigError
+from test.support.checks import check_each
 from test.support.sources import nodes_of
 from tools.generate.samples import SAMPLES
 
@@ -52,13 +53,14 @@ def numbers(settings):
     return [option.name for option in settings.options() if option.kind.name in ("integer", "number")]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    sorted({settings for settings, _ in declared()}, key=lambda s: s.__name__),
-    ids=lambda s: s.__name__,
-)
-def test_a_number_that_is_none_is_refused_by_the_name_of_its_option(settings):
-    for name in numbers(settings):
+def test_a_number_that_is_none_is_refused_by_the_name_of_its_option():
+    sections = {settings for settings, _ in declared()}
+    cases = [(settings, name) for settings in sections for name in numbers(settings)]
+
+    def check(case):
+        settings, name = case
         for text in ("nan", "", "1 2", "x" * 5000):
             with pytest.raises(ConfigError, match=rf"^here: option {name} must be "):
                 settings.parse({name: text}, source="here")
+
+    check_each(cases, check)

@@ -215,3 +215,22 @@ def answers_of(live, send, asker_of=Asker):
         return asker.answers
     finally:
         live.stop()
+
+
+def differences(ours, theirs):
+    """What differs between an answer of ours and the recorded one, a line for each part."""
+    lines = []
+    for part in sorted(ours.keys() | theirs.keys()):
+        our, their = ours.get(part), theirs.get(part)
+        if isinstance(our, dict) and isinstance(their, dict):
+            names = sorted(name for name in our.keys() | their.keys() if our.get(name) != their.get(name))
+            lines += [f"{name} is {our.get(name)!r}, recorded {their.get(name)!r}" for name in names]
+        elif our != their:
+            lines.append(f"{part} is {our!r}, recorded {their!r}")
+    return "; ".join(lines)
+
+
+def assert_same(ours, theirs):
+    """Fail with what differs unless an answer is the recorded one."""
+    if ours != theirs:
+        raise AssertionError(differences(ours, theirs))

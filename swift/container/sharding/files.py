@@ -13,11 +13,20 @@ from uuid import uuid4
 from swift.base.timestamp import Timestamp
 from swift.container import shardtable
 from swift.container.broker import TABLE, ContainerBroker
-from swift.container.schema import INFO_COLUMNS, create_tables
+from swift.container.schema import KNOWN_TABLES, create_tables
 from swift.container.shardtable import ShardQuery
 from swift.db import files
-from swift.db.schema import max_row
+from swift.db.schema import max_row, run_statements
 from swift.db.syncpoints import all_syncs, merge_syncs
+from swift.db.unknown import (
+    columns_of,
+    has_unknown,
+    insert_rows,
+    quoted,
+    rows_of,
+    schema_of,
+    table_names,
+)
 
 _EVERY_RANGE = ShardQuery(include_deleted=True, include_own=True)
 _NOT_COPIED = ("hash", "id")
@@ -33,7 +42,10 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
     engine = broker.engine
 
     def build(connection: sqlite3.Connection) -> None:
-        create_tables(connection)
+        if kept.schema:
+            run_statements(connection, kept.schema)
+        else:
+            create_tables(connection)
         _fill(connection, kept, f"{uuid4()}-{broker.place.device}")
 
     engine.run(lambda: files.create(engine.disk, broker.place, build, epoch=wanted, trace=engine.trace))
@@ -45,13 +57,17 @@ class _Kept:
     """What goes into the new file."""
 
     def __init__(self, connection: sqlite3.Connection):
-        columns = [name for name in INFO_COLUMNS if name not in _NOT_COPIED]
-        row = connection.execute(f"SELECT {', '.join(columns)} FROM {TABLE}").fetchone()
+        columns = [name for name in columns_of(connection, TABLE) if name not in _NOT_COPIED]
+        row = connection.execute(f"SELECT {', '.join(map(quoted, columns))} FROM {TABLE}").fetchone()
         self.info = dict(zip(columns, row, strict=True))
         self.ranges = shardtable.select(connection, "", _EVERY_RANGE)
         self.incoming = all_syncs(connection, incoming=True)
         self.outgoing = all_syncs(connection, incoming=False)
         self.max_row = max_row(connection, "object")
+        #: Of a database with tables or columns of a newer release; else the new file gets our own tables.
+        self.schema = schema_of(connection) if has_unknown(connection, KNOWN_TABLES) else []
+        unknown = sorted(table_names(connection) - KNOWN_TABLES.keys())
+        self.tables = {name: rows_of(connection, name) for name in unknown}
 
 
 def _kept(connection: sqlite3.Connection) -> _Kept:
@@ -60,8 +76,10 @@ def _kept(connection: sqlite3.Connection) -> _Kept:
 
 def _fill(connection: sqlite3.Connection, kept: _Kept, database_id: str) -> None:
     info = {**kept.info, "id": database_id}
-    marks = ", ".join("?" * len(info))
-    connection.execute(f"INSERT INTO {TABLE} ({', '.join(info)}) VALUES ({marks})", tuple(info.values()))
+    marks, names = ", ".join("?" * len(info)), ", ".join(map(quoted, info))
+    connection.execute(f"INSERT INTO {TABLE} ({names}) VALUES ({marks})", tuple(info.values()))
+    for table, rows in kept.tables.items():
+        insert_rows(connection, table, rows)
     connection.execute(
         "INSERT OR IGNORE INTO policy_stat (storage_policy_index) VALUES (?)",
         (kept.info["storage_policy_index"],),

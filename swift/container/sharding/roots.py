@@ -103,7 +103,7 @@ class Roots:
 
         A node is told first of the ranges which say that the rows are the root's: it would bring them back.
         """
-        body = json.dumps([row._asdict() for row in rows]).encode("ascii")
+        body = json.dumps([row.as_update() for row in rows]).encode("ascii")
         told = self._ranges_message(ranges, {"x-timestamp": now.internal}, ranges[0].name)
         sent = ("UPDATE", self._headers({"x-timestamp": now.internal}, body), body)
         return self._send(root, [told, sent])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from swift.container.objecttable import read_rows
 from swift.container.rows import ObjectRow
 
-_COLUMNS = "name, created_at, size, content_type, etag, deleted, storage_policy_index"
 _INSIDE = "name > :lower AND (:upper = '' OR name <= :upper)"
 #: Rows removed by one statement.
 _TOGETHER = 500
@@ -17,24 +17,22 @@ def rows_inside(
     connection: sqlite3.Connection, lower: str, upper: str, after: int, count: int
 ) -> list[tuple[int, ObjectRow]]:
     """Rows of the names ``lower < name <= upper`` behind a ROWID, deleted ones too, with their ROWIDs."""
-    found = connection.execute(
-        f"SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > :after AND {_INSIDE} "
-        "ORDER BY ROWID LIMIT :count",
+    return read_rows(
+        connection,
+        f"WHERE ROWID > :after AND {_INSIDE} ORDER BY ROWID LIMIT :count",
         {"after": after, "lower": lower, "upper": upper, "count": count},
     )
-    return [(row[0], ObjectRow(*row[1:])) for row in found]
 
 
 def rows_outside(
     connection: sqlite3.Connection, lower: str, upper: str, after: int, count: int
 ) -> list[tuple[int, ObjectRow]]:
     """The rows of all other names."""
-    found = connection.execute(
-        f"SELECT ROWID, {_COLUMNS} FROM object WHERE ROWID > :after AND NOT ({_INSIDE}) "
-        "ORDER BY ROWID LIMIT :count",
+    return read_rows(
+        connection,
+        f"WHERE ROWID > :after AND NOT ({_INSIDE}) ORDER BY ROWID LIMIT :count",
         {"after": after, "lower": lower, "upper": upper, "count": count},
     )
-    return [(row[0], ObjectRow(*row[1:])) for row in found]
 
 
 def all_rows(connection: sqlite3.Connection, after: int, count: int) -> list[tuple[int, ObjectRow]]:
@@ -43,10 +41,10 @@ def all_rows(connection: sqlite3.Connection, after: int, count: int) -> list[tup
 
 
 def counts_inside(connection: sqlite3.Connection, lower: str, upper: str) -> tuple[int, int, int]:
-    """Objects, their bytes, and tombstones of these names, whatever their policy."""
+    """Objects, their bytes, and other rows (tombstones) of these names, whatever their policy."""
     row = connection.execute(
-        "SELECT COALESCE(SUM(1 - deleted), 0), COALESCE(SUM(size * (1 - deleted)), 0), "
-        f"COALESCE(SUM(deleted), 0) FROM object WHERE {_INSIDE}",
+        "SELECT COALESCE(SUM(deleted = 0), 0), COALESCE(SUM(size * (deleted = 0)), 0), "
+        f"COALESCE(SUM(deleted != 0), 0) FROM object WHERE {_INSIDE}",
         {"lower": lower, "upper": upper},
     ).fetchone()
     return int(row[0]), int(row[1]), int(row[2])

@@ -62,7 +62,12 @@ class Copier:
         self._log = log
 
     def copy(self, row: ObjectRow) -> bool:
-        """Make the other cluster's object what a row says; whether that succeeded."""
+        """Make the other cluster's object what a row says; whether that succeeded.
+
+        A row of a newer release that is neither an object nor a deletion is left alone.
+        """
+        if row.deleted > 1:
+            return True
         try:
             return self._delete(row) if row.deleted else self._put(row)
         except (RemoteError, UnexpectedAnswer, BodyError) as error:

@@ -42,6 +42,7 @@ def test_a_thread_without_a_loop_gets_one_when_it_waits():
     assert done == [True]
 
 
+@pytest.mark.process
 def test_a_child_gets_a_loop_of_its_own():
     green.sleep(0.001)
     before = base.loop()
@@ -123,6 +124,7 @@ def test_a_call_from_another_thread_wakes_the_loop():
     thread.join()
 
 
+@pytest.mark.process
 def test_an_unknown_loop_is_an_error_that_names_the_known_ones():
     _out, err = run_python("from swift import green; green.sleep(0)", SWIFT_EVENT_LOOP="twisted")
     assert (

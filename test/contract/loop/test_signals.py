@@ -7,6 +7,10 @@ import subprocess
 import sys
 import time
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 #: Sleeps in its event loop for far longer than the test waits, and says which signals come.
 LOOP = """
 import signal, sys

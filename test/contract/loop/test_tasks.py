@@ -180,6 +180,7 @@ with green.Timeout(60):
 """
 
 
+@pytest.mark.process
 def test_threads_and_the_loop_share_locks_without_losing_who_waits(tmp_path):
     path = tmp_path / "mapped"
     path.write_bytes(b"a" * 8192)

@@ -42,6 +42,7 @@ def test_a_killed_caller_leaves_the_pool_working():
     assert pool.call(lambda: 5) == 5
 
 
+@pytest.mark.process
 def test_a_forked_child_gets_threads_of_its_own():
     pool = ThreadPool(1)
     assert pool.call(lambda: 1) == 1

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import ErasureCode
 from swift.store.choice import Choice, FragmentPreference
 from swift.store.chooser import choose
+from test.support.checks import every
 
 CASES = json.loads((Path(__file__).parent.parent / "data/objects/ondisk-cases.json").read_text())
 EC42 = ErasureCode("liberasurecode_rs_vand", 4, 2)
@@ -40,7 +39,7 @@ def _as_golden(choice: Choice) -> dict:
     }
 
 
-@pytest.mark.parametrize(("group", "number", "case"), ALL, ids=[f"{g}-{i}" for g, i, _ in ALL])
+@every(("group", "number", "case"), ALL, ids=[f"{g}-{i}" for g, i, _ in ALL])
 def test_the_recorded_choice_is_made(group, number, case):
     ec = EC42 if group.startswith("ec") else None
     choice = choose(case["files"], ec, preferences=_preferences(case), fragment=case.get("frag_index"))

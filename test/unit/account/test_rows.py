@@ -19,7 +19,7 @@ def row(put, delete=None, objects=0, size=0, policy=0):
 
 def test_times_grow_and_counts_are_the_last_ones():
     merged = merge(row(5, 3, 7, 70, 1), row(4, 4, 2, 20, 0))
-    assert merged == ("c", t(5), t(4), 2, 20, 0, 0)
+    assert merged[:7] == ("c", t(5), t(4), 2, 20, 0, 0)
 
 
 def test_a_row_is_deleted_when_it_is_empty_and_was_deleted_last():
@@ -30,7 +30,7 @@ def test_a_row_is_deleted_when_it_is_empty_and_was_deleted_last():
 
 def test_what_a_report_does_not_know_is_kept():
     merged = merge(row(5, 3, 7, 70, 1), ContainerRow("c", None, None, None, None, 0, None))
-    assert merged == ("c", t(5), t(3), 7, 70, 0, 1)
+    assert merged[:7] == ("c", t(5), t(3), 7, 70, 0, 1)
 
 
 reports = st.builds(row, st.integers(1, 5), st.none() | st.integers(1, 5), st.just(0), st.just(0), st.just(0))
@@ -53,7 +53,7 @@ def test_rows_that_agree_on_counts_converge_in_any_order(rows, random):
 
 def test_pending_tuples_of_the_peer_carry_texts():
     parsed = row_of_pending(("g1", "1795228430.50414", "0", "0", "12", 0, "1"))
-    assert parsed == ("g1", "1795228430.50414", "0", 0, 12, 0, 1)
+    assert parsed[:7] == ("g1", "1795228430.50414", "0", 0, 12, 0, 1)
     assert row_of_pending(("g1", "1795228430.50414", "0", 1, 2, 0)).storage_policy_index == 0
 
 

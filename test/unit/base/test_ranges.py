@@ -1,10 +1,10 @@
 """Byte ranges: what is asked for, what is sent, and what is left after a break."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.base.ranges import ByteRanges, Span, remaining_range
+from test.support.checks import every
 
 
 def resolve(header, length):
@@ -12,7 +12,7 @@ def resolve(header, length):
     return None if ranges is None else [tuple(span) for span in ranges.resolve(length)]
 
 
-@pytest.mark.parametrize(
+@every(
     ("header", "length", "spans"),
     [
         ("bytes=0-3", 10, [(0, 4)]),

@@ -173,6 +173,7 @@ class ThreadedServer:
         self._listener.close()
 
 
+@pytest.mark.process
 def test_a_connection_is_never_shared_with_a_forked_process(transport):
     server = ThreadedServer()
     assert ask(transport, server).body == b"1"

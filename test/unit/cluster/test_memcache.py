@@ -211,6 +211,7 @@ def tls_server(certificates):
         server.close()
 
 
+@pytest.mark.process
 def test_values_go_over_tls(tls_server, certificates):
     server = tls_server("right")
     server.answer = value_answer("k", b'"' + b"x" * 300_000 + b'"')

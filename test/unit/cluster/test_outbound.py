@@ -15,6 +15,7 @@ from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, 
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
 from swift.policy.policies import Policies
+from test.support.checks import every
 from test.support.nodes import make_rings
 from test.support.tlsfront import TlsFront
 
@@ -39,7 +40,7 @@ def is_allowed(host, port, trust):
         return False
 
 
-@pytest.mark.parametrize(
+@every(
     ("host", "port", "client", "operator"),
     [
         ("192.0.2.1", 443, True, True),
@@ -129,6 +130,7 @@ def serve_once(listener):
         client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(head) + head)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl(1) to make a certificate")
 def test_certificates_are_those_of_the_name_and_not_of_the_address(tmp_path):
     certificate, key = make_certificate(tmp_path, "far.example")

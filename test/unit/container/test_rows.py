@@ -39,27 +39,27 @@ def test_a_newer_row_replaces():
 
 def test_a_newer_type_and_metadata_leave_the_data_alone():
     merged = merge(E, new(10, ctype_timestamp=t(12), meta_timestamp=t(12)))
-    assert merged == ("o", "0000000010.00000+30d40+0", 5, "image/png", "e1", 0, 0, None, None)
+    assert merged[:9] == ("o", "0000000010.00000+30d40+0", 5, "image/png", "e1", 0, 0, None, None)
 
 
 def test_newer_metadata_alone_only_moves_its_time():
     merged = merge(E, new(10, meta_timestamp=t(12)))
-    assert merged == ("o", "0000000010.00000+0+30d40", 5, "text/plain", "e1", 0, 0, None, None)
+    assert merged[:9] == ("o", "0000000010.00000+0+30d40", 5, "text/plain", "e1", 0, 0, None, None)
 
 
 def test_newer_data_with_newer_metadata():
     merged = merge(E, new(11, meta_timestamp=t(13)))
-    assert merged == ("o", "0000000011.00000+0+30d40", 9, "image/png", "e2", 0, 0, None, None)
+    assert merged[:9] == ("o", "0000000011.00000+0+30d40", 9, "image/png", "e2", 0, 0, None, None)
 
 
 def test_a_deletion_is_a_row():
     merged = merge(E, tombstone("o", Timestamp(11), 0))
-    assert merged == ("o", t(11), 0, "application/deleted", "noetag", 1, 0, None, None)
+    assert merged[:9] == ("o", t(11), 0, "application/deleted", "noetag", 1, 0, None, None)
 
 
 def test_older_data_with_a_newer_type():
     merged = merge(E, new(9, ctype_timestamp=t(12)))
-    assert merged == ("o", "0000000010.00000+30d40+0", 5, "image/png", "e1", 0, 0, None, None)
+    assert merged[:9] == ("o", "0000000010.00000+30d40+0", 5, "image/png", "e1", 0, 0, None, None)
 
 
 def test_swift_bytes_travels_with_the_data():

@@ -4,7 +4,11 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 from swift.db.listing import ListingQuery
+
+pytestmark = pytest.mark.process
 
 WRITER = textwrap.dedent(
     """

@@ -191,6 +191,7 @@ def test_a_file_that_is_gone_is_our_own_error(make, network, tmp_path):
         remote.bring(str(tmp_path / "none"), "our-id")
 
 
+@pytest.mark.process
 class TestByRsync:
     """Nodes that do not say that they take uploads."""
 

@@ -65,17 +65,20 @@ def script(tmp_path, text):
     return [str(path), "m::x/d/tmp/id"]
 
 
+@pytest.mark.process
 def test_what_a_failing_rsync_said_is_in_the_error(tmp_path):
     rsync.run(script(tmp_path, "exit 0"), 5)
     with pytest.raises(rsync.RsyncFailed, match="m::x/d/tmp/id ended with 5: no such module"):
         rsync.run(script(tmp_path, "echo no such module >&2; exit 5"), 5)
 
 
+@pytest.mark.process
 def test_a_missing_rsync_is_explained(tmp_path):
     with pytest.raises(rsync.RsyncFailed, match="install it"):
         rsync.run([str(tmp_path / "nothing"), "m::x"], 5)
 
 
+@pytest.mark.process
 def test_a_hanging_rsync_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(rsync, "_GRACE_S", 0.0)
     with pytest.raises(rsync.RsyncFailed, match="was killed"):

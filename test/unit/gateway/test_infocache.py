@@ -83,6 +83,7 @@ def test_counters_are_never_held(cache, inner):
     assert [cache.incr("n"), cache.incr("n", 2), cache.decr("n")] == [1, 3, 2]
 
 
+@pytest.mark.process
 def test_a_write_of_another_worker_is_seen_at_once(inner):
     """Parent and child share the table of generations, not the held values."""
     cache = LocalCache(inner, ttl_s=60)

@@ -11,6 +11,7 @@ from swift.http.acl import (
     referrer_allowed,
     stored_account_acl,
 )
+from test.support.checks import every
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_acls_parse_into_referrers_and_groups(text, referrers, groups):
     assert parse_acl(text) == (referrers, groups)
 
 
-@pytest.mark.parametrize(
+@every(
     ("referer", "rules", "allowed"),
     [
         (None, [], False),

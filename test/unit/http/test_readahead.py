@@ -9,6 +9,7 @@ from swift.http.body import BodyError, ResponseBody
 from swift.http.readahead import HeldBody, ReadAhead
 from swift.http.response import Response
 from swift.http.segments import SegmentedBody
+from test.support.checks import every
 
 
 class Gated(ResponseBody):
@@ -90,7 +91,7 @@ def test_without_memory_one_comes_after_the_other():
     assert store.most == 1
 
 
-@pytest.mark.parametrize("seed", range(100))
+@every("seed", range(100))
 def test_every_byte_comes_once_and_the_bound_is_kept(seed):
     draw = random.Random(seed)
     store = Store([draw.choice((0, 1, 900, 5000, 40_000)) for _ in range(draw.randint(1, 12))])

@@ -3,9 +3,10 @@
 import pytest
 
 from swift.http.status import STATUS, default_body, is_success, reason_of
+from test.support.checks import every
 
 
-@pytest.mark.parametrize("code", sorted(STATUS))
+@every("code", sorted(STATUS))
 def test_every_status_has_a_body_that_fits_its_reason(code):
     body = default_body(code, "sda")
     assert body == b"" or body.startswith(f"<html><h1>{reason_of(code)}</h1><p>".encode())

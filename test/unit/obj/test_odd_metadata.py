@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swift.wire.ssync import Subrequest, put_of
+from test.support.checks import every
 
 #: Latin-1 views of what stands on the wire; the peer takes all of these.
 NAMES = ["\xc3\xbc", "\xc3\x9c", "\xff", "\xe3x", "a b", '"(a)"', "\x7f", "a\x01"]
@@ -29,8 +30,8 @@ def test_odd_metadata_is_stored_returned_replaced_and_removed(bench, name, value
     assert bench.ask("DELETE").status == 204
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("value", VALUES)
+@every("name", NAMES)
+@every("value", VALUES)
 def test_replication_carries_odd_metadata_unchanged(name, value):
     sent = put_of("/a/c/o", {f"X-Object-Meta-{name}": value, "Content-Length": "0"})
     head = sent.encode().decode("latin-1").split("\r\n")

@@ -11,6 +11,7 @@ from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
 from swift.platform.disk import Disk
 from swift.store.sidecar import SIDECAR_ATTRIBUTE
+from test.support.checks import every
 
 #: The options that the specification lists for the object server's own section and [DEFAULT].
 SPECIFIED = (
@@ -25,7 +26,7 @@ SPECIFIED = (
 )
 
 
-@pytest.mark.parametrize("name", SPECIFIED.split())
+@every("name", SPECIFIED.split())
 def test_every_option_of_the_specification_is_known(name):
     known = ObjectSettings.known_names() | StorageSettings.known_names() | set(ObjectSettings.without_effect)
     assert name in known

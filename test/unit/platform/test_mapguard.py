@@ -89,6 +89,7 @@ print("lives")
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", ["foreign", "released", "killed"])
 def test_any_other_such_signal_ends_the_process_as_ever(tmp_path, how):
     paths = [tmp_path / "mine", tmp_path / "other"]

@@ -3,6 +3,8 @@
 import gc
 import os
 
+import pytest
+
 from swift.platform.places import SharedPlaces
 
 
@@ -38,6 +40,7 @@ def test_no_number_is_any_number():
     assert None not in [places.take() for _ in range(100)]
 
 
+@pytest.mark.process
 def test_another_process_takes_from_the_same_and_its_end_gives_back():
     places = SharedPlaces(1)
     told, tell = os.pipe()

@@ -37,6 +37,7 @@ def owned(path, uid):
     return str(path)
 
 
+@pytest.mark.process
 def test_the_owner_of_what_is_there_is_taken(tmp_path):
     paths = [owned(tmp_path / "a", 0), owned(tmp_path / "b", 4321), str(tmp_path / "missing")]
     assert in_child(lambda: become_owner(paths)) == "4321 4321 [4321]"
@@ -45,6 +46,7 @@ def test_the_owner_of_what_is_there_is_taken(tmp_path):
     assert f"{tmp_path}/b to 4321, {tmp_path}/c to nobody" in in_child(lambda: become_owner(several))
 
 
+@pytest.mark.process
 def test_a_user_is_named_or_unknown():
     assert in_child(lambda: drop_privileges("nobody")).startswith(f"{NOBODY.pw_uid} {NOBODY.pw_gid} ")
     assert in_child(lambda: drop_privileges("root")).startswith("0 0 ")

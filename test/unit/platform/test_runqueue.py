@@ -14,6 +14,7 @@ def test_the_time_never_goes_back():
     assert all(time >= 0 for time in times)
 
 
+@pytest.mark.process
 def test_a_forked_process_asks_about_itself():
     queue = RunQueue()
     queue.waited_s()

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from swift.policy.policies import Policies, PolicyError
+from test.support.checks import every
 
 EC = {
     "name": "ec",
@@ -70,7 +71,7 @@ def test_ec_quorums(data, parity, quorum):
 GOLD = {"name": "gold", "default": "yes"}
 
 
-@pytest.mark.parametrize(
+@every(
     ("sections", "word"),
     [
         ({"_1": {"name": "a", "default": "yes"}}, "policy 0"),

@@ -68,6 +68,7 @@ def test_a_ring_that_was_never_read_costs_its_requests_one_line_each(conf, tmp_p
     assert f"ERROR HEAD /v1/AUTH_test: {path}: " in logged and "Traceback" not in logged
 
 
+@pytest.mark.process
 def test_a_reload_is_refused_while_a_ring_cannot_be_read(conf, tmp_path):
     text = f"[DEFAULT]\nswift_dir = {tmp_path}\nbind_port = 1\n[pipeline:main]\npipeline = proxy-server\n"
     path = tmp_path / "proxy-server.conf"

@@ -7,6 +7,8 @@ import pytest
 
 from swift.runtime import childprocess
 
+pytestmark = pytest.mark.process
+
 
 def python(code):
     return [sys.executable, "-c", code]

@@ -258,6 +258,7 @@ def test_two_tasks_of_one_process_keep_their_own_schedules(rig):
     assert len(often.starts) >= 2 * len(seldom.starts) >= 2
 
 
+@pytest.mark.process
 def test_two_tasks_whose_shares_are_processes_go_on_beside_each_other(rig):
     clock = SystemClock()
     stop = plain_stop(clock)

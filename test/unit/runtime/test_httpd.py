@@ -788,6 +788,7 @@ def tls_wire(bench, header=b""):
     return bench.wires[-1]
 
 
+@pytest.mark.process
 def test_tls_serves_bytes_files_and_uploads(make_bench, certificate, tmp_path):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate / "cert", certificate / "key")

@@ -28,6 +28,7 @@ def priorities(*words):
     return io.strip(), int(nice)
 
 
+@pytest.mark.process
 def test_a_process_gets_the_priorities_of_its_configuration():
     # Nobody may become less nice.
     wanted = max(5, os.getpriority(os.PRIO_PROCESS, 0))
@@ -38,6 +39,7 @@ def test_a_process_gets_the_priorities_of_its_configuration():
     assert priorities("ionice_class=IOPRIO_CLASS_IDLE")[0] == "idle"
 
 
+@pytest.mark.process
 def test_without_a_word_nothing_changes():
     assert priorities()[1] == os.getpriority(os.PRIO_PROCESS, 0)
 

@@ -5,12 +5,16 @@ import signal
 import threading
 import time
 
+import pytest
+
 from swift.runtime.daemon import Schedule
 from swift.runtime.share import ShareResult
 from swift.runtime.stop import plain_stop
 from swift.runtime.supervise import Workers
 from swift.telemetry.log import silent_log
 from test.support.daemons import CountingTask, Rig
+
+pytestmark = pytest.mark.process
 
 
 def run(work, shares="abcd", limit=2, stop=None, *, workers=None, told=None, stall_s=0.0, **more):

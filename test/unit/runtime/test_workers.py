@@ -6,8 +6,12 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from swift.runtime.workers import Master
 from swift.telemetry.log import silent_log
+
+pytestmark = pytest.mark.process
 
 
 class Rig:

@@ -205,6 +205,7 @@ def _create(root, number, barrier, results):
                 results.put((turn, number))
 
 
+@pytest.mark.process
 @pytest.mark.filterwarnings("ignore:Using fork")
 def test_of_creators_in_several_processes_exactly_one_wins(tmp_path):
     context = multiprocessing.get_context("fork")

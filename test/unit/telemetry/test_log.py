@@ -65,6 +65,7 @@ def test_on_a_console_an_event_is_one_line(capsys):
     assert out.count("\n") == 1 and "first" in out and "second" in out and "daemon" in out
 
 
+@pytest.mark.process
 def test_an_event_in_a_log_file_begins_with_its_time():
     command = (
         "from swift.config.common import LogSettings; from swift.telemetry.log import make_log; "

@@ -3,6 +3,8 @@
 import logging
 import os
 
+import pytest
+
 from swift.runtime.metricspage import SLOT_BYTES, MetricsBoard
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.log import Log, silent_log
@@ -39,6 +41,7 @@ def test_histogram_buckets_are_cumulative_and_end_with_everything():
     assert 'h_count{pid="7"} 4' in lines
 
 
+@pytest.mark.process
 def test_one_page_shows_the_numbers_of_every_worker():
     board = MetricsBoard(3)
     pids = []

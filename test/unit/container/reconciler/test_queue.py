@@ -15,6 +15,7 @@ from swift.container.reconciler.queue import ReconcilerQueue, parse_entry
 from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
+from test.support.checks import every
 
 #: Half an hour after the beginning of an hour.
 NOW_S = 1_700_000_000.0 // 3600 * 3600 + 1800
@@ -66,7 +67,7 @@ def test_what_was_put_into_the_queue_is_read_from_it():
     assert parse_entry(hour, row(gone.name, content_type=gone.content_type)).is_delete
 
 
-@pytest.mark.parametrize(
+@every(
     "changes",
     [
         *({"name": name} for name in ("", "2", "2/a/c/o", ":/a/c/o", "-1:/a/c/o", "²:/a/c/o", " 2:/a/c/o")),

@@ -88,6 +88,11 @@ def test_the_newest_version_of_the_row_s_policy_is_sent_with_its_own_time(bench)
     assert bench.tally.counts == {"puts": 1}
 
 
+def test_a_row_that_only_a_newer_release_understands_is_left_alone(bench):
+    assert bench.copier.copy(ROW._replace(deleted=2))
+    assert bench.asked == bench.sent == []
+
+
 def test_what_makes_the_object_is_sent_and_what_is_this_cluster_s_stays(bench):
     headers = {
         "x-timestamp": STAMP,

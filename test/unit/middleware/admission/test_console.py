@@ -9,6 +9,7 @@ import pytest
 
 from swift.http.body import RequestBody
 from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement
+from test.support.checks import every
 from test.support.sharedcache import SharedCache
 from test.unit.middleware.admission.test_filter import LIMIT, Bench
 
@@ -36,9 +37,9 @@ def limit_of(bench):
     return bench.statuses(60).count(200)
 
 
-@pytest.mark.parametrize(("env", "status"), [({}, 401), ({"REMOTE_USER": "a,AUTH_a"}, 403)])
-@pytest.mark.parametrize("path", [STATE, RULES, f"{RULES}/x", "/v1/.admission/other", "/v1/.admission"])
-@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
+@every(("env", "status"), [({}, 401), ({"REMOTE_USER": "a,AUTH_a"}, 403)])
+@every("path", [STATE, RULES, f"{RULES}/x", "/v1/.admission/other", "/v1/.admission"])
+@every("method", ["GET", "PUT", "POST", "DELETE"])
 def test_nobody_else_is_let_in(env, status, path, method):
     bench = Bench(cache=SharedCache())
     answer = operate(bench, method, path, rule(1).encode(), env)

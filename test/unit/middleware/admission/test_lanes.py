@@ -9,6 +9,7 @@ import random
 import pytest
 
 from swift.middleware.admission.lanes import Bound, Lanes
+from test.support.checks import every
 
 SEEDS = int(os.environ.get("SWIFT_ADMISSION_SEEDS", "200"))
 BURST_S = 0.5
@@ -54,7 +55,7 @@ def lanes_of(**guarantees):
     return lanes
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@every("seed", range(SEEDS))
 def test_whatever_the_load_the_sum_keeps_to_capacity_and_guarantees_are_kept(seed):
     draw = random.Random(seed)
     count = draw.randint(1, 6)

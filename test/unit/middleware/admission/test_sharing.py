@@ -10,10 +10,11 @@ from swift.middleware.admission.amounts import Amounts
 from swift.middleware.admission.gate import SPARE, Admitted, Gate, Use
 from swift.middleware.admission.rules import AdmissionFacts, parse_rules
 from swift.middleware.admission.sharing import NAMES_MAX, ShareExchange, even, is_told, parts_of
+from test.support.checks import every
 from test.support.sharedcache import SharedCache
 
 
-@pytest.mark.parametrize("seed", range(100))
+@every("seed", range(100))
 def test_the_parts_of_all_processes_add_up_to_one(seed):
     draw = random.Random(seed)
     names = [f"n{n}" for n in range(draw.randint(1, 5))]

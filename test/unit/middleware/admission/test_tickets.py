@@ -5,6 +5,7 @@ import random
 import pytest
 
 from swift.middleware.admission.tickets import BadTicket, ReservedShare, checked, free_for, live, signed
+from test.support.checks import every
 
 KEY = b"secret"
 HELD = ReservedShare("r1", "AUTH_a", "read", 50e6, 100.0, 200.0)
@@ -59,7 +60,7 @@ def test_what_is_no_reservation_is_none(value):
     assert ReservedShare.of(value) is None
 
 
-@pytest.mark.parametrize("seed", range(200))
+@every("seed", range(200))
 def test_at_no_moment_is_more_promised_than_may_be(seed):
     draw, promisable, made = random.Random(seed), 1000.0, []
     for n in range(60):

@@ -13,6 +13,7 @@ from swift.http.response import Response
 from swift.middleware.encryption.filter import Encryption, EncryptionSettings
 from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets
 from swift.telemetry.log import silent_log
+from test.support.checks import every
 from test.support.crypto_peer import OVERRIDE, STORED, ask_peer, make_cases
 from test.support.peer import needs_peer
 
@@ -54,7 +55,7 @@ def wanted_row(case):
     return override or (hashlib.md5(case["body"].encode()).hexdigest() if case["body"] else None)
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
+@every("number", range(len(CASES)))
 def test_what_the_peer_stored_is_read(number):
     case, stored = CASES[number], json.loads(STORED.read_text().splitlines()[number])
     response = filters(case, App(stored)).handle(Request("GET", case["path"]))
@@ -72,7 +73,7 @@ def test_what_the_peer_stored_is_read(number):
     assert json.loads(listing.read_body())[0]["hash"] == wanted_row(case)
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
+@every("number", range(len(CASES)))
 def test_what_is_stored_has_the_names_that_the_peer_stores(number):
     case, stored = CASES[number], json.loads(STORED.read_text().splitlines()[number])
     app = App()

@@ -86,6 +86,7 @@ def test_the_active_secret_needs_a_key(options, active, lacking):
         key_ids_of(options, active, "kms_keymaster")
 
 
+@pytest.mark.process
 def test_secrets_are_fetched_in_a_process_of_its_own():
     echo = (
         "import json, sys; sent = json.load(sys.stdin); assert sent['options'] == {'host': 'h'}; "
@@ -95,6 +96,7 @@ def test_secrets_are_fetched_in_a_process_of_its_own():
     assert fetched == {"k1": b"AAAA", "k2": b"AAAA"}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("code", "words"),
     [

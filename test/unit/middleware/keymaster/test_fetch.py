@@ -31,6 +31,7 @@ def test_domains_are_the_default_one_where_names_need_one(options, credentials):
     assert found == {**options, **credentials}
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("service", ["kms", "kmip"])
 def test_a_client_that_is_not_installed_is_named(service):
     hide = "import sys; sys.modules.update({'castellan': None, 'kmip': None}); "

@@ -5,6 +5,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.http.request import Request
 from swift.middleware.tempurl.scope import SignedScope, refusal
+from test.support.checks import every
 
 ACCOUNT, CONTAINER = EntityPath("a"), EntityPath("a", "c")
 
@@ -33,8 +34,8 @@ def test_reading_stays_at_the_signed_object_or_prefix(method, source):
     assert not allows(signed("p/", prefix=True), method, "/v1/a/c/q", source)
 
 
-@pytest.mark.parametrize("source", [None, "SW", "SSC", "SLO", "DLO", "SYM", "EA", "BD"])
-@pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "COPY", "GET", "HEAD"])
+@every("source", [None, "SW", "SSC", "SLO", "DLO", "SYM", "EA", "BD"])
+@every("method", ["PUT", "POST", "DELETE", "COPY", "GET", "HEAD"])
 def test_a_link_for_writing_reaches_nothing_else(method, source):
     scope = signed("o", reading=False)
     assert allows(scope, method, "/v1/a/c/o", source)

@@ -15,6 +15,7 @@ from swift.middleware.versioned_writes.names import (
     shown_url,
     stored_name,
 )
+from test.support.checks import every
 
 NAMES = ("o", "a/b", "a//", "é", "\u2603/x", "a b", "1795229429.28498", "o\n", "x" * 1000, "\udcff")
 
@@ -25,8 +26,8 @@ def test_a_version_has_the_name_that_the_peer_gives_it():
     assert version.id == "1795229429.28498"
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("time", ("0000000000.00000", "1795229429.28498", "9999999999.99999"))
+@every("name", NAMES)
+@every("time", ("0000000000.00000", "1795229429.28498", "9999999999.99999"))
 def test_a_version_is_known_by_its_name(name, time):
     version = Version(name, Timestamp(time))
     assert Version.of_name(version.name) == version

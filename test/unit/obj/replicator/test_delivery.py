@@ -19,6 +19,8 @@ from swift.telemetry.log import silent_log
 from test.support.daemons import node
 from test.support.objectnodes import GOLD
 
+pytestmark = pytest.mark.process
+
 #: Stands for rsync: notes its arguments, says the lines it was told, and ends as it was told.
 RSYNC = """#!/bin/sh
 echo "$*" >> {folder}/calls

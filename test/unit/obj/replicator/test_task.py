@@ -11,6 +11,8 @@ from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.replicator.task import ObjectReplicator
 from test.support.objectnodes import HASHER, ObjectNodes, Rsyncd
 
+pytestmark = pytest.mark.process
+
 NOW = float(int(time.time()) - 1000)
 
 

@@ -17,6 +17,7 @@ from swift.proxy.obj.copies import PIECE_BYTES, THREAD_BYTES, CopyCoder, Pump, s
 from swift.proxy.obj.lines import UploadLines
 from swift.proxy.obj.sinks import Sink
 from swift.wire import etagtrailer
+from test.support.checks import every
 from test.support.daemons import node
 from test.support.requests import PiecedBody
 from test.support.talks import Cluster, Talk
@@ -59,9 +60,9 @@ class Fragile(Talk):
         super().send(data)
 
 
-@pytest.mark.parametrize("queued", [False, True])
-@pytest.mark.parametrize("believers", [(), (1,), (0, 1, 2)])
-@pytest.mark.parametrize("size", [0, 1, THREAD_BYTES - 1, THREAD_BYTES, PIECE_BYTES, 2 * PIECE_BYTES + 7])
+@every("queued", [False, True])
+@every("believers", [(), (1,), (0, 1, 2)])
+@every("size", [0, 1, THREAD_BYTES - 1, THREAD_BYTES, PIECE_BYTES, 2 * PIECE_BYTES + 7])
 def test_every_node_gets_the_same_bytes_and_believers_their_md5(size, believers, queued):
     body = os.urandom(size)
     talks, taking = three(believers=believers)

@@ -15,6 +15,7 @@ from swift.cluster.transport import TransportError
 from swift.http.response import HTTPError
 from swift.proxy.obj.lines import UploadLines
 from swift.proxy.obj.sinks import Sink
+from test.support.checks import every
 
 SEEDS = int(os.environ.get("SWIFT_LINES_SEEDS", "60"))
 UNIT = 1000
@@ -112,7 +113,7 @@ def wanted(count):
     return [bytes([number % 251]) * UNIT for number in range(count)]
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@every("seed", range(SEEDS))
 def test_every_byte_comes_in_order_and_no_more_is_held_or_left_than_may_be(seed):
     draw = random.Random(seed)
     total = draw.randint(2, 6)

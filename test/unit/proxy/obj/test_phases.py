@@ -1,9 +1,8 @@
 """What an upload in two phases does with what its nodes say."""
 
-import pytest
-
 from swift.base.timestamp import Timestamp
 from swift.proxy.obj.phases import Say, UploadVerdict, Vote, judge
+from test.support.checks import every
 
 # Three replicas: two promises are a majority, two copies are needed.
 REPLICAS = (2, 2)
@@ -33,7 +32,7 @@ def votes(text):
     return found
 
 
-@pytest.mark.parametrize(
+@every(
     ("word", "rule", "verdict"),
     [
         ("w w w", REPLICAS, UploadVerdict.WAIT),

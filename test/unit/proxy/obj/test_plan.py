@@ -12,6 +12,7 @@ import pytest
 
 from swift.base.ranges import Span
 from swift.proxy.obj.plan import LATE_MIN_S, PROBE_S, TransferPlan, TransferSchedule, make_plan
+from test.support.checks import every
 
 SEEDS = int(os.environ.get("SWIFT_PLAN_SEEDS", "300"))
 MIB = 1 << 20
@@ -152,7 +153,7 @@ def random_run(seed):
     return Run(draw, plan, rates, dies=dies, hangs=hangs, client_rate=client_rate)
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@every("seed", range(SEEDS))
 def test_every_unit_comes_once_in_order_within_the_bound_whatever_is_lost(seed):
     run = random_run(seed)
     run.run()

@@ -10,6 +10,8 @@ import pytest
 from swift.aio.xfs import attach_image, detach_image, make_image
 from swift.store.tier.index import IndexFailed, LmdbIndex
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def refusing(tmp_path):

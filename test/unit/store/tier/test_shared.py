@@ -91,6 +91,7 @@ def test_a_pause_ends(words):
     assert words.is_paused(999) and not words.is_paused(1000)
 
 
+@pytest.mark.process
 def test_the_first_process_after_all_had_gone_believes_nothing_of_before(folder, another):
     other = another()
     assert other.is_first
@@ -114,6 +115,7 @@ def test_processes_share_what_they_say(folder):
     assert (two.words.index, one.words.stripe(b"sda/objects/7")) == (7, two.words.stripe(b"sda/objects/7"))
 
 
+@pytest.mark.process
 def test_a_process_that_was_killed_is_known_to_be_gone_and_its_figures_with_it(folder, another):
     session, other = TierSession(folder), another()
     session.report(b"mine, and long")
@@ -161,6 +163,7 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path):
         TierSession(str(tmp_path / "state"))
 
 
+@pytest.mark.process
 def test_one_process_at_a_time_is_within(tmp_path):
     path = str(tmp_path / "lock")
     script = "import sys; from swift.store.tier.shared import held\nwith held(sys.argv[1]): print('within')"

@@ -425,6 +425,7 @@ def test_an_index_that_cannot_be_used_is_done_without_and_comes_back(node):
     assert "is back" in node.notices[-1]
 
 
+@pytest.mark.process
 def test_an_index_that_was_replaced_is_noticed(node):
     one = node.process()
     put(one, key_of(), ts(10), b"old")
@@ -529,6 +530,7 @@ def _reader(root, names, finished, mistakes):
         node.end()
 
 
+@pytest.mark.process
 def test_several_processes_at_once_never_see_anything_go_back(node):
     """Writers read what they wrote; readers see every object only become newer."""
     spawn = multiprocessing.get_context("fork")
@@ -605,6 +607,7 @@ def test_an_object_that_is_split_is_found_in_both_places_and_then_in_one(node):
     assert read(store, new) == b"body"
 
 
+@pytest.mark.process
 @pytest.mark.xfs
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("xfs_io"), reason="needs root and XFS tools")
 def test_an_ssd_that_is_pulled_under_load_fails_no_request(tmp_path):

@@ -1,0 +1,79 @@
+"""One test over many cases that still names every case which fails, and why."""
+
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+#: So many failures are shown with their reasons, the others by name only.
+REASONS_MAX = 40
+#: Characters of one reason that are shown.
+REASON_CHARS = 2000
+#: What a check fails with; that of ``pytest.raises`` is no ``Exception``.
+FAILURES = (Exception, pytest.fail.Exception)
+
+
+def check_each(
+    cases: Iterable[T], check: Callable[[T], object], *, named: Callable[[T], object] = str
+) -> None:
+    """Call ``check`` with every case; fail once with all cases in which it failed, and why.
+
+    The traceback is that of the first one.
+    """
+    total, skipped, failures, first = 0, 0, [], None
+    for case in cases:
+        total += 1
+        try:
+            check(case)
+        except pytest.skip.Exception as error:
+            skipped += 1
+            reason = error
+        except FAILURES as error:
+            kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+            failures.append((named(case), f"{kind}{error}"))
+            first = first or error
+    assert total, "there is no case to check"
+    if skipped == total:
+        raise reason
+    report_all(failures, total, first)
+
+
+def report_all(failures: list[tuple[object, str]], total: int, first: BaseException | None = None) -> None:
+    """Fail with every (name, reason) unless there is none."""
+    if not failures:
+        return
+    lines = [f"{len(failures)} of {total} cases differ:"]
+    for number, (name, reason) in enumerate(failures):
+        lines.append(f"- {name}" + (f": {reason[:REASON_CHARS]}" if number < REASONS_MAX else ""))
+    raise AssertionError("\n".join(lines)) from first
+
+
+def every(names: str | tuple[str, ...], cases: Iterable[Any], **_shown: object) -> Callable[..., Any]:
+    """Like ``pytest.mark.parametrize``, but all cases are one test, which names those that fail.
+
+    For tests that take some milliseconds and leave nothing behind: fixtures are shared by all cases.
+    """
+    keys = names if isinstance(names, tuple) else tuple(name.strip() for name in names.split(","))
+    listed = list(cases)
+
+    def decorate(test: Callable[..., object]) -> Callable[..., None]:
+        def over_all(**fixtures: Any) -> None:
+            def check(case: Any) -> object:
+                return test(**fixtures, **dict(zip(keys, (case,) if len(keys) == 1 else case, strict=True)))
+
+            check_each(listed, check, named=lambda case: repr(case)[:200])
+
+        left = [p for name, p in inspect.signature(test).parameters.items() if name not in keys]
+        over_all.__name__, over_all.__doc__, over_all.__module__ = (
+            test.__name__,
+            test.__doc__,
+            test.__module__,
+        )
+        over_all.__signature__ = inspect.Signature(left)  # type: ignore[attr-defined]
+        over_all.pytestmark = list(getattr(test, "pytestmark", []))  # type: ignore[attr-defined]
+        return over_all
+
+    return decorate
