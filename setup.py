@@ -58,6 +58,7 @@ setup(
         "distributed": [*LOAD, "distributed>=2024.1"],
         "plan": ["simpy>=4.1", "matplotlib>=3.8"],
         "tier": ["lmdb>=1.4"],
+        "eventlet": ["eventlet>=0.36"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
