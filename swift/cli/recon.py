@@ -20,8 +20,8 @@ from swift.base.digits import is_digits  # noqa: E402
 from swift.base.errors import SwiftError  # noqa: E402
 from swift.compose import cluster_of  # noqa: E402
 from swift.config.commandline import CommandLine  # noqa: E402
-from swift.operations.recon.checks import CHECKS, Tour  # noqa: E402
-from swift.operations.recon.client import Host, Scout, hosts_of  # noqa: E402
+from swift.operations.recon.checks import CHECKS, CheckContext  # noqa: E402
+from swift.operations.recon.client import Host, ReconClient, hosts_of  # noqa: E402
 from swift.operations.recon.report import RULE, ReconReport  # noqa: E402
 from swift.policy.policies import Policies  # noqa: E402
 from swift.ring.ringfile import load_table  # noqa: E402
@@ -121,8 +121,8 @@ def _rings_of(server_type: str, swift_dir: str) -> list[str]:
 def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, policies: Policies) -> None:
     """Make all checks of one server type. Raises ``WrongArguments``, ``RingError`` and OSError."""
     hosts = _hosts(_ring_names(server_type, args.policy, policies, args.swiftdir), args)
-    tour = Tour(
-        Scout(args.timeout),
+    context = CheckContext(
+        ReconClient(args.timeout),
         hosts,
         server_type,
         args.swiftdir,
@@ -137,7 +137,7 @@ def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, p
     for check in CHECKS:
         is_wanted = getattr(args, check.switch)
         if server_type in check.types and (is_wanted or args.all):
-            check.run(tour, report)
+            check.run(context, report)
         elif is_wanted:
             report.say(f"Error: Can't check {check.noun_on(server_type)} servers.")
         else:
@@ -148,11 +148,11 @@ def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, p
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; 0 when the servers were asked, whatever they said."""
     parser = make_parser()
-    words = sys.argv[1:] if argv is None else list(argv)
-    if not words:
+    replies = sys.argv[1:] if argv is None else list(argv)
+    if not replies:
         parser.print_help()
         return 0
-    args = parser.parse_intermixed_args(words)
+    args = parser.parse_intermixed_args(replies)
     green.use_hub()
     types = list(dict.fromkeys(args.types)) or ["object"]
     is_text = args.format == "text"
