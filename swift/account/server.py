@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from swift.account.broker import AccountBroker, AccountFacts, RecentlyDeleted
-from swift.account.listing import as_rows
 from swift.account.replication import replica_of
 from swift.account.rows import ContainerRow
 from swift.account.settings import AccountSettings
@@ -14,6 +13,7 @@ from swift.base.truth import is_true
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.db import metadata as meta
+from swift.db.listing import PageRow
 from swift.db.stat import as_timestamp
 from swift.dbserver.app import (
     DatabaseApp,
@@ -35,6 +35,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
 from swift.platform.disk import Disk
 from swift.platform.space import SpaceGuard
+from swift.policy.policies import Policies
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 
 _PREFIXES = ("x-account-meta-", fields.ACCOUNT_SYSMETA)
@@ -247,3 +248,26 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> AccountSer
     disk = Disk()
     space = SpaceGuard(disk, storage.fallocate_reserve, enabled=not storage.disable_fallocate)
     return AccountServer(context, settings, disk=disk, space=space)
+
+
+# Account listings as JSON rows (public-api.md §7.2).
+
+
+def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, object]]:
+    """The JSON rows of a page; a policy that this cluster does not know has no name to show."""
+    rows: list[dict[str, object]] = []
+    for name, objects, size, put, policy_index, directory in page:
+        if directory is not None:
+            rows.append({"subdir": directory})
+            continue
+        row = {
+            "name": name,
+            "count": objects,
+            "bytes": size,
+            "last_modified": as_timestamp(put).isoformat,
+        }
+        policy = policies.get(policy_index)
+        if policy is not None:
+            row["storage_policy"] = policy.name
+        rows.append(row)
+    return rows

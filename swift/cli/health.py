@@ -29,8 +29,8 @@ from swift.operations.health.judge import (
     uses_mounts,
 )
 from swift.operations.health.screen import screen
-from swift.operations.health.snapshot import listen, rings_of
-from swift.operations.recon.client import Host, Scout
+from swift.operations.health.snapshot import rings_of, take_snapshot
+from swift.operations.recon.client import Host, ReconClient
 from swift.runtime.service.services import SWIFT_DIR
 
 CLEAR = "\x1b[H\x1b[2J"
@@ -40,22 +40,22 @@ def look(swift_dir: str, timeout_s: float) -> Health:
     """The health of the cluster now. Raises ``SwiftError`` and OSError."""
     policies = cluster_of({"swift_dir": swift_dir}).policies
     rings = rings_of(swift_dir, policies)
-    heard = listen(rings, Scout(timeout_s, agent="swift-health"), swift_dir)
-    check_mounts, now_s = uses_mounts(heard), time.time()
+    snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
+    check_mounts, now_s = uses_mounts(snapshot), time.time()
     states: list[RingHealth] = []
     copies: list[RingCopies] = []
     devices: dict[str, bool] = {}
     for ring in rings:
-        is_away = is_away_by(heard, ring.server_type, check_mounts=check_mounts)
+        is_away = is_away_by(snapshot, ring.server_type, check_mounts=check_mounts)
         states.append(ring_state(ring.view, ring.name, ring.noun, is_away, needed=ring.needed))
-        copies.append(ring_copies(ring.view, ring.name, heard.copies_of(ring.server_type), is_away, now_s))
+        copies.append(ring_copies(ring.view, ring.name, snapshot.copies_of(ring.server_type), is_away, now_s))
         for device in ring.view.devices:
             if device is not None:
                 name = f"{device.ip}/{device.device}"
                 devices[name] = devices.get(name, False) or is_away(
                     Host(device.ip, device.port), device.device
                 )
-    return judge(states, devices, heard, now_s, copies=copies)
+    return judge(states, devices, snapshot, now_s, copies=copies)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -44,8 +44,10 @@ def as_json(found: Iterable[RunningProcess]) -> str:
 
 
 def _place_of(running: RunningProcess) -> int:
-    """Where in the words the program is named."""
+    """Return the place of the word that names the program."""
     for place, word in enumerate(running.words):
+        if word == "swift.cli.daemon":
+            return place + 1
         if os.path.basename(word).startswith("swift-") or word.startswith("swift.cli."):
             return place
     return 0

@@ -16,8 +16,8 @@ from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
-from swift.operations.recon.checks import CHECKS, Tour
-from swift.operations.recon.client import Host, Scout, hosts_of
+from swift.operations.recon.checks import CHECKS, CheckContext
+from swift.operations.recon.client import Host, ReconClient, hosts_of
 from swift.operations.recon.report import RULE, ReconReport
 from swift.policy.policies import Policies
 from swift.ring.ringfile import load_table
@@ -117,8 +117,8 @@ def _rings_of(server_type: str, swift_dir: str) -> list[str]:
 def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, policies: Policies) -> None:
     """Make all checks of one server type. Raises ``WrongArguments``, ``RingError`` and OSError."""
     hosts = _hosts(_ring_names(server_type, args.policy, policies, args.swiftdir), args)
-    tour = Tour(
-        Scout(args.timeout),
+    context = CheckContext(
+        ReconClient(args.timeout),
         hosts,
         server_type,
         args.swiftdir,
@@ -133,7 +133,7 @@ def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, p
     for check in CHECKS:
         is_wanted = getattr(args, check.switch)
         if server_type in check.types and (is_wanted or args.all):
-            check.run(tour, report)
+            check.run(context, report)
         elif is_wanted:
             report.say(f"Error: Can't check {check.noun_on(server_type)} servers.")
         else:
@@ -144,11 +144,11 @@ def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, p
 def main(argv: Sequence[str] | None = None) -> int:
     """The console script; 0 when the servers were asked, whatever they said."""
     parser = make_parser()
-    words = sys.argv[1:] if argv is None else list(argv)
-    if not words:
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    if not arguments:
         parser.print_help()
         return 0
-    args = parser.parse_intermixed_args(words)
+    args = parser.parse_intermixed_args(arguments)
     types = list(dict.fromkeys(args.types)) or ["object"]
     is_text = args.format == "text"
     facts = {}

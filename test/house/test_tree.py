@@ -40,7 +40,7 @@ def test_the_top_level_is_the_agreed_one():
     top = {path.relative_to(ROOT).parts[0] for path in committed_files()}
     allowed = {
         *("swift", "etc", "bin", "test", "doc", "setup.py", "requirements.txt", "tox.ini", "README.md"),
-        *("requirements-test.txt", "pyproject.toml", ".gitignore", ".ci", "tools"),
+        *("requirements-test.txt", "pyproject.toml", ".gitignore", ".ci", "tools", "MANIFEST.in"),
         *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
     }
     assert top <= allowed, f"not agreed on at top level: {sorted(top - allowed)}"

@@ -44,7 +44,7 @@ class RingPass:
     """A pass of one server over its devices; times are Unix seconds."""
 
     began_s: float
-    #: When it ended, or was heard of last while it is under way.
+    #: When it ended, or was snapshot of last while it is under way.
     ended_s: float
     devices: Mapping[str, DeviceCounts]
 

@@ -89,7 +89,7 @@ class DeviceErrors:
 
 
 @dataclass
-class Heard:
+class Snapshot:
     """What servers said, by type and host; who is in no mapping did not answer."""
 
     #: Type → hosts that did not answer.
@@ -197,25 +197,25 @@ def _copies_json(copies: RingCopies | None) -> dict[str, object]:
 IsAway = Callable[[Host, str], bool]
 
 
-def is_away_by(heard: Heard, server_type: str, *, check_mounts: bool) -> IsAway:
+def is_away_by(snapshot: Snapshot, server_type: str, *, check_mounts: bool) -> IsAway:
     """How to tell of a device of one type of server."""
-    silent = set(heard.silent.get(server_type, ()))
+    silent = set(snapshot.silent.get(server_type, ()))
 
     def is_away(host: Host, device: str) -> bool:
         if host in silent:
             return True
-        if device not in heard.present.get(host, (device,)):
+        if device not in snapshot.present.get(host, (device,)):
             return True
-        return check_mounts and device in heard.unmounted.get(host, ())
+        return check_mounts and device in snapshot.unmounted.get(host, ())
 
     return is_away
 
 
-def uses_mounts(heard: Heard) -> bool:
+def uses_mounts(snapshot: Snapshot) -> bool:
     """Whether devices are mount points in this cluster: where none is, they are plain directories."""
     return any(
-        device not in heard.unmounted.get(host, ())
-        for host, devices in heard.present.items()
+        device not in snapshot.unmounted.get(host, ())
+        for host, devices in snapshot.present.items()
         for device in devices
     )
 
@@ -256,7 +256,7 @@ def ring_state(
 def judge(
     rings: Sequence[RingHealth],
     devices: Mapping[str, bool],
-    heard: Heard,
+    snapshot: Snapshot,
     now_s: float | None = None,
     *,
     copies: Sequence[RingCopies] = (),
@@ -265,42 +265,42 @@ def judge(
     now_s = time.time() if now_s is None else now_s
     away = sorted(name for name, gone in devices.items() if gone)
     problems = [
-        *_silent(heard),
+        *_silent(snapshot),
         *_away(away),
         *_copies(rings),
         *_order(copies, {ring.name: ring.needed for ring in rings}),
-        *_peer_failures(heard),
-        *_stale(heard, now_s),
-        *_full(heard),
-        *_failing(heard, now_s),
-        *_rest(heard),
+        *_peer_failures(snapshot),
+        *_stale(snapshot, now_s),
+        *_full(snapshot),
+        *_failing(snapshot, now_s),
+        *_rest(snapshot),
     ]
     problems.sort(key=lambda problem: -_RANK.index(problem.level))
     facts = {
-        "async_pending": sum(heard.async_pending.values()),
-        "async_pending_last": min(heard.async_counted.values(), default=0),
+        "async_pending": sum(snapshot.async_pending.values()),
+        "async_pending_last": min(snapshot.async_counted.values(), default=0),
         "device_errors": {
             f"{host}/{device}": errors.count
-            for host, found in heard.device_errors.items()
+            for host, found in snapshot.device_errors.items()
             for device, errors in found.items()
         },
         "quarantined": {
-            kind: sum(int(each.get(kind) or 0) for each in heard.quarantined.values())
+            kind: sum(int(each.get(kind) or 0) for each in snapshot.quarantined.values())
             for kind in ("objects", "containers", "accounts")
         },
     }
-    done_s = _healed(rings, copies, heard, now_s)
+    done_s = _healed(rings, copies, snapshot, now_s)
     return Health(problems, rings, len(devices), away, done_s, facts, copies)
 
 
-def _silent(heard: Heard) -> list[Problem]:
+def _silent(snapshot: Snapshot) -> list[Problem]:
     return [
         Problem(
             Severity.CRITICAL,
             f"{_counted(len(hosts), f'{kind} server')} silent: {_some(list(map(str, hosts)))}",
             f"start them (swift-init {kind}-server start) or bring their hosts back",
         )
-        for kind, hosts in heard.silent.items()
+        for kind, hosts in snapshot.silent.items()
         if hosts
     ]
 
@@ -429,13 +429,13 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
     return found
 
 
-def _peer_failures(heard: Heard) -> list[Problem]:
+def _peer_failures(snapshot: Snapshot) -> list[Problem]:
     """Failures that servers report which report nothing else about copies."""
     nothing = HostCopies({}, {})
     failed = {
         host: count
-        for (kind, host), count in heard.failures.items()
-        if count and not heard.copies.get((kind, host), nothing).completed
+        for (kind, host), count in snapshot.failures.items()
+        if count and not snapshot.copies.get((kind, host), nothing).completed
     }
     if not failed:
         return []
@@ -450,27 +450,27 @@ def _peer_failures(heard: Heard) -> list[Problem]:
 
 
 def _healed(
-    rings: Sequence[RingHealth], copies: Sequence[RingCopies], heard: Heard, now_s: float
+    rings: Sequence[RingHealth], copies: Sequence[RingCopies], snapshot: Snapshot, now_s: float
 ) -> float | None:
     """When everything is as the rings say, at the rate of the passes; None: nothing to do, or unknown."""
     if any(ring.degraded for ring in rings):
         # Handoffs keep what belongs on devices that are away: when they have it follows from whole passes.
-        return _done(heard, now_s)
+        return _done(snapshot, now_s)
     left = [ring for ring in copies if ring.misplaced or ring.missing or ring.waiting]
     ends = [ring.done_s for ring in left if ring.done_s is not None]
     if any(ring.waiting or ring.is_open for ring in left):
         # Without a rate another whole pass is the best guess.
-        next_s = _done(heard, now_s)
+        next_s = _done(snapshot, now_s)
         ends += [] if next_s is None else [next_s]
     return max(ends, default=None)
 
 
-def _stale(heard: Heard, now_s: float) -> list[Problem]:
+def _stale(snapshot: Snapshot, now_s: float) -> list[Problem]:
     stale: dict[str, list[str]] = {}
-    for (kind, host), said in heard.replication.items():
+    for (kind, host), said in snapshot.replication.items():
         last = said.get("replication_last") or said.get("object_replication_last")
         if kind == "object" and last is None:
-            last = heard.reconstruction.get(host, {}).get("object_reconstruction_last")
+            last = snapshot.reconstruction.get(host, {}).get("object_reconstruction_last")
         if not isinstance(last, (int, float)) or now_s - last > STALE_S:
             stale.setdefault(kind, []).append(str(host))
     return [
@@ -484,8 +484,8 @@ def _stale(heard: Heard, now_s: float) -> list[Problem]:
     ]
 
 
-def _full(heard: Heard) -> list[Problem]:
-    fullness = _fullness(heard)
+def _full(snapshot: Snapshot) -> list[Problem]:
+    fullness = _fullness(snapshot)
     found = []
     for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
         upper = 101.0 if level is Severity.CRITICAL else CRITICAL_FULL_PERCENT
@@ -501,10 +501,10 @@ def _full(heard: Heard) -> list[Problem]:
     return found
 
 
-def _failing(heard: Heard, now_s: float) -> list[Problem]:
+def _failing(snapshot: Snapshot, now_s: float) -> list[Problem]:
     names = [
         f"{host.ip}/{device} ({errors.count}, {errors.error})"
-        for host, found in heard.device_errors.items()
+        for host, found in snapshot.device_errors.items()
         for device, errors in found.items()
         if now_s - errors.last_s < ERRORS_S
     ]
@@ -519,10 +519,10 @@ def _failing(heard: Heard, now_s: float) -> list[Problem]:
     ]
 
 
-def _fullness(heard: Heard) -> dict[str, float]:
+def _fullness(snapshot: Snapshot) -> dict[str, float]:
     """How full mounted devices (``address/name``) are, in percent: the most that any of its servers says."""
     percents: dict[str, float] = {}
-    for host, entries in heard.usage.items():
+    for host, entries in snapshot.usage.items():
         for entry in entries:
             if entry.get("mounted") is True:
                 name = f"{host.ip}/{entry['device']}"
@@ -535,17 +535,17 @@ def _percent(entry: Mapping[str, Any]) -> float:
     return 100.0 * entry["used"] / size if size else 0.0
 
 
-def _rest(heard: Heard) -> list[Problem]:
+def _rest(snapshot: Snapshot) -> list[Problem]:
     found = []
-    if heard.other_rings:
+    if snapshot.other_rings:
         found.append(
             Problem(
                 Severity.WARNING,
-                f"rings differ on {_some(list(map(str, heard.other_rings)))}",
+                f"rings differ on {_some(list(map(str, snapshot.other_rings)))}",
                 "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
             )
         )
-    wrong = [str(host) for host, seconds in heard.clocks.items() if abs(seconds) > CLOCK_S]
+    wrong = [str(host) for host, seconds in snapshot.clocks.items() if abs(seconds) > CLOCK_S]
     if wrong:
         found.append(
             Problem(
@@ -554,7 +554,7 @@ def _rest(heard: Heard) -> list[Problem]:
                 "set them right (NTP): the newest write wins by its time",
             )
         )
-    bad = [f"{host} ({count})" for host, count in heard.drive_errors.items() if count]
+    bad = [f"{host} ({count})" for host, count in snapshot.drive_errors.items() if count]
     if bad:
         found.append(
             Problem(Severity.WARNING, f"the kernel saw drive errors on {_some(bad)}", "look at these drives")
@@ -562,10 +562,10 @@ def _rest(heard: Heard) -> list[Problem]:
     return found
 
 
-def _done(heard: Heard, now_s: float) -> float | None:
+def _done(snapshot: Snapshot, now_s: float) -> float | None:
     """When every replicator will have completed another pass, should each take as long as its last."""
     ends = []
-    for said in heard.replication.values():
+    for said in snapshot.replication.values():
         minutes, last = said.get("object_replication_time"), said.get("object_replication_last")
         if not isinstance(minutes, (int, float)):
             seconds, last = said.get("replication_time"), said.get("replication_last")

@@ -27,11 +27,11 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now_s))
     yield f"{health.level.name:<9} {stamp} UTC   {health.devices} devices, {len(health.away)} away"
     yield ""
-    yield f"{'ring':<14}" + "".join(f"{word:>{len(word) + 2}}" for word in _HEADS)
+    yield f"{'ring':<14}" + "".join(f"{head:>{len(head) + 2}}" for head in _HEADS)
     for ring in health.rings:
         away = (ring.partitions, ring.degraded, ring.missing_copies, ring.last_count, ring.lost_count)
         cells = zip(_HEADS, (*away, *_copies_cells(health.copies_of(ring.name))), strict=True)
-        yield f"{ring.name:<14}" + "".join(f"{cell:>{len(word) + 2}}" for word, cell in cells)
+        yield f"{ring.name:<14}" + "".join(f"{cell:>{len(head) + 2}}" for head, cell in cells)
     yield ""
     quarantined = health.facts["quarantined"]
     yield (

@@ -12,8 +12,8 @@ from hashlib import md5
 from typing import TypeGuard
 
 from swift.operations.health.copies import host_copies
-from swift.operations.health.judge import DeviceErrors, Heard
-from swift.operations.recon.client import Host, Scout, Word, hosts_of
+from swift.operations.health.judge import DeviceErrors, Snapshot
+from swift.operations.recon.client import Host, ReconClient, ReconReply, hosts_of
 from swift.platform.faults import read_through_links
 from swift.policy.policies import Policies
 from swift.ring.ringfile import load_table
@@ -48,34 +48,34 @@ def rings_of(swift_dir: str, policies: Policies) -> list[WatchedRing]:
     return found
 
 
-def listen(rings: Sequence[WatchedRing], scout: Scout, swift_dir: str) -> Heard:
+def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: str) -> Snapshot:
     """Ask all servers."""
-    heard = Heard()
+    snapshot = Snapshot()
     for kind in ("account", "container", "object"):
         hosts = sorted(
             {host for ring in rings if ring.server_type == kind for host in hosts_of(ring.view.devices)}
         )
-        heard.silent[kind] = []
+        snapshot.silent[kind] = []
         begin_s = time.time()
-        for word in scout.recon(hosts, "time"):
-            if word.error:
-                heard.silent[kind].append(word.host)
-            elif _is_number(word.content):
-                heard.clocks[word.host] = _beyond(word.content, begin_s, time.time())
-        alive = [host for host in hosts if host not in heard.silent[kind]]
-        _hear_devices(scout, alive, heard)
-        for word, said in _mappings(scout.recon(alive, f"replication/{kind}")):
-            heard.replication[kind, word.host] = _numbers_of(said)
+        for reply in client.recon(hosts, "time"):
+            if reply.error:
+                snapshot.silent[kind].append(reply.host)
+            elif _is_number(reply.content):
+                snapshot.clocks[reply.host] = _beyond(reply.content, begin_s, time.time())
+        alive = [host for host in hosts if host not in snapshot.silent[kind]]
+        _record_devices(client, alive, snapshot)
+        for reply, said in _mappings(client.recon(alive, f"replication/{kind}")):
+            snapshot.replication[kind, reply.host] = _numbers_of(said)
             stats = said.get("replication_stats")
-            heard.failures[kind, word.host] = _count(stats, "failure")
-        for word, said in _mappings(scout.recon(alive, f"copies/{kind}")):
-            heard.copies[kind, word.host] = host_copies(said, STATE, PROGRESS)
+            snapshot.failures[kind, reply.host] = _count(stats, "failure")
+        for reply, said in _mappings(client.recon(alive, f"copies/{kind}")):
+            snapshot.copies[kind, reply.host] = host_copies(said, STATE, PROGRESS)
         if kind == "object":
-            _hear_objects(scout, alive, heard)
-        for word, said in _mappings(scout.recon(alive, f"deviceerrors/{kind}")):
-            heard.device_errors[word.host] = _device_errors(said.get(KEY))
-        _hear_rings(scout, alive, heard, rings, swift_dir)
-    return heard
+            _record_objects(client, alive, snapshot)
+        for reply, said in _mappings(client.recon(alive, f"deviceerrors/{kind}")):
+            snapshot.device_errors[reply.host] = _device_errors(said.get(KEY))
+        _record_rings(client, alive, snapshot, rings, swift_dir)
+    return snapshot
 
 
 def _device_errors(said: object) -> dict[str, DeviceErrors]:
@@ -93,33 +93,33 @@ def _beyond(value: float, low: float, high: float) -> float:
     return value - high if value > high else min(0.0, value - low)
 
 
-def _hear_devices(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
-    for word, said in _mappings(scout.recon(hosts, "devices")):
+def _record_devices(client: ReconClient, hosts: Sequence[Host], snapshot: Snapshot) -> None:
+    for reply, said in _mappings(client.recon(hosts, "devices")):
         lists = [names for names in said.values() if isinstance(names, list)]
-        heard.present[word.host] = [name for names in lists for name in names if isinstance(name, str)]
-    for word in scout.recon(hosts, "unmounted"):
-        if isinstance(word.content, list):
-            names = [entry.get("device") for entry in word.content if isinstance(entry, dict)]
-            heard.unmounted[word.host] = [name for name in names if isinstance(name, str)]
-    for word in scout.recon(hosts, "diskusage"):
-        if isinstance(word.content, list):
-            heard.usage[word.host] = [entry for entry in word.content if _is_usage(entry)]
+        snapshot.present[reply.host] = [name for names in lists for name in names if isinstance(name, str)]
+    for reply in client.recon(hosts, "unmounted"):
+        if isinstance(reply.content, list):
+            names = [entry.get("device") for entry in reply.content if isinstance(entry, dict)]
+            snapshot.unmounted[reply.host] = [name for name in names if isinstance(name, str)]
+    for reply in client.recon(hosts, "diskusage"):
+        if isinstance(reply.content, list):
+            snapshot.usage[reply.host] = [entry for entry in reply.content if _is_usage(entry)]
 
 
-def _hear_objects(scout: Scout, hosts: Sequence[Host], heard: Heard) -> None:
-    for word, said in _mappings(scout.recon(hosts, "reconstruction/object")):
-        heard.reconstruction[word.host] = _numbers_of(said)
-    for word in scout.recon(hosts, "async"):
-        heard.async_pending[word.host] = _count(word.content, "async_pending")
-        heard.async_counted[word.host] = _count(word.content, "async_pending_last")
-    for word in scout.recon(hosts, "driveaudit"):
-        heard.drive_errors[word.host] = _count(word.content, "drive_audit_errors")
-    for word, said in _mappings(scout.recon(hosts, "quarantined")):
-        heard.quarantined[word.host] = _numbers_of(said)
+def _record_objects(client: ReconClient, hosts: Sequence[Host], snapshot: Snapshot) -> None:
+    for reply, said in _mappings(client.recon(hosts, "reconstruction/object")):
+        snapshot.reconstruction[reply.host] = _numbers_of(said)
+    for reply in client.recon(hosts, "async"):
+        snapshot.async_pending[reply.host] = _count(reply.content, "async_pending")
+        snapshot.async_counted[reply.host] = _count(reply.content, "async_pending_last")
+    for reply in client.recon(hosts, "driveaudit"):
+        snapshot.drive_errors[reply.host] = _count(reply.content, "drive_audit_errors")
+    for reply, said in _mappings(client.recon(hosts, "quarantined")):
+        snapshot.quarantined[reply.host] = _numbers_of(said)
 
 
-def _mappings(words: Sequence[Word]) -> Iterator[tuple[Word, Mapping[str, object]]]:
-    return ((word, word.content) for word in words if isinstance(word.content, dict))
+def _mappings(replies: Sequence[ReconReply]) -> Iterator[tuple[ReconReply, Mapping[str, object]]]:
+    return ((reply, reply.content) for reply in replies if isinstance(reply.content, dict))
 
 
 def _is_number(value: object) -> TypeGuard[float]:
@@ -145,15 +145,19 @@ def _count(content: object, key: str) -> int:
     return int(value) if _is_number(value) else 0
 
 
-def _hear_rings(
-    scout: Scout, hosts: Sequence[Host], heard: Heard, rings: Sequence[WatchedRing], swift_dir: str
+def _record_rings(
+    client: ReconClient,
+    hosts: Sequence[Host],
+    snapshot: Snapshot,
+    rings: Sequence[WatchedRing],
+    swift_dir: str,
 ) -> None:
     own = {}
     for ring in rings:
         name = f"{ring.name}.ring.gz"
         own[name] = md5(read_through_links(f"{swift_dir}/{name}"), usedforsecurity=False).hexdigest()
-    for word, said in _mappings(scout.recon(hosts, "ringmd5")):
+    for reply, said in _mappings(client.recon(hosts, "ringmd5")):
         theirs = {os.path.basename(path): digest for path, digest in said.items()}
         wrong = [name for name, digest in own.items() if theirs.get(name, digest) != digest]
         if wrong:
-            heard.other_rings[word.host] = wrong
+            snapshot.other_rings[reply.host] = wrong

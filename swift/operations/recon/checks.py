@@ -15,7 +15,7 @@ from typing import cast
 
 from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
-from swift.operations.recon.client import Host, Scout, Word
+from swift.operations.recon.client import Host, ReconClient, ReconReply
 from swift.operations.recon.report import ReconReport, clock_text, size_text
 from swift.platform.faults import read_through_links
 
@@ -32,10 +32,10 @@ _SOCKETS = (
 
 
 @dataclass(frozen=True)
-class Tour:
+class CheckContext:
     """One server type of a cluster, to be asked."""
 
-    scout: Scout
+    client: ReconClient
     hosts: Sequence[Host]
     server_type: str
     swift_dir: str
@@ -46,22 +46,24 @@ class Tour:
     top: int = 0
     lowest: int = 0
 
-    def recon(self, check: str, report: ReconReport, kind: type = dict) -> list[Word]:
-        """The words of the hosts that answered; errors are reported, and answers of another ``kind``."""
-        words = self.scout.recon(self.hosts, check)
-        return report.hear([_of_kind(word, kind) for word in words])
+    def recon(self, check: str, report: ReconReport, kind: type = dict) -> list[ReconReply]:
+        """The replies of the hosts that answered; errors are reported, and answers of another ``kind``."""
+        replies = self.client.recon(self.hosts, check)
+        return report.record([_of_kind(reply, kind) for reply in replies])
 
 
-def _of_kind(word: Word, kind: type) -> Word:
-    """The word, or that it is not one as it should be."""
+def _of_kind(reply: ReconReply, kind: type) -> ReconReply:
+    """The reply, or that it is not one as it should be."""
     return (
-        word if word.error or isinstance(word.content, kind) else replace(word, error="an unexpected answer")
+        reply
+        if reply.error or isinstance(reply.content, kind)
+        else replace(reply, error="an unexpected answer")
     )
 
 
-def _entries(word: Word) -> list[JsonObject]:
+def _entries(reply: ReconReply) -> list[JsonObject]:
     """What a server says of its devices."""
-    return [entry for entry in word.content if isinstance(entry, dict) and "device" in entry]
+    return [entry for entry in reply.content if isinstance(entry, dict) and "device" in entry]
 
 
 def _mapping(value: object) -> JsonObject:
@@ -74,94 +76,94 @@ def _number(value: object) -> int | float | None:
     return cast("int | float", value) if is_one else None
 
 
-def _values(words: Sequence[Word], key: str) -> list[int | float | None]:
-    return [_number(word.content.get(key)) for word in words]
+def _values(replies: Sequence[ReconReply], key: str) -> list[int | float | None]:
+    return [_number(reply.content.get(key)) for reply in replies]
 
 
-def _inner(words: Sequence[Word], outer: str, key: str) -> list[int | float]:
+def _inner(replies: Sequence[ReconReply], outer: str, key: str) -> list[int | float]:
     """Figures of a dictionary; who has none has not begun, which is no failure."""
-    found = (_number(_mapping(word.content.get(outer)).get(key)) for word in words)
+    found = (_number(_mapping(reply.content.get(outer)).get(key)) for reply in replies)
     return [value for value in found if value is not None]
 
 
-def _lasts(words: Sequence[Word], *keys: str) -> dict[str, float]:
+def _lasts(replies: Sequence[ReconReply], *keys: str) -> dict[str, float]:
     found = {}
-    for word in words:
-        value = next((word.content[key] for key in keys if word.content.get(key) is not None), None)
+    for reply in replies:
+        value = next((reply.content[key] for key in keys if reply.content.get(key) is not None), None)
         if _number(value) is not None:
-            found[str(word.host)] = float(value or 0)
+            found[str(reply.host)] = float(value or 0)
     return found
 
 
-def check_async(tour: Tour, report: ReconReport) -> None:
+def check_async(context: CheckContext, report: ReconReport) -> None:
     """Container updates that wait to be delivered."""
     report.begin("Checking async pendings")
-    words = tour.recon("async", report)
-    values = _values(words, "async_pending")
+    replies = context.recon("async", report)
+    values = _values(replies, "async_pending")
     report.stats("async_pending", values)
-    uncounted = [str(word.host) for word, value in zip(words, values, strict=True) if value is None]
+    uncounted = [str(reply.host) for reply, value in zip(replies, values, strict=True) if value is None]
     if uncounted:
         report.say(f"-> not counted on {', '.join(uncounted)}: run swift-recon-cron there every five minutes")
 
 
-def check_unmounted(tour: Tour, report: ReconReport) -> None:
+def check_unmounted(context: CheckContext, report: ReconReport) -> None:
     """Devices that are not mounted, or cannot be looked at."""
-    report.begin(f"Getting unmounted drives from {len(tour.hosts)} hosts...")
+    report.begin(f"Getting unmounted drives from {len(context.hosts)} hosts...")
     found = []
-    for word in tour.recon("unmounted", report, list):
-        for entry in _entries(word):
+    for reply in context.recon("unmounted", report, list):
+        for entry in _entries(reply):
             if isinstance(entry.get("mounted"), bool):
-                report.say(f"Not mounted: {entry['device']} on {word.host}")
+                report.say(f"Not mounted: {entry['device']} on {reply.host}")
             else:
-                report.say(f"Device errors: {entry['device']} on {word.host}")
-            found.append({"device": str(entry["device"]), "host": str(word.host)})
+                report.say(f"Device errors: {entry['device']} on {reply.host}")
+            found.append({"device": str(entry["device"]), "host": str(reply.host)})
     report.facts["unmounted"] = found
 
 
-def check_replication(tour: Tour, report: ReconReport) -> None:
+def check_replication(context: CheckContext, report: ReconReport) -> None:
     """How the last passes of the replicators went."""
     report.begin("Checking on replication")
-    words = tour.recon(f"replication/{tour.server_type}", report)
-    report.stats("replication_time", _values(words, "replication_time"))
+    replies = context.recon(f"replication/{context.server_type}", report)
+    report.stats("replication_time", _values(replies, "replication_time"))
     for key in ("failure", "success", "attempted"):
-        values = _inner(words, "replication_stats", key)
+        values = _inner(replies, "replication_stats", key)
         report.stats(f"replication_{key}" if values else key, values, key=f"replication_{key}")
         if key == "failure":
-            _name_failures(words, report)
-    report.completions(_lasts(words, "replication_last", "object_replication_last"))
+            _name_failures(replies, report)
+    report.completions(_lasts(replies, "replication_last", "object_replication_last"))
 
 
-def _name_failures(words: Sequence[Word], report: ReconReport) -> None:
+def _name_failures(replies: Sequence[ReconReply], report: ReconReport) -> None:
     """Name the servers whose last pass failed somewhere: "Failed" above counts servers without a figure."""
-    for word in words:
-        stats = _mapping(word.content.get("replication_stats"))
+    for reply in replies:
+        stats = _mapping(reply.content.get("replication_stats"))
         failures = _number(stats.get("failure"))
         if failures:
             of = _number(stats.get("attempted")) or 0
             report.say(
-                f"-> {word.host}: {failures:g} failures in its last pass, of {of:g} attempts; see its log"
+                f"-> {reply.host}: {failures:g} failures in its last pass, of {of:g} attempts; see its log"
             )
 
 
-def check_reconstruction(tour: Tour, report: ReconReport) -> None:
+def check_reconstruction(context: CheckContext, report: ReconReport) -> None:
     """How the last passes of the reconstructors went."""
     report.begin("Checking on reconstructors")
-    words = tour.recon("reconstruction/object", report)
-    report.stats("object_reconstruction_time", _values(words, "object_reconstruction_time"))
-    report.completions(_lasts(words, "object_reconstruction_last"))
+    replies = context.recon("reconstruction/object", report)
+    report.stats("object_reconstruction_time", _values(replies, "object_reconstruction_time"))
+    report.completions(_lasts(replies, "object_reconstruction_last"))
 
 
-def check_auditor(tour: Tour, report: ReconReport) -> None:
+def check_auditor(context: CheckContext, report: ReconReport) -> None:
     """What the auditors found."""
-    if tour.server_type == "object":
-        _check_object_auditor(tour, report)
+    if context.server_type == "object":
+        _check_object_auditor(context, report)
         return
     report.begin("Checking auditor stats")
-    kind = tour.server_type
-    words = tour.recon(f"auditor/{kind}", report)
+    kind = context.server_type
+    replies = context.recon(f"auditor/{kind}", report)
     for key in (f"{kind}_auditor_pass_completed", f"{kind}_audits_failed", f"{kind}_audits_passed"):
-        report.stats(key, _values(words, key))
-    since = [float(v) for v in _values(words, f"{kind}_audits_since") if v is not None]
+        report.stats(key, _values(replies, key))
+    since = [float(v) for v in _values(replies, f"{kind}_audits_since") if v is not None]
     if not since:
         report.say("[last_pass] - No hosts returned valid data.")
         return
@@ -172,14 +174,14 @@ def check_auditor(tour: Tour, report: ReconReport) -> None:
     )
 
 
-def _check_object_auditor(tour: Tour, report: ReconReport) -> None:
+def _check_object_auditor(context: CheckContext, report: ReconReport) -> None:
     report.begin("Checking auditor stats ")
-    words = tour.recon("auditor/object", report)
+    replies = context.recon("auditor/object", report)
     for kind, keys in (
         ("ALL", ("audit_time", "bytes_processed", "passes", "errors", "quarantined")),
         ("ZBF", ("audit_time", "bytes_processed", "errors", "quarantined")),
     ):
-        told = (_summed(word.content.get(f"object_auditor_stats_{kind}")) for word in words)
+        told = (_summed(reply.content.get(f"object_auditor_stats_{kind}")) for reply in replies)
         stats = [each for each in told if each]
         if not stats:
             report.facts[f"{kind}_auditor"] = None
@@ -201,128 +203,128 @@ def _summed(stats: object) -> dict[str, object]:
     return dict(total)
 
 
-def check_updater(tour: Tour, report: ReconReport) -> None:
+def check_updater(context: CheckContext, report: ReconReport) -> None:
     """How long the last sweeps of the updaters took."""
     report.begin("Checking updater times")
-    kind = tour.server_type
-    words = tour.recon(f"updater/{kind}", report)
-    sweeps = [value for value in _values(words, f"{kind}_updater_sweep") if value is not None]
+    kind = context.server_type
+    replies = context.recon(f"updater/{kind}", report)
+    sweeps = [value for value in _values(replies, f"{kind}_updater_sweep") if value is not None]
     report.stats("updater_last_sweep", sweeps)
 
 
-def check_expirer(tour: Tour, report: ReconReport) -> None:
+def check_expirer(context: CheckContext, report: ReconReport) -> None:
     """What the expirers did last."""
     report.begin("Checking on expirers")
-    words = tour.recon("expirer/object", report)
+    replies = context.recon("expirer/object", report)
     for key in ("object_expiration_pass", "expired_last_pass"):
-        report.stats(key, _values(words, key))
+        report.stats(key, _values(replies, key))
 
 
-def check_sharding(tour: Tour, report: ReconReport) -> None:
+def check_sharding(context: CheckContext, report: ReconReport) -> None:
     """How the last passes of the sharders went."""
     report.begin("Checking on sharders")
-    words = tour.recon("sharding", report)
-    report.stats("sharding_time", _values(words, "sharding_time"))
+    replies = context.recon("sharding", report)
+    report.stats("sharding_time", _values(replies, "sharding_time"))
     for key in ("attempted", "failure", "success"):
-        report.stats(key, _inner(words, "sharding_stats", key), key=f"sharding_{key}")
-    report.completions(_lasts(words, "sharding_last"))
+        report.stats(key, _inner(replies, "sharding_stats", key), key=f"sharding_{key}")
+    report.completions(_lasts(replies, "sharding_last"))
 
 
-def check_servers(tour: Tour, report: ReconReport) -> None:
+def check_servers(context: CheckContext, report: ReconReport) -> None:
     """Whether the servers are those that the ring says."""
-    report.begin(f"Validating server type '{tour.server_type}' on {len(tour.hosts)} hosts...")
+    report.begin(f"Validating server type '{context.server_type}' on {len(context.hosts)} hosts...")
     errors = wrong = 0
-    for word in tour.scout.ask_all(tour.hosts, "", "OPTIONS"):
-        server = (word.headers or {}).get("server", "")
-        if word.error:
+    for reply in context.client.ask_all(context.hosts, "", "OPTIONS"):
+        server = (reply.headers or {}).get("server", "")
+        if reply.error:
             errors += 1
-            report.hear([word])
-        elif server.partition("/")[0] != f"{tour.server_type}-server":
+            report.record([reply])
+        elif server.partition("/")[0] != f"{context.server_type}-server":
             wrong += 1
-            report.say(f"Invalid: {word.url} is {server or 'without a name'}")
-    report.matched(len(tour.hosts) - errors - wrong, len(tour.hosts), errors, "ok")
+            report.say(f"Invalid: {reply.url} is {server or 'without a name'}")
+    report.matched(len(context.hosts) - errors - wrong, len(context.hosts), errors, "ok")
 
 
-def check_load(tour: Tour, report: ReconReport) -> None:
+def check_load(context: CheckContext, report: ReconReport) -> None:
     """Load averages."""
     report.begin("Checking load averages")
-    words = tour.recon("load", report)
+    replies = context.recon("load", report)
     for key in ("1m", "5m", "15m"):
-        report.stats(f"{key}_load_avg", _values(words, key))
+        report.stats(f"{key}_load_avg", _values(replies, key))
 
 
-def check_quarantined(tour: Tour, report: ReconReport) -> None:
+def check_quarantined(context: CheckContext, report: ReconReport) -> None:
     """What auditors and servers moved out of the way."""
     report.begin("Checking quarantine")
-    words = tour.recon("quarantined", report)
-    policies = [_mapping(word.content.get("policies")) for word in words]
+    replies = context.recon("quarantined", report)
+    policies = [_mapping(reply.content.get("policies")) for reply in replies]
     for index in sorted({index for each in policies for index in each if is_digits(index)}, key=int):
         values = [_number(_mapping(each.get(index)).get("objects")) for each in policies]
         report.stats(f"quarantined_objects_{index}", values)
     for kind in ("objects", "containers", "accounts"):
-        report.stats(f"quarantined_{kind}", _values(words, kind))
+        report.stats(f"quarantined_{kind}", _values(replies, kind))
 
 
-def check_sockets(tour: Tour, report: ReconReport) -> None:
+def check_sockets(context: CheckContext, report: ReconReport) -> None:
     """Sockets in use."""
     report.begin("Checking socket usage")
-    words = tour.recon("sockstat", report)
+    replies = context.recon("sockstat", report)
     for name, key in _SOCKETS:
-        report.stats(name, _values(words, key))
+        report.stats(name, _values(replies, key))
 
 
-def check_drive_audit(tour: Tour, report: ReconReport) -> None:
+def check_drive_audit(context: CheckContext, report: ReconReport) -> None:
     """Errors that swift-drive-audit found in the kernel's log."""
     report.begin("Checking drive-audit errors")
-    words = tour.recon("driveaudit", report)
-    report.stats("drive_audit_errors", _values(words, "drive_audit_errors"))
+    replies = context.recon("driveaudit", report)
+    report.stats("drive_audit_errors", _values(replies, "drive_audit_errors"))
 
 
-def check_time(tour: Tour, report: ReconReport) -> None:
+def check_time(context: CheckContext, report: ReconReport) -> None:
     """Whether the clocks of the servers agree with the one here."""
     report.begin("Checking time-sync")
     good = errors = 0
-    for host in tour.hosts:
+    for host in context.hosts:
         before = time.time()
-        (word,) = tour.scout.recon([host], "time")
+        (reply,) = context.client.recon([host], "time")
         after = time.time()
-        if not report.hear([word]) or _number(word.content) is None:
+        if not report.record([reply]) or _number(reply.content) is None:
             errors += 1
             continue
-        if before - tour.jitter_s <= word.content <= after + tour.jitter_s:
+        if before - context.jitter_s <= reply.content <= after + context.jitter_s:
             good += 1
             continue
         report.say(
-            f"!! {word.url} current time is {clock_text(after)}, but remote is "
-            f"{clock_text(word.content)}, differs by {word.content - after:.4f} sec"
+            f"!! {reply.url} current time is {clock_text(after)}, but remote is "
+            f"{clock_text(reply.content)}, differs by {reply.content - after:.4f} sec"
         )
-    report.matched(good, len(tour.hosts), errors)
+    report.matched(good, len(context.hosts), errors)
 
 
-def check_versions(tour: Tour, report: ReconReport) -> None:
+def check_versions(context: CheckContext, report: ReconReport) -> None:
     """Whether all servers run the same release."""
     report.begin("Checking versions")
-    words = tour.scout.recon(tour.hosts, "version")
-    good = report.hear([_of_kind(word, dict) for word in words])
-    versions = sorted({str(word.content.get("version")) for word in good})
-    errors = len(words) - len(good)
-    report.facts["versions"] = {str(word.host): word.content.get("version") for word in good}
+    replies = context.client.recon(context.hosts, "version")
+    good = report.record([_of_kind(reply, dict) for reply in replies])
+    versions = sorted({str(reply.content.get("version")) for reply in good})
+    errors = len(replies) - len(good)
+    report.facts["versions"] = {str(reply.host): reply.content.get("version") for reply in good}
     text = "Versions matched" if len(versions) <= 1 else "Versions not matched"
     report.say(f"{text} ({', '.join(versions)}), {errors} error[s] while checking hosts.")
 
 
-def check_digests(tour: Tour, report: ReconReport) -> None:
+def check_digests(context: CheckContext, report: ReconReport) -> None:
     """Whether the servers have the same rings and swift.conf as this machine."""
     report.begin("Checking ring md5sums")
-    own = {name: _digest(os.path.join(tour.swift_dir, name)) for name in tour.rings}
+    own = {name: _digest(os.path.join(context.swift_dir, name)) for name in context.rings}
     for name, digest in own.items():
         report.detail(f"-> On disk {name} md5sum: {digest}")
-    _compare(tour, report, "ringmd5", own)
+    _compare(context, report, "ringmd5", own)
     report.end()
     report.begin("Checking swift.conf md5sum")
-    conf = _digest(os.path.join(tour.swift_dir, "swift.conf"))
+    conf = _digest(os.path.join(context.swift_dir, "swift.conf"))
     report.detail(f"-> On disk swift.conf md5sum: {conf}")
-    _compare(tour, report, "swiftconfmd5", {"swift.conf": conf})
+    _compare(context, report, "swiftconfmd5", {"swift.conf": conf})
 
 
 def _digest(path: str) -> str:
@@ -332,38 +334,38 @@ def _digest(path: str) -> str:
         return "missing"
 
 
-def _compare(tour: Tour, report: ReconReport, check: str, own: Mapping[str, str]) -> None:
+def _compare(context: CheckContext, report: ReconReport, check: str, own: Mapping[str, str]) -> None:
     """Compare files by their names, wherever the servers keep them."""
-    words = tour.scout.recon(tour.hosts, check)
-    good = report.hear([_of_kind(word, dict) for word in words])
+    replies = context.client.recon(context.hosts, check)
+    good = report.record([_of_kind(reply, dict) for reply in replies])
     matched = 0
-    for word in good:
-        theirs = {os.path.basename(path): (path, digest) for path, digest in word.content.items()}
+    for reply in good:
+        theirs = {os.path.basename(path): (path, digest) for path, digest in reply.content.items()}
         wrong = [
             (theirs[name][0], theirs[name][1])
             for name, digest in own.items()
             if name in theirs and theirs[name][1] != digest
         ]
         for path, digest in wrong:
-            report.say(f"!! {word.url} ({path} => {digest}) doesn't match on disk md5sum")
+            report.say(f"!! {reply.url} ({path} => {digest}) doesn't match on disk md5sum")
         if not wrong:
             matched += 1
-            report.detail(f"-> {word.url} matches.")
-    report.matched(matched, len(tour.hosts), len(words) - len(good))
+            report.detail(f"-> {reply.url} matches.")
+    report.matched(matched, len(context.hosts), len(replies) - len(good))
     report.facts[check] = report.facts.pop("hosts")
 
 
-def check_disk_usage(tour: Tour, report: ReconReport) -> None:
+def check_disk_usage(context: CheckContext, report: ReconReport) -> None:
     """How full the devices are."""
     report.begin("Checking disk usage now")
     usage: list[tuple[float, Host, str]] = []
     used = size = free = 0
-    for word in tour.recon("diskusage", report, list):
-        known = [entry for entry in _entries(word) if entry.get("mounted") is True and _is_usage(entry)]
+    for reply in context.recon("diskusage", report, list):
+        known = [entry for entry in _entries(reply) if entry.get("mounted") is True and _is_usage(entry)]
         if not known:
-            report.say(f"-> {word.url}: Error. No drive info available.")
+            report.say(f"-> {reply.url}: Error. No drive info available.")
         for entry in known:
-            usage.append((100.0 * entry["used"] / entry["size"], word.host, str(entry["device"])))
+            usage.append((100.0 * entry["used"] / entry["size"], reply.host, str(entry["device"])))
             used, size, free = used + entry["used"], size + entry["size"], free + entry["avail"]
     if not usage:
         report.facts["disk_usage"] = None
@@ -387,11 +389,11 @@ def check_disk_usage(tour: Tour, report: ReconReport) -> None:
             f"{percent:3}% {counts[percent]:4} "
             + "*" * (GRAPH_WIDTH * counts[percent] // max(counts.values()))
         )
-    show: Callable[[int], str] = size_text if tour.human_readable else str
+    show: Callable[[int], str] = size_text if context.human_readable else str
     report.say(f"Disk usage: space used: {show(used)} of {show(size)}")
     report.say(f"Disk usage: space free: {show(free)} of {show(size)}")
     report.say(f"Disk usage: lowest: {min(percents):.2f}%, highest: {max(percents):.2f}%, avg: {average}%")
-    _ranked(tour, report, usage)
+    _ranked(context, report, usage)
 
 
 def _is_usage(entry: JsonObject) -> bool:
@@ -400,10 +402,10 @@ def _is_usage(entry: JsonObject) -> bool:
     return None not in figures and figures[0] != 0
 
 
-def _ranked(tour: Tour, report: ReconReport, usage: Sequence[tuple[float, Host, str]]) -> None:
-    if tour.top or tour.lowest:
+def _ranked(context: CheckContext, report: ReconReport, usage: Sequence[tuple[float, Host, str]]) -> None:
+    if context.top or context.lowest:
         report.end()
-    for title, count, is_reversed in (("TOP", tour.top, True), ("LOWEST", tour.lowest, False)):
+    for title, count, is_reversed in (("TOP", context.top, True), ("LOWEST", context.lowest, False)):
         if count:
             report.say(f"{title} {count}")
             for percent, host, device in sorted(usage, reverse=is_reversed)[:count]:
@@ -415,7 +417,7 @@ class Check:
     """A check: the switch that asks for it, what it does, and the server types that know it."""
 
     switch: str
-    run: Callable[[Tour, ReconReport], None]
+    run: Callable[[CheckContext, ReconReport], None]
     types: tuple[str, ...] = ("account", "container", "object")
     #: What cannot be checked on other types.
     noun: str = ""

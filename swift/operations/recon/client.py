@@ -31,7 +31,7 @@ class Host(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Word:
+class ReconReply:
     """What a server said, or why it said nothing."""
 
     host: Host
@@ -56,7 +56,7 @@ def hosts_of(
     return sorted(found)
 
 
-class Scout:
+class ReconClient:
     """Asks servers."""
 
     def __init__(self, timeout_s: float, *, transport: Transport | None = None, agent: str = "swift-recon"):
@@ -65,15 +65,15 @@ class Scout:
         self._headers = {"user-agent": agent}
         self._places = green.Semaphore(AT_ONCE)
 
-    def ask_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[Word]:
+    def ask_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[ReconReply]:
         """What each host says to a path below ``/``, in their order."""
         return green.gather([partial(self._ask, host, path, method) for host in hosts])
 
-    def recon(self, hosts: Sequence[Host], check: str) -> list[Word]:
+    def recon(self, hosts: Sequence[Host], check: str) -> list[ReconReply]:
         """What each host says to ``/recon/<check>``."""
         return self.ask_all(hosts, f"recon/{check}")
 
-    def _ask(self, host: Host, path: str, method: str) -> Word:
+    def _ask(self, host: Host, path: str, method: str) -> ReconReply:
         url = f"http://{host}/{path}"
         with self._places:
             try:
@@ -87,17 +87,17 @@ class Scout:
                     timeout_s=self._timeout_s,
                 )
             except TransportError as error:
-                return Word(host, url, error=str(error))
-        return _word(host, url, method, reply)
+                return ReconReply(host, url, error=str(error))
+        return _reply_of(host, url, method, reply)
 
 
-def _word(host: Host, url: str, method: str, reply: Reply) -> Word:
+def _reply_of(host: Host, url: str, method: str, reply: Reply) -> ReconReply:
     headers = dict(reply.headers)
     if method != "GET":
-        return Word(host, url, reply.status, headers=headers)
+        return ReconReply(host, url, reply.status, headers=headers)
     if not reply.is_success:
-        return Word(host, url, error=f"HTTP Error {reply.status}: {reply.reason}", headers=headers)
+        return ReconReply(host, url, error=f"HTTP Error {reply.status}: {reply.reason}", headers=headers)
     try:
-        return Word(host, url, json.loads(reply.body), headers=headers)
+        return ReconReply(host, url, json.loads(reply.body), headers=headers)
     except (ValueError, RecursionError):
-        return Word(host, url, error="the answer is not JSON", headers=headers)
+        return ReconReply(host, url, error="the answer is not JSON", headers=headers)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from swift.base.documents import JsonObject
-from swift.operations.recon.client import Word
+from swift.operations.recon.client import ReconReply
 
 RULE = "=" * 79
 _UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
@@ -82,18 +82,18 @@ class ReconReport:
         """The line below it."""
         self.say(RULE)
 
-    def hear(self, words: Sequence[Word]) -> list[Word]:
-        """The words that have content; errors are told, and with ``verbose`` everything."""
+    def record(self, replies: Sequence[ReconReply]) -> list[ReconReply]:
+        """The replies that have content; errors are told, and with ``verbose`` everything."""
         good = []
-        for word in words:
-            if word.error:
-                self.facts.setdefault("errors", {})[word.url] = word.error
+        for reply in replies:
+            if reply.error:
+                self.facts.setdefault("errors", {})[reply.url] = reply.error
                 if not self._suppress or self._verbose:
-                    self.say(f"-> {word.url}: {word.error}")
+                    self.say(f"-> {reply.url}: {reply.error}")
                 continue
             if self._verbose:
-                self.say(f"-> {word.url}: {word.content}")
-            good.append(word)
+                self.say(f"-> {reply.url}: {reply.content}")
+            good.append(reply)
         return good
 
     def detail(self, text: str) -> None:
@@ -128,12 +128,12 @@ class ReconReport:
         oldest = min(last, key=lambda host: last[host])
         newest = max(last, key=lambda host: last[host])
         self.facts["completions"] = dict(last)
-        for words, host in (("Oldest completion was", oldest), ("Most recent completion was", newest)):
+        for replies, host in (("Oldest completion was", oldest), ("Most recent completion was", newest)):
             when = last[host]
             if not when:
-                self.say(f"{words} NEVER by {host}.")
+                self.say(f"{replies} NEVER by {host}.")
                 continue
-            self.say(f"{words} {clock_text(when)} ({age_text(time.time() - when)}) by {host}.")
+            self.say(f"{replies} {clock_text(when)} ({age_text(time.time() - when)}) by {host}.")
 
     def matched(self, good: int, of: int, errors: int, noun: str = "matched") -> None:
         """How many hosts are as they should be."""

@@ -1,4 +1,8 @@
-"""Running processes, as /proc tells: their command lines, ages, parents and sessions."""
+"""Running processes, as /proc tells, and those of a service, as its pid files tell.
+
+A pid file whose process is gone, or is another program's by now, is removed when it is seen.
+spec: cli-and-config.md §8.1
+"""
 
 from __future__ import annotations
 
@@ -93,12 +97,6 @@ def wait_for_end(pid: int, timeout_s: float, pause_s: float = 0.05) -> bool:
             return False
         time.sleep(pause_s)
     return True
-
-
-# Which process a pid file means, and telling those processes to end.
-#
-# A pid file whose process is gone, or is another program's by now, is removed when it is seen.
-# spec: cli-and-config.md §8.1
 
 
 #: A server says within this time that it was reloaded, or refuses silently.

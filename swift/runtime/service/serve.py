@@ -19,7 +19,7 @@ from typing import Any
 
 from swift import green
 from swift.base.errors import ConfigError, SwiftError
-from swift.compose import CONSOLE_KEY, PROCESS_KEY, Process, cluster_of, telemetry_of
+from swift.compose import CONSOLE_KEY, PROCESS_KEY, Cluster, Process, cluster_of, telemetry_of
 from swift.config.commandline import CommandLine
 from swift.config.common import PortSettings, PrioritySettings, ServerSettings
 from swift.config.files import read_section
@@ -136,6 +136,10 @@ class ServerProcess:
         self._tls = _tls_context(self.settings)
         self.app = load_app(self.conf_path, self._extra)
 
+    def _cluster(self) -> Cluster:
+        """Return what swift.conf said when the pipeline was made; raises ``ConfigError``."""
+        return cluster_of({**self._raw, **self._extra})
+
     def _configuration_files(self) -> list[str]:
         """Return the files of which every server tells the options that it does not know."""
         shared = (os.path.join(self.settings.swift_dir, name) for name in ("swift.conf", "memcache.conf"))
@@ -178,9 +182,7 @@ class ServerProcess:
         settings, ports = self.settings, self._ports
         if not self._by_ports:
             return OnePort(bind(settings, self._handover.listen), settings.workers)
-        finder = PortFinder(
-            settings.swift_dir, cluster_of(self._raw).policies, ports.ring_ip or settings.bind_ip
-        )
+        finder = PortFinder(settings.swift_dir, self._cluster().policies, ports.ring_ip or settings.bind_ip)
         listeners = RingPorts(
             finder,
             lambda port: self._handover.listen(
@@ -198,7 +200,7 @@ class ServerProcess:
         _spare_the_collector()
         settings = self.settings
         self._board.join(index, self.process.metrics)
-        limits = cluster_of(self._raw).config.limits
+        limits = self._cluster().config.limits
         server = HttpServer(
             native(self.app),
             self.telemetry,

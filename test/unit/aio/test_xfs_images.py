@@ -1,4 +1,4 @@
-"""Images of devices (cli/aio/images.py)."""
+"""Images of devices (swift/aio/xfs.py)."""
 
 import shutil
 

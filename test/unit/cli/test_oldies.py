@@ -11,6 +11,7 @@ from swift.cli.oldies import HOUR_S, as_json, listing, main, swift_processes
 from swift.runtime.service.processes import RunningProcess, process
 
 SERVER = ("python", "-m", "swift.cli.object_server", "/etc/swift/object-server.conf", "-v")
+DAEMON = ("python", "-m", "swift.cli.daemon", "object-auditor", "/etc/swift/object-server.conf")
 SCRIPT = ("/usr/bin/python3", "/usr/bin/swift-proxy-server", "x" * 200)
 
 
@@ -19,9 +20,10 @@ def running(words, hours=100.0, pid=12):
 
 
 def test_a_line_has_age_pid_and_the_command_without_its_interpreter():
-    head, line, long = listing([running(SERVER), running(SCRIPT, 2.9, 12345)])
+    head, line, daemon, long = listing([running(SERVER), running(DAEMON), running(SCRIPT, 2.9, 12345)])
     assert head == "Hours   PID Command"
     assert line == "  100    12 object-server /etc/swift/object-server.conf -v"
+    assert daemon == "  100    12 object-auditor /etc/swift/object-server.conf"
     assert long.startswith("    2 12345 proxy-server xxx") and len(long) == 80
 
 

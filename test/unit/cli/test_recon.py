@@ -16,9 +16,9 @@ def etc(tmp_path):
     return tmp_path
 
 
-def said(*words):
+def said(*replies):
     """Exit code, output and errors of a process of its own."""
-    done = run("swift-recon", *words, timeout_s=30)
+    done = run("swift-recon", *replies, timeout_s=30)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -31,8 +31,8 @@ def test_servers_that_are_not_there_are_told_and_are_no_failure_of_the_tool(etc)
 
 
 def test_programs_get_one_document_of_the_servers_that_are_meant(etc):
-    words = ("container", "account", "container", "--zone", 1, "--all", "--format", "json")
-    code, out, err = said(*words, "--swiftdir", etc)
+    replies = ("container", "account", "container", "--zone", 1, "--all", "--format", "json")
+    code, out, err = said(*replies, "--swiftdir", etc)
     facts = json.loads(out)
     assert (code, err, sorted(facts)) == (0, "", ["account", "container"])
     assert facts["container"]["sharding_time"] is None and "sharding_time" not in facts["account"]

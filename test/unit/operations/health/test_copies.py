@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from swift.operations.health.copies import host_copies, ring_copies
-from swift.operations.health.judge import Heard, Severity, judge
+from swift.operations.health.judge import Severity, Snapshot, judge
 from swift.operations.health.screen import screen
 from swift.operations.recon.client import Host
 from swift.ring.builder import RingBuilder
@@ -66,10 +66,10 @@ class Cluster:
     def copies(self):
         return ring_copies(self.view, "object", self.reports, lambda host, _device: host in self.away, NOW_S)
 
-    def health(self, **heard):
+    def health(self, **snapshot):
         said = {"replication_last": NOW_S - 60, "replication_time": 120}
         replication = {("object", host): said for host in HOSTS}
-        return judge([], {}, Heard(replication=replication, **heard), NOW_S, copies=[self.copies()])
+        return judge([], {}, Snapshot(replication=replication, **snapshot), NOW_S, copies=[self.copies()])
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 
 from swift.operations.health.judge import (
     DeviceErrors,
-    Heard,
     Severity,
+    Snapshot,
     is_away_by,
     judge,
     ring_state,
@@ -28,7 +28,7 @@ def view(tmp_path):
 
 def heard_of(silent=(), unmounted=()):
     said = {"replication_last": NOW_S - 60, "replication_time": 120}
-    return Heard(
+    return Snapshot(
         silent={"object": list(silent)},
         present={host: ["sda"] for host in HOSTS if host not in silent},
         unmounted={host: ["sda"] for host in unmounted},
@@ -36,11 +36,11 @@ def heard_of(silent=(), unmounted=()):
     )
 
 
-def health_of(view, heard, needed=1):
-    is_away = is_away_by(heard, "object", check_mounts=uses_mounts(heard))
+def health_of(view, snapshot, needed=1):
+    is_away = is_away_by(snapshot, "object", check_mounts=uses_mounts(snapshot))
     state = ring_state(view, "object", "object", is_away, needed=needed)
     devices = {f"{host.ip}/sda": is_away(host, "sda") for host in HOSTS}
-    return judge([state], devices, heard, NOW_S)
+    return judge([state], devices, snapshot, NOW_S)
 
 
 def texts(health):
@@ -91,11 +91,11 @@ def test_an_erasure_coded_ring_is_at_its_last_when_just_its_data_fragments_are_l
 
 
 def test_a_full_device_that_three_servers_tell_of_is_one_device(view):
-    heard = heard_of()
+    snapshot = heard_of()
     for port, used in ((6200, 96), (6201, 95), (6202, 94)):
         entry = {"device": "sda", "mounted": True, "size": 100, "used": used}
-        heard.usage[Host("10.0.0.2", port)] = [entry]
-    assert texts(health_of(view, heard)) == ["1 device over 95 % full: 10.0.0.2/sda"]
+        snapshot.usage[Host("10.0.0.2", port)] = [entry]
+    assert texts(health_of(view, snapshot)) == ["1 device over 95 % full: 10.0.0.2/sda"]
 
 
 def test_directories_that_are_no_mount_points_count_where_none_is(view):
@@ -103,21 +103,21 @@ def test_directories_that_are_no_mount_points_count_where_none_is(view):
 
 
 def test_what_is_old_full_or_differs_is_told(view):
-    heard = heard_of()
-    heard.replication["object", HOSTS[0]] = {"replication_last": NOW_S - 86400}
-    heard.usage[HOSTS[1]] = [
+    snapshot = heard_of()
+    snapshot.replication["object", HOSTS[0]] = {"replication_last": NOW_S - 86400}
+    snapshot.usage[HOSTS[1]] = [
         {"device": "sda", "mounted": True, "size": 100, "used": 96},
         {"device": "sdb", "mounted": True, "size": 100, "used": 90},
         {"device": "sdc", "mounted": False, "size": "", "used": ""},
     ]
-    heard.other_rings[HOSTS[2]] = ["object.ring.gz"]
-    heard.clocks[HOSTS[3]] = -3600.0
-    heard.drive_errors[HOSTS[3]] = 2
-    heard.device_errors[HOSTS[3]] = {
+    snapshot.other_rings[HOSTS[2]] = ["object.ring.gz"]
+    snapshot.clocks[HOSTS[3]] = -3600.0
+    snapshot.drive_errors[HOSTS[3]] = 2
+    snapshot.device_errors[HOSTS[3]] = {
         "sda": DeviceErrors(12, NOW_S - 60, "EIO"),
         "sdb": DeviceErrors(3, NOW_S - 2 * 86400, "EIO"),
     }
-    health = health_of(view, heard)
+    health = health_of(view, snapshot)
     assert health.level is Severity.CRITICAL
     assert sorted(texts(health)) == [
         "1 device over 85 % full: 10.0.0.2/sdb",

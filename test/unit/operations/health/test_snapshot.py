@@ -7,8 +7,8 @@ import pytest
 from swift.cluster.transport import Reply, TransportError
 from swift.compose import cluster_of
 from swift.operations.health.judge import judge
-from swift.operations.health.snapshot import listen, rings_of
-from swift.operations.recon.client import Host, Scout
+from swift.operations.health.snapshot import rings_of, take_snapshot
+from swift.operations.recon.client import Host, ReconClient
 from test.support.nodes import SWIFT_CONF, make_rings
 
 NOW_S = 1795228430.0
@@ -80,9 +80,9 @@ def etc(tmp_path):
     return tmp_path
 
 
-def hear(etc, servers):
+def record_snapshot(etc, servers):
     rings = rings_of(str(etc), cluster_of({"swift_dir": str(etc)}).policies)
-    return listen(rings, Scout(5.0, transport=servers), str(etc))
+    return take_snapshot(rings, ReconClient(5.0, transport=servers), str(etc))
 
 
 def test_there_is_a_ring_of_each_policy_that_has_one(etc):
@@ -95,26 +95,26 @@ def test_there_is_a_ring_of_each_policy_that_has_one(etc):
 
 def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
     servers = Servers()
-    heard = hear(etc, servers)
+    snapshot = record_snapshot(etc, servers)
     assert servers.asked == {(f"10.0.0.{n}", port) for n in (1, 2, 3) for port in PORTS.values()}
-    assert heard.present[WELL] == ["sda"] and heard.unmounted[WELL] == []
-    assert heard.usage[WELL] == GOOD["diskusage"]
-    assert heard.async_counted[WELL] == 1000
-    assert heard.async_pending[WELL] == 7 and heard.quarantined[WELL]["objects"] == 2
-    assert heard.replication["object", WELL]["object_replication_time"] == 2.0
+    assert snapshot.present[WELL] == ["sda"] and snapshot.unmounted[WELL] == []
+    assert snapshot.usage[WELL] == GOOD["diskusage"]
+    assert snapshot.async_counted[WELL] == 1000
+    assert snapshot.async_pending[WELL] == 7 and snapshot.quarantined[WELL]["objects"] == 2
+    assert snapshot.replication["object", WELL]["object_replication_time"] == 2.0
 
 
 def test_a_server_that_is_down_is_silent_and_not_asked_for_more(etc):
-    heard = hear(etc, Servers(down=True))
-    assert heard.silent["object"] == [SICK]
-    assert SICK not in heard.present
+    snapshot = record_snapshot(etc, Servers(down=True))
+    assert snapshot.silent["object"] == [SICK]
+    assert SICK not in snapshot.present
 
 
 @pytest.mark.parametrize("said", NONSENSE, ids=str)
 def test_one_that_talks_nonsense_leaves_the_verdict_on_the_others(etc, said):
-    heard = hear(etc, Servers(sick=[said]))
-    health = judge([], {}, heard, NOW_S)
-    assert health.facts["async_pending"] == 7 * (len(heard.async_pending) - 1)
+    snapshot = record_snapshot(etc, Servers(sick=[said]))
+    health = judge([], {}, snapshot, NOW_S)
+    assert health.facts["async_pending"] == 7 * (len(snapshot.async_pending) - 1)
     assert "3 devices over 95 % full" in " ".join(problem.text for problem in health.problems)
     json.dumps(health.as_json(), allow_nan=False)
 
@@ -127,8 +127,8 @@ def test_a_ring_that_differs_there_is_told_by_its_name(etc):
                 return Reply(200, body=json.dumps(rings).encode())
             return super().request(ip, port, method, path, headers, **more)
 
-    assert hear(etc, Others()).other_rings == {SICK: ["object.ring.gz"]}
+    assert record_snapshot(etc, Others()).other_rings == {SICK: ["object.ring.gz"]}
 
 
 def test_a_clock_that_is_wrong_is_told_by_how_much(etc):
-    assert hear(etc, Servers(sick=[0])).clocks[SICK] < -1e9
+    assert record_snapshot(etc, Servers(sick=[0])).clocks[SICK] < -1e9

@@ -6,8 +6,8 @@ from hashlib import md5
 import pytest
 
 from swift.cluster.transport import Reply, TransportError
-from swift.operations.recon.checks import CHECKS, Tour
-from swift.operations.recon.client import Host, Scout
+from swift.operations.recon.checks import CHECKS, CheckContext
+from swift.operations.recon.client import Host, ReconClient
 from swift.operations.recon.report import ReconReport
 from test.support.talkers import NONSENSE, Talkers
 
@@ -22,9 +22,9 @@ def ask(capsys, tmp_path):
 
     def made(switch, said, server_type="object", **more):
         report = ReconReport(prints=True)
-        scout = Scout(5.0, transport=Talkers(said))
+        client = ReconClient(5.0, transport=Talkers(said))
         rings = more.pop("rings", ())
-        BY_SWITCH[switch].run(Tour(scout, HOSTS, server_type, str(tmp_path), rings, **more), report)
+        BY_SWITCH[switch].run(CheckContext(client, HOSTS, server_type, str(tmp_path), rings, **more), report)
         return report.facts, capsys.readouterr().out.splitlines()[1:]
 
     return made
@@ -180,7 +180,9 @@ def _paths_of(ask, switch, server_type):
     """What a check asks for."""
     talkers = Talkers({})
     report = ReconReport(prints=False)
-    BY_SWITCH[switch].run(Tour(Scout(5.0, transport=talkers), HOSTS[:1], server_type, "/none", ()), report)
+    BY_SWITCH[switch].run(
+        CheckContext(ReconClient(5.0, transport=talkers), HOSTS[:1], server_type, "/none", ()), report
+    )
     return [path for _, _, path in talkers.asked]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from swift import green
 from swift.cluster.transport import Reply, TransportError
-from swift.operations.recon.client import AT_ONCE, Host, Scout, hosts_of
+from swift.operations.recon.client import AT_ONCE, Host, ReconClient, hosts_of
 from swift.ring.device import Device
 
 
@@ -26,16 +26,16 @@ class Servers:
         return answer
 
 
-def words(answer, **more):
+def replies(answer, **more):
     servers = Servers({1: answer})
-    (word,) = Scout(5.0, transport=servers).ask_all([Host("10.0.0.1", 1)], "recon/mem", **more)
-    return word, servers
+    (reply,) = ReconClient(5.0, transport=servers).ask_all([Host("10.0.0.1", 1)], "recon/mem", **more)
+    return reply, servers
 
 
 def test_what_a_server_says_is_its_content():
-    word, servers = words(Reply(200, headers={"a": "b"}, body=b'{"x": [1]}'))
-    assert (word.content, word.error, word.headers) == ({"x": [1]}, "", {"a": "b"})
-    assert word.url == "http://10.0.0.1:1/recon/mem"
+    reply, servers = replies(Reply(200, headers={"a": "b"}, body=b'{"x": [1]}'))
+    assert (reply.content, reply.error, reply.headers) == ({"x": [1]}, "", {"a": "b"})
+    assert reply.url == "http://10.0.0.1:1/recon/mem"
     assert servers.asked == [("GET", "/recon/mem", "swift-recon", 5.0, 5.0)]
 
 
@@ -51,21 +51,21 @@ def test_what_a_server_says_is_its_content():
     ],
 )
 def test_what_is_no_answer_is_an_error(answer, error):
-    word, _ = words(answer)
-    assert word.content is None and word.error == error
+    reply, _ = replies(answer)
+    assert reply.content is None and reply.error == error
 
 
 def test_of_other_methods_the_status_counts():
-    word, servers = words(Reply(405, headers={"server": "x"}), method="OPTIONS")
-    assert (word.content, word.error, word.headers) == (405, "", {"server": "x"})
+    reply, servers = replies(Reply(405, headers={"server": "x"}), method="OPTIONS")
+    assert (reply.content, reply.error, reply.headers) == (405, "", {"server": "x"})
 
 
 def test_answers_are_in_the_order_of_the_hosts_and_not_all_are_asked_at_once():
     hosts = [Host("10.0.0.1", port) for port in range(1, 2 * AT_ONCE)]
     servers = Servers({7: TransportError("gone")})
-    found = Scout(1.0, transport=servers, agent="x").recon(hosts, "async")
-    assert [word.host for word in found] == hosts
-    assert [word.host.port for word in found if word.error] == [7]
+    found = ReconClient(1.0, transport=servers, agent="x").recon(hosts, "async")
+    assert [reply.host for reply in found] == hosts
+    assert [reply.host.port for reply in found if reply.error] == [7]
     assert servers.most == AT_ONCE
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.operations.recon.client import Host, Word
+from swift.operations.recon.client import Host, ReconReply
 from swift.operations.recon.report import ReconReport, age_text, clock_text, size_text, statistics
 
 HOST = Host("10.0.0.1", 6200)
@@ -80,8 +80,8 @@ def test_a_line_of_figures(lines):
 @pytest.mark.parametrize(("options", "told"), [({}, 1), ({"suppress": True}, 0), ({"verbose": True}, 2)])
 def test_errors_are_told_unless_they_are_not_wanted_and_kept_anyway(lines, options, told):
     report = ReconReport(prints=True, **options)
-    good = Word(HOST, "http://a", {"x": 1})
-    assert report.hear([Word(HOST, "http://b", error="gone"), good]) == [good]
+    good = ReconReply(HOST, "http://a", {"x": 1})
+    assert report.record([ReconReply(HOST, "http://b", error="gone"), good]) == [good]
     assert (len(lines()), report.facts) == (told, {"errors": {"http://b": "gone"}})
 
 

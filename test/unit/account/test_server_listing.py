@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift.account.listing import as_rows
+from swift.account.server import as_rows
 from swift.policy.policies import Policies
 from swift.policy.policy import Policy
 

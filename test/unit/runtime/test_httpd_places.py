@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from swift.runtime.places import HEAD_GRACE_S, HEAD_SHARE, STALL_GRACE_S, heads_max, who_gives_way
+from swift.runtime.httpd import HEAD_GRACE_S, HEAD_SHARE, STALL_GRACE_S, heads_max, who_gives_way
 
 PLACES = 4 * HEAD_SHARE
 NOW = 100.0
