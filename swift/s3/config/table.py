@@ -179,14 +179,14 @@ def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
 
 
 def _headers_of_logging(call: Call, tree: Tree) -> HeaderMap:
-    wanted = tree_of(tree.get("LoggingEnabled"))
-    if not wanted:
+    requested = tree_of(tree.get("LoggingEnabled"))
+    if not requested:
         return {fields.SYSMETA_S3_BUCKET_LOGGING: ""}
-    if "TargetGrants" in wanted or "PartitionedPrefix" in tree_of(wanted.get("TargetObjectKeyFormat")):
+    if "TargetGrants" in requested or "PartitionedPrefix" in tree_of(requested.get("TargetObjectKeyFormat")):
         # Only the owner gets rights in the log, as in the rest of its bucket.
         owned_sysmeta(call.session, call.bucket)
         raise S3Error("NotImplemented")
-    target = LogTarget(text_of(wanted["TargetBucket"]), text_of(wanted["TargetPrefix"]))
+    target = LogTarget(text_of(requested["TargetBucket"]), text_of(requested["TargetPrefix"]))
     return {fields.SYSMETA_S3_BUCKET_LOGGING: target.stored}
 
 
@@ -237,12 +237,12 @@ def _render_block(sysmeta: Mapping[str, str]) -> Value | None:
 
 def _headers_of_controls(call: Call, tree: Tree) -> HeaderMap:
     rules = trees_of(tree.get("Rule"))
-    wanted = text_of(rules[0].get("ObjectOwnership"))
-    if len(rules) != 1 or wanted not in OWNERSHIPS:
+    requested = text_of(rules[0].get("ObjectOwnership"))
+    if len(rules) != 1 or requested not in OWNERSHIPS:
         raise S3Error("MalformedXML")
-    if wanted == ENFORCED:
+    if requested == ENFORCED:
         _check_private(call)
-    return {fields.SYSMETA_S3_BUCKET_OWNERSHIP: wanted}
+    return {fields.SYSMETA_S3_BUCKET_OWNERSHIP: requested}
 
 
 def _render_controls(sysmeta: Mapping[str, str]) -> Value | None:
