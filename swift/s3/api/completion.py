@@ -164,7 +164,8 @@ def _stated_sum(item: Tree, number: int, requested: RequestedChecksum) -> str:
     if not given and requested.kind == COMPOSITE:
         text = (
             f"The upload was created using a {requested.algorithm.name.lower()} checksum. The complete "
-            f"request must include the checksum for each part. It was missing for part {number} in the request."
+            "request must include the checksum for each part. It was missing for part "
+            f"{number} in the request."
         )
         raise S3Error("InvalidRequest", text)
     return texts[0] if texts else ""
