@@ -297,7 +297,7 @@ def _keep_in_step(request: Request, response: Response) -> None:
     """Answer a client that waits for 100 Continue as S3 does.
 
     SDKs of AWS remember an answer that came instead of it for the next request on the connection. So an empty
-    body is asked for too, and who is refused before its body was wanted finds the connection closed.
+    body is asked for too, and who is refused before its body was requested finds the connection closed.
     """
     body = request.body
     if body.received:

@@ -215,7 +215,7 @@ class Race:
             client = self.daemon(faults=False)
             finishing = CompletionRecovery(client, lambda: _now_s() + later_s, 3, -1.0)  # noqa: B023
             leftovers = OrphanCleanup(client, _now_s, 3, -60.0)
-            homes = leftovers.homes(entry)
+            homes = leftovers.containers(entry)
             for unit in list(finishing.find(entry)):
                 # A bucket whose deletion broke off may take no objects until its decisions are too old.
                 with contextlib.suppress(UnexpectedAnswer):

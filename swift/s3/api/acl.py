@@ -40,7 +40,7 @@ def get_bucket_acl(call: Call) -> Response:
 
 def put_bucket_acl(call: Call) -> Response:
     """PutBucketAcl; the containers of the parts get the same."""
-    acl = _wanted(call, bucket_acl(call, call.bucket) if call.settings.s3_acl else None)
+    acl = _requested_acl(call, bucket_acl(call, call.bucket) if call.settings.s3_acl else None)
     if call.settings.s3_acl:
         headers = {fields.SYSMETA_S3_BUCKET_ACL: wire_value(acl.stored())}
     elif "x-amz-acl" in call.headers:
@@ -58,7 +58,7 @@ def put_bucket_acl(call: Call) -> Response:
     return Response(200)
 
 
-def _wanted(call: Call, before: Acl | None) -> Acl:
+def _requested_acl(call: Call, before: Acl | None) -> Acl:
     """Return the ACL that a request brings, in headers or in its body; raise ``S3Error``.
 
     Its owner is that of the ACL before, also if the caller was only granted the right to write the ACL.
@@ -100,7 +100,7 @@ def put_object_acl(call: Call) -> Response:
         raise S3Error("NotImplemented", "Objects have ACLs of their own with the option s3_acl only.")
     if "versionId" in call.params:
         raise S3Error("NotImplemented", "The ACL of a version is not changed.")
-    acl = _wanted(call, object_acl(call, call.bucket, call.key))
+    acl = _requested_acl(call, object_acl(call, call.bucket, call.key))
     changed = {fields.SYSMETA_S3_OBJECT_ACL: wire_value(acl.stored())}
     status = update_if_unchanged(call, lambda conditions: _copied(call, {**changed, **conditions}))
     if not 200 <= status <= 299:

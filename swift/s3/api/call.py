@@ -125,17 +125,17 @@ class Call:
 
     # bodies
 
-    def upload(self, wanted: Algorithm | None = None) -> S3Upload:
-        """Return the body as data, its checksum of a wanted kind computed; raise ``S3Error``.
+    def upload(self, requested: Algorithm | None = None) -> S3Upload:
+        """Return the body as data, its checksum of a requested kind computed; raise ``S3Error``.
 
-        Without a checksum, promised or wanted, the usual one is computed.
+        Without a checksum, promised or requested, the usual one is computed.
         """
         request = self.request
         if request.body.length is None and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
-        return upload_of(request.body, request.headers, self.session.claim, wanted, usual_algorithm())
+        return upload_of(request.body, request.headers, self.session.claim, requested, usual_algorithm())
 
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
         """Return the body of a small document, all promises kept; raise ``S3Error``.

@@ -118,17 +118,17 @@ def complete_upload(call: Call) -> Response:
     if state is None:
         parts = _stated(call, tree, None)
         return _repeated(call, upload_id, whole_etag([part.etag for part in parts]))
-    wish = requested_checksum(state.headers)
-    if wish is not None:
-        _check_final(call, wish)
-    parts = _stated(call, tree, wish)
-    return keep_alive(call, lambda: _complete(call, state, parts, wish, conditions, size))
+    requested = requested_checksum(state.headers)
+    if requested is not None:
+        _check_final(call, requested)
+    parts = _stated(call, tree, requested)
+    return keep_alive(call, lambda: _complete(call, state, parts, requested, conditions, size))
 
 
 # --- what the client says -----------------------------------------------------------------------------
 
 
-def _stated(call: Call, tree: Tree, wish: RequestedChecksum | None) -> list[StatedPart]:
+def _stated(call: Call, tree: Tree, requested: RequestedChecksum | None) -> list[StatedPart]:
     parts: list[StatedPart] = []
     for item in trees_of(tree.get("Part")):
         text, etag = text_of(item.get("PartNumber")), unquote_etag(text_of(item.get("ETag"))).lower()
@@ -143,12 +143,12 @@ def _stated(call: Call, tree: Tree, wish: RequestedChecksum | None) -> list[Stat
             raise S3Error("InvalidPartOrder", details={"UploadId": call.params.get("uploadId", "")})
         if len(etag) != 32 or not all(letter in "0123456789abcdef" for letter in etag):
             raise _invalid_part(call, number, etag)
-        checksum = _stated_sum(item, number, wish) if wish is not None else ""
+        checksum = _stated_sum(item, number, requested) if requested is not None else ""
         parts.append(StatedPart(number, etag, checksum))
     return parts
 
 
-def _stated_sum(item: Tree, number: int, wish: RequestedChecksum) -> str:
+def _stated_sum(item: Tree, number: int, requested: RequestedChecksum) -> str:
     """Return the checksum of a part as the client names it, empty where it need not; raise ``S3Error``."""
     given = [algorithm for algorithm in ALGORITHMS.values() if algorithm.element in item]
     texts = [text_of(item[algorithm.element]) for algorithm in given]
@@ -157,14 +157,15 @@ def _stated_sum(item: Tree, number: int, wish: RequestedChecksum) -> str:
     ):
         text = "Invalid Base64 or multiple checksums present in request"
         raise invalid_argument("Checksum", texts[0], text)
-    if given and given[0] is not wish.algorithm:
+    if given and given[0] is not requested.algorithm:
         name = given[0].name.lower()
         text = f"The {name} you specified for part {number} did not match what we received."
         raise S3Error("BadDigest", text)
-    if not given and wish.kind == COMPOSITE:
+    if not given and requested.kind == COMPOSITE:
         text = (
-            f"The upload was created using a {wish.algorithm.name.lower()} checksum. The complete request "
-            f"must include the checksum for each part. It was missing for part {number} in the request."
+            f"The upload was created using a {requested.algorithm.name.lower()} checksum. The complete "
+            "request must include the checksum for each part. It was missing for part "
+            f"{number} in the request."
         )
         raise S3Error("InvalidRequest", text)
     return texts[0] if texts else ""
@@ -192,20 +193,20 @@ def _validate_stated_checksum(headers: HeaderMap) -> None:
     stated_checksum(stated)
 
 
-def _check_final(call: Call, wish: RequestedChecksum) -> None:
+def _check_final(call: Call, requested: RequestedChecksum) -> None:
     """Raise ``S3Error`` for a checksum in the head that cannot be the object's."""
     kind = call.headers.get(f"{PREFIX}type")
     if kind is not None:
         check_kind(kind)
-        if kind.upper() != wish.kind:
+        if kind.upper() != requested.kind:
             text = (
-                f"The upload was created using the {wish.kind} checksum mode. The complete request must use "
-                "the same checksum mode."
+                f"The upload was created using the {requested.kind} checksum mode. The complete request "
+                "must use the same checksum mode."
             )
             raise S3Error("InvalidRequest", text)
     for algorithm in ALGORITHMS.values():
         _, dash, count = call.headers.get(algorithm.header, "").partition("-")
-        if dash and not (wish.kind == COMPOSITE and is_digits(count)):
+        if dash and not (requested.kind == COMPOSITE and is_digits(count)):
             raise S3Error("InvalidRequest", f"Value for {algorithm.header} header is invalid.")
 
 
@@ -240,7 +241,7 @@ def _complete(
     call: Call,
     state: UploadState,
     parts: Sequence[StatedPart],
-    wish: RequestedChecksum | None,
+    requested: RequestedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
 ) -> Response:
@@ -251,7 +252,7 @@ def _complete(
         if known is not None:
             return _repeat(call, state, parts)
         heads: PartHeads = {}
-        decision = _decide(call, state, parts, wish, conditions, size, heads)
+        decision = _decide(call, state, parts, requested, conditions, size, heads)
         decided = replace(state, record=replace(state.record, decision=decision))
         outcome = swap(objects, state, decided.record)
         if outcome is not Swap.LOST:
@@ -270,7 +271,7 @@ def _decide(
     call: Call,
     state: UploadState,
     parts: Sequence[StatedPart],
-    wish: RequestedChecksum | None,
+    requested: RequestedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
     heads: PartHeads,
@@ -280,9 +281,9 @@ def _decide(
     The headers of parts that are looked at go to ``heads``.
     """
     marker, etag = state.headers, whole_etag([part.etag for part in parts])
-    sums = _sums(call, parts, state.places([part.number for part in parts]), wish, heads)
-    if wish is None:
-        wish = _implied(sums)
+    sums = _sums(call, parts, state.places([part.number for part in parts]), requested, heads)
+    if requested is None:
+        requested = _implied(sums)
     headers = {
         "content-type": USUAL_TYPE,
         **object_metadata(marker),
@@ -292,9 +293,9 @@ def _decide(
     }
     headers.update(completed_headers(marker))
     headers.update(manifest_headers(marker.get(fields.SYSMETA_S3_CLASS, ""), state.id, etag))
-    if wish is not None:
-        checksum = _checksum(call, sums, wish)
-        headers[fields.SYSMETA_S3_CHECKSUM] = f"{wish.algorithm.name} {wish.kind} {checksum}"
+    if requested is not None:
+        checksum = _checksum(call, sums, requested)
+        headers[fields.SYSMETA_S3_CHECKSUM] = f"{requested.algorithm.name} {requested.kind} {checksum}"
     headers.update(completed_lock(call, marker))
     return CompletionDecision(
         id=uuid4().hex,
@@ -373,13 +374,15 @@ def _finish(call: Call, state: UploadState, version: str) -> Response:
         call.log.warning(f"parts that the upload {state.id} does not need stay: {error}")
     announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
     value = _result(call, etag)
-    told: HeaderMap = {ENCRYPTION: AES} if call.features.encryption and STORED not in headers else {}
+    answer_headers: HeaderMap = (
+        {ENCRYPTION: AES} if call.features.encryption and STORED not in headers else {}
+    )
     name, _, rest = headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
     if name in ALGORITHMS:
         value["ChecksumType"], _, value[ALGORITHMS[name].element] = rest.partition(" ")
     if version:
-        told["x-amz-version-id"] = version
-    return xml_response(RESULT, value, headers=told)
+        answer_headers["x-amz-version-id"] = version
+    return xml_response(RESULT, value, headers=answer_headers)
 
 
 def _store(
@@ -418,7 +421,7 @@ def _store(
     with asked(call.session.open, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
-        status, told = response.status, response.read_body()
+        status, report = response.status, response.read_body()
     if status == 412:
         raise unmet(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
@@ -430,14 +433,14 @@ def _store(
         )
         raise S3Error("InvalidRequest", text)
     if status == 400:
-        raise _bad_parts(call, parts, headers[fields.SYSMETA_S3_UPLOAD_ID], told)
+        raise _bad_parts(call, parts, headers[fields.SYSMETA_S3_UPLOAD_ID], report)
     raise refusal(status, missing="NoSuchBucket", conflict="OperationAborted")
 
 
-def _bad_parts(call: Call, parts: Sequence[StatedPart], upload_id: str, told: bytes) -> S3Error:
+def _bad_parts(call: Call, parts: Sequence[StatedPart], upload_id: str, report: bytes) -> S3Error:
     """Return the error for slo's report."""
     try:
-        problems = {str(name): str(what) for name, what in json.loads(told).get("Errors", ())}
+        problems = {str(name): str(what) for name, what in json.loads(report).get("Errors", ())}
     except (ValueError, TypeError, AttributeError):
         problems = {}
     if any(what == "EntityTooSmall" or what.startswith("Too small") for what in problems.values()):
@@ -463,11 +466,11 @@ def _sums(
     call: Call,
     parts: Sequence[StatedPart],
     places: Sequence[tuple[str, str]],
-    wish: RequestedChecksum | None,
+    requested: RequestedChecksum | None,
     heads: PartHeads,
 ) -> list[_Sum | None]:
     """Return the checksum of each part, None of one without; raise ``S3Error`` if it is not as requested."""
-    if wish is None and len(parts) > 1:
+    if requested is None and len(parts) > 1:
         # All but the last are too large to have the usual one.
         return []
     found: dict[int, _Sum | None] = {}
@@ -479,9 +482,11 @@ def _sums(
             if head.is_success:
                 heads[place] = head.headers
             found[part.number] = seen = _sum_of(head)
-            is_wished = seen is not None and wish is not None and seen.algorithm is wish.algorithm
+            is_requested = (
+                seen is not None and requested is not None and seen.algorithm is requested.algorithm
+            )
             text = encoded(seen.digest) if seen is not None else ""
-            if wish is not None and (not is_wished or (part.checksum and part.checksum != text)):
+            if requested is not None and (not is_requested or (part.checksum and part.checksum != text)):
                 raise _invalid_part(call, part.number, part.etag)
 
     green.gather([look] * min(_LOOKERS, len(parts)))
@@ -505,15 +510,16 @@ def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
     return RequestedChecksum(usual, FULL)
 
 
-def _checksum(call: Call, sums: Sequence[_Sum | None], wish: RequestedChecksum) -> str:
+def _checksum(call: Call, sums: Sequence[_Sum | None], requested: RequestedChecksum) -> str:
     """Return the checksum of the object, from those of its parts; raise ``S3Error``."""
-    checksum = wish.algorithm.joined(
-        [(seen.digest, seen.size) for seen in sums if seen is not None], wish.kind
+    checksum = requested.algorithm.joined(
+        [(seen.digest, seen.size) for seen in sums if seen is not None], requested.kind
     )
-    stated = call.headers.get(wish.algorithm.header)
+    stated = call.headers.get(requested.algorithm.header)
     if stated is not None and stated.partition("-")[0] != checksum.partition("-")[0]:
         raise S3Error(
-            "BadDigest", f"The {wish.algorithm.name} you specified did not match the calculated checksum."
+            "BadDigest",
+            f"The {requested.algorithm.name} you specified did not match the calculated checksum.",
         )
     return checksum
 

@@ -148,7 +148,7 @@ def copy_object(call: Call) -> Response:
         raise invalid_argument(
             "x-amz-copy-source-range", headers["x-amz-copy-source-range"], "Illegal copy header"
         )
-    told = write_headers(call)
+    answer_headers = write_headers(call)
     source = source_of(call)
     replaces = _directive(headers, "metadata")
     changes = replaces or _directive(headers, "tagging") or REDIRECT in headers
@@ -160,7 +160,7 @@ def copy_object(call: Call) -> Response:
             "changing the "
             "object's metadata, storage class, website redirect location or encryption attributes.",
         )
-    return keep_alive(call, lambda: _copy(call, source, kind, told, replaces=replaces))
+    return keep_alive(call, lambda: _copy(call, source, kind, answer_headers, replaces=replaces))
 
 
 def _directive(headers: HeaderMap, kind: str) -> bool:
@@ -171,7 +171,9 @@ def _directive(headers: HeaderMap, kind: str) -> bool:
     return value == "REPLACE"
 
 
-def _copy(call: Call, source: CopySource, kind: str, told: HeaderMap, *, replaces: bool) -> Response:
+def _copy(
+    call: Call, source: CopySource, kind: str, answer_headers: HeaderMap, *, replaces: bool
+) -> Response:
     headers = call.headers
     conditions = writing_conditions(headers)
     found = open_source(call, source)
@@ -182,7 +184,7 @@ def _copy(call: Call, source: CopySource, kind: str, told: HeaderMap, *, replace
                 f"source: {COPY_BYTES_MAX}"
             )
             raise S3Error("InvalidRequest", text)
-        promise = _wanted_checksum(headers, found.headers)
+        promise = _requested_checksum(headers, found.headers)
         upload = S3Upload(
             body,
             CheckedBody(body, None, promise),
@@ -206,7 +208,7 @@ def _copy(call: Call, source: CopySource, kind: str, told: HeaderMap, *, replace
     if not response.is_success:
         raise write_error(call.session, call.bucket, status, headers)
     written = written_headers(response)
-    answer = {**told, **{name: value for name, value in written.items() if name != "etag"}}
+    answer = {**answer_headers, **{name: value for name, value in written.items() if name != "etag"}}
     size = upload.body.received
     answer.update(expiration_headers(call, size, stored, modified_s=time.time()))
     announce(call, "s3:ObjectCreated:Copy", call.key, size=size, **written_facts(written))
@@ -232,7 +234,7 @@ def modified_of(response: Response) -> str:
     return iso_time(float(seconds) if seconds is not None else Timestamp.now().seconds)
 
 
-def _wanted_checksum(headers: HeaderMap, source: HeaderMap) -> StatedChecksum | None:
+def _requested_checksum(headers: HeaderMap, source: HeaderMap) -> StatedChecksum | None:
     """Return the checksum that a copy gets: the one asked for, or of the kind that its source has."""
     name = (
         headers.get("x-amz-checksum-algorithm")

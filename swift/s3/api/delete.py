@@ -155,9 +155,9 @@ def _restore(call: Call, key: str) -> None:
     newest = next((row for row in rows if row.get("name") == key), None)
     if newest is None or str(newest.get("content_type", "")).startswith(_MARKER_TYPE):
         return
-    wanted = str(newest.get("version_id", "null"))
-    if wanted != "null":
-        session.done("PUT", call.bucket, key, query=f"version-id={quote(wanted, safe='')}")
+    version = str(newest.get("version_id", "null"))
+    if version != "null":
+        session.done("PUT", call.bucket, key, query=f"version-id={quote(version, safe='')}")
 
 
 # --- events of deletions ------------------------------------------------------------------------------
@@ -248,9 +248,11 @@ def _one(call: Call, item: Tree) -> Removed | S3Error:
             raise S3Error("NotImplemented", "Only ETag is a condition of a deletion here.")
         etag = text_of(item.get("ETag"))
         conditions = {"if-match": etag} if etag else {}
-        wanted = version if isinstance(version, str) and version else None
-        removed = remove_object(authorize_deletion(call, key, wanted), key, wanted, conditions=conditions)
-        announce_removal(call, key, removed, by_version=wanted is not None)
+        requested = version if isinstance(version, str) and version else None
+        removed = remove_object(
+            authorize_deletion(call, key, requested), key, requested, conditions=conditions
+        )
+        announce_removal(call, key, removed, by_version=requested is not None)
         return removed
     except (S3Error, HTTPError, BodyError) as error:
         known = as_s3_error(error)

@@ -47,7 +47,7 @@ class CustomerKey(NamedTuple):
     name: str
 
     @property
-    def told(self) -> HeaderMap:
+    def answer_headers(self) -> HeaderMap:
         """The headers of answers about the key."""
         return {f"{CUSTOMER}algorithm": AES, f"{CUSTOMER}key-md5": self.name}
 
@@ -86,20 +86,20 @@ def _argument(text: str) -> S3Error:
 
 def managed_headers(call: Call) -> HeaderMap:
     """Return the headers of a write's answer about the cluster's keys; raise ``S3Error``."""
-    wanted = call.headers.get(HEADER)
+    requested = call.headers.get(HEADER)
     for name in call.headers:
         if name.startswith(f"{HEADER}-") and not name.startswith(CUSTOMER):
             raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Header": name})
-    if wanted is not None:
-        check_algorithm(call, wanted)
+    if requested is not None:
+        check_algorithm(call, requested)
     return {HEADER: AES} if call.features.encryption else {}
 
 
-def check_algorithm(call: Call, wanted: str) -> None:
+def check_algorithm(call: Call, requested: str) -> None:
     """Raise ``S3Error`` for what the cluster does not do."""
-    if wanted in ("aws:kms", "aws:kms:dsse"):
+    if requested in ("aws:kms", "aws:kms:dsse"):
         raise S3Error("NotImplemented", "There are no keys of a key service here.")
-    if wanted != AES:
+    if requested != AES:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": HEADER})
     if not call.features.encryption:
         raise S3Error("NotImplemented", "Server-side encryption is not supported.")
@@ -182,7 +182,7 @@ def completed_headers(marker: HeaderMap) -> HeaderMap:
 def write_headers(call: Call) -> HeaderMap:
     """Return the headers of a write's answer about its encryption; raise ``S3Error``."""
     key = customer_key(call.headers)
-    return managed_headers(call) if key is None else key.told
+    return managed_headers(call) if key is None else key.answer_headers
 
 
 def decrypt(
@@ -214,7 +214,7 @@ def _decrypt(call: Call, response: Response, source: Encrypted | None, prefix: s
         else:
             update = _cipher().Stream(key.key, start, offset).update
         response.body = Mapped(response.body, update)
-    return key.told
+    return key.answer_headers
 
 
 def check_key(call: Call, headers: HeaderMap) -> None:

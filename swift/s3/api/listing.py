@@ -32,14 +32,14 @@ class Encoding:
     """The encoding of names in a listing: plain, or percent-quoted (``encoding-type=url``)."""
 
     def __init__(self, call: Call):
-        wanted = call.params.get("encoding-type")
-        if wanted is not None and wanted != "url":
+        requested = call.params.get("encoding-type")
+        if requested is not None and requested != "url":
             raise S3Error(
                 "InvalidArgument",
                 "Invalid Encoding Method specified in Request",
-                details={"ArgumentName": "encoding-type", "ArgumentValue": wanted},
+                details={"ArgumentName": "encoding-type", "ArgumentValue": requested},
             )
-        self.is_url = wanted == "url"
+        self.is_url = requested == "url"
 
     def __call__(self, text: str) -> str:
         """Return a name as it is written."""
@@ -89,23 +89,23 @@ def folded_page(
     if delimiter and marker.startswith(prefix) and marker[len(prefix) :].endswith(delimiter):
         marker += AFTER_ALL
     rows: list[JsonObject] = []
-    wanted = limit
+    count = limit
     while len(rows) <= limit:
-        page = read(wanted, marker, version_marker)
+        page = read(count, marker, version_marker)
         for row in page.rows:
             name = str(row["name"])
             cut = name.find(delimiter, len(prefix)) if delimiter else -1
             if cut >= 0:
                 common = name[: cut + len(delimiter)]
                 rows.append({"subdir": common})
-                marker, version_marker, wanted = f"{common}{AFTER_ALL}", "", _ROWS_MIN // 2
+                marker, version_marker, count = f"{common}{AFTER_ALL}", "", _ROWS_MIN // 2
                 break
             rows.append(row)
             marker, version_marker = name, str(row.get("version_id", "null"))
         else:
             if not page.is_truncated:
                 break
-        wanted = max(1, min(wanted * 2, limit + 1 - len(rows)))
+        count = max(1, min(count * 2, limit + 1 - len(rows)))
     return Page(rows[:limit], len(rows) > limit)
 
 
@@ -212,15 +212,15 @@ def list_objects(call: Call) -> Response:
     encode = Encoding(call)
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     marker = call.text_param("marker")
-    wanted = {
+    requested = {
         "prefix": call.text_param("prefix"),
         "delimiter": call.text_param("delimiter"),
         "marker": marker,
     }
-    page = read_page(call, call.bucket, limit, wanted)
+    page = read_page(call, call.bucket, limit, requested)
     value = _common(call, page, encode)
     value["Marker"] = encode(marker)
-    if page.is_truncated and wanted["delimiter"]:
+    if page.is_truncated and requested["delimiter"]:
         value["NextMarker"] = encode(last_name(page.rows[-1]))
     value["Contents"] = _contents(call, page, encode, owner=True)
     return xml_response(LIST, value)
@@ -237,12 +237,12 @@ def list_objects_v2(call: Call) -> Response:
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     token, start = call.params.get("continuation-token"), call.text_param("start-after")
     marker = start if token is None else _name_of_token(token)
-    wanted = {
+    requested = {
         "prefix": call.text_param("prefix"),
         "delimiter": call.text_param("delimiter"),
         "marker": marker,
     }
-    page = read_page(call, call.bucket, limit, wanted)
+    page = read_page(call, call.bucket, limit, requested)
     value = _common(call, page, encode)
     value["KeyCount"] = len(page.rows)
     if page.is_truncated:
@@ -294,9 +294,9 @@ def list_versions(call: Call) -> Response:
 def _page_of_versions(call: Call, limit: int, marker: str, version_marker: str) -> Page:
     flags = "&versions=true" if call.features.versioning else ""
     prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
-    wanted = {"prefix": prefix, "delimiter": delimiter, "marker": marker, "version_marker": version_marker}
+    requested = {"prefix": prefix, "delimiter": delimiter, "marker": marker, "version_marker": version_marker}
     if not flags or not cuts_times(delimiter):
-        return read_page(call, call.bucket, limit, wanted, flags=flags)
+        return read_page(call, call.bucket, limit, requested, flags=flags)
 
     def read(count: int, key: str, version: str) -> Page:
         place = {"prefix": prefix, "marker": key, "version_marker": version}

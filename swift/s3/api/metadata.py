@@ -216,18 +216,18 @@ def drop_dates(conditions: HeaderMap) -> None:
             conditions.pop(date, None)
 
 
-def is_other_etag(wanted: HeaderMap, headers: HeaderMap) -> bool:
-    """Return True if an answer about an object is not what If-Match wanted.
+def is_other_etag(requested: HeaderMap, headers: HeaderMap) -> bool:
+    """Return True if an answer about an object is not what If-Match requested.
 
     Of two conditions this one is first.
     """
-    etags = EtagList.parse(wanted["if-match"]) if "if-match" in wanted else None
+    etags = EtagList.parse(requested["if-match"]) if "if-match" in requested else None
     return etags is not None and not etags.matches(object_etag(headers).strip('"').removesuffix("-N"))
 
 
-def is_changed_since(wanted: HeaderMap, headers: HeaderMap) -> bool:
+def is_changed_since(requested: HeaderMap, headers: HeaderMap) -> bool:
     """Return True if an object is newer than If-Unmodified-Since, judged before If-None-Match."""
-    limit_s = parse_http_date(wanted.get("if-unmodified-since", ""))
+    limit_s = parse_http_date(requested.get("if-unmodified-since", ""))
     modified_s = parse_http_date(headers.get("last-modified", ""))
     return limit_s is not None and modified_s is not None and modified_s > limit_s
 

@@ -117,8 +117,8 @@ def create_upload(call: Call) -> Response:
     headers = call.headers
     kind = validate_write(call)
     call.take_no_body()
-    told, sealed = write_headers(call), upload_headers(call)
-    wish = _wish(headers)
+    answer_headers, sealed = write_headers(call), upload_headers(call)
+    requested = _requested(headers)
     stored = stored_headers(headers)
     stored.update(redirect_headers(headers), **sealed)
     stored.update(tagging_headers(headers), **new_object_acl(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
@@ -131,9 +131,12 @@ def create_upload(call: Call) -> Response:
     if named:
         stored[fields.SYSMETA_S3_CONTENT_TYPE] = headers["content-type"]
     stored["content-type"] = MARKER_TYPE
-    if wish is not None:
-        stored[REQUESTED_CHECKSUM] = f"{wish.algorithm.name} {wish.kind}"
-        told |= {"x-amz-checksum-algorithm": wish.algorithm.name, "x-amz-checksum-type": wish.kind}
+    if requested is not None:
+        stored[REQUESTED_CHECKSUM] = f"{requested.algorithm.name} {requested.kind}"
+        answer_headers |= {
+            "x-amz-checksum-algorithm": requested.algorithm.name,
+            "x-amz-checksum-type": requested.kind,
+        }
     upload_id = new_upload_id()
     # Without room for the first there is none for any.
     part_of(call.key, upload_id, 1)
@@ -149,10 +152,10 @@ def create_upload(call: Call) -> Response:
         if not response.is_success:
             raise write_error(call.session, call.bucket, response.status, headers)
     value = {"Bucket": call.bucket, "Key": call.key, "UploadId": upload_id}
-    return xml_response(INITIATED, value, headers=told)
+    return xml_response(INITIATED, value, headers=answer_headers)
 
 
-def _wish(headers: HeaderMap) -> RequestedChecksum | None:
+def _requested(headers: HeaderMap) -> RequestedChecksum | None:
     name, kind = headers.get("x-amz-checksum-algorithm"), headers.get("x-amz-checksum-type")
     if kind is not None:
         check_kind(kind)
@@ -162,9 +165,9 @@ def _wish(headers: HeaderMap) -> RequestedChecksum | None:
             raise S3Error("InvalidRequest", text)
         return None
     algorithm = algorithm_named(name)
-    wish = RequestedChecksum(algorithm, (kind or algorithm.usual_type).upper())
-    algorithm.check_type(wish.kind)
-    return wish
+    requested = RequestedChecksum(algorithm, (kind or algorithm.usual_type).upper())
+    algorithm.check_type(requested.kind)
+    return requested
 
 
 def abort_upload(call: Call) -> Response:
@@ -184,12 +187,12 @@ def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]
     """Remove the parts of an upload that has ended, but those of its object; raises ``S3Error``."""
     kept = {name for _, name in but}
     prefix, marker = marker_of(state.key, state.id) + "/", ""
-    while rows := rows_of(call, state.home, prefix=prefix, marker=marker):
+    while rows := rows_of(call, state.segments, prefix=prefix, marker=marker):
         for row in rows:
             marker = str(row["name"])
             # A longer name is of an upload of another key.
             if marker not in kept and number_of(marker[len(prefix) :]) is not None:
-                call.session.remove(state.home, marker)
+                call.session.remove(state.segments, marker)
 
 
 def _end(call: Call, upload_id: str) -> UploadState:
@@ -215,20 +218,22 @@ def upload_part(call: Call) -> Response:
     number, upload_id = part_number_of(call), upload_id_of(call)
     state = find_open_upload(call, upload_id, is_newest=False)
     check_part_key(call, state.headers)
-    wish = requested_checksum(state.headers)
-    upload = call.upload(None if wish is None else wish.algorithm)
-    if wish is not None and wish.kind == COMPOSITE and stated_checksum(call.headers) is None:
+    requested = requested_checksum(state.headers)
+    upload = call.upload(None if requested is None else requested.algorithm)
+    if requested is not None and requested.kind == COMPOSITE and stated_checksum(call.headers) is None:
         text = (
-            f"Checksum Type mismatch occurred, expected checksum Type: {wish.algorithm.name.lower()}, actual "
-            "checksum Type: null"
+            "Checksum Type mismatch occurred, expected checksum Type: "
+            f"{requested.algorithm.name.lower()}, actual checksum Type: null"
         )
         raise S3Error("InvalidRequest", text)
     headers = {**encrypt(call, upload), **_part_headers(upload)}
     response = put_part(call, state, number, upload, headers)
     if response.is_success:
-        told = {name: value for name, value in checksum_headers(upload).items() if "-type" not in name}
-        told |= write_headers(call)
-        return Response(200, {"etag": written_headers(response)["etag"], **told})
+        answer_headers = {
+            name: value for name, value in checksum_headers(upload).items() if "-type" not in name
+        }
+        answer_headers |= write_headers(call)
+        return Response(200, {"etag": written_headers(response)["etag"], **answer_headers})
     upload.raise_problem()
     raise write_error(call.session, call.bucket, response.status, call.headers)
 
@@ -257,14 +262,14 @@ def _copy_part(
     state: UploadState,
     number: int,
 ) -> Response:
-    wish = requested_checksum(state.headers)
+    requested = requested_checksum(state.headers)
     _check_range(call, source, byte_range)
     found = open_source(call, source, byte_range)
     with as_request_body(found) as body:
         if (body.length or 0) > COPY_BYTES_MAX:
             raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
-        computed = None if wish is None else StatedChecksum(wish.algorithm, "")
-        stated = None if wish is None else StatedChecksum(wish.algorithm, None)
+        computed = None if requested is None else StatedChecksum(requested.algorithm, "")
+        stated = None if requested is None else StatedChecksum(requested.algorithm, None)
         upload = S3Upload(body, CheckedBody(body, None, computed), {}, stated)
         headers = {**encrypt(call, upload), **_part_headers(upload)}
         if body.length is None:
@@ -278,12 +283,12 @@ def _copy_part(
         "LastModified": modified_of(response),
         "ETag": written_headers(response)["etag"],
     }
-    if wish is not None:
-        value[wish.algorithm.element] = upload.checksum
-    told = write_headers(call)
+    if requested is not None:
+        value[requested.algorithm.element] = upload.checksum
+    answer_headers = write_headers(call)
     if "x-object-version-id" in found.headers:
-        told["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
-    return xml_response(COPIED, value, headers=told)
+        answer_headers["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+    return xml_response(COPIED, value, headers=answer_headers)
 
 
 def _check_range(call: Call, source: CopySource, text: str | None) -> None:
@@ -322,12 +327,14 @@ def list_parts(call: Call) -> Response:
     limit = call.count_param("max-parts", call.settings.max_parts_listing)
     after = call.stated_count("part-number-marker", 0)
     state = find_upload(call, upload_id)
-    home = state.home
+    segments = state.segments
     rows = _parts_of(call, state).items()
     parts = sorted((number, row) for number, row in rows if number > after)
     shown = parts[:limit]
-    wish = requested_checksum(state.headers)
-    sums = part_checksums(call, [(home, str(row["name"])) for _, row in shown] if wish is not None else [])
+    requested = requested_checksum(state.headers)
+    sums = part_checksums(
+        call, [(segments, str(row["name"])) for _, row in shown] if requested is not None else []
+    )
     sums = sums or [{} for _ in shown]
     owner = person_of(call.session.owner)
     value: dict[str, Value] = {
@@ -352,8 +359,8 @@ def list_parts(call: Call) -> Response:
         ],
     }
     value["NextPartNumberMarker"] = shown[-1][0] if shown else 0
-    if wish is not None:
-        value["ChecksumAlgorithm"], value["ChecksumType"] = wish.algorithm.name, wish.kind
+    if requested is not None:
+        value["ChecksumAlgorithm"], value["ChecksumType"] = requested.algorithm.name, requested.kind
     encode.mark(value)
     return xml_response(PARTS, value)
 
@@ -363,7 +370,7 @@ def _parts_of(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
     prefix = marker_of(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
     marker = ""
-    while rows := rows_of(call, state.home, prefix=prefix, marker=marker):
+    while rows := rows_of(call, state.segments, prefix=prefix, marker=marker):
         for row in rows:
             name = str(row["name"])
             number = number_of(name[len(prefix) :])
@@ -436,10 +443,10 @@ def _markers(call: Call, prefix: str, count: int, key_marker: str, id_marker: st
     if key_marker.endswith(AFTER_ALL):
         marker = key_marker
     found: list[JsonObject] = []
-    size, home = max(count + 1, _ROWS_MIN), segments_of(call.bucket)
+    size, segments = max(count + 1, _ROWS_MIN), segments_of(call.bucket)
     while len(found) <= count:
         limit = min(size, call.settings.max_bucket_listing + 1)
-        rows = rows_of(call, home, prefix=prefix, marker=marker, limit=limit, only_markers=True)
+        rows = rows_of(call, segments, prefix=prefix, marker=marker, limit=limit, only_markers=True)
         for row in rows:
             marker = str(row["name"])
             key, _, upload_id = marker.rpartition("/")

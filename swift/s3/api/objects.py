@@ -79,7 +79,7 @@ def put_object(call: Call) -> Response:
     headers = call.headers
     kind = validate_write(call)
     conditions = writing_conditions(headers)
-    told = write_headers(call)
+    answer_headers = write_headers(call)
     upload = call.upload()
     size = upload.body.length
     sealed = encrypt(call, upload)
@@ -89,11 +89,11 @@ def put_object(call: Call) -> Response:
     response = store_object(call, kind, upload, stored)
     status = response.status
     if response.is_success:
-        told.update(written_headers(response), **checksum_headers(upload))
+        answer_headers.update(written_headers(response), **checksum_headers(upload))
         size = upload.body.received if size is None else size
-        told.update(expiration_headers(call, size, stored, modified_s=time.time()))
-        announce(call, "s3:ObjectCreated:Put", call.key, size=size, **written_facts(told))
-        return Response(200, told)
+        answer_headers.update(expiration_headers(call, size, stored, modified_s=time.time()))
+        announce(call, "s3:ObjectCreated:Put", call.key, size=size, **written_facts(answer_headers))
+        return Response(200, answer_headers)
     upload.raise_problem()
     if status == 412:
         raise unmet(call.session, call.bucket, call.key, conditions)
@@ -106,12 +106,12 @@ def read_object(call: Call) -> Response:
     """GetObject and HeadObject."""
     params = call.params
     try:
-        query, wanted = _query(call), reading_headers(call.headers)
+        query, requested = _query(call), reading_headers(call.headers)
     except S3Error:
         authorize_read(call)
         raise
-    call, response = open_object(call, wanted, query)
-    unmet_first = _unmet_first(wanted, response)
+    call, response = open_object(call, requested, query)
+    unmet_first = _unmet_first(requested, response)
     if unmet_first:
         drained(response)
         raise S3Error("PreconditionFailed", details={"Condition": unmet_first})
@@ -134,18 +134,18 @@ def read_object(call: Call) -> Response:
     response.headers = headers
     if call.request.method == "HEAD" and requested_range(call.headers) and response.status == 200:
         modified_s = parse_http_date(headers.get("last-modified", ""))
-        if keeps_range(wanted, etag=known_etag(wanted, below), last_modified_s=modified_s):
+        if keeps_range(requested, etag=known_etag(requested, below), last_modified_s=modified_s):
             _cut_head(call, response)
     return response
 
 
-def _unmet_first(wanted: HeaderMap, response: Response) -> str:
+def _unmet_first(requested: HeaderMap, response: Response) -> str:
     """Return the unmet condition of a 304, judged before the one that the storage nodes answered."""
     if response.status != 304:
         return ""
-    if is_other_etag(wanted, response.headers):
+    if is_other_etag(requested, response.headers):
         return "If-Match"
-    return "If-Unmodified-Since" if is_changed_since(wanted, response.headers) else ""
+    return "If-Unmodified-Since" if is_changed_since(requested, response.headers) else ""
 
 
 def _checksum(call: Call, response: Response) -> HeaderMap:
@@ -273,34 +273,34 @@ _PARTS_MAX = 1000
 def get_attributes(call: Call) -> Response:
     """GetObjectAttributes: the attributes that the header names."""
     text = call.headers.get("x-amz-object-attributes", "")
-    wanted = {word.strip() for word in text.split(",") if word.strip()}
-    if not wanted <= set(_KNOWN) or not wanted:
+    requested = {word.strip() for word in text.split(",") if word.strip()}
+    if not requested <= set(_KNOWN) or not requested:
         call.session.bucket_info(call.bucket)
-    if not wanted:
+    if not requested:
         raise S3Error(
             "InvalidRequest",
             "The x-amz-object-attributes header specifying the attributes to be retrieved is either missing "
             "or empty",
         )
-    if not wanted <= set(_KNOWN):
+    if not requested <= set(_KNOWN):
         raise invalid_argument("x-amz-object-attributes", text, "Invalid attribute name specified.")
     query = version_query(call)
     headers = head_version(call)
     check_key(call, headers)
     value: dict[str, Value] = {}
-    if "ETag" in wanted:
+    if "ETag" in requested:
         value["ETag"] = object_etag(headers).strip('"')
-    if "Checksum" in wanted and (sums := checksum_elements(headers)):
+    if "Checksum" in requested and (sums := checksum_elements(headers)):
         value["Checksum"] = sums
-    if "ObjectParts" in wanted and is_multipart(headers):
+    if "ObjectParts" in requested and is_multipart(headers):
         value["ObjectParts"] = _parts(call, query, has_sums=bool(checksum_elements(headers)))
-    if "StorageClass" in wanted:
+    if "StorageClass" in requested:
         value["StorageClass"] = object_class(headers) or call.storage_class
-    if "ObjectSize" in wanted:
+    if "ObjectSize" in requested:
         value["ObjectSize"] = headers.get("content-length", "0")
     shown = rendered_headers(headers)
-    told: HeaderMap = {n: shown[n] for n in ("last-modified", "x-amz-version-id") if n in shown}
-    return xml_response(ATTRIBUTES, value, headers=told)
+    answer_headers: HeaderMap = {n: shown[n] for n in ("last-modified", "x-amz-version-id") if n in shown}
+    return xml_response(ATTRIBUTES, value, headers=answer_headers)
 
 
 def _parts(call: Call, query: str, *, has_sums: bool) -> Value:
@@ -360,16 +360,16 @@ def get_object_tagging(call: Call) -> Response:
 def put_object_tagging(call: Call) -> Response:
     """PutObjectTagging."""
     tags = tags_of_document(call.document(TAGGING), OBJECT_TAGS_MAX)
-    told = _store(call, stored_tags(tags))
-    announce(call, "s3:ObjectTagging:Put", call.key, version=told.get("x-amz-version-id", ""))
-    return Response(200, told)
+    answer_headers = _store(call, stored_tags(tags))
+    announce(call, "s3:ObjectTagging:Put", call.key, version=answer_headers.get("x-amz-version-id", ""))
+    return Response(200, answer_headers)
 
 
 def delete_object_tagging(call: Call) -> Response:
     """DeleteObjectTagging."""
-    told = _store(call, "")
-    announce(call, "s3:ObjectTagging:Delete", call.key, version=told.get("x-amz-version-id", ""))
-    return no_content(told)
+    answer_headers = _store(call, "")
+    announce(call, "s3:ObjectTagging:Delete", call.key, version=answer_headers.get("x-amz-version-id", ""))
+    return no_content(answer_headers)
 
 
 def _head(call: Call) -> HeaderMap:
@@ -383,21 +383,21 @@ def _version(headers: HeaderMap) -> HeaderMap:
 
 def _store(call: Call, text: str) -> HeaderMap:
     """Replace the tags; what the answer says of the version."""
-    wanted = call.params.get("versionId", "null")
-    if wanted != "null":
+    requested = call.params.get("versionId", "null")
+    if requested != "null":
         found = _head(call)
         current = call.session.head(call.bucket, call.key).headers.get("x-object-version-id")
-        if current != wanted:
+        if current != requested:
             # No other request than ours reaches it: who may do this is asked here.
             owned_sysmeta(call.session, call.bucket)
-            place = version_place(call, Timestamp(wanted))
+            place = version_place(call, Timestamp(requested))
             call.session.hidden.note("POST", place, _with_tags(found, text))
             return _version(found)
-    told: HeaderMap = {}
+    answer_headers: HeaderMap = {}
 
     def write(conditions: HeaderMap) -> int:
         found = _head(call)
-        told.update(_version(found))
+        answer_headers.update(_version(found))
         headers = {**_with_tags(found, text), **_end(call, found)}
         headers.update(conditions, **(just_above(found) if conditions else {}))
         with call.session.ask("POST", call.bucket, call.key, headers=headers) as response:
@@ -406,7 +406,7 @@ def _store(call: Call, text: str) -> HeaderMap:
     status = update_if_unchanged(call, write)
     if not 200 <= status <= 299:
         raise missing_key(call, call.key) if status == 404 else refusal(status)
-    return told
+    return answer_headers
 
 
 def _end(call: Call, found: HeaderMap) -> HeaderMap:

@@ -147,7 +147,7 @@ def put_part(call: Call, state: UploadState, number: int, upload: S3Upload, head
 
     def put(name: str, conditions: HeaderMap) -> Response:
         sent = {**headers, **conditions}
-        sub = call.session.subrequest("PUT", state.home, name, headers=sent, body=body)
+        sub = call.session.subrequest("PUT", state.segments, name, headers=sent, body=body)
         store_checksum(sub, upload)
         with asked(call.session.open, sub) as response:
             return response
@@ -196,7 +196,7 @@ def _count(call: Call, state: UploadState, number: int, name: str) -> None:
         found = find_state(call, state.id)
         if found is None or found.is_completing:
             # The object counted for no decision.
-            call.remove_unneeded(state.home, name)
+            call.remove_unneeded(state.segments, name)
             raise no_such_upload(state.id)
         record = replace(found.record, parts={**found.record.parts, number: own})
         outcome = swap(objects, found, record)
@@ -205,7 +205,7 @@ def _count(call: Call, state: UploadState, number: int, name: str) -> None:
         if outcome is Swap.WEAK:
             swap(objects, found, record, is_conditional=False)
         elif number in found.record.parts:
-            call.remove_unneeded(state.home, found.part_name(number))
+            call.remove_unneeded(state.segments, found.part_name(number))
         return
     raise S3Error("ServiceUnavailable")
 
@@ -215,10 +215,10 @@ def _check_open(call: Call, state: UploadState, number: int, name: str) -> None:
     found = find_state(call, state.id)
     if found is None:
         named = named_by_objects(call, state.id)
-        if named is not None and (state.home, name) not in named:
-            call.remove_unneeded(state.home, name)
-            _remove_empty_home(call, state.home)
-        if named is not None and (state.home, name) in named:
+        if named is not None and (state.segments, name) not in named:
+            call.remove_unneeded(state.segments, name)
+            _remove_empty_home(call, state.segments)
+        if named is not None and (state.segments, name) in named:
             return
         raise no_such_upload(state.id)
     counts, decision = found.part_name(number) == name, found.record.decision
@@ -227,7 +227,7 @@ def _check_open(call: Call, state: UploadState, number: int, name: str) -> None:
             # The same part was uploaded again meanwhile, and this one is the newest.
             _count(call, state, number, name)
     elif not counts or all(part != number for part, _ in decision.parts):
-        call.remove_unneeded(state.home, name)
+        call.remove_unneeded(state.segments, name)
         raise no_such_upload(state.id)
 
 

@@ -79,27 +79,27 @@ class CheckedBody(WrappedRequest):
             return
         self._done = True
         if self._sha is not None:
-            running, wanted = self._sha
-            if not hmac.compare_digest(running.hexdigest(), wanted):
+            running, expected = self._sha
+            if not hmac.compare_digest(running.hexdigest(), expected):
                 details = {
-                    "ClientComputedContentSHA256": wanted,
+                    "ClientComputedContentSHA256": expected,
                     "S3ComputedContentSHA256": running.hexdigest(),
                 }
                 raise RefusedBody(S3Error("XAmzContentSHA256Mismatch", details=details))
         if self._promise is not None and self._sum is not None:
             self.checksum = encoded(self._sum.digest())
-            self._check_promise(self._promise)
+            self._check_stated(self._promise)
 
-    def _check_promise(self, promise: StatedChecksum) -> None:
-        wanted, name = promise.text, promise.algorithm.header
-        if wanted is None:
-            wanted = self._source.trailers.get(name)
-            if wanted is None:
+    def _check_stated(self, promise: StatedChecksum) -> None:
+        expected, name = promise.text, promise.algorithm.header
+        if expected is None:
+            expected = self._source.trailers.get(name)
+            if expected is None:
                 raise RefusedBody(S3Error("MalformedTrailerError"))
-            if decoded(promise.algorithm, wanted.strip()) is None:
+            if decoded(promise.algorithm, expected.strip()) is None:
                 text = f"Value for {name} trailing header is invalid."
                 raise RefusedBody(S3Error("InvalidRequest", text))
-        if wanted and wanted != self.checksum:
+        if expected and expected != self.checksum:
             text = f"The {promise.algorithm.name} you specified did not match the calculated checksum."
             raise RefusedBody(S3Error("BadDigest", text))
 
@@ -158,19 +158,19 @@ def upload_of(
     source: RequestBody,
     headers: HeaderMap,
     claim: Claim,
-    wanted: Algorithm | None = None,
+    requested: Algorithm | None = None,
     usual: Algorithm | None = None,
 ) -> S3Upload:
     """Return the upload that a request brings; raise ``S3Error`` for promises that cannot be kept at all.
 
-    A checksum that is ``wanted`` and was not promised is computed; one of another kind is refused. Where
+    A checksum that is ``requested`` and was not promised is computed; one of another kind is refused. Where
     there is neither, the ``usual`` one is computed.
     """
     promise = stated_checksum(headers)
-    if wanted is not None and promise is not None and promise.algorithm is not wanted:
+    if requested is not None and promise is not None and promise.algorithm is not requested:
         raise S3Error(
             "InvalidRequest",
-            f"Checksum Type mismatch occurred, expected checksum Type: {wanted.name}, actual checksum "
+            f"Checksum Type mismatch occurred, expected checksum Type: {requested.name}, actual checksum "
             f"Type: {promise.algorithm.name}",
         )
     body, sent = source, {}
@@ -180,10 +180,15 @@ def upload_of(
     elif promise is not None and promise.text is None:
         raise S3Error("MalformedTrailerError")
     stored = promise
-    if promise is None and wanted is None and source.length is not None and source.length <= _AT_ONCE_BYTES:
-        wanted = usual
-    if wanted is not None and promise is None:
-        promise, stored = StatedChecksum(wanted, ""), StatedChecksum(wanted, None)
+    if (
+        promise is None
+        and requested is None
+        and source.length is not None
+        and source.length <= _AT_ONCE_BYTES
+    ):
+        requested = usual
+    if requested is not None and promise is None:
+        promise, stored = StatedChecksum(requested, ""), StatedChecksum(requested, None)
     digest = claim.payload if claim.payload and claim.payload != UNSIGNED and body is source else None
     if digest is not None or promise is not None:
         body = CheckedBody(body, digest, promise)
@@ -265,7 +270,7 @@ def read_document(
             raise S3Error(error)
         pieces.append(piece)
     data = b"".join(pieces)
-    wanted = upload.headers.get("etag")
-    if wanted is not None and md5(data, usedforsecurity=False).hexdigest() != wanted:
+    expected = upload.headers.get("etag")
+    if expected is not None and md5(data, usedforsecurity=False).hexdigest() != expected:
         raise S3Error("BadDigest", details={"ExpectedDigest": headers["content-md5"].strip()})
     return data

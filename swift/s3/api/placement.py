@@ -46,11 +46,11 @@ def store_object(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
 
 
 def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> Response:
-    home, upload_id = make_segments_container(call, kind), new_upload_id()
+    segments, upload_id = make_segments_container(call, kind), new_upload_id()
     part = part_of(call.key, upload_id, 1)
     about = {name: stored[name] for name in _OF_BODY if name in stored}
     about["content-type"] = "application/octet-stream"
-    sub = call.session.subrequest("PUT", home, part, headers=about, body=upload.body)
+    sub = call.session.subrequest("PUT", segments, part, headers=about, body=upload.body)
     store_checksum(sub, upload)
     with asked(call.session.open, sub) as response:
         etag = unquote_etag(response.headers.get("etag", ""))
@@ -63,25 +63,25 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     if fields.TRANSIENT_S3_LOCK not in headers:
         headers.update(completed_lock(call, {}))
     try:
-        with asked(call.session.open, manifest_request(call, [(home, part, etag)], headers)) as response:
+        with asked(call.session.open, manifest_request(call, [(segments, part, etag)], headers)) as response:
             pass
     except S3Error:
-        call.remove_unneeded(home, part)
+        call.remove_unneeded(segments, part)
         raise
     if not response.is_success:
         if response.status < 500:
             # Nobody will ever ask for it; after a 5xx it may be the object, and the daemon looks.
-            call.remove_unneeded(home, part)
+            call.remove_unneeded(segments, part)
         return response
     response.headers["etag"] = f'"{etag}"'
     if fields.TRANSIENT_S3_LOCK in headers:
-        lock_parts(call, [(home, part)], {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
+        lock_parts(call, [(segments, part)], {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
     return response
 
 
 def manifest_request(call: Call, parts: Sequence[tuple[str, str, str]], headers: HeaderMap) -> Request:
     """Return the request to slo that stores an object of parts, each (container, name, ETag)."""
-    manifest = [{"path": f"/{home}/{name}", "etag": etag} for home, name, etag in parts]
+    manifest = [{"path": f"/{segments}/{name}", "etag": etag} for segments, name, etag in parts]
     body = json.dumps(manifest).encode()
     query = "multipart-manifest=put"
     return call.session.subrequest("PUT", call.bucket, call.key, headers=headers, body=body, query=query)

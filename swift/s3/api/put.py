@@ -35,7 +35,7 @@ from swift.s3.xml import Value
 
 
 def version_query(call: Call) -> str:
-    """Return the query that asks for the wanted version; raise ``S3Error``."""
+    """Return the query that asks for the requested version; raise ``S3Error``."""
     version = call.params.get("versionId")
     if version is None:
         return ""
@@ -58,8 +58,8 @@ def check_version_id(version: str) -> None:
 def version_place(call: Call, stamp: Timestamp) -> EntityPath:
     """Return the path of a version of the call's object, by its time; raise ``S3Error``."""
     head = call.session.head(call.bucket).headers
-    home = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
-    return EntityPath(call.session.account, home, Version(call.key, stamp).name)
+    versions = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
+    return EntityPath(call.session.account, versions, Version(call.key, stamp).name)
 
 
 def missing_key(call: Call, key: str, bucket: str = "") -> S3Error:
@@ -165,18 +165,18 @@ def validate_write(call: Call) -> str:
 
 def requested_class(call: Call) -> str:
     """Return the storage class that a write asks for; empty when it is the bucket's. Raise ``S3Error``."""
-    wanted = call.headers.get("x-amz-storage-class")
-    if wanted is None:
+    requested = call.headers.get("x-amz-storage-class")
+    if requested is None:
         return ""
     classes = call.features.classes
-    if not classes.has(wanted):
+    if not classes.has(requested):
         raise S3Error("InvalidStorageClass")
     own = call.storage_class
-    if wanted == own:
+    if requested == own:
         return ""
-    if not call.features.multipart or classes.policy_of(wanted) is None:
+    if not call.features.multipart or classes.policy_of(requested) is None:
         raise S3Error("InvalidStorageClass", f"The objects of this bucket have the storage class {own}.")
-    return wanted
+    return requested
 
 
 def class_headers(call: Call, below: HeaderMap) -> HeaderMap:

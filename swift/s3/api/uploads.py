@@ -127,9 +127,9 @@ def rows_of(
     With ``only_markers`` the container servers leave out parts; those of OpenStack Swift do not.
     """
     query = "format=json"
-    wanted = {"prefix": prefix, "marker": marker, "limit": str(limit or "")}
+    requested = {"prefix": prefix, "marker": marker, "limit": str(limit or "")}
     headers = {fields.BACKEND_LISTING_DIRECTORIES: "true"} if only_markers else None
-    for name, value in wanted.items():
+    for name, value in requested.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
     with call.session.ask("GET", container, headers=headers, query=query) as response:
@@ -303,7 +303,7 @@ class UploadState:
         return self.record.decision is not None
 
     @property
-    def home(self) -> str:
+    def segments(self) -> str:
         """The container of its parts, which depends on the storage class of its object."""
         return segments_of(self.bucket, self.headers.get(fields.SYSMETA_S3_CLASS, ""))
 
@@ -316,7 +316,7 @@ class UploadState:
 
     def places(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
         """Return container and name of each part."""
-        return [(self.home, self.part_name(number)) for number in numbers]
+        return [(self.segments, self.part_name(number)) for number in numbers]
 
 
 # --- reading and changing -----------------------------------------------------------------------------

@@ -119,11 +119,13 @@ class ChunkedPayload(WrappedRequest):
     def _check_chunk(self) -> None:
         if not self._signed:
             return
-        wanted = self._claim.chunk_signature(_CHUNK, self._signature, f"{_NOTHING}\n{self._sum.hexdigest()}")
-        if wanted is None:
+        expected = self._claim.chunk_signature(
+            _CHUNK, self._signature, f"{_NOTHING}\n{self._sum.hexdigest()}"
+        )
+        if expected is None:
             text = "The chunks of a body can only be checked by who knows the secret key."
             raise RefusedBody(S3Error("NotImplemented", text))
-        if not hmac.compare_digest(wanted, self._stated):
+        if not hmac.compare_digest(expected, self._stated):
             raise RefusedBody(S3Error("SignatureDoesNotMatch", reason="chunk"))
         self._signature = self._stated
 
@@ -160,11 +162,11 @@ class ChunkedPayload(WrappedRequest):
     def _check_trailers(self, lines: list[tuple[str, str]], stated: str | None) -> None:
         text = "".join(f"{name}:{value}\n" for name, value in lines if name != _SIGNATURE_NAME)
         digest = sha256(text.encode("latin-1")).hexdigest()
-        wanted = self._claim.chunk_signature(_TRAILER, self._signature, digest)
+        expected = self._claim.chunk_signature(_TRAILER, self._signature, digest)
         if (
             stated is None
-            or wanted is None
-            or not hmac.compare_digest(wanted.encode("ascii"), stated.lower().encode("latin-1"))
+            or expected is None
+            or not hmac.compare_digest(expected.encode("ascii"), stated.lower().encode("latin-1"))
         ):
             raise RefusedBody(S3Error("SignatureDoesNotMatch", reason="trailer"))
 

@@ -174,7 +174,7 @@ _CACHED, _CACHED_S, _KNOWN_MAX = "s3account/", 86400, 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class CallerIdentity:
     """The caller of a request, as the authentication filter knows it."""
 
     access_key: str = ""
@@ -185,7 +185,7 @@ class Identity:
 
 
 #: The caller of a request without a signature.
-ANONYMOUS = Identity()
+ANONYMOUS = CallerIdentity()
 
 
 class Authenticator:
@@ -212,7 +212,7 @@ class Authenticator:
         }
 
     @property
-    def identity(self) -> Identity | None:
+    def identity(self) -> CallerIdentity | None:
         """The caller; None until its signature was found good."""
         return self._identity
 
@@ -224,7 +224,7 @@ class Authenticator:
             env.pop(environkeys.REMOTE_USER, None)
         env[environkeys.S3_AUTH_DETAILS] = self._details
 
-    def identify(self, make: Callable[[str, str], Request]) -> Identity:
+    def identify(self, make: Callable[[str, str], Request]) -> CallerIdentity:
         """Return the caller, whatever it may do; raise ``S3Error``.
 
         ``make(method, account)`` makes the request that asks for it.
@@ -247,7 +247,7 @@ class Authenticator:
         if self._identity is not None or not env.get(environkeys.REMOTE_USER) or entity is None:
             return
         key = self.claim.access_key
-        self._identity = Identity(key, entity.path.account, env.get(environkeys.AUTHORIZE))
+        self._identity = CallerIdentity(key, entity.path.account, env.get(environkeys.AUTHORIZE))
         self.known.learn(self._request, key, entity.path.account)
         shown = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
         self._request.env[environkeys.ACCESS_LOGGING] = {"user_id": shown}
@@ -460,7 +460,7 @@ class Session:
 
     # the caller
 
-    def identify(self) -> Identity:
+    def identify(self) -> CallerIdentity:
         """Return the caller, whatever it may do; raise ``S3Error`` for a bad signature."""
         return self.authenticator.identify(self._made)
 

@@ -27,7 +27,7 @@ class DamagedConfiguration(S3Error):
         super().__init__("InternalError", f"The bucket's {name} configuration is damaged.")
 
 
-class Codec:
+class ConfigurationCodec:
     """Encodes the configurations of one kind, and decodes them."""
 
     def __init__(
@@ -96,18 +96,18 @@ class Codec:
         return DamagedConfiguration(self.name)
 
 
-def _document_codec(name: str, header: str) -> Codec:
+def _document_codec(name: str, header: str) -> ConfigurationCodec:
     """Return the codec of a document: ``<header>``, ``<header>-1`` … ``-4``."""
     headers = [header, *(f"{header}-{number}" for number in range(1, 5))]
     # A header fits into a line of any server, 8192 bytes with its name.
-    return Codec(name, headers, 6000, 128 << 10, S3Error("MaxMessageLengthExceeded"))
+    return ConfigurationCodec(name, headers, 6000, 128 << 10, S3Error("MaxMessageLengthExceeded"))
 
 
-def rules_codec(name: str) -> Codec:
+def rules_codec(name: str) -> ConfigurationCodec:
     """Return the codec of rules in JSON: ``<prefix><name>-0`` … ``-7``."""
     headers = [f"{fields.SYSMETA_S3_BUCKET}{name}-{number}" for number in range(8)]
     text = "This takes more room than the metadata of a bucket has."
-    return Codec(name, headers, 4000, 4 << 20, S3Error("InvalidRequest", text))
+    return ConfigurationCodec(name, headers, 4000, 4 << 20, S3Error("InvalidRequest", text))
 
 
 POLICY = _document_codec("policy", fields.SYSMETA_S3_BUCKET_POLICY)

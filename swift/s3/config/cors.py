@@ -288,9 +288,9 @@ def preflight(request: Request, settings: S3Settings) -> Response | None:
         "access-control-allow-origin": "*" if allowed == ("*",) else origin,
         "vary": "Origin, Access-Control-Request-Headers",
     }
-    wanted = headers.get("access-control-request-headers")
-    if wanted:
-        words = (word.strip().lower() for word in wanted.split(","))
+    requested = headers.get("access-control-request-headers")
+    if requested:
+        words = (word.strip().lower() for word in requested.split(","))
         answer["access-control-allow-headers"] = ", ".join(dict.fromkeys(filter(None, words)))
     return Response(200, answer)
 
@@ -299,8 +299,8 @@ def _is_for_s3(request: Request) -> bool:
     params = request.params
     if "X-Amz-Credential" in params or "AWSAccessKeyId" in params:
         return True
-    wanted = request.headers.get("access-control-request-headers", "").lower()
-    return "authorization" in {word.strip() for word in wanted.split(",")}
+    requested = request.headers.get("access-control-request-headers", "").lower()
+    return "authorization" in {word.strip() for word in requested.split(",")}
 
 
 # --- the rules of buckets -------------------------------------------------------------------------------

@@ -199,8 +199,8 @@ def noncurrent_class_by(
 
 
 def _last(moves: Iterable[tuple[int, str]], now_s: float, kind: str) -> str:
-    due = sorted((at_s, wanted) for at_s, wanted in moves if at_s <= now_s)
-    if not due or due[-1][1] == kind or (kind and kind not in (wanted for _, wanted in due)):
+    due = sorted((at_s, target) for at_s, target in moves if at_s <= now_s)
+    if not due or due[-1][1] == kind or (kind and kind not in (target for _, target in due)):
         return ""
     return due[-1][1]
 

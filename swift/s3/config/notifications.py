@@ -64,7 +64,7 @@ class NotificationRule(NamedTuple):
         return target_of(self.arn)
 
     def wants(self, event: str, key: str) -> bool:
-        """Return True if an event of an object is told."""
+        """Return True if an event of an object is delivered."""
         if not (key.startswith(self.prefix) and key.endswith(self.suffix)):
             return False
         return event in self.events or f"{event.rpartition(':')[0]}:*" in self.events
@@ -103,8 +103,8 @@ def _rule(kind: str, item: Tree, targets: Collection[str]) -> NotificationRule:
             "Unable to validate the following destination configurations",
             details={"ArgumentName": arn, "ArgumentValue": "The destination is none of this cluster's."},
         )
-    told = item.get("Event")
-    events = tuple(text_of(event) for event in told) if isinstance(told, list) else ()
+    items = item.get("Event")
+    events = tuple(text_of(event) for event in items) if isinstance(items, list) else ()
     if not events:
         raise S3Error("MalformedXML")
     for event in events:
@@ -167,7 +167,7 @@ def _parsed(text: str) -> tuple[NotificationRule, ...]:
 
 # --- events -------------------------------------------------------------------------------------------
 # The queue is a hidden account, as the expirer's: a container for each hour, in it an object for each
-# event and webhook. Nobody asks a webhook while a client waits. An event is told at least once: a
+# event and webhook. Nobody asks a webhook while a client waits. An event is delivered at least once: a
 # client that hears 503, because the event could not be kept after its change was done, asks again,
 # and so the event comes again.
 
@@ -192,9 +192,9 @@ def announce(
         )
 
 
-def written_facts(told: HeaderMap) -> dict[str, str]:
+def written_facts(headers: HeaderMap) -> dict[str, str]:
     """ETag and version as the answer to a write says them."""
-    return {"etag": told.get("etag", ""), "version": told.get("x-amz-version-id", "")}
+    return {"etag": headers.get("etag", ""), "version": headers.get("x-amz-version-id", "")}
 
 
 def container_of(now_s: float) -> str:
@@ -207,13 +207,13 @@ def record_of(
 ) -> JsonObject:
     """Return the record of an event as AWS writes it."""
     now = datetime.now(UTC)
-    told: JsonObject = {"key": _quoted(key), "sequencer": f"{Timestamp.now().raw:016X}"}
+    stated: JsonObject = {"key": _quoted(key), "sequencer": f"{Timestamp.now().raw:016X}"}
     if size is not None:
-        told["size"] = size
+        stated["size"] = size
     if etag:
-        told["eTag"] = etag.strip('"')
+        stated["eTag"] = etag.strip('"')
     if version:
-        told["versionId"] = version
+        stated["versionId"] = version
     owner = {"principalId": call.session.owner}
     return {
         "eventVersion": EVENT_VERSION,
@@ -228,7 +228,7 @@ def record_of(
             "s3SchemaVersion": "1.0",
             "configurationId": rule.id,
             "bucket": {"name": call.bucket, "ownerIdentity": owner, "arn": f"arn:aws:s3:::{call.bucket}"},
-            "object": told,
+            "object": stated,
         },
     }
 

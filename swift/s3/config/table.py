@@ -45,7 +45,7 @@ from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
 from swift.s3.xml import Element, Group, Many, Text, Tree, Value, text_of, tree_of, trees_of
 
 
-class Reader(Enum):
+class AllowedCaller(Enum):
     """The caller that may read a configuration, or change it."""
 
     #: Anybody whom the access check lets in.
@@ -75,8 +75,8 @@ class Configuration:
     headers: tuple[str, ...]
     #: The error if there is none.
     missing: str = ""
-    readers: Reader = Reader.OWNER
-    writers: Reader = Reader.OWNER
+    readers: AllowedCaller = AllowedCaller.OWNER
+    writers: AllowedCaller = AllowedCaller.OWNER
     limit: int = DOCUMENT_MAX
     put_status: int = 200
     #: Headers of the answer to a Get.
@@ -96,7 +96,7 @@ class Configuration:
     def put(self, call: Call) -> Response:
         """Store a document; raise ``S3Error``."""
         headers = self.parse(call, call.document(self.schema, limit=self.limit))
-        if self.writers is Reader.OWNER:
+        if self.writers is AllowedCaller.OWNER:
             owned_sysmeta(call.session, call.bucket)
         if self.check is not None:
             self.check(call, headers)
@@ -106,7 +106,7 @@ class Configuration:
 
     def delete(self, call: Call) -> Response:
         """Remove the configuration; raise ``S3Error``."""
-        if self.writers is Reader.OWNER:
+        if self.writers is AllowedCaller.OWNER:
             owned_sysmeta(call.session, call.bucket)
         call.session.done("POST", call.bucket, headers=dict.fromkeys(self.headers, ""))
         self.removed(call)
@@ -119,11 +119,11 @@ class Configuration:
         return {name: handler for name, handler in pairs if name in OPERATIONS}
 
 
-def _sysmeta(call: Call, reader: Reader) -> Mapping[str, str]:
+def _sysmeta(call: Call, reader: AllowedCaller) -> Mapping[str, str]:
     """Return the system metadata of the bucket; raise ``S3Error`` if the caller may not read it."""
-    if reader is Reader.OWNER:
+    if reader is AllowedCaller.OWNER:
         return owned_sysmeta(call.session, call.bucket)
-    if reader is Reader.ONLY_OWNER:
+    if reader is AllowedCaller.ONLY_OWNER:
         require_owner(call)
     return sysmeta_of(call.session.bucket_headers(call.bucket))
 
@@ -179,14 +179,14 @@ def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
 
 
 def _headers_of_logging(call: Call, tree: Tree) -> HeaderMap:
-    wanted = tree_of(tree.get("LoggingEnabled"))
-    if not wanted:
+    requested = tree_of(tree.get("LoggingEnabled"))
+    if not requested:
         return {fields.SYSMETA_S3_BUCKET_LOGGING: ""}
-    if "TargetGrants" in wanted or "PartitionedPrefix" in tree_of(wanted.get("TargetObjectKeyFormat")):
+    if "TargetGrants" in requested or "PartitionedPrefix" in tree_of(requested.get("TargetObjectKeyFormat")):
         # Only the owner gets rights in the log, as in the rest of its bucket.
         owned_sysmeta(call.session, call.bucket)
         raise S3Error("NotImplemented")
-    target = LogTarget(text_of(wanted["TargetBucket"]), text_of(wanted["TargetPrefix"]))
+    target = LogTarget(text_of(requested["TargetBucket"]), text_of(requested["TargetPrefix"]))
     return {fields.SYSMETA_S3_BUCKET_LOGGING: target.stored}
 
 
@@ -237,12 +237,12 @@ def _render_block(sysmeta: Mapping[str, str]) -> Value | None:
 
 def _headers_of_controls(call: Call, tree: Tree) -> HeaderMap:
     rules = trees_of(tree.get("Rule"))
-    wanted = text_of(rules[0].get("ObjectOwnership"))
-    if len(rules) != 1 or wanted not in OWNERSHIPS:
+    requested = text_of(rules[0].get("ObjectOwnership"))
+    if len(rules) != 1 or requested not in OWNERSHIPS:
         raise S3Error("MalformedXML")
-    if wanted == ENFORCED:
+    if requested == ENFORCED:
         _check_private(call)
-    return {fields.SYSMETA_S3_BUCKET_OWNERSHIP: wanted}
+    return {fields.SYSMETA_S3_BUCKET_OWNERSHIP: requested}
 
 
 def _render_controls(sysmeta: Mapping[str, str]) -> Value | None:
@@ -434,8 +434,8 @@ TABLE = (
         _render_tags,
         (fields.SYSMETA_S3_BUCKET_TAGGING,),
         missing="NoSuchTagSet",
-        readers=Reader.AUTHORIZED,
-        writers=Reader.AUTHORIZED,
+        readers=AllowedCaller.AUTHORIZED,
+        writers=AllowedCaller.AUTHORIZED,
         put_status=204,
     ),
     Configuration(
@@ -494,8 +494,8 @@ TABLE = (
         _render_lifecycle,
         codec.LIFECYCLE.headers,
         missing="NoSuchLifecycleConfiguration",
-        readers=Reader.AUTHORIZED,
-        writers=Reader.AUTHORIZED,
+        readers=AllowedCaller.AUTHORIZED,
+        writers=AllowedCaller.AUTHORIZED,
         limit=lifecycle.DOCUMENT_BYTES_MAX,
         shown={lifecycle.LEAST: lifecycle.LEAST_SIZE},
         stored=_register_lifecycle,
@@ -506,8 +506,8 @@ TABLE = (
         _headers_of_notification,
         lambda sysmeta: notifications.document_of_rules(notifications.rules_of(sysmeta)),
         codec.NOTIFICATION.headers,
-        readers=Reader.ONLY_OWNER,
-        writers=Reader.AUTHORIZED,
+        readers=AllowedCaller.ONLY_OWNER,
+        writers=AllowedCaller.AUTHORIZED,
         limit=notifications.DOCUMENT_BYTES_MAX,
     ),
 )

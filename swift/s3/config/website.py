@@ -115,27 +115,27 @@ def site_of_document(tree: Tree) -> BucketWebsite:
 
 
 def _rule(item: Tree) -> RoutingRule:
-    condition, wanted = tree_of(item.get("Condition")), tree_of(item.get("Redirect"))
+    condition, requested = tree_of(item.get("Condition")), tree_of(item.get("Redirect"))
     status = text_of(condition.get("HttpErrorCodeReturnedEquals"))
     if status and not (is_digits(status) and len(status) == 3 and status[0] in "45"):
         raise _bad(f"The provided HTTP error code ({status[:9]}) is not valid. Valid codes are 4XX or 5XX.")
     if "Condition" in item and not condition:
         raise S3Error("MalformedXML")
-    code = text_of(wanted.get("HttpRedirectCode"))
-    if not wanted:
+    code = text_of(requested.get("HttpRedirectCode"))
+    if not requested:
         raise S3Error("MalformedXML")
     if code and code not in _CODES:
         raise _bad(
             f"The provided HTTP redirect code ({code[:9]}) is not valid. Valid codes are 3XX except 300."
         )
-    if "ReplaceKeyWith" in wanted and "ReplaceKeyPrefixWith" in wanted:
+    if "ReplaceKeyWith" in requested and "ReplaceKeyPrefixWith" in requested:
         raise _bad("You can only define ReplaceKeyPrefix or ReplaceKey but not both.")
     redirect = WebsiteRedirect(
-        _host(wanted),
-        _protocol(wanted),
+        _host(requested),
+        _protocol(requested),
         int(code or 301),
-        _short(text_of(wanted["ReplaceKeyPrefixWith"])) if "ReplaceKeyPrefixWith" in wanted else None,
-        _short(text_of(wanted["ReplaceKeyWith"])) if "ReplaceKeyWith" in wanted else None,
+        _short(text_of(requested["ReplaceKeyPrefixWith"])) if "ReplaceKeyPrefixWith" in requested else None,
+        _short(text_of(requested["ReplaceKeyWith"])) if "ReplaceKeyWith" in requested else None,
     )
     return RoutingRule(redirect, _short(text_of(condition.get("KeyPrefixEquals"))), int(status or 0))
 

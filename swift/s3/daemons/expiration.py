@@ -184,7 +184,7 @@ class Expiration:
             self._wait(self._grace_s)
         for state in ended:
             if not self._was_completed(bucket._replace(obj=state.key), state.id):
-                remove_parts(self._client, bucket._replace(container=state.home), state.key, state.id)
+                remove_parts(self._client, bucket._replace(container=state.segments), state.key, state.id)
         return ENDED if ended else CHANGED
 
     def _was_completed(self, path: EntityPath, upload_id: str) -> bool:
@@ -238,9 +238,9 @@ class CompletionRecovery:
 
     def find(self, entry: RegisteredBucket) -> Iterator[UnfinishedUpload]:
         """Return uploads whose markers say something, which those of new uploads do not."""
-        home = EntityPath(entry.account, segments_of(entry.bucket))
+        segments = EntityPath(entry.account, segments_of(entry.bucket))
         marker = ""
-        while rows := page_of(self._client, home, self._page_size, marker=marker):
+        while rows := page_of(self._client, segments, self._page_size, marker=marker):
             for row in rows:
                 marker = str(row["name"])
                 key, _, upload_id = marker.rpartition("/")

@@ -90,9 +90,9 @@ class InventoryRun:
 
     def _find(self, files: _InventoryFiles) -> str:
         """Return the outcome of an inventory that cannot be taken or is there already, or an empty string."""
-        if files.home not in self._destinations:
-            self._destinations[files.home] = self._client.head(files.home) is not None
-        if not self._destinations[files.home]:
+        if files.destination not in self._destinations:
+            self._destinations[files.destination] = self._client.head(files.destination) is not None
+        if not self._destinations[files.destination]:
             return REFUSED
         return THERE if self._client.head(files.manifest) is not None else ""
 
@@ -145,8 +145,8 @@ class _InventoryFiles:
         self._base = f"{start}{entry.bucket}/{inventory.id}"
         midnight_s = int(now_s // DAY_S * DAY_S)
         self._folder = f"{self._base}/{time.strftime('%Y-%m-%dT%H-%MZ', time.gmtime(midnight_s))}"
-        self.home = EntityPath(entry.account, inventory.bucket)
-        self.manifest = self.home._replace(obj=f"{self._folder}/manifest.json")
+        self.destination = EntityPath(entry.account, inventory.bucket)
+        self.manifest = self.destination._replace(obj=f"{self._folder}/manifest.json")
         self._files: list[dict[str, object]] = []
         self._open()
 
@@ -171,7 +171,7 @@ class _InventoryFiles:
         content = self._target.getvalue()
         name = md5(f"{self._folder}/{len(self._files)}".encode(), usedforsecurity=False).hexdigest()
         key = f"{self._base}/data/{name}.csv.gz"
-        self._client.put(self.home._replace(obj=key), content, {"content-type": "application/gzip"})
+        self._client.put(self.destination._replace(obj=key), content, {"content-type": "application/gzip"})
         digest = md5(content, usedforsecurity=False).hexdigest()
         self._files.append({"key": key, "size": len(content), "MD5checksum": digest})
 
@@ -192,7 +192,7 @@ class _InventoryFiles:
             indent=1,
         ).encode()
         checksum = md5(text, usedforsecurity=False).hexdigest().encode()
-        self._client.put(self.home._replace(obj=f"{self._folder}/manifest.checksum"), checksum)
+        self._client.put(self.destination._replace(obj=f"{self._folder}/manifest.checksum"), checksum)
         self._client.put(self.manifest, text, {"content-type": "application/json"})
 
 

@@ -210,13 +210,13 @@ class LifecyclePass:
         stored_rules = rules_of(sysmeta)
         rules = [rule for rule in stored_rules if rule.is_enabled]
         inventories = inventories_of(sysmeta)
-        homes = self._leftovers.homes(entry)
-        if not (homes or (headers is not None and (stored_rules or inventories))):
+        containers = self._leftovers.containers(entry)
+        if not (containers or (headers is not None and (stored_rules or inventories))):
             unregister_bucket(client, entry)
             self._tally.add("forgotten")
             return
         if headers is None:
-            yield from self._bucket_gone(entry, homes)
+            yield from self._bucket_gone(entry, containers)
             return
         self._tally.add("buckets")
         walk = Walk(client, entry, rules, now_s, self._task.settings.page_size)
@@ -229,21 +229,21 @@ class LifecyclePass:
         yield from self._finishing.find(entry)
         versioned = "x-versions-enabled" in headers
         if self._leftovers.is_day(entry):
-            yield from self._leftovers.find(entry, homes)
+            yield from self._leftovers.find(entry, containers)
         due = [item for item in inventories.values() if is_due(item, now_s)]
         if due:
             dues.append(DueInventories(entry, due, versioned))
 
-    def _bucket_gone(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[Job]:
+    def _bucket_gone(self, entry: RegisteredBucket, containers: Sequence[EntityPath]) -> Iterator[Job]:
         """Return the remains of uploads that were under way when their bucket was deleted."""
         client, now_s = self._task.client, self._context.clock.time()
         yield from self._finishing.find(entry)
         before_s = now_s - self._task.settings.orphan_age
         yield from Walk(client, entry, [], now_s, self._task.settings.page_size).uploads_before(before_s)
-        yield from self._leftovers.find(entry, homes)
-        for home in homes:
+        yield from self._leftovers.find(entry, containers)
+        for segments in containers:
             # One that is not empty yet goes in a later pass.
-            client.delete(home, accept=(2, 404, 409))
+            client.delete(segments, accept=(2, 404, 409))
 
     def _note(self, entry: RegisteredBucket, stage: str, name: str) -> None:
         self._context.cursor.note([entry.name, stage, name])

@@ -136,7 +136,7 @@ class OrphanCandidate(NamedTuple):
     """Parts that may belong to nothing."""
 
     entry: RegisteredBucket
-    home: EntityPath
+    segments: EntityPath
     key: str
     upload_id: str
 
@@ -152,7 +152,7 @@ class OrphanCleanup:
 
     # --- finding --------------------------------------------------------------------------------------
 
-    def homes(self, entry: RegisteredBucket) -> list[EntityPath]:
+    def containers(self, entry: RegisteredBucket) -> list[EntityPath]:
         """Return the containers of parts of a bucket."""
         rows = self._client.containers(entry.account, prefix=f"{entry.bucket}+")
         names = (str(row["name"]) for row in rows)
@@ -166,19 +166,19 @@ class OrphanCleanup:
         digest = md5(entry.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).digest()
         return (int(self._now() // DAY_S) - digest[0]) % DAYS == 0
 
-    def find(self, entry: RegisteredBucket, homes: Sequence[EntityPath]) -> Iterator[OrphanCandidate]:
+    def find(self, entry: RegisteredBucket, containers: Sequence[EntityPath]) -> Iterator[OrphanCandidate]:
         """Return uploads whose parts have been there for long enough; an object may name them."""
         before_s = self._now() - self._age_s
-        for home in homes:
+        for segments in containers:
             last, marker = ("", ""), ""
-            while rows := page_of(self._client, home, self._page_size, marker=marker):
+            while rows := page_of(self._client, segments, self._page_size, marker=marker):
                 for row in rows:
                     start, _, number = str(row["name"]).rpartition("/")
                     key, _, upload_id = start.rpartition("/")
                     is_old = time_of(str(row["last_modified"])).seconds < before_s
                     if key and is_old and number_of(number) is not None and (key, upload_id) != last:
                         last = (key, upload_id)
-                        yield OrphanCandidate(entry, home, key, upload_id)
+                        yield OrphanCandidate(entry, segments, key, upload_id)
                 marker = str(rows[-1]["name"])
 
     # --- ending ---------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class OrphanCleanup:
         named = references(self._client, bucket, unit.key, unit.upload_id, page_size=self._page_size)
         if named is None:
             return CHANGED
-        statuses = remove_parts(self._client, unit.home, unit.key, unit.upload_id, named)
+        statuses = remove_parts(self._client, unit.segments, unit.key, unit.upload_id, named)
         if not statuses:
             return KEPT
         return LOCKED if 403 in statuses else ENDED

@@ -158,7 +158,7 @@ class TransitionRun:
                 return KEPT
             if parse_lock(found.get(fields.TRANSIENT_S3_LOCK)).is_on(self._now()):
                 return LOCKED
-            home = EntityPath(bucket.account, segments_of(str(bucket.container), kind))
+            segments = EntityPath(bucket.account, segments_of(str(bucket.container), kind))
             start = marker_of(key, new_upload_id())
             if len(f"{start}/{PARTS_MAX}".encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
                 # Nothing can lie apart under so long a name.
@@ -166,7 +166,7 @@ class TransitionRun:
             old = self._own_parts(bucket, source) if is_large(found) else []
             if old is None:
                 return KEPT
-            parts = self._apart(source, old, home, start)
+            parts = self._apart(source, old, segments, start)
         etag = found.get(fields.SYSMETA_S3_ETAG) or unquote_etag(found.get("etag", ""))
         headers = {**copied_metadata(found), **manifest_headers(kind, start.rpartition("/")[2], etag)}
         headers["x-timestamp"] = _later(stamp).internal
@@ -206,15 +206,15 @@ class TransitionRun:
             for place, row in zip(own, rows, strict=True)
         ]
 
-    def _apart(self, source: Response, old: Sequence[_Part], home: EntityPath, start: str) -> list[_Part]:
+    def _apart(self, source: Response, old: Sequence[_Part], segments: EntityPath, start: str) -> list[_Part]:
         """Store the bytes of an object: part by part as they were, or as one."""
         if old:
             return [
-                self._copied(part, home._replace(obj=f"{start}/{number}"))
+                self._copied(part, segments._replace(obj=f"{start}/{number}"))
                 for number, part in enumerate(old, 1)
             ]
         with as_request_body(source) as body:
-            return [self._stored(home._replace(obj=f"{start}/1"), body, source.headers)]
+            return [self._stored(segments._replace(obj=f"{start}/1"), body, source.headers)]
 
     def _copied(self, part: _Part, target: EntityPath) -> _Part:
         with self._client.ask("GET", part.path, {"x-newest": "true"}) as source:

@@ -113,7 +113,7 @@ class DaemonObjects:
 
 def remove_parts(
     client: InternalClient,
-    home: EntityPath,
+    segments: EntityPath,
     key: str,
     upload_id: str,
     but: Collection[tuple[str, str]] = (),
@@ -124,11 +124,11 @@ def remove_parts(
     """
     prefix = f"{marker_of(key, upload_id)}/"
     statuses = []
-    for row in client.listing(home, prefix=prefix):
+    for row in client.listing(segments, prefix=prefix):
         name = str(row["name"])
         # A longer name is of an upload of another key.
-        if number_of(name[len(prefix) :]) is not None and (str(home.container), name) not in but:
-            statuses.append(client.delete(home._replace(obj=name), accept=(2, 403, 404, 409)))
+        if number_of(name[len(prefix) :]) is not None and (str(segments.container), name) not in but:
+            statuses.append(client.delete(segments._replace(obj=name), accept=(2, 403, 404, 409)))
     return statuses
 
 
@@ -298,10 +298,10 @@ class Walk:
         return self._uploads("", lambda _name: None, lambda _key, begun_s: begun_s < before_s)
 
     def _uploads(self, after: str, note: Note, is_due: Callable[[str, float], bool]) -> Iterator[Unit]:
-        home = EntityPath(self._entry.account, segments_of(self._entry.bucket))
+        segments = EntityPath(self._entry.account, segments_of(self._entry.bucket))
         found: list[tuple[str, str]] = []
         marker = after
-        while rows := self._page(home, marker=marker):
+        while rows := self._page(segments, marker=marker):
             for row in rows:
                 key, slash, upload_id = str(row["name"]).rpartition("/")
                 if not slash or upload_id.isdigit() or not key:

@@ -77,9 +77,9 @@ class Acl:
         """
         if user == self.owner and permission in ("READ_ACP", "WRITE_ACP"):
             return True
-        wanted = (permission, FULL_CONTROL)
+        requested = (permission, FULL_CONTROL)
         names = {user, *(EVERYBODY if user else EVERYBODY[:1])} if publicly else {user}
-        return any(grant.permission in wanted and grant.grantee in names for grant in self.grants)
+        return any(grant.permission in requested and grant.grantee in names for grant in self.grants)
 
     @property
     def is_public(self) -> bool:

@@ -261,10 +261,10 @@ def _ordered(
     parse: Callable[[str], float | None], compare: Callable[[float, float], bool]
 ) -> Callable[[str], Test]:
     def make(text: str) -> Test:
-        wanted = parse(text)
-        if wanted is None:
+        requested = parse(text)
+        if requested is None:
             raise BadPolicy("Policy has an invalid value in a condition")
-        limit = wanted
+        limit = requested
 
         def test(value: str, _lookup: Lookup) -> bool:
             number = parse(value)
@@ -276,10 +276,10 @@ def _ordered(
 
 
 def _truth(text: str) -> Test:
-    wanted = text.lower()
-    if wanted not in ("true", "false"):
+    requested = text.lower()
+    if requested not in ("true", "false"):
         raise BadPolicy("Policy has an invalid value in a condition")
-    return lambda value, _lookup: value.lower() == wanted
+    return lambda value, _lookup: value.lower() == requested
 
 
 #: Of ``::ffff:a.b.c.d`` these are not of the IPv4 address.
@@ -381,15 +381,15 @@ def condition_of(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
             break
     if_exists = name.endswith(_IF_EXISTS)
     name = name.removesuffix(_IF_EXISTS)
-    wanted = known_key(key)
+    requested = known_key(key)
     if not texts:
         raise BadPolicy("Policy has a condition without values")
     if name == "null":
         if if_exists or quantifier or any(text.lower() not in ("true", "false") for text in texts):
             raise BadPolicy("Policy has an invalid value in a condition")
-        return Condition(name, wanted, texts, ())
+        return Condition(name, requested, texts, ())
     if name not in OPERATORS:
         raise BadPolicy(f"Invalid Condition type : {operator}")
     make, negated = OPERATORS[name]
     tests = tuple(make(text) for text in texts)
-    return Condition(name, wanted, texts, tests, negated, if_exists, quantifier)
+    return Condition(name, requested, texts, tests, negated, if_exists, quantifier)

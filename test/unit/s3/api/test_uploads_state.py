@@ -102,7 +102,7 @@ def test_the_marker_of_another_class_keeps_saying_so_in_its_row():
     swap(objects, marked, Record(decision=DECISION))
     headers = objects.asked[-1][3]
     assert headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG].endswith("; s3_class=COLD")
-    assert (marked.home, marked.places([1])) == ("b+COLD+segments", [("b+COLD+segments", "k/id/1")])
+    assert (marked.segments, marked.places([1])) == ("b+COLD+segments", [("b+COLD+segments", "k/id/1")])
 
 
 def test_a_part_that_was_uploaded_again_is_another_object():
