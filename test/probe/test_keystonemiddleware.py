@@ -11,9 +11,9 @@ import pytest
 
 from swift.aio.make import make_cluster
 from swift.aio.plan import PORTS_PER_NODE, new_plan
-from test.support.keyservices import KMS_BIN, needs_key_services
-from test.support.pipelines import with_filters
-from test.support.ports import free_ports, free_range
+from test.support.cluster import with_filters
+from test.support.key_services import KMS_BIN, needs_key_services
+from test.support.processes import free_ports, free_range
 from tools.bench.contestants import Contestant
 
 pytestmark = [pytest.mark.peer, needs_key_services]

@@ -12,9 +12,9 @@ from swift.aio.make import make_cluster
 from swift.aio.plan import new_plan
 from swift.aio.ports import PORTS_PER_NODE
 from swift.aio.supervisor import Supervisor
+from test.support.cluster import with_filters
 from test.support.peer import can_hide_etc, needs_peer, peer_command
-from test.support.pipelines import with_filters
-from test.support.ports import free_ports, free_range
+from test.support.processes import free_ports, free_range
 from tools.bench.contestants import Contestant
 
 pytestmark = [

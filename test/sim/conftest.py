@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from test.support.large import ETAG, PIECES
-from test.support.large import Front as LargeFront
-from test.support.s3world import S3World
+from test.support.filters import ETAG, PIECES
+from test.support.filters import LargeObjectFixture as LargeFront
+from test.support.s3_fixtures import S3Cluster
 from test.support.sim import SimCluster, write_rings
 
 
@@ -35,7 +35,7 @@ def sim(make_sim):
 @pytest.fixture
 def s3(sim):
     """The S3 API over a cluster, with a bucket."""
-    world = S3World(sim)
+    world = S3Cluster(sim)
     assert world("PUT", "/bucket").status == 200
     return world
 

@@ -10,8 +10,7 @@ from swift.s3.api.uploads import CompletionDecision, Record, Swap, read_state, s
 from swift.s3.config.lifecyclerules import LifecycleRule
 from swift.s3.daemons.expiration import UNDER_WAY_S, CompletionRecovery, UnfinishedUpload
 from swift.s3.daemons.walk import DaemonObjects, RegisteredBucket
-from test.support.lifecycles import BUCKET, SEGMENTS, Bench
-from test.support.s3world import etag_of
+from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture, etag_of
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))
 UNIT = UnfinishedUpload(ENTRY, "o", "id")
@@ -19,7 +18,7 @@ UNIT = UnfinishedUpload(ENTRY, "o", "id")
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    made = Bench(sim, tmp_path / "rig")
+    made = LifecycleFixture(sim, tmp_path / "rig")
     made.set_rules()
     made.client.create(SEGMENTS)
     return made

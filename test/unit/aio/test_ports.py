@@ -11,7 +11,7 @@ import pytest
 import swift.aio.ports as ports
 from swift.aio.plan import listeners_of, new_plan
 from swift.aio.ports import LOOPBACK
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 
 def test_python_alone_suffices():

@@ -25,7 +25,7 @@ from swift.aio.supervisor import (
     processes_of,
 )
 from swift.base.errors import ConfigError
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 #: Listens on the port it is given, and ends at SIGTERM.
 LISTENER = """

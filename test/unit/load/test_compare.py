@@ -8,7 +8,7 @@ import pytest
 from swift.load.compare import differences, percentiles
 from swift.load.measure import bin_of
 from swift.load.saved import BadResult, read
-from test.support.loadruns import saved_of
+from test.support.load_runs import saved_of
 
 
 def verdicts(a, b):

@@ -12,7 +12,7 @@ from swift.load.measure import PhaseResult
 from swift.load.share import LoadJob
 from swift.load.worker import summary
 from swift.load.workload import parse
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 TEXT = """
 [objects]

@@ -10,7 +10,7 @@ from swift.load.failures import report
 from swift.load.failures.copies import Lack
 from swift.load.failures.scenario import Times, Trial, Window
 from swift.load.failures.targets import Failure, Target
-from test.support.trials import with_result
+from test.support.load_runs import with_result
 
 TIMES = Times(10, 10, 10, 60)
 

@@ -9,7 +9,7 @@ from swift.base.timestamp import Timestamp
 from swift.load.failures.copies import Lack
 from swift.load.failures.scenario import FaultScenario, Times, Trial
 from swift.load.failures.targets import Failure, Target
-from test.support.trials import with_result
+from test.support.load_runs import with_result
 
 TIMES = Times(0.05, 0.05, 0.05, 5.0)
 KEY = 0, 7, "0" * 32

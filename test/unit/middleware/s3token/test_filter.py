@@ -19,9 +19,9 @@ from swift.s3.filter import S3Api
 from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.identity import IdentityService, signature_of
 from test.support.s3 import signed_headers
 from test.support.sim import MemoryCache
+from test.support.stub_servers import IdentityService, signature_of
 
 V3 = {
     "token": {

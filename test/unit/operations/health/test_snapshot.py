@@ -9,7 +9,7 @@ from swift.compose import cluster_of
 from swift.operations.health.judge import judge
 from swift.operations.health.snapshot import rings_of, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 NOW_S = 1795228430.0
 PORTS = {"account": 6202, "container": 6201, "object": 6200, "object-1": 6200}

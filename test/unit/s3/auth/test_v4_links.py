@@ -7,7 +7,7 @@ from swift.s3.auth import v4
 from swift.s3.errors import S3Error
 from swift.s3.settings import S3Settings
 from test.support.s3 import signed_headers, stamp_of
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 
 NOW = 1_800_000_000
 STAMP = stamp_of(NOW)

@@ -15,8 +15,8 @@ from swift.s3.config.inventory import Inventory, stored_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
 from swift.s3.daemons.inventories import DueInventories, InventoryRun, columns_of, is_due
 from swift.s3.daemons.walk import MARKER_TYPE, REGISTRY, RegisteredBucket, registry_path
-from test.support.lifecycles import BUCKET
-from test.support.listed import Listed, row
+from test.support.filters import Listed, row
+from test.support.s3_fixtures import BUCKET
 
 SUNDAY_S, MONDAY_S = 3 * 86400, 4 * 86400
 

@@ -13,7 +13,7 @@ from swift.s3.daemons.walk import (
     time_of,
     unregister_bucket,
 )
-from test.support.listed import Listed, row
+from test.support.filters import Listed, row
 
 HOME_PATH = "/v1" + REGISTRY.quoted
 

@@ -9,7 +9,7 @@ from swift.s3.auth.session import Rights
 from swift.s3.errors import S3Error
 from swift.s3.policy.acls import Acl, private_acl
 from swift.s3.policy.authorize import ACCESS, OWNER, Need, require_permission
-from test.support.s3front import OTHER, SECOND
+from test.support.s3_fixtures import OTHER, SECOND
 
 TRIES = {
     "READ": [

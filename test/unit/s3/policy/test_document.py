@@ -6,7 +6,7 @@ import pytest
 
 from swift.s3.policy.conditions import BadPolicy
 from swift.s3.policy.document import POLICY_BYTES_MAX, Principals, parse_policy
-from test.support.policies import ALLOW, SILENT, Known, policy, statement, verdict
+from test.support.s3_fixtures import ALLOW, SILENT, Known, policy, statement, verdict
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.s3.policy.document import is_public, together
-from test.support.policies import (
+from test.support.s3_fixtures import (
     ALLOW,
     ANN,
     BOB,
