@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from test.support.answers import Asker, Told
 from test.support.cluster import KEYS
 from test.support.s3 import signed_headers
+from test.support.transcripts import Asker, Recorded
 
 #: Headers of answers that clients look at.
 HEADERS = (
@@ -78,7 +78,7 @@ class S3Asker(Asker):
     def send(self, label, method, path, headers=None, body=None):
         """Send a request as it is, and keep the answer under a label."""
         status, _reason, pairs, data = self._converse(method, path, headers or {}, body)
-        told = Told(status, {name.lower(): value for name, value in pairs}, data)
+        told = Recorded(status, {name.lower(): value for name, value in pairs}, data)
         self.answers.append(
             {
                 "request": self._renamed(label),

@@ -24,7 +24,7 @@ from test.functional import (
 from test.functional.api_cases import send_all
 from test.functional.api_cases_front import send_front
 from test.functional.every_large_case import send_large
-from test.support.answers import Asker, NumberingAsker
+from test.support.transcripts import Asker, NumberingAsker
 
 
 def send_everything(both):
@@ -62,7 +62,7 @@ def send_linked(both):
 
 @dataclass(frozen=True)
 class Cases:
-    """Cases for a cluster of their own, and what its proxy has besides (``test.support.pipelines``)."""
+    """Cases for a cluster of their own, and what its proxy has besides (``test.support.cluster``)."""
 
     send: Callable
     places: dict[str, str] = field(default_factory=dict)

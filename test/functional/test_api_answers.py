@@ -6,9 +6,9 @@ from copy import deepcopy
 from pathlib import Path
 
 from test.functional.every_api_case import send_everything
-from test.support.answers import answers_of, assert_same
 from test.support.checks import check_each
 from test.support.cluster import LiveCluster
+from test.support.transcripts import answers_of, assert_same
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "api-answers.json").read_text())
 

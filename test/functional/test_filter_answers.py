@@ -12,9 +12,9 @@ from test.functional.api_cases_versioning import DIFFERENT as VERSIONING_DIFFERE
 from test.functional.api_differences_s3 import DIFFERENT as S3_DIFFERENT
 from test.functional.every_api_case import SETS
 from test.functional.test_api_answers import without_statistics
-from test.support.answers import Renaming, answers_of, differences
 from test.support.checks import report_all
 from test.support.cluster import LiveCluster
+from test.support.transcripts import Renaming, answers_of, differences
 
 FOLDER = Path(__file__).parents[1] / "golden" / "data"
 #: The others have tests of their own.

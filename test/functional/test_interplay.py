@@ -19,7 +19,7 @@ from test.functional.interplay import (
     may_read,
     reading_cases,
 )
-from test.support.pairwise import chosen
+from test.support.checks import chosen
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 from test.functional.every_large_case import send_large
-from test.support.answers import answers_of, assert_same
 from test.support.checks import check_each
 from test.support.cluster import LiveCluster
+from test.support.transcripts import answers_of, assert_same
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "data" / "large-answers.json").read_text())
 M = "/v1/AUTH_test/lm"

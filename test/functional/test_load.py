@@ -10,9 +10,8 @@ import sys
 import pytest
 
 from test.support.cluster import LiveCluster
-from test.support.identity import Catalog
-from test.support.ports import free_ports, free_range
-from test.support.tlsfront import TlsFront
+from test.support.processes import free_ports, free_range
+from test.support.stub_servers import Catalog, TlsServer
 
 EVERYTHING = """
 name = "everything"
@@ -329,7 +328,7 @@ def secured(cluster, tmp_path_factory):
     if made.returncode:
         pytest.skip("needs openssl(1) to make a certificate")
     host, _, port = cluster.host.rpartition(":")
-    front = TlsFront((host, int(port)), str(folder / "cert.pem"), str(folder / "key.pem"))
+    front = TlsServer((host, int(port)), str(folder / "cert.pem"), str(folder / "key.pem"))
     yield f"localhost:{front.port}", str(folder / "cert.pem")
     front.stop()
 

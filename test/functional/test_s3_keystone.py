@@ -6,7 +6,7 @@ from botocore.config import Config
 
 from test.functional.test_s3 import refused
 from test.support.cluster import LiveCluster
-from test.support.identity import IdentityService, token_of
+from test.support.stub_servers import IdentityService, token_of
 
 OPTIONS = """
 [filter:s3token]

@@ -18,7 +18,7 @@ import pytest
 from swift.base.errors import ConfigError
 from swift.cli.aio.room import measure_room
 from test.support.cluster import LiveCluster, login
-from test.support.ports import free_ports, free_range
+from test.support.processes import free_ports, free_range
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_S = 60

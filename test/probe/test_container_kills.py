@@ -16,7 +16,7 @@ import pytest
 
 from swift.base.hashing import PathHasher
 from swift.db.connection import chexor
-from test.support.server import LoneServer
+from test.support.cluster import LoneServer
 
 KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
 THREADS = 6

@@ -10,7 +10,7 @@ from swift.cli.aio.make import make_cluster
 from swift.cli.aio.supervisor import answers
 from test.support.cluster import LiveCluster
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 BIG = b"0123456789" * 50_000
 ETAG = hashlib.md5(b"target").hexdigest()

@@ -9,9 +9,8 @@ import pytest
 
 from swift.cli.aio.make import make_cluster
 from swift.http.headers import lower_name
-from test.support.answers import Asker
-from test.support.cluster import LiveCluster
-from test.support.pipelines import with_filters
+from test.support.cluster import LiveCluster, with_filters
+from test.support.transcripts import Asker
 
 BODY = b"what nobody may read on a disk " * 10
 BIG = BODY * 3000

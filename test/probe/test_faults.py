@@ -26,7 +26,7 @@ from swift.platform.disk import Disk
 from swift.store.asyncpending import decode_update
 from swift.store.metadata import read_metadata
 from test.support.cluster import Answer, LiveCluster
-from test.support.ledger import Ledger
+from test.support.races import Ledger
 
 LOAD_S = 10.0
 THREADS = 4

@@ -11,8 +11,7 @@ import pytest
 
 from swift.cli.aio.supervisor import answers
 from swift.cli.processes import wait_for_end
-from test.support.nodes import ToolNode, command
-from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
+from test.support.peer import ToolNode, can_hide_etc, command, environment, needs_peer, peer_command
 
 BIN = Path(sys.executable).parent
 

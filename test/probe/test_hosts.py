@@ -9,7 +9,7 @@ import time
 import pytest
 
 from swift.ring.builder import RingBuilder
-from test.support.hosts import Hosts, can_make_hosts
+from test.support.cluster import Hosts, can_make_hosts
 
 pytestmark = pytest.mark.skipif(not can_make_hosts(), reason="needs root and network namespaces")
 

@@ -8,8 +8,8 @@ import pytest
 
 from swift.cli.aio.supervisor import answers
 from test.support.cluster import LiveCluster
-from test.support.nodes import ToolNode, run
-from test.support.ports import free_ports
+from test.support.peer import ToolNode, run
+from test.support.processes import free_ports
 
 
 @pytest.fixture()

@@ -9,11 +9,11 @@ from swift.base.errors import ConfigError
 from swift.bench.contestants import Contestant
 from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import PORTS_PER_NODE, new_plan
-from test.support.keyservices import KMS_BIN, SERVICES, fetch, needs_key_services
+from test.support.cluster import with_filters
+from test.support.key_services import KMS_BIN, SERVICES, fetch, needs_key_services
 from test.support.peer import can_hide_etc, needs_peer
-from test.support.pipelines import with_filters
-from test.support.ports import free_ports, free_range
-from test.support.record_answers import program_of
+from test.support.processes import free_ports, free_range
+from test.support.record_transcripts import program_of
 
 pytestmark = [pytest.mark.peer, needs_key_services]
 ONE, TWO = bytes(range(32)), bytes(range(32, 64))

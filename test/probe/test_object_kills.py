@@ -25,9 +25,9 @@ from swift.store.filenames import parse_name
 from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
 from swift.store.registry import EngineParts, file_store
-from test.support.ledger import Ledger
-from test.support.nodes import with_ec
-from test.support.server import LoneServer
+from test.support.cluster import LoneServer
+from test.support.peer import with_ec
+from test.support.races import Ledger
 
 KILLS = int(os.environ.get("SWIFT_KILLS", "5"))
 THREADS = 4

@@ -12,8 +12,8 @@ import pytest
 from swift.base.hashing import PathHasher
 from swift.ring.builder import RingBuilder
 from swift.ring.partpower import increase, prepare_increase
-from test.support.nodes import run
-from test.support.server import LoneServer
+from test.support.cluster import LoneServer
+from test.support.peer import run
 
 USER = "nobody"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

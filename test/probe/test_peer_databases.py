@@ -20,11 +20,11 @@ from swift.base.hashing import PathHasher
 from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
-from test.support import ages
+from test.support import databases
 from test.support.cluster import LiveCluster
+from test.support.databases import shard
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
-from test.support.ports import free_ports
-from test.support.sharded import shard
+from test.support.processes import free_ports
 
 PEER, OURS = 1, 2
 PART_POWER = 2
@@ -392,11 +392,11 @@ def test_shard_ranges_met_before_the_split(mixed, source, target):
 
 
 @BOTH
-@pytest.mark.parametrize("age", ages.CONTAINER)
+@pytest.mark.parametrize("age", databases.OLD_CONTAINERS)
 def test_container_databases_of_every_age(mixed, source, target, age):
     folder = mixed.folder("container", source, "a", "c")
     folder.mkdir(parents=True)
-    ages.make_container(folder / f"{folder.name}.db", age)
+    databases.make_old_container(folder / f"{folder.name}.db", age)
     mixed.replicate("container", source)
     mixed.put_rows(target, "c", (7,))
     for node in (target, source, target):
@@ -405,11 +405,11 @@ def test_container_databases_of_every_age(mixed, source, target, age):
 
 
 @BOTH
-@pytest.mark.parametrize("age", ages.ACCOUNT)
+@pytest.mark.parametrize("age", databases.OLD_ACCOUNTS)
 def test_account_databases_of_every_age(mixed, source, target, age):
     folder = mixed.folder("account", source, "a")
     folder.mkdir(parents=True)
-    ages.make_account(folder / f"{folder.name}.db", age)
+    databases.make_old_account(folder / f"{folder.name}.db", age)
     mixed.replicate("account", source)
     row = {"x-put-timestamp": stamp(7), "x-object-count": "1", "x-bytes-used": "9", "x-delete-timestamp": "0"}
     assert mixed.ask("account", target, "PUT", ("a", "c7"), row).status == 201

@@ -13,7 +13,7 @@ import pytest
 from swift.cli.aio.supervisor import answers
 from test.support.cluster import Answer, LiveCluster
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 pytestmark = [
     pytest.mark.peer,

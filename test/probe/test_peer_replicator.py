@@ -18,10 +18,9 @@ from swift.cli.aio.supervisor import answers
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from test.probe.test_peer_ssync import GOLDEN, Nodes, name_in
-from test.support.archives import unpack
-from test.support.nodes import record
-from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
-from test.support.ports import free_ports
+from test.support.checks import unpack
+from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, record, run_peer
+from test.support.processes import free_ports
 
 OURS, PEERS = 0, 1
 

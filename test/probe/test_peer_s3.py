@@ -13,9 +13,9 @@ from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import new_plan
 from swift.cli.aio.ports import PORTS_PER_NODE
 from swift.cli.aio.supervisor import Supervisor
+from test.support.cluster import with_filters
 from test.support.peer import can_hide_etc, needs_peer, peer_command
-from test.support.pipelines import with_filters
-from test.support.ports import free_ports, free_range
+from test.support.processes import free_ports, free_range
 
 pytestmark = [
     pytest.mark.peer,

@@ -13,7 +13,7 @@ import threading
 import pytest
 
 from test.probe.test_peer_databases import HASHER, OURS, PART_POWER, PEER, Mixed, stamp
-from test.support import ages
+from test.support import databases
 from test.support.peer import can_hide_etc, needs_peer
 
 pytestmark = [
@@ -161,11 +161,11 @@ def test_both_write_to_one_container_at_the_same_time(shared):
     assert len(rows) == 80
 
 
-@pytest.mark.parametrize("age", ages.CONTAINER)
+@pytest.mark.parametrize("age", databases.OLD_CONTAINERS)
 def test_container_databases_of_every_age_migrated_by_us_are_served_by_the_peer(shared, age):
     folder = shared.folder("container", PEER, "a", "c")
     folder.mkdir(parents=True)
-    ages.make_container(folder / f"{folder.name}.db", age)
+    databases.make_old_container(folder / f"{folder.name}.db", age)
     shared.put_rows(OURS, "c", (7,))
     _status, headers, rows = assert_both_say_the_same(shared, "container", "a", "c")
     shared.put_rows(PEER, "c", (8,))
@@ -174,11 +174,11 @@ def test_container_databases_of_every_age_migrated_by_us_are_served_by_the_peer(
     assert headers["x-container-object-count"] == "4"
 
 
-@pytest.mark.parametrize("age", ages.ACCOUNT)
+@pytest.mark.parametrize("age", databases.OLD_ACCOUNTS)
 def test_account_databases_of_every_age_migrated_by_us_are_served_by_the_peer(shared, age):
     folder = shared.folder("account", PEER, "a")
     folder.mkdir(parents=True)
-    ages.make_account(folder / f"{folder.name}.db", age)
+    databases.make_old_account(folder / f"{folder.name}.db", age)
     put_container_row(shared, OURS, "c7", 7)
     assert_both_say_the_same(shared, "account", "a")
     put_container_row(shared, PEER, "c8", 8)

@@ -24,10 +24,9 @@ from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
-from test.support.archives import unpack
-from test.support.nodes import record
-from test.support.peer import can_hide_etc, needs_peer, run_peer
-from test.support.ports import free_ports
+from test.support.checks import unpack
+from test.support.peer import can_hide_etc, needs_peer, record, run_peer
+from test.support.processes import free_ports
 
 GOLDEN = Path(__file__).parent.parent / "golden/data/objects"
 SWIFT_CONF = """[swift-hash]

@@ -7,9 +7,17 @@ import subprocess
 
 import pytest
 
-from test.support.nodes import SWIFT_CONF, ToolNode, make_rings, run
-from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
-from test.support.server import LoneServer
+from test.support.cluster import LoneServer
+from test.support.peer import (
+    SWIFT_CONF,
+    ToolNode,
+    can_hide_etc,
+    environment,
+    make_rings,
+    needs_peer,
+    peer_command,
+    run,
+)
 
 pytestmark = [
     pytest.mark.peer,

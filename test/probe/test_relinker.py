@@ -11,10 +11,8 @@ import pytest
 from swift.base.hashing import PathHasher
 from swift.ring.builder import RingBuilder
 from swift.ring.partpower import finish_increase, increase, prepare_increase
-from test.support.cluster import LiveCluster
-from test.support.nodes import run
-from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
-from test.support.server import LoneServer
+from test.support.cluster import LiveCluster, LoneServer
+from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run
 from test.support.tiers import tier_section
 
 POWER = 3

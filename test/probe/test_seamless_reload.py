@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from swift.runtime.notify import READY, reload_address
-from test.support.cluster import LiveCluster
-from test.support.loadclient import LoadClient
-from test.support.server import LoneServer
+from test.support.cluster import LiveCluster, LoneServer
+from test.support.object_servers import LoadClient
 
 RELOADS = 4
 CLIENTS = 4

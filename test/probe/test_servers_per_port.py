@@ -17,8 +17,8 @@ import pytest
 from swift.base.hashing import PathHasher
 from swift.cli.aio.supervisor import answers
 from swift.ring.builder import RingBuilder
-from test.support.loadclient import LoadClient
-from test.support.ports import free_ports
+from test.support.object_servers import LoadClient
+from test.support.processes import free_ports
 
 #: Where commands are installed: swift-reload knows servers by their names.
 BIN = Path(sys.executable).parent

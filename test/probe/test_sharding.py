@@ -13,7 +13,7 @@ from swift.cli.aio.supervisor import answers
 from test.support.cluster import LiveCluster
 from test.support.databases import rows_of
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 NODES = 3
 NAMES = [f"o{number:02d}" for number in range(40)]

@@ -9,7 +9,7 @@ import pytest
 from swift.ring.ring import RELOAD_INTERVAL_S
 from test.probe.test_relinker import relink_all
 from test.support.cluster import LiveCluster
-from test.support.nodes import run
+from test.support.peer import run
 
 POLICIES = ("gold", "ec")
 BUILDERS = ("object", "object-1")

@@ -22,8 +22,7 @@ import pytest
 from swift.cli.aio.images import attach_image, detach_image, make_image
 from swift.cli.cache import main as cache_command
 from swift.store.tier.policy import CLASSES, MODES
-from test.support.cluster import LiveCluster
-from test.support.server import LoneServer
+from test.support.cluster import LiveCluster, LoneServer
 from test.support.tiers import tier_section
 
 DEVICES = ("sda", "sdb", "sdc")

@@ -6,8 +6,8 @@ import pytest
 
 from swift.cli.aio.plan import ClusterPlan
 from test.support.cluster import LiveCluster
-from test.support.identity import Catalog
-from test.support.nodes import run
+from test.support.peer import run
+from test.support.stub_servers import Catalog
 
 
 @pytest.fixture(scope="module")

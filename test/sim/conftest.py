@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from test.support.large import ETAG, PIECES
-from test.support.large import Front as LargeFront
-from test.support.s3world import S3World
+from test.support.filters import ETAG, PIECES, LargeObjectFixture
+from test.support.s3_fixtures import S3Cluster
 from test.support.sim import SimCluster, write_rings
 
 
@@ -35,7 +34,7 @@ def sim(make_sim):
 @pytest.fixture
 def s3(sim):
     """The S3 API over a cluster, with a bucket."""
-    world = S3World(sim)
+    world = S3Cluster(sim)
     assert world("PUT", "/bucket").status == 200
     return world
 
@@ -53,7 +52,7 @@ def make_slo(sim):
     assert sim("PUT", "/a/s").status == 201
     for name, piece in PIECES.items():
         assert sim("PUT", f"/a/s/{name}", {"content-type": "t/p"}, piece).status == 201
-    return lambda **options: LargeFront(sim, **options)
+    return lambda **options: LargeObjectFixture(sim, **options)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from test.support.sharders import Sharders, put, rows, settle, shards, state
+from test.support.daemons import Sharders, put, rows, settle, shards, state
 from test.support.sim import MemoryCache
 
 NAMES = [f"o{number:02d}" for number in range(30)]

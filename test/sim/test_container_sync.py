@@ -18,10 +18,9 @@ from swift.runtime.daemon import Runner
 from swift.runtime.stop import Stop
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
-from test.support.ageddisk import AgedDisk
-from test.support.daemons import VirtualTime
-from test.support.encrypted import ONE, Front
-from test.support.reapers import Words
+from test.support.daemons import LogLines, VirtualTime
+from test.support.disks import AgedDisk
+from test.support.filters import ONE, EncryptionFixture
 from test.support.sim import NODES, SimCluster, node_port
 
 REALMS = Realms({"R": Realm("key", clusters={"FAR": "http://far/v1/"})})
@@ -52,7 +51,7 @@ class Bench:
     def __init__(self, near, far, root):
         self.near, self.far, self.root = near, far, root
         self.remote = FarCluster(far)
-        self.log = Words()
+        self.log = LogLines()
         #: What the daemon asks for objects.
         self.pipeline = near.app.handle
         #: Daemons that go on from pass to pass; None: each pass has a new one.
@@ -243,7 +242,7 @@ TWO = base64.b64encode(b"B" * 32).decode()
 
 
 def test_encrypted_objects_are_copied_by_a_pipeline_that_decrypts_them(bench):
-    front, there = Front(bench.near), Front(bench.far, encryption_root_secret=TWO)
+    front, there = EncryptionFixture(bench.near), EncryptionFixture(bench.far, encryption_root_secret=TWO)
     bench.remote.sim = there
     bench.pipeline = front.filter.handle
     headers = {"x-object-meta-a": "b", "content-type": "text/x"}
@@ -263,7 +262,7 @@ def test_encrypted_objects_are_copied_by_a_pipeline_that_decrypts_them(bench):
 
 
 def test_what_the_pipeline_cannot_decrypt_is_not_copied(bench):
-    front = Front(bench.near, encryption_root_secret=ONE)
+    front = EncryptionFixture(bench.near, encryption_root_secret=ONE)
     assert front("PUT", "/a/c/o", {}, b"needle").status == 201
     assert front("PUT", "/a/c/none", {"x-object-meta-a": "b"}).status == 201
     assert bench.once()["failures"]

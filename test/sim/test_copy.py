@@ -11,13 +11,13 @@ from swift.middleware.dlo import Dlo, DloSettings
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.telemetry.log import silent_log
-from test.support.fronts import FilterFront
+from test.support.filters import FilterFixture
 from test.support.sim import node_port
 
 DATA = os.urandom(300_000)
 
 
-class Front(FilterFront):
+class Front(FilterFixture):
     """The filters that copies pass."""
 
     def __init__(self, sim, size_max=1 << 30):

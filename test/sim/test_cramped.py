@@ -3,7 +3,7 @@
 import pytest
 
 from swift.obj.server import ObjectServer
-from test.support.cramped import CrampedDisk, cramped_stores
+from test.support.disks import CrampedDisk, cramped_stores
 from test.support.sim import node_port
 
 MUCH = {f"x-object-meta-{number:02d}": "a" * 235 for number in range(8)}

@@ -10,9 +10,9 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.runtime.selection import Selection
-from test.support import ages
-from test.support.replicators import Replicators
-from test.support.sharded import add_ranges, shard
+from test.support import databases
+from test.support.daemons import Replicators
+from test.support.databases import add_ranges, shard
 from test.support.sim import NODES, node_port
 
 EVERYBODY = range(1, NODES + 1)
@@ -455,14 +455,14 @@ def test_an_idle_pass_writes_nothing(sim, replicators):
     assert [path.read_bytes() for path in paths] == before
 
 
-@pytest.mark.parametrize("age", ages.CONTAINER)
+@pytest.mark.parametrize("age", databases.OLD_CONTAINERS)
 def test_container_databases_of_every_age_are_replicated(sim, replicators, age):
     first, second, third = nodes = sim.primaries("container", "a", "c")
     for number in nodes:
         lose_database(replicators, number, "a", "c")
     folder = replicators.folder("container", first, "a", "c")
     folder.mkdir(parents=True)
-    ages.make_container(folder / f"{folder.name}.db", age)
+    databases.make_old_container(folder / f"{folder.name}.db", age)
     replicators.run("container", first)
     put_row(sim, second, "new", 1)
     replicators.run("container", second)
@@ -471,14 +471,14 @@ def test_container_databases_of_every_age_are_replicated(sim, replicators, age):
     assert [row[0] for row in rows[0]] == ["new", "o1", "o2"]
 
 
-@pytest.mark.parametrize("age", ages.ACCOUNT)
+@pytest.mark.parametrize("age", databases.OLD_ACCOUNTS)
 def test_account_databases_of_every_age_are_replicated(sim, replicators, age):
     first, second, _third = nodes = sim.primaries("account", "a")
     for number in nodes:
         shutil.rmtree(replicators.folder("account", number, "a"))
     folder = replicators.folder("account", first, "a")
     folder.mkdir(parents=True)
-    ages.make_account(folder / f"{folder.name}.db", age)
+    databases.make_old_account(folder / f"{folder.name}.db", age)
     replicators.run("account", first)
     row = {"x-put-timestamp": stamp(1), "x-object-count": "3", "x-bytes-used": "9"}
     assert ask(sim, "account", second, "PUT", ("a", "new"), row).status == 201

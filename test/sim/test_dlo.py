@@ -6,14 +6,14 @@ import pytest
 
 from swift.middleware.dlo import Dlo, DloSettings
 from swift.telemetry.log import silent_log
-from test.support.fronts import FilterFront
+from test.support.filters import FilterFixture
 
 PIECES = b"0000", b"11111", b"222222"
 WHOLE = b"".join(PIECES)
 ETAG = md5("".join(md5(piece).hexdigest() for piece in PIECES).encode()).hexdigest()
 
 
-class Front(FilterFront):
+class Front(FilterFixture):
     """Dynamic large objects."""
 
     def __init__(self, sim, page_rows=1000):

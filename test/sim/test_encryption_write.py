@@ -5,30 +5,30 @@ import os
 
 import pytest
 
-from test.support.encrypted import Front, bare, md5
+from test.support.filters import EncryptionFixture, bare, md5_of
 
-EMPTY = md5(b"")
+EMPTY = md5_of(b"")
 
 
 @pytest.fixture
 def front(sim):
-    return Front(sim)
+    return EncryptionFixture(sim)
 
 
 @pytest.mark.parametrize("size", [1, 10, 65536, 300_001])
 def test_what_is_stored_is_not_what_was_sent_and_comes_back(front, sim, size):
     data = os.urandom(size)
-    put = front("PUT", "/a/c/o", {"x-object-meta-color": "blue", "etag": md5(data)}, data)
-    assert (put.status, bare(put.headers["etag"])) == (201, md5(data))
+    put = front("PUT", "/a/c/o", {"x-object-meta-color": "blue", "etag": md5_of(data)}, data)
+    assert (put.status, bare(put.headers["etag"])) == (201, md5_of(data))
     stored = sim("GET", "/a/c/o")
     assert len(stored.body) == size and (size < 8 or stored.body != data)
     assert "x-object-meta-color" not in stored.headers
     answer = front("GET", "/a/c/o")
-    assert (answer.body, bare(answer.headers["etag"])) == (data, md5(data))
+    assert (answer.body, bare(answer.headers["etag"])) == (data, md5_of(data))
     assert answer.headers["x-object-meta-color"] == "blue"
     assert not [name for name in answer.headers if "sysmeta-crypto" in name]
     head = front("HEAD", "/a/c/o")
-    assert (bare(head.headers["etag"]), head.headers["content-length"]) == (md5(data), str(size))
+    assert (bare(head.headers["etag"]), head.headers["content-length"]) == (md5_of(data), str(size))
 
 
 def test_an_empty_object_and_empty_metadata_are_stored_in_clear(front, sim):
@@ -69,5 +69,5 @@ def test_a_conditional_upload_looks_at_the_plain_etag(front):
     front("PUT", "/a/c/o", {}, b"one")
     assert front("PUT", "/a/c/o", {"if-match": '"other"'}, b"two").status == 412
     assert front("PUT", "/a/c/o", {"if-none-match": "*"}, b"two").status == 412
-    assert front("PUT", "/a/c/o", {"if-match": f'"{md5(b"one")}"'}, b"two" * 100_000).status == 201
+    assert front("PUT", "/a/c/o", {"if-match": f'"{md5_of(b"one")}"'}, b"two" * 100_000).status == 201
     assert front("GET", "/a/c/o").body == b"two" * 100_000

@@ -18,7 +18,7 @@ from swift.middleware.filter import Filter
 from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.segments import Segment
 from swift.telemetry.log import silent_log
-from test.support.fronts import FilterFront
+from test.support.filters import FilterFixture
 from test.support.sim import node_port
 
 SEGMENTS = [b"0000", b"1111", b"2222"]
@@ -29,7 +29,7 @@ ETAG = '"18860aa59c2ab5d24e2f75e37cb385fb"'
 @pytest.fixture
 def make_dlo(sim):
     def make(page_rows=10000, **options):
-        return FilterFront(sim, Dlo(sim.app, DloSettings.parse(options), page_rows, silent_log()))
+        return FilterFixture(sim, Dlo(sim.app, DloSettings.parse(options), page_rows, silent_log()))
 
     return make
 
@@ -141,7 +141,7 @@ def test_more_segments_than_a_page_are_all_sent(make_dlo, dlo, sim, page_rows):
                 request.set_query(f"{request.query}&limit={page_rows}")
             return listing(request)
 
-    paged = FilterFront(sim, Dlo(Paged(), DloSettings(), page_rows, silent_log()))
+    paged = FilterFixture(sim, Dlo(Paged(), DloSettings(), page_rows, silent_log()))
     answer = paged("GET", "/a/c/m")
     assert (answer.status, answer.body) == (200, WHOLE)
     assert "content-length" not in answer.headers
@@ -181,7 +181,7 @@ def test_cutting_keeps_only_what_a_span_touches():
 def listing(sim):
     sim("PUT", "/a/c/b%20%26", {"content-type": "text/plain"}, b"x")
     sim("PUT", "/a/c/d/1", {}, b"x")
-    return FilterFront(sim, ListingFormats(sim.app))
+    return FilterFixture(sim, ListingFormats(sim.app))
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_json_is_converted_for_a_client_of_text_when_something_below_makes_it(si
             assert request.query == "format=json"
             return Response(200, {"content-type": "application/json"}, b'[{"name": "x"}, {"subdir": "y/"}]')
 
-    answer = FilterFront(sim, ListingFormats(Json()))("GET", "/a/c")
+    answer = FilterFixture(sim, ListingFormats(Json()))("GET", "/a/c")
     assert (answer.body, answer.headers["content-length"]) == (b"x\ny/\n", "5")
 
 
@@ -260,7 +260,7 @@ def test_segments_that_came_through_a_foreign_filter_are_joined(make_dlo, dlo, s
         def __call__(self, environ, start_response):
             yield from sim.app(environ, start_response)
 
-    front = FilterFront(sim, Dlo(Foreign(), DloSettings.parse({}), 10000, silent_log()))
+    front = FilterFixture(sim, Dlo(Foreign(), DloSettings.parse({}), 10000, silent_log()))
     for _ in range(2):
         answer = front("GET", "/a/c/m")
         assert (answer.status, answer.body, answer.broke_off) == (200, WHOLE, None)
@@ -303,7 +303,7 @@ def inverted(data):
 
 @pytest.mark.parametrize("size", [0, 10, 300_000])
 def test_a_transforming_filter_needs_a_line_for_each_direction(sim, size):
-    front, data = FilterFront(sim, Cipher(sim.app)), os.urandom(size)
+    front, data = FilterFixture(sim, Cipher(sim.app)), os.urandom(size)
     assert front("PUT", "/a/c/o", {}, data).status == 201
     assert sim("GET", "/a/c/o").body == inverted(data)
     answer = front("GET", "/a/c/o")
@@ -314,7 +314,7 @@ def test_a_transforming_filter_needs_a_line_for_each_direction(sim, size):
 
 @pytest.mark.parametrize("size", [0, 10, 300_000])
 def test_a_copy_is_a_response_that_becomes_a_request(sim, size):
-    front, data = FilterFront(sim, Copy(sim.app)), os.urandom(size)
+    front, data = FilterFixture(sim, Copy(sim.app)), os.urandom(size)
     assert sim("PUT", "/a/c/from", {}, data).status == 201
     assert front("PUT", "/a/c/to", {"x-copy-from": "/a/c/from"}).status == 201
     assert sim("GET", "/a/c/to").body == data
@@ -323,7 +323,7 @@ def test_a_copy_is_a_response_that_becomes_a_request(sim, size):
 
 
 def test_a_copy_whose_source_breaks_off_stores_nothing(sim):
-    front = FilterFront(sim, Copy(sim.app))
+    front = FilterFixture(sim, Copy(sim.app))
     assert sim("PUT", "/a/c/from", {}, b"x" * 300_000).status == 201
     for n in range(1, 7):
         sim.faults.dies_after[node_port("object", n)] = 1000

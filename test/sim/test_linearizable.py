@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from swift import green
-from test.support.linearizable import Op, explains
+from test.support.races import Op, explains
 from test.support.sim import NODES, node_port
 
 SEEDS = int(os.environ.get("SWIFT_SEEDS", "12"))

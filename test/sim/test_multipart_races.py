@@ -10,7 +10,7 @@ import os
 
 import pytest
 
-from test.support.uploadraces import Race
+from test.support.races import Race
 
 SEEDS = int(os.environ.get("SWIFT_SEEDS", "200"))
 FIRST_SEED = int(os.environ.get("SWIFT_FIRST_SEED", "0"))

@@ -8,7 +8,7 @@ import pytest
 from swift.http.body import RequestBody
 from swift.obj.server import ObjectServer
 from swift.platform.disk import Disk
-from test.support.cramped import cramped_stores
+from test.support.disks import cramped_stores
 from test.support.sim import node_port
 
 SIZE = 3_000_000

@@ -13,7 +13,7 @@ import os
 
 import pytest
 
-from test.support.objectworld import World
+from test.support.object_cluster import ObjectCluster
 
 FIRST, _, LAST = os.environ.get("SWIFT_HEALING_SEEDS", "0-5").partition("-")
 SEEDS = range(int(FIRST), int(LAST) + 1)
@@ -22,7 +22,7 @@ STEPS = 60
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: f"seed{seed}")
 def test_at_rest_everything_acknowledged_is_whole_and_everything_deleted_is_gone(tmp_path, seed):
-    world = World(tmp_path, seed)
+    world = ObjectCluster(tmp_path, seed)
     try:
         for _ in range(STEPS):
             world.step()

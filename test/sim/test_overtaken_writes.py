@@ -10,7 +10,7 @@ from botocore.session import Session
 from swift.base.timestamp import Timestamp
 from swift.http.response import error_response
 from test.sim.test_s3_forms import form_of
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import Multipart
 
 BODY, LARGE = b"own bytes", b"own" * 40_000
 #: Distance of the newer state's timestamp from the present, seconds.

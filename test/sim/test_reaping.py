@@ -7,9 +7,8 @@ import sqlite3
 import pytest
 
 from swift.runtime.stop import Stop
-from test.support.reapers import Reapers
-from test.support.replicators import Replicators
-from test.support.sharded import shard
+from test.support.daemons import Reapers, Replicators
+from test.support.databases import shard
 from test.support.sim import NODES, POLICIES, node_port
 
 EVERYBODY = range(1, NODES + 1)

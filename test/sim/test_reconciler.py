@@ -20,9 +20,8 @@ from swift.runtime.daemon import Runner
 from swift.runtime.stop import Stop
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
-from test.support.daemons import VirtualTime
-from test.support.encrypted import Front
-from test.support.reapers import Words
+from test.support.daemons import LogLines, VirtualTime
+from test.support.filters import EncryptionFixture
 
 #: In the hour before this one, so that nothing is old and nothing is in the future.
 NOW_S = int(time.time()) // 3600 * 3600 - 600
@@ -32,7 +31,7 @@ RIGHT, WRONG = 0, 2
 class Bench:
     def __init__(self, sim, root):
         self.sim = sim
-        self.log = Words()
+        self.log = LogLines()
         self.clock = VirtualTime(NOW_S)
         telemetry = Telemetry(self.log)
         self.context = BackendContext(
@@ -250,7 +249,7 @@ def test_times_with_offsets_keep_their_order():
 
 @pytest.mark.parametrize("decrypts", [False, True])
 def test_encrypted_objects_move_whether_the_pipeline_decrypts_them_or_not(bench, decrypts):
-    front = Front(bench.sim)
+    front = EncryptionFixture(bench.sim)
     if decrypts:
         bench.pipeline = front.filter.handle
     index = {"x-backend-storage-policy-index": str(WRONG), "x-timestamp": bench.stamp(1)}

@@ -14,9 +14,9 @@ from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.telemetry.log import silent_log
-from test.support import encrypted
-from test.support.fronts import FilterFront
-from test.support.s3world import S3World
+from test.support import filters
+from test.support.filters import FilterFixture
+from test.support.s3_fixtures import S3Cluster
 
 DATA = b"0123456789abcdef"
 OTHER = b"another version of it"
@@ -117,7 +117,7 @@ def large(sim, kind):
     """An object of two segments, and one that is put in its place."""
     links = Symlink(sim.app, SymlinkSettings())
     inner = Dlo(links, DloSettings(rate_limit_segments_per_sec=0), 1000, silent_log())
-    front = FilterFront(sim, Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log()))
+    front = FilterFixture(sim, Slo(inner, SloSettings(), sim.hasher, TypeGuesser("/none", ()), silent_log()))
 
     def put(data):
         for number, piece in enumerate((data[:4], data[4:])):
@@ -140,13 +140,13 @@ def put_at(ask, path):
 
 
 def linked(sim):
-    front = FilterFront(sim, Symlink(sim.app, SymlinkSettings()))
+    front = FilterFixture(sim, Symlink(sim.app, SymlinkSettings()))
     assert front("PUT", "/a/c/l", {"x-symlink-target": "c/o"}).status == 201
     return Bench(front, "/a/c/l", put_at(front, "/a/c/o"))
 
 
 def in_s3(sim):
-    world = S3World(sim)
+    world = S3Cluster(sim)
     assert world("PUT", "/bucket").status == 200
     return Bench(world, "/bucket/o", put_at(world, "/bucket/o"))
 
@@ -160,7 +160,7 @@ def made(sim, kind):
         return in_s3(sim)
     policy = "ec32" if "coded" in kind else "gold"
     assert sim("PUT", "/a/p", {"x-storage-policy": policy}).status == 201
-    ask = encrypted.Front(sim) if "encrypted" in kind else FilterFront(sim, sim.app)
+    ask = filters.EncryptionFixture(sim) if "encrypted" in kind else FilterFixture(sim, sim.app)
     return Bench(ask, "/a/p/o", put_at(ask, "/a/p/o"))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3world import Multipart, etag_of
+from test.support.s3_fixtures import Multipart, etag_of
 
 ALL = {"x-amz-object-attributes": "ETag,Checksum,ObjectParts,StorageClass,ObjectSize"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import Multipart
 
 
 def located(text):

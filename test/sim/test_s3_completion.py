@@ -6,7 +6,7 @@ from hashlib import md5
 
 import pytest
 
-from test.support.s3world import Multipart, etag_of
+from test.support.s3_fixtures import Multipart, etag_of
 
 ONE, TWO = b"first part", b"second"
 WHOLE_ETAG = f"{md5(md5(ONE).digest() + md5(TWO).digest()).hexdigest()}-2"
@@ -79,9 +79,9 @@ def test_parts_that_are_none_make_no_object_and_leave_the_upload(s3, upload, par
 
 
 def test_only_the_last_part_may_be_small(sim):
-    from test.support.s3world import S3World
+    from test.support.s3_fixtures import S3Cluster
 
-    s3 = S3World(sim, min_segment_size="8")
+    s3 = S3Cluster(sim, min_segment_size="8")
     s3("PUT", "/bucket")
     upload = Multipart(s3)
     for number, body in ((1, ONE), (2, TWO), (3, TWO)):

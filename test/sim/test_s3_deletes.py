@@ -5,7 +5,7 @@ from hashlib import md5
 
 import pytest
 
-from test.support.s3world import S3World
+from test.support.s3_fixtures import S3Cluster
 
 
 def delete(s3, document, headers=None):
@@ -74,7 +74,7 @@ def test_a_document_that_is_not_good_deletes_nothing(full, document, headers, co
 
 
 def test_there_are_only_so_many_at_once(sim):
-    s3 = S3World(sim, max_multi_delete_objects="2")
+    s3 = S3Cluster(sim, max_multi_delete_objects="2")
     s3("PUT", "/bucket")
     s3("PUT", "/bucket/a", {}, b"")
     assert delete(s3, named("a", "b", "c")).code == "MalformedXML"

@@ -6,7 +6,7 @@ import pytest
 
 from swift.http.response import error_response
 from swift.middleware.s3api.notifications.events import ACCOUNT, container_of
-from test.support.s3world import Multipart, S3World
+from test.support.s3_fixtures import Multipart, S3Cluster
 
 
 def rules(*events, prefix=""):
@@ -25,7 +25,7 @@ def rules(*events, prefix=""):
 
 @pytest.fixture
 def told(sim):
-    s3 = S3World(sim, notification_targets="hook")
+    s3 = S3Cluster(sim, notification_targets="hook")
     s3("PUT", "/bucket")
     every = "s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*"
     answer = s3("PUT", "/bucket?notification", {}, rules(*every))

@@ -7,12 +7,12 @@ import pytest
 from swift.http import fields
 from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.middleware.s3api.lifecycle.rules import LifecycleRule
-from test.support.lifecycles import BUCKET, SEGMENTS, Bench
+from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture
 
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    return Bench(sim, tmp_path / "rig")
+    return LifecycleFixture(sim, tmp_path / "rig")
 
 
 TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}

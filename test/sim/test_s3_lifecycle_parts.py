@@ -3,12 +3,12 @@
 import pytest
 
 from swift.middleware.s3api.lifecycle.parts import DaemonObjects, remove_parts
-from test.support.lifecycles import SEGMENTS, Bench
+from test.support.s3_fixtures import SEGMENTS, LifecycleFixture
 
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    made = Bench(sim, tmp_path / "rig")
+    made = LifecycleFixture(sim, tmp_path / "rig")
     made.client.create(SEGMENTS)
     return made
 

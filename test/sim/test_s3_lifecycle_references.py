@@ -9,12 +9,12 @@ from swift.middleware.s3api.lifecycle.references import references
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.telemetry.log import silent_log
-from test.support.lifecycles import BUCKET, Bench
+from test.support.s3_fixtures import BUCKET, LifecycleFixture
 
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    made = Bench(sim, tmp_path / "rig")
+    made = LifecycleFixture(sim, tmp_path / "rig")
     made.set_rules()
     return made
 

@@ -11,8 +11,7 @@ from swift.middleware.s3api.lifecycle.registry import RegisteredBucket
 from swift.middleware.s3api.lifecycle.rules import LifecycleRule
 from swift.middleware.s3api.lifecycle.unfinished import UNDER_WAY_S, Finishing, Unfinished
 from swift.middleware.s3api.uploadstate import CompletionDecision, Record, Swap, read_state, swap
-from test.support.lifecycles import BUCKET, SEGMENTS, Bench
-from test.support.s3world import etag_of
+from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture, etag_of
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))
 UNIT = Unfinished(ENTRY, "o", "id")
@@ -20,7 +19,7 @@ UNIT = Unfinished(ENTRY, "o", "id")
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    made = Bench(sim, tmp_path / "rig")
+    made = LifecycleFixture(sim, tmp_path / "rig")
     made.set_rules()
     made.client.create(SEGMENTS)
     return made

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from swift import green
-from test.support.s3world import S3World
+from test.support.s3_fixtures import S3Cluster
 
 LOGGING = (
     "<BucketLoggingStatus><LoggingEnabled><TargetBucket>logs</TargetBucket><TargetPrefix>p/</TargetPrefix>"
@@ -17,7 +17,7 @@ FIELDS = re.compile(r'\[[^\]]*\]|"[^"]*"|[^ ]+')
 
 @pytest.fixture
 def logged(sim):
-    s3 = S3World(sim, log_delivery_seconds="1")
+    s3 = S3Cluster(sim, log_delivery_seconds="1")
     for bucket in ("bucket", "logs"):
         s3("PUT", f"/{bucket}")
     answer = s3("PUT", "/bucket?logging", {}, LOGGING.encode())

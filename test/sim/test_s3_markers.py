@@ -3,7 +3,7 @@
 import pytest
 
 from swift.http.response import error_response
-from test.support.s3world import Multipart, meddling
+from test.support.s3_fixtures import Multipart, meddling
 
 MARKERS = "/v1/AUTH_test/bucket%2Bsegments/key/"
 

@@ -11,7 +11,7 @@ from swift.gateway.internal_client import UnexpectedAnswer
 from swift.http import fields
 from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.middleware.s3api.lifecycle.rules import DAY_S, LifecycleRule, Transition
-from test.support.lifecycles import BUCKET, SEGMENTS, Bench
+from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture
 
 #: The code of three and two.
 COLD = 1
@@ -23,7 +23,7 @@ BODY = b"the bytes of an object"
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    made = Bench(sim, tmp_path / "rig")
+    made = LifecycleFixture(sim, tmp_path / "rig")
     made.client.create(HOME, {"x-storage-policy": "ec32"})
     return made
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from test.support.s3world import Multipart, etag_of
+from test.support.s3_fixtures import Multipart, etag_of
 
 SOURCE = {"x-amz-copy-source": "/bucket/source"}
 

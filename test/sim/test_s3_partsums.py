@@ -5,7 +5,7 @@ from base64 import b64encode
 
 import pytest
 
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import Multipart
 
 PIECES = b"one", b"second", b"3"
 

@@ -7,7 +7,7 @@ import pytest
 from swift.http.body import BytesBody
 from swift.http.response import error_response
 from swift.middleware.s3api.partwriting import Rewindable
-from test.support.s3world import Multipart, meddling
+from test.support.s3_fixtures import Multipart, meddling
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from swift.http.response import error_response
 from swift.middleware.s3api.call import Features
 from swift.middleware.s3api.classes import classes_of
-from test.support.s3world import S3World
+from test.support.s3_fixtures import S3Cluster
 
 COLD = {"x-amz-storage-class": "COLD"}
 DATA = b"the bytes of an object"
@@ -15,7 +15,7 @@ DATA = b"the bytes of an object"
 def s3(sim):
     default = next(policy.name for policy in sim.policies if policy.is_default)
     features = Features(classes=classes_of((f"STANDARD:{default}", "COLD:ec32"), sim.policies))
-    world = S3World(sim, features)
+    world = S3Cluster(sim, features)
     assert world("PUT", "/bucket").status == 200
     return world
 

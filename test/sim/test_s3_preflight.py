@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3world import S3World
+from test.support.s3_fixtures import S3Cluster
 
 ASK = {"origin": "http://a.example", "access-control-request-method": "PUT"}
 SIGNED = {**ASK, "access-control-request-headers": "Authorization, X-Amz-Date, authorization"}
@@ -18,7 +18,7 @@ def rules(origin="http://a.example", method="PUT"):
 
 @pytest.fixture
 def open_(sim):
-    world = S3World(sim, cors_preflight_allow_origin="http://a.example, http://b.example")
+    world = S3Cluster(sim, cors_preflight_allow_origin="http://a.example, http://b.example")
     world("PUT", "/bucket")
     return world
 

@@ -8,7 +8,7 @@ from swift.base.timestamp import Timestamp
 from swift.http import fields
 from swift.http.response import error_response
 from test.sim.test_s3_tagging import tags
-from test.support.s3world import S3World, meddling
+from test.support.s3_fixtures import S3Cluster, meddling
 
 KEY = "/v1/AUTH_test/bucket/key"
 TAGGING, ACL = ("?tagging", {}, tags(new="1")), ("?acl", {"x-amz-acl": "public-read"}, b"")
@@ -17,7 +17,7 @@ TAGGING, ACL = ("?tagging", {}, tags(new="1")), ("?acl", {"x-amz-acl": "public-r
 @pytest.fixture(params=["plain", "versions"])
 def bucket(sim, request):
     """The S3 API over a cluster, with an object in a bucket that keeps versions or does not."""
-    world = S3World(sim, s3_acl="true")
+    world = S3Cluster(sim, s3_acl="true")
     assert world("PUT", "/bucket").status == 200
     if request.param == "versions":
         world.versioning("bucket", "Enabled")
@@ -44,7 +44,7 @@ def test_what_nobody_disturbs_is_done_again_and_again(bucket, change):
 
 
 def test_an_upload_that_began_before_tags_were_set_and_ends_after_it_keeps_its_metadata(sim):
-    world = S3World(sim)
+    world = S3Cluster(sim)
     assert world("PUT", "/bucket").status == 200
     assert world("PUT", "/bucket/key", {"x-amz-meta-m": "old"}, b"same").status == 200
     began = Timestamp(time.time()).internal

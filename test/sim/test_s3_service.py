@@ -2,8 +2,7 @@
 
 import pytest
 
-from test.support.s3front import OTHER, SECOND
-from test.support.s3world import S3World
+from test.support.s3_fixtures import OTHER, SECOND, S3Cluster
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ def owners(sim):
     """Return the API with s3_acl; two administrators of one account have buckets."""
 
     def make(**options):
-        world = S3World(sim, s3_acl="true", **options)
+        world = S3Cluster(sim, s3_acl="true", **options)
         for name in ("mine1", "mine2", "mine3"):
             assert world("PUT", f"/{name}").status == 200
         assert world("PUT", "/mine2x", **SECOND).status == 200
@@ -91,7 +90,7 @@ def test_a_user_without_rights_in_the_account_lists_its_own_buckets(owners, opti
 
 
 def test_without_s3_acl_only_rights_in_the_account_count(sim):
-    s3 = S3World(sim, check_bucket_owner="true")
+    s3 = S3Cluster(sim, check_bucket_owner="true")
     s3("PUT", "/bucket")
     assert s3("GET", "/", **SECOND).texts("Name") == ["bucket"]
     assert s3("GET", "/", **OTHER).code == "AccessDenied"

@@ -7,7 +7,7 @@ import pytest
 
 from swift.http import fields
 from swift.middleware.s3api.call import Features
-from test.support.s3world import Multipart, S3World
+from test.support.s3_fixtures import Multipart, S3Cluster
 
 DATA = bytes(n % 251 for n in range(9000))
 
@@ -147,7 +147,7 @@ def test_a_part_that_is_gone_breaks_the_download_and_gives_no_wrong_bytes(parts)
 
 
 def test_aes256_is_answered_where_an_option_says_so(sim):
-    s3 = S3World(sim, Features(encryption=True), accept_aes256="true")
+    s3 = S3Cluster(sim, Features(encryption=True), accept_aes256="true")
     s3("PUT", "/bucket")
     header = {"x-amz-server-side-encryption": "AES256"}
     for headers in (header, {}):

@@ -6,7 +6,7 @@ from base64 import b64encode
 
 import pytest
 
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import Multipart
 
 SUM = b64encode(zlib.crc32(b"data").to_bytes(4, "big")).decode()
 SHOW = {"x-amz-checksum-mode": "ENABLED"}

@@ -8,8 +8,8 @@ from swift.account.replicator import KIND as ACCOUNT
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.runtime.daemon import Runner, Schedule
 from swift.telemetry.recon import ReconFile
-from test.support.ageddisk import AgedDisk
-from test.support.replicators import Replicators
+from test.support.daemons import Replicators
+from test.support.disks import AgedDisk
 
 
 class LongRunning:

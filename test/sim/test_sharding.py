@@ -6,7 +6,7 @@ import random
 import pytest
 
 from swift.base.timestamp import Timestamp
-from test.support.sharders import Sharders, put, rows, settle, shards, state
+from test.support.daemons import Sharders, put, rows, settle, shards, state
 from test.support.sim import node_port
 
 

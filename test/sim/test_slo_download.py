@@ -6,7 +6,7 @@ import time
 import pytest
 
 from swift import green
-from test.support.large import ETAG, PIECES, WHOLE, asked_name, object_paths
+from test.support.filters import ETAG, PIECES, WHOLE, asked_name, object_paths
 from test.support.sim import node_port
 
 

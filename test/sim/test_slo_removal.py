@@ -6,7 +6,7 @@ import re
 import pytest
 
 from swift import green
-from test.support.large import PIECES, WHOLE
+from test.support.filters import PIECES, WHOLE
 from test.support.sim import node_port
 
 

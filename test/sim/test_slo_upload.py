@@ -4,7 +4,7 @@ import json
 
 from swift.http import fields
 from swift.http.request import Request
-from test.support.large import ETAG, PUT
+from test.support.filters import ETAG, PUT
 from test.support.sim import Answer
 
 

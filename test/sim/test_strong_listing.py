@@ -7,7 +7,7 @@ import random
 import pytest
 
 from swift.base.shardrange import State
-from test.support.sharders import Sharders, state
+from test.support.daemons import Sharders, state
 
 TEXT = {"content-type": "text/plain"}
 BODIES = {"small": b"small", "large": b"large" * 40_000}

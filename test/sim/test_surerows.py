@@ -13,7 +13,7 @@ from swift.http.request import Request
 from swift.proxy.obj.orphans import row_of_put
 from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import locate
-from test.support.containers import rows_of
+from test.support.databases import server_rows
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(
     silent = [Answer(201), Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
     row = row_of_put(request, 5, "0" * 32)
     assert tell_majority(sim.context, request, target, silent, "PUT", row)
-    assert [rows_of(sim, n) for n in containers] == [["o"]] * 3
+    assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
     with sim.refusing("container", *containers[1:]):
         assert not tell_majority(sim.context, request, target, silent, "DELETE", {})
     nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
@@ -59,7 +59,7 @@ def test_a_row_that_its_shard_does_not_take_is_told_to_the_container_itself(sim,
     target = replace(target, shard=EntityPath(".shards_a", "c-gone"))
     row = row_of_put(request, 5, "0" * 32)
     assert tell_majority(sim.context, request, target, [], "PUT", row)
-    assert [rows_of(sim, n) for n in containers] == [["o"]] * 3
+    assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
     with sim.refusing("container", *containers[1:]):
         assert not tell_majority(sim.context, request, target, [], "PUT", row)
 
@@ -70,4 +70,4 @@ def test_nobody_is_told_where_listings_are_ordinary(make_sim):
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     target = locate(sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200))
     assert tell_majority(sim.context, request, target, [], "PUT", {})
-    assert rows_of(sim, sim.primaries("container", "a", "c")[0]) == []
+    assert server_rows(sim, sim.primaries("container", "a", "c")[0]) == []

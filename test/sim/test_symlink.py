@@ -12,13 +12,13 @@ from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.telemetry.log import silent_log
-from test.support.fronts import FilterFront
+from test.support.filters import FilterFixture
 
 DATA = b"target data"
 ETAG = md5(DATA).hexdigest()
 
 
-class Front(FilterFront):
+class Front(FilterFixture):
     """Links below large objects."""
 
     def __init__(self, sim, **options):

@@ -14,12 +14,12 @@ from swift.http.response import error_response
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
-from test.support.fronts import FilterFront
+from test.support.filters import FilterFixture
 
 ON, OFF = {"x-versions-enabled": "true"}, {"x-versions-enabled": "false"}
 
 
-class Front(FilterFront):
+class Front(FilterFixture):
     """The filter; who is ``stranger`` may nothing. What is cached is forgotten before each request."""
 
     def __init__(self, sim):

@@ -1,10 +1,19 @@
-"""One test over many cases that still names every case which fails, and why."""
+"""One test over many cases that names those that fail, pairwise choices, golden archives."""
 
 import inspect
-from collections.abc import Callable, Iterable
+import os
+import random
+import tarfile
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
 from typing import Any, TypeVar
 
 import pytest
+
+# --- checks -----------------------------------------------------------------------------------------
+
+# One test over many cases that still names every case which fails, and why.
+
 
 T = TypeVar("T")
 
@@ -77,3 +86,47 @@ def every(names: str | tuple[str, ...], cases: Iterable[Any], **_shown: object) 
         return over_all
 
     return decorate
+
+
+# --- pairwise ---------------------------------------------------------------------------------------
+
+# Of all combinations as many as it takes to have every pair of values together once.
+
+
+def pairwise(cases: Sequence[tuple]) -> list[tuple]:
+    """The cases, in their order, that cover every pair of values at two positions; always the same ones."""
+    wanted = {pair for case in cases for pair in _pairs(case)}
+    order = list(range(len(cases)))
+    random.Random(0).shuffle(order)
+    chosen: set[int] = set()
+    width = len(cases[0]) if cases else 0
+    for least in range(width * (width - 1) // 2, 0, -1):
+        for number in order:
+            fresh = wanted.intersection(_pairs(cases[number]))
+            if len(fresh) >= least:
+                chosen.add(number)
+                wanted -= fresh
+    return [cases[number] for number in sorted(chosen)]
+
+
+def _pairs(case: tuple) -> list[tuple]:
+    return list(combinations(enumerate(case), 2))
+
+
+def chosen(cases: Sequence[tuple]) -> list[tuple]:
+    """All cases where ``SWIFT_INTERPLAY=whole`` asks for them, as CI does; else pairwise ones."""
+    return list(cases) if os.environ.get("SWIFT_INTERPLAY") == "whole" else pairwise(cases)
+
+
+# --- archives ---------------------------------------------------------------------------------------
+
+# Unpacking golden archives on every supported Python (3.11.2 of Debian 12 knows no extraction filters).
+
+
+def unpack(path, folder):
+    """Unpack one of our own archives into ``folder``."""
+    with tarfile.open(path) as archive:
+        if hasattr(tarfile, "data_filter"):
+            archive.extractall(folder, filter="data")
+        else:
+            archive.extractall(folder)

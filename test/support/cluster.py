@@ -1,13 +1,18 @@
-"""A live cluster for tests: the all-in-one plan on free ports in a temporary folder."""
+"""Live clusters: the all-in-one plan on free ports, one server alone, hosts in network namespaces."""
 
 import contextlib
 import glob
 import http.client
+import itertools
 import json
 import os
+import pwd
+import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import replace
@@ -18,10 +23,35 @@ from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import DAEMONS, new_plan
 from swift.cli.aio.ports import PORTS_PER_NODE, port_is_free
 from swift.cli.aio.supervisor import Supervisor, answers, cache_process
-from test.support.nursery import NURSERY, WarmBeginner
-from test.support.pipelines import with_filters
-from test.support.ports import free_ports, free_range
+from swift.ring.builder import RingBuilder
+from test.support.processes import FORK_SERVER, ForkStarter, free_ports, free_range
 from test.support.tiers import EVERYWHERE, tier_section
+
+# --- pipelines --------------------------------------------------------------------------------------
+
+# Proxy configurations with other filters than the all-in-one cluster's.
+
+
+def with_filters(text, places, options=""):
+    """The text of a ``proxy-server.conf`` with more filters in its pipeline.
+
+    ``places`` is filter → the filter that it goes before. ``options`` are their sections, or ones that
+    replace those of the text; a filter without one gets a section with its entry point alone.
+    """
+    for name, before in places.items():
+        text = re.sub(rf"(?m)^(pipeline = .*?)(?= {re.escape(before)}\b)", rf"\1 {name}", text, count=1)
+    for name in re.findall(r"(?m)^\[filter:(.*)\]$", options):
+        text = re.sub(rf"\[filter:{re.escape(name)}\]\n([^\[\n].*\n)*", "", text)
+    sections = options
+    for name in places:
+        if f"[filter:{name}]" not in text + sections:
+            sections += f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n"
+    return f"{text}\n{sections}"
+
+
+# --- cluster ----------------------------------------------------------------------------------------
+
+# A live cluster for tests: the all-in-one plan on free ports in a temporary folder.
 
 
 class Answer:
@@ -65,7 +95,7 @@ class LiveCluster:
     """Real processes; ``request`` speaks HTTP to the proxy with the test user's token.
 
     Its limits are the defaults, as the peer's, unless it is to have those that fit into its filesystem.
-    ``places`` and ``options`` are those of ``test.support.pipelines.with_filters``. Daemons rest for
+    ``places`` and ``options`` are those of ``test.support.cluster.with_filters``. Daemons rest for
     ``rest_s`` seconds between passes: tests wait for what they do, people seldom. Where no test does,
     ``AT_REST_S`` leaves the machine to the tests. With ``tier`` every node has a cache tier.
     """
@@ -104,7 +134,7 @@ class LiveCluster:
         )
         # A name is in the same partition whenever the test runs.
         self.plan = replace(plan, hash_suffix="test")
-        self._supervisor = Supervisor(self.plan, lambda _text: None, WarmBeginner())
+        self._supervisor = Supervisor(self.plan, lambda _text: None, ForkStarter())
         self.tokens = {}
 
     def start(self):
@@ -173,7 +203,7 @@ class LiveCluster:
         conf = self.plan.etc / f"{DAEMONS[daemon]}-server" / f"{node}.conf"
         with tempfile.TemporaryFile() as log:
             module = f"swift.cli.{daemon.replace('-', '_')}"
-            status = NURSERY.begin(module, [str(conf), *options], log).wait(120)
+            status = FORK_SERVER.begin(module, [str(conf), *options], log).wait(120)
             log.seek(0)
             assert status == 0, log.read().decode(errors="replace")
 
@@ -242,4 +272,300 @@ class LiveCluster:
 
     def log_text(self):
         """All logs, to look for tracebacks."""
+        return "\n".join(path.read_text(errors="replace") for path in self.plan.logs.glob("*.log"))
+
+
+# --- server -----------------------------------------------------------------------------------------
+
+# One storage server of two workers on one device, to be killed and started again.
+
+
+class LoneServer:
+    """A server of ``kind`` (account, container, object) below ``root``; its device is ``sda``."""
+
+    def __init__(self, root, kind, swift_conf="[swift-hash]\nswift_hash_path_suffix = s\n"):
+        self.root = root
+        self.kind = kind
+        self.port = free_ports(1)[0]
+        self.device = root / "dev" / "sda"
+        self.device.mkdir(parents=True)
+        (root / "swift.conf").write_text(swift_conf)
+        self.conf = root / f"{kind}-server.conf"
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        self.conf.write_text(
+            f"[DEFAULT]\nbind_ip = 127.0.0.1\nbind_port = {self.port}\nworkers = 2\nuser = {user}\n"
+            f"swift_dir = {root}\ndevices = {root}/dev\nmount_check = false\nlog_requests = false\n"
+            f"[pipeline:main]\npipeline = {kind}-server\n"
+            f"[app:{kind}-server]\nuse = egg:swift#{kind}\n"
+        )
+        self.process = None
+        #: A command that runs the server.
+        self.before = ()
+
+    def start(self):
+        with open(self.root / "log", "ab") as log:
+            module, words = f"swift.cli.{self.kind}_server", (str(self.conf), "-v")
+            if self.before:
+                command = [*self.before, sys.executable, "-m", module, *words]
+                self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            else:
+                self.process = FORK_SERVER.begin(module, words, log)
+        deadline = time.monotonic() + 30
+        while not answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]
+            time.sleep(0.01)
+
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        # The last of the workers lets go of the port a moment later.
+        deadline = time.monotonic() + 10
+        while answers("127.0.0.1", self.port):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    def kill_under(self, writers, go, seconds):
+        """Let writers write for some seconds, kill the server, and start it again when they are idle."""
+        go.set()
+        time.sleep(seconds)
+        self.kill()
+        go.clear()
+        for writer in writers:
+            assert writer.idle.wait(60)
+            assert writer.failure is None, writer.failure
+        self.start()
+
+    def ask(self, method, path, headers=None, body=None):
+        """An answer; raises OSError or HTTPException when the server dies meanwhile."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            merged = {"X-Timestamp": f"{time.time():.5f}", **(headers or {})}
+            connection.request(method, path, body, merged)
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+
+# --- hosts ------------------------------------------------------------------------------------------
+
+# A cluster of several hosts on one machine: each node in a network namespace of its own, with its own
+# files.
+#
+# Needs root. The machine itself stands on the same bridge, so that tests reach every proxy whatever is cut
+# between hosts.
+
+
+PROXY_PORT = 8080
+_MADE = itertools.count()
+#: Makes the clock of a process wrong, by what SWIFT_TEST_CLOCK_OFFSET says.
+_SKEWED_CLOCK = """\
+import os, time
+_offset = float(os.environ.get("SWIFT_TEST_CLOCK_OFFSET", "0"))
+_time, _time_ns = time.time, time.time_ns
+time.time = lambda: _time() + _offset
+time.time_ns = lambda: _time_ns() + int(_offset * 1e9)
+"""
+
+
+def can_make_hosts():
+    """Whether network namespaces can be made here."""
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        return False
+    name = f"sw{os.getpid()}t"
+    made = subprocess.run(["ip", "netns", "add", name], capture_output=True, check=False)
+    if made.returncode == 0:
+        subprocess.run(["ip", "netns", "del", name], check=False)
+    return made.returncode == 0
+
+
+def _ip(*words, namespace=None):
+    inside = ["-n", namespace] if namespace else []
+    subprocess.run(["ip", *inside, *words], check=True, capture_output=True)
+
+
+class Hosts:
+    """``count`` hosts with a proxy, a storage node and its daemons each."""
+
+    def __init__(self, root, count=3, replicas=3):
+        self.root = root
+        self.numbers = range(1, count + 1)
+        # A namespace that was deleted takes its links with it a moment later.
+        self._tag = f"s{os.getpid() % 100000}{next(_MADE)}"
+        self._net = f"10.{random.randrange(201, 250)}.{random.randrange(250)}"
+        self.plan = new_plan(root, nodes=count, replicas=replicas, part_power=5, proxy_workers=0)
+        self._children = {}
+        self.offsets = {}
+        self.tokens = {}
+
+    def ip(self, number):
+        return f"{self._net}.{number}"
+
+    def _namespace(self, number):
+        return f"{self._tag}h{number}"
+
+    # --- making -----------------------------------------------------------------------------------
+
+    def make(self):
+        """Networks and files; nothing runs yet."""
+        bridge = f"{self._tag}b"
+        _ip("link", "add", bridge, "type", "bridge")
+        _ip("addr", "add", f"{self._net}.254/24", "dev", bridge)
+        _ip("link", "set", bridge, "up")
+        for number in self.numbers:
+            namespace, outside = self._namespace(number), f"{self._tag}v{number}"
+            _ip("netns", "add", namespace)
+            _ip("link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+            _ip("link", "set", outside, "master", bridge, "up")
+            _ip("addr", "add", f"{self.ip(number)}/24", "dev", "eth0", namespace=namespace)
+            for device in ("eth0", "lo"):
+                _ip("link", "set", device, "up", namespace=namespace)
+        make_cluster(self.plan)
+        (self.root / "clock").mkdir()
+        (self.root / "clock" / "sitecustomize.py").write_text(_SKEWED_CLOCK)
+        self._move_rings()
+        for number in self.numbers:
+            self._write_etc(number)
+
+    def _move_rings(self):
+        for path in sorted(self.plan.etc.glob("*.builder")):
+            builder = RingBuilder.load(str(path))
+            for device in builder.live_devs:
+                address = self.ip(device["zone"])
+                builder.set_info(device["id"], ip=address, replication_ip=address)
+            builder.save(str(path))
+            builder.write_ring(str(path.with_suffix(".ring.gz")))
+
+    def etc(self, number):
+        """The configuration of a host."""
+        return self.root / f"etc{number}"
+
+    def _write_etc(self, number):
+        etc = self.etc(number)
+        shutil.copytree(self.plan.etc, etc)
+        for conf in etc.rglob("*.conf"):
+            text = conf.read_text().replace(str(self.plan.etc), str(etc))
+            text = text.replace(f"= {self.plan.ip}\n", f"= {self.ip(number)}\n")
+            lines = []
+            for line in text.split("\n"):
+                name, equals, value = line.partition(" = ")
+                if name == "interval" and value.isdigit():
+                    line = "interval = 3"
+                if name == "bind_port" and conf.name == "proxy-server.conf":
+                    line = f"bind_port = {PROXY_PORT}"
+                lines.append(line)
+            conf.write_text("\n".join(lines))
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def start(self):
+        for number in self.numbers:
+            self.start_host(number)
+        self.await_answers()
+
+    def await_answers(self):
+        """Wait until every server of every host listens."""
+        for number in self.numbers:
+            kinds = ("account", "container", "object")
+            for port in (PROXY_PORT, *(self.plan.port(kind, number) for kind in kinds)):
+                self._await(
+                    lambda number=number, port=port: answers(self.ip(number), port), f"host {number} answers"
+                )
+
+    def start_host(self, number):
+        """Start everything of a host, with the clock it is to have."""
+        etc = self.etc(number)
+        for server in self.plan.servers():
+            kind, _, node = server.name.partition("-")
+            if node == str(number):
+                conf = etc / f"{kind}-server" / f"{number}.conf"
+                self._spawn(number, server.name, "-m", f"swift.cli.{kind}_server", str(conf), "-v")
+        for process in self.plan.daemons():
+            if process.name == f"daemons-{number}":
+                words = [word.replace(str(self.plan.etc), str(etc)) for word in process.args]
+                self._spawn(number, process.name, *words)
+        conf = str(etc / "proxy-server.conf")
+        self._spawn(number, f"proxy-{number}", "-m", "swift.cli.proxy_server", conf, "-v")
+
+    def _spawn(self, number, name, *words):
+        path = os.pathsep.join(
+            [str(self.root / "clock"), *filter(None, [os.environ.get("PYTHONPATH"), os.getcwd()])]
+        )
+        offset = str(self.offsets.get(number, 0))
+        with open(self.plan.logs / f"{name}.log", "ab") as log:
+            self._children[name] = subprocess.Popen(
+                ["ip", "netns", "exec", self._namespace(number), sys.executable, *words],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": path, "SWIFT_TEST_CLOCK_OFFSET": offset},
+            )
+
+    def stop_host(self, number):
+        """Kill everything of a host."""
+        for name in [name for name in self._children if name.endswith(f"-{number}")]:
+            child = self._children.pop(name)
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+    def stop(self):
+        for number in self.numbers:
+            self.stop_host(number)
+            subprocess.run(["ip", "netns", "del", self._namespace(number)], check=False, capture_output=True)
+        subprocess.run(["ip", "link", "del", f"{self._tag}b"], check=False, capture_output=True)
+
+    # --- breaking ---------------------------------------------------------------------------------
+
+    def part(self, *side):
+        """Hosts of ``side`` and the others do not reach each other any more."""
+        self._routes("add", side)
+
+    def heal(self, *side):
+        """They do again."""
+        self._routes("del", side)
+
+    def _routes(self, verb, side):
+        for here in self.numbers:
+            for there in self.numbers:
+                if (here in side) != (there in side):
+                    _ip("route", verb, "unreachable", f"{self.ip(there)}/32", namespace=self._namespace(here))
+
+    # --- asking -----------------------------------------------------------------------------------
+
+    def raw(self, number, method, path, headers=None, body=None):
+        connection = http.client.HTTPConnection(self.ip(number), PROXY_PORT, timeout=60)
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def __call__(self, number, method, path="", headers=None, body=None):
+        """One request of the test user to the proxy of a host."""
+        if number not in self.tokens:
+            user = {"X-Auth-User": "test:tester", "X-Auth-Key": KEYS["test:tester"]}
+            self.tokens[number] = self.raw(number, "GET", "/auth/v1.0", user).headers["x-auth-token"]
+        sent = {"X-Auth-Token": self.tokens[number], **(headers or {})}
+        return self.raw(number, method, f"/v1/AUTH_test/{path}", sent, body)
+
+    def names(self, number):
+        """What a host's proxy lists."""
+        answer = self(number, "GET", "c?format=json")
+        return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
+
+    def files(self, pattern):
+        return [path for device in self.plan.device_paths() for path in device.glob(pattern)]
+
+    @staticmethod
+    def _await(condition, what, seconds=60):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+            time.sleep(0.1)
+
+    await_true = _await
+
+    def log_text(self):
         return "\n".join(path.read_text(errors="replace") for path in self.plan.logs.glob("*.log"))

@@ -1,11 +1,22 @@
-"""Fakes for daemons: a ring of a few nodes, nodes that answer by script, time that only sleeping moves."""
+"""Fakes for daemons, and daemons of a simulated cluster run by hand."""
 
+import json
+import sqlite3
 from dataclasses import replace
+from urllib.parse import quote
 
 from swift import green
-from swift.base.clock import ManualClock
+from swift.account.reaper import AccountReaper, AccountReaperSettings
+from swift.account.replicator import KIND as ACCOUNT
+from swift.base.clock import ManualClock, SystemClock
 from swift.base.hashing import PathHasher
 from swift.cluster.transport import Reply, TransportError
+from swift.container.replicator import KIND as CONTAINER
+from swift.container.sharding.settings import ContainerSharderSettings
+from swift.container.sharding.task import ContainerSharder
+from swift.dbsync.daemon import DatabaseReplicator
+from swift.dbsync.settings import ReplicatorSettings
+from swift.gateway.internal_client import InternalClient
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.policy.policy import Policy
@@ -14,14 +25,50 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.cursor import Cursor
 from swift.runtime.daemon import PassContext, Runner, Schedule
 from swift.runtime.report import Progress, Tally
+from swift.runtime.selection import Selection
 from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
+from test.support.sim import NODES, node_port
+
+# --- errorlog ---------------------------------------------------------------------------------------
+
+# A log for tests of what operators are told.
 
 
-def node(number, port=6200):
+class ErrorLog:
+    """Keeps the errors, and apart from them what is for developers."""
+
+    def __init__(self):
+        #: (sentence, transaction)
+        self.errors = []
+        self.debugged = []
+
+    @property
+    def sentences(self):
+        return [text for text, _txid in self.errors]
+
+    def error(self, text, *, txid=None):
+        self.errors.append((text, txid))
+
+    def debug(self, text, *, txid=None):
+        self.debugged.append((text, txid))
+
+    def warning(self, text):
+        """Not kept."""
+
+    def info(self, text, *, txid=None):
+        """Not kept."""
+
+
+# --- daemons ----------------------------------------------------------------------------------------
+
+# Fakes for daemons: a ring of a few nodes, nodes that answer by script, time that only sleeping moves.
+
+
+def make_node(number, port=6200):
     """Node ``number`` with device ``d<number>`` at replication port ``port + number``."""
     return Node(
         id=number,
@@ -42,7 +89,7 @@ class FakeRing:
     """Everything lies on the same nodes, in partition 7."""
 
     def __init__(self, count=3, error=None):
-        self.members = tuple(node(number) for number in range(count))
+        self.members = tuple(make_node(number) for number in range(count))
         self.error = error
 
     def view(self):
@@ -90,7 +137,7 @@ class VirtualTime(ManualClock):
         green.sleep()
 
 
-class Rig:
+class DaemonFixture:
     """A context on a temporary folder, with what a daemon needs around it."""
 
     def __init__(self, root, devices=("sda",), log=None):
@@ -199,9 +246,10 @@ class DeviceRing:
     digest = "d1"
 
     def __init__(self, own=0, count=5):
-        self.own = node(own)
+        self.own = make_node(own)
         named = (
-            replace(node(number), device="sda" if number == own else f"d{number}") for number in range(count)
+            replace(make_node(number), device="sda" if number == own else f"d{number}")
+            for number in range(count)
         )
         self.devices = tuple(named)
 
@@ -230,3 +278,298 @@ class DeviceRing:
         """What a daemon of this node is given."""
         port = self.own.replication_port
         return replace(rig.context, ring_ip="127.0.0.1", ring_port=port, **changes)
+
+
+# --- reapers ----------------------------------------------------------------------------------------
+
+# Account reapers of a simulated cluster, run by hand.
+
+
+class LogLines:
+    """A log that remembers."""
+
+    def __init__(self):
+        self.lines = []
+        self._log = silent_log()
+
+    def exception(self, message, error, txid=None):
+        raise AssertionError(f"unforeseen: {message}") from error
+
+    def __getattr__(self, level):
+        if level in ("info", "warning", "error", "notice"):
+            return lambda message, txid=None: self.lines.append(f"{level.upper()} {message}")
+        return getattr(self._log, level)
+
+
+class Reapers:
+    """``run(*numbers)`` makes one pass on nodes."""
+
+    def __init__(self, sim, root):
+        self.sim = sim
+        self.root = root
+        self.log = LogLines()
+        #: Long after the times that clients of the simulated cluster write.
+        self.clock = VirtualTime()
+
+    def run(self, *numbers, stop=None, **settings):
+        """One pass on each node; the statistics of all."""
+        total = {}
+        for number in numbers:
+            for event, count in self._run(number, stop, settings).items():
+                total[event] = total.get(event, 0) + count
+        return {event: count for event, count in total.items() if count}
+
+    def _run(self, number, stop, settings):
+        telemetry = Telemetry(self.log)
+        context = BackendContext(
+            devices=Devices(str(self.sim.root / f"node{number}"), mount_check=False),
+            hasher=self.sim.hasher,
+            policies=self.sim.policies,
+            telemetry=telemetry,
+            clock=self.clock,
+            transport=self.sim.transport,
+            ring_ip="10.0.0.1",
+            ring_port=node_port("account", number),
+        )
+        chosen = AccountReaperSettings(**{"node_timeout": 5.0, **settings})
+        folder = self.root / f"recon{number}"
+        folder.mkdir(exist_ok=True)
+        recon = ReconFile(str(folder), "account", telemetry.log)
+        task = AccountReaper(context, self.sim.context.rings, chosen)
+        runner = Runner(
+            task,
+            chosen.schedule,
+            telemetry=telemetry,
+            recon=recon,
+            clock=self.clock,
+            stop=stop or Stop(self.clock, self.clock.sleep),
+        )
+        runner.once()
+        return recon.read().get("account_reaper_stats", {})
+
+
+# --- replicators ------------------------------------------------------------------------------------
+
+# Database replicators of a simulated cluster, run by hand, over a transport that may lose messages.
+
+
+KINDS = {"account": ACCOUNT, "container": CONTAINER}
+
+
+class LossyTransport:
+    """Hands messages on; ``lose(port, path, body)`` says which get lost: None, "request" or "answer"."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.lose = lambda port, path, body: None
+
+    def _maybe(self, port, path, body, send):
+        fate = self.lose(port, path, body)
+        if fate == "request":
+            raise TransportError("lost")
+        answer = send()
+        if fate == "answer":
+            raise TransportError("the answer was lost")
+        return answer
+
+    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
+        return self._maybe(
+            port,
+            path,
+            body,
+            lambda: self._transport.request(ip, port, method, path, headers, body, **timeouts),
+        )
+
+    def open(self, ip, port, method, path, headers, body=b"", **timeouts):
+        if self.lose(port, path, b"upload"):
+            raise TransportError("lost")
+        return self._transport.open(ip, port, method, path, headers, body, **timeouts)
+
+
+class Replicators:
+    """``run(kind, *numbers)`` makes one pass on nodes."""
+
+    def __init__(self, sim, root):
+        self.sim = sim
+        self.root = root
+        self.transport = LossyTransport(sim.transport)
+        #: Shortly after the times that tests write.
+        self.clock = ManualClock(1_700_100_000.0)
+
+    def task(self, kind, number, *, selection=None, **settings):
+        context = BackendContext(
+            devices=Devices(str(self.sim.root / f"node{number}"), mount_check=False),
+            hasher=self.sim.hasher,
+            policies=self.sim.policies,
+            telemetry=Telemetry(silent_log()),
+            clock=self.clock,
+            transport=self.transport,
+            ring_ip="10.0.0.1",
+            ring_port=node_port(kind, number),
+        )
+        ring = getattr(self.sim.context.rings, kind)
+        chosen = ReplicatorSettings(**{"node_timeout": 2.0, **settings})
+        return DatabaseReplicator(context, ring, KINDS[kind], chosen, selection=selection or Selection())
+
+    def run(self, kind, *numbers, selection=None, **settings):
+        """One pass on each node; the recon facts of the last."""
+        facts = {}
+        for number in numbers:
+            task = self.task(kind, number, selection=selection, **settings)
+            folder = self.root / f"recon{number}"
+            folder.mkdir(exist_ok=True)
+            recon = ReconFile(str(folder), kind, task.context.telemetry.log)
+            runner = Runner(
+                task,
+                Schedule(30, concurrency=4),
+                telemetry=task.context.telemetry,
+                recon=recon,
+                clock=self.clock,
+                is_limited=bool(selection),
+            )
+            assert runner.once()
+            facts = recon.read()
+        return facts
+
+    # what is on disk
+
+    def folder(self, kind, number, *names, partition=None):
+        """The hash directory of an account or container on a node."""
+        view = getattr(self.sim.context.rings, kind).view()
+        name_hash = self.sim.hasher.hexdigest(*names)
+        part = view.partition_of(bytes.fromhex(name_hash)) if partition is None else partition
+        device = self.sim.root / f"node{number}" / f"sdb{number}"
+        return device / f"{kind}s" / str(part) / name_hash[-3:] / name_hash
+
+    def files(self, kind, number, *names):
+        """The database files of a node, oldest first."""
+        return sorted(self.folder(kind, number, *names).glob("*.db"))
+
+    def holders(self, kind, *names):
+        """The numbers of the nodes that have the database."""
+        return sorted(int(path.parts[-6][4:]) for path in self._all(kind, *names))
+
+    def _all(self, kind, *names):
+        name_hash = self.sim.hasher.hexdigest(*names)
+        return {path.parent for path in self.sim.root.glob(f"node*/*/{kind}s/*/*/{name_hash}/*.db")}
+
+    def rows(self, number, *names):
+        """The object (or container) rows of a node, read from its file."""
+        table = "object" if len(names) > 1 else "container"
+        kind = "container" if len(names) > 1 else "account"
+        query = f"SELECT * FROM {table} ORDER BY name"
+        connection = sqlite3.connect(self.files(kind, number, *names)[-1])
+        try:
+            return [row[1:] for row in connection.execute(query)]
+        finally:
+            connection.close()
+
+
+# --- sharders ---------------------------------------------------------------------------------------
+
+# Sharders of a simulated cluster, run by hand, and what clients see of ``/a/c`` meanwhile.
+
+
+RECON_LISTS = ("sharding_candidates", "shrinking_candidates", "sharding_in_progress")
+
+#: Containers of 20 objects are split into shards of 8.
+SMALL = {
+    "auto_shard": True,
+    "shard_container_threshold": 20,
+    "rows_per_shard": 8,
+    "minimum_shard_size": 3,
+    "shrink_threshold": 2,
+    "expansion_limit": 15,
+    "databases_per_second": 0,
+    "conn_timeout": 5.0,
+}
+
+
+class Sharders:
+    """``run(*numbers)`` makes one pass on nodes, on all of them by default.
+
+    Each is a new process, unless ``keeps`` lets them go on from pass to pass.
+    """
+
+    def __init__(self, sim, root, *, keeps=False):
+        self._kept = {} if keeps else None
+        self.sim = sim
+        self.transport = sim.transport
+        self.root = root
+        self.log = LogLines()
+        #: What recon listed after the last ``run``, of all its nodes.
+        self.lists = {}
+
+    def run(self, *numbers, **options):
+        total = {}
+        self.lists = {}
+        for number in numbers or range(1, NODES + 1):
+            stats = self._run(number, {**SMALL, **options})
+            lists = {name: stats["sharding"].pop(name) for name in RECON_LISTS}
+            for name, what in lists.items():
+                self.lists.setdefault(name, []).extend(what.get("top", what.get("all")))
+            for category, counts in stats["sharding"].items():
+                for event, count in counts.items():
+                    name = f"{category}_{event}"
+                    total[name] = total.get(name, 0) + count
+        return {name: count for name, count in total.items() if count and not name.startswith("audit_")}
+
+    def _run(self, number, options):
+        telemetry = Telemetry(self.log)
+        clock = SystemClock()
+        context = BackendContext(
+            devices=Devices(str(self.sim.root / f"node{number}"), mount_check=False),
+            hasher=self.sim.hasher,
+            policies=self.sim.policies,
+            telemetry=telemetry,
+            clock=clock,
+            transport=self.transport,
+            ring_ip="10.0.0.1",
+            ring_port=node_port("container", number),
+        )
+        settings = ContainerSharderSettings(**options)
+        client = InternalClient(self.sim.app.handle, "sharder", backoff_s=0.0)
+        task = ContainerSharder(context, self.sim.context.rings.container, settings, client)
+        if self._kept is not None:
+            task = self._kept.setdefault(number, task)
+        folder = self.root / f"sharder{number}"
+        folder.mkdir(exist_ok=True)
+        recon = ReconFile(str(folder), "container", telemetry.log)
+        runner = Runner(
+            task, settings.schedule, telemetry=telemetry, recon=recon, clock=clock, stop=Stop(clock)
+        )
+        assert runner.once()
+        return recon.read()["sharding_stats"]
+
+
+def put(sim, *names):
+    for name in names:
+        assert sim("PUT", f"/a/c/{quote(name)}", {"content-type": "t/p"}, b"x").status == 201
+
+
+def rows(sim, **params):
+    query = "&".join(f"{name}={quote(str(value), safe='')}" for name, value in params.items())
+    answer = sim("GET", f"/a/c?format=json&{query}")
+    assert answer.status == 200, answer
+    return [row.get("name") or row["subdir"] for row in json.loads(answer.body)]
+
+
+def state(sim):
+    return sim("HEAD", "/a/c", {"x-newest": "true"}).headers["x-backend-sharding-state"]
+
+
+def shards(sim):
+    """The shards that a root lists."""
+    headers = {"x-backend-record-type": "shard", "x-newest": "true"}
+    return json.loads(sim("GET", "/a/c?format=json&states=listing", headers).body)
+
+
+def settle(sim, sharders, passes=12, **options):
+    """Pass after pass until nothing is being split."""
+    for _ in range(passes):
+        told = sharders.run(**options)
+        sim.cache.values.clear()
+        busy = {"completed_completed", "cleaved_success", "cleaved_failure", "misplaced_attempted"}
+        if not busy & told.keys() and "reported" not in "".join(told):
+            return
+    raise AssertionError(f"not settled after {passes} passes: {told}")

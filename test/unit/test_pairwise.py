@@ -2,7 +2,7 @@
 
 from itertools import combinations, product
 
-from test.support.pairwise import pairwise
+from test.support.checks import pairwise
 
 CASES = [case for case in product("abcde", range(7), "xy", range(9)) if case[:2] != ("a", 3)]
 

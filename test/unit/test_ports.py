@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from test.support.ports import SLICE, Ports
+from test.support.processes import SLICE, Ports
 
 
 def test_two_processes_get_different_ports():

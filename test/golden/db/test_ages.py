@@ -12,7 +12,7 @@ from swift.db.files import DatabasePlace
 from swift.http.request import Request
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from test.support import ages
+from test.support import databases
 
 HASHER = PathHasher(b"", b"ages")
 
@@ -36,9 +36,9 @@ def ask(server, method, path, **headers):
     return server.handle(Request(method, path, sent, b"", query=query))
 
 
-@pytest.mark.parametrize("age", ages.CONTAINER)
+@pytest.mark.parametrize("age", databases.OLD_CONTAINERS)
 def test_containers(tmp_path, context, age):
-    put_there(tmp_path, "containers", ages.make_container, age, "a", "c")
+    put_there(tmp_path, "containers", databases.make_old_container, age, "a", "c")
     server, path = ContainerServer(context), "/sda/1/a/c"
     head = ask(server, "HEAD", path)
     assert (head.status, head.headers["x-container-object-count"]) == (204, "2")
@@ -67,9 +67,9 @@ def test_containers(tmp_path, context, age):
     assert broker.info().hash == total
 
 
-@pytest.mark.parametrize("age", ages.ACCOUNT)
+@pytest.mark.parametrize("age", databases.OLD_ACCOUNTS)
 def test_accounts(tmp_path, context, age):
-    put_there(tmp_path, "accounts", ages.make_account, age, "a")
+    put_there(tmp_path, "accounts", databases.make_old_account, age, "a")
     server, path = AccountServer(context), "/sda/1/a"
     head = ask(server, "HEAD", path)
     assert (head.status, head.headers["x-account-container-count"]) == (204, "2")

@@ -27,7 +27,7 @@ from swift.dbsync.reclaim import reclaim
 from swift.http.request import Request
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from test.support import newer
+from test.support import databases
 
 HASHER = PathHasher(b"", b"newer")
 UPLOAD = "x-backend-database-upload"
@@ -40,7 +40,7 @@ ALL = {
     "hidden": (2, "part=1", 0),
     "waiting": (3, None, 0),
 }
-TRIGGERS = [newer.COUNTING_BY_DIFFERENCE, newer.COUNTING_ITS_OWN]
+TRIGGERS = [databases.COUNTING_BY_DIFFERENCE, databases.COUNTING_ITS_OWN]
 
 
 class Node:
@@ -116,7 +116,7 @@ def as_lists(rows):
 
 @pytest.fixture(params=TRIGGERS, ids=["triggers of today", "triggers of its own"])
 def node(request, tmp_path):
-    return Node(tmp_path, "newer").fill(newer.make_container, triggers=request.param)
+    return Node(tmp_path, "newer").fill(databases.make_newer_container, triggers=request.param)
 
 
 def put(node, name, at, **headers):
@@ -181,7 +181,7 @@ def test_a_node_of_this_release_counts_them_the_same(tmp_path, count):
 
 
 def test_own_triggers_of_a_newer_release_see_many_rows_too(tmp_path):
-    node = Node(tmp_path, "newer").fill(newer.make_container, triggers=newer.COUNTING_ITS_OWN)
+    node = Node(tmp_path, "newer").fill(databases.make_newer_container, triggers=databases.COUNTING_ITS_OWN)
     rows = [ObjectRow(f"{n}", STAMPS[3], 1, "t/p", "e", unknown=(("systags", "x"),)) for n in range(BULK)]
     put(node, "new", 9)
     node.broker.merge_rows(rows)
@@ -263,7 +263,7 @@ def test_a_whole_database_of_this_release_takes_over_what_a_newer_one_had(tmp_pa
 
 
 def test_a_newer_whole_database_and_one_with_the_same_tables_become_their_union(tmp_path, node):
-    other = Node(tmp_path, "other").fill(newer.make_container)
+    other = Node(tmp_path, "other").fill(databases.make_newer_container)
     (file,) = other.root.rglob("*.db")
     connection = sqlite3.connect(file)
     connection.execute("INSERT INTO action (name, created_at, verb) VALUES ('x', '1', 'y')")
@@ -409,7 +409,7 @@ def test_unknown_rows_of_another_policy_are_not_queued(tmp_path, node):
 
 
 def test_accounts_keep_columns_tables_and_states_too(tmp_path):
-    node = Node(tmp_path, "newer", AccountServer).fill(newer.make_account)
+    node = Node(tmp_path, "newer", AccountServer).fill(databases.make_newer_account)
     assert node("GET", node.path).read_body() == b"live\n"
     row = {"x_object_count": "4", "x_bytes_used": "40", "x_put_timestamp": STAMPS[9]}
     for name in ("live", "new"):
@@ -441,7 +441,7 @@ def test_accounts_keep_columns_tables_and_states_too(tmp_path):
 
 
 def test_old_account_tombstones_go_and_unknown_rows_stay(tmp_path):
-    node = Node(tmp_path, "newer", AccountServer).fill(newer.make_account)
+    node = Node(tmp_path, "newer", AccountServer).fill(databases.make_newer_account)
     node("HEAD", node.path)
     replica = account_replica(node.broker)
     reclaim(node.broker, replica.old, Timestamp(10_000_000), 1.0)

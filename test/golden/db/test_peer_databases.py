@@ -18,7 +18,7 @@ from swift.container.server import ContainerServer
 from swift.http.request import Request
 from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
-from test.support import archives
+from test.support import checks
 
 DATA = Path(__file__).parents[1] / "data" / "db"
 GOLDEN = json.loads((DATA / "peer-answers.json").read_text())
@@ -29,7 +29,7 @@ PEER_BIN = os.environ.get("SWIFT_PEER_BIN")
 @pytest.fixture()
 def servers(tmp_path):
     (tmp_path / "sda").mkdir()
-    archives.unpack(DATA / "peer-databases.tar.gz", tmp_path / "sda")
+    checks.unpack(DATA / "peer-databases.tar.gz", tmp_path / "sda")
     context = BackendContext(devices=Devices(str(tmp_path), mount_check=False), hasher=HASHER)
     return {"account": AccountServer(context), "container": ContainerServer(context)}
 

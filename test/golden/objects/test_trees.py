@@ -21,7 +21,7 @@ from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.metadata import BadMetadata, encode_metadata, read_metadata, read_metadata_blob
-from test.support import archives
+from test.support import checks
 
 DATA = Path(__file__).parent.parent / "data" / "objects"
 GOLD = Policy(0, "gold", is_default=True)
@@ -35,7 +35,7 @@ def describe(name: str) -> dict:
 def unpack(name: str, root: Path) -> dict:
     """Restore a tree below ``root``, files from the archive and attributes from the JSON."""
     tree = describe(name)
-    archives.unpack(DATA / f"{name}.tar.gz", root)
+    checks.unpack(DATA / f"{name}.tar.gz", root)
     for path, facts in tree["files"].items():
         for attribute, value in facts.get("xattrs_hex", {}).items():
             os.setxattr(root / path, attribute, bytes.fromhex(value))

@@ -18,7 +18,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.httpd import HttpServer
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.wire import Wire
+from test.support.stub_servers import HttpClient
 
 GOLD = Policy(0, "gold", is_default=True)
 EC42 = Policy(1, "ec42", ec=ErasureCode("liberasurecode_rs_vand", 4, 2, 65536))
@@ -55,7 +55,7 @@ class Receiver:
         return self.app.handle(Request(method, path, named, body))
 
     def wire(self):
-        return Wire(self.listener.getsockname()[1])
+        return HttpClient(self.listener.getsockname()[1])
 
     def files(self):
         """Names in all hash directories, by device and partition."""

@@ -8,7 +8,7 @@ from swift.account.auditor import KIND, AccountAuditorSettings, totals
 from swift.account.rows import ContainerRow
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
-from test.support.containers import make_account
+from test.support.databases import make_account
 
 
 @pytest.fixture

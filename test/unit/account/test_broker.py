@@ -13,7 +13,7 @@ from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
-from test.support.containers import make_account
+from test.support.databases import make_account
 
 
 def at(seconds):

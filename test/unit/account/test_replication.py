@@ -12,7 +12,7 @@ from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.syncpoints import get_sync
-from test.support.containers import make_account
+from test.support.databases import make_account
 
 
 def at(seconds):

@@ -4,7 +4,7 @@ import time
 from types import SimpleNamespace
 
 from swift.bench.daemons import MixedClient, answers_per_second, cpu_of, table
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 NAMES = {"idle": 1.25, "alone": [100.0, 300.0, 200.0], "beside": [150.0]}
 

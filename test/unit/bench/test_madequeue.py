@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from test.support.nodes import make_rings
+from test.support.peer import make_rings
 
 SCRIPT = """
 import json, sys

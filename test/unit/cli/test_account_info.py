@@ -10,8 +10,8 @@ from swift.base.timestamp import Timestamp
 from swift.cli.account_info import main
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
-from test.support.containers import HASH
-from test.support.nodes import SWIFT_CONF
+from test.support.databases import HASH
+from test.support.peer import SWIFT_CONF
 
 
 @pytest.fixture

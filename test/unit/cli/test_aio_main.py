@@ -12,7 +12,7 @@ from swift.cli.aio.make import create_cluster
 from swift.cli.aio.plan import new_plan, saved_plan
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import swift.cli.aio.ports as ports
 from swift.cli.aio.plan import listeners_of, new_plan
 from swift.cli.aio.ports import LOOPBACK
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 
 def test_python_alone_suffices():

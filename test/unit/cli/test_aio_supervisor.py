@@ -25,7 +25,7 @@ from swift.cli.aio.supervisor import (
     Supervisor,
     processes_of,
 )
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 #: Listens on the port it is given, and ends at SIGTERM.
 LISTENER = """

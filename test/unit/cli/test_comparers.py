@@ -11,8 +11,8 @@ import pytest
 
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
-from test.support.nodes import record, with_ec
-from test.support.ports import free_ports
+from test.support.peer import record, with_ec
+from test.support.processes import free_ports
 
 
 @pytest.fixture

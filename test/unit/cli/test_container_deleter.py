@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from test.support.nodes import SWIFT_CONF
+from test.support.peer import SWIFT_CONF
 
 SCRIPT = """
 import json, sys

@@ -8,8 +8,8 @@ import pytest
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.cli.container_info import main
-from test.support.containers import make_container
-from test.support.nodes import SWIFT_CONF
+from test.support.databases import make_container
+from test.support.peer import SWIFT_CONF
 
 
 @pytest.fixture

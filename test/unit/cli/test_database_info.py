@@ -14,8 +14,8 @@ from swift.cli.database_info import EXIT_STALE, DatabaseFacts, NoDatabase, place
 from swift.cli.database_info import run as run_tool
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
-from test.support.containers import HASH, make_container
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.databases import HASH, make_container
+from test.support.peer import SWIFT_CONF, make_rings
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.cli.dispersion.conf import Login, LoginFailed, log_in, policy_of, read_conf
-from test.support.nodes import SWIFT_CONF
-from test.support.ports import free_ports
+from test.support.peer import SWIFT_CONF
+from test.support.processes import free_ports
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from test.support.dispersing import running
+from test.support.stub_servers import running
 
 CONTAINERS = [f"dispersion_0_{number}" for number in range(4)]
 

@@ -22,7 +22,7 @@ from swift.platform.mounts import Devices
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import post, put
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 YEARS_S = 10 * 365 * 86400
 PAST, FUTURE = Timestamp(time.time() - 1000), Timestamp(time.time() + YEARS_S)

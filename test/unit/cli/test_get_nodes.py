@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.cli.get_nodes import main
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 DEVICES = [(f"10.0.0.{number}", 6200, "sda") for number in range(1, 6)]
 

@@ -6,7 +6,7 @@ from swift.cli.health.judge import DeviceErrors, Heard, Severity, is_away_by, ju
 from swift.cli.scout import Host
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
-from test.support.nodes import make_rings
+from test.support.peer import make_rings
 
 HOSTS = [Host(f"10.0.0.{number}", 6200) for number in range(1, 5)]
 NOW_S = 1795228430.0

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from test.support.nodes import SWIFT_CONF, make_rings, run
-from test.support.ports import free_ports
+from test.support.peer import SWIFT_CONF, make_rings, run
+from test.support.processes import free_ports
 
 
 def test_servers_that_are_not_there_are_a_danger_with_a_remedy(tmp_path):

@@ -9,7 +9,7 @@ from swift.cli.health.judge import judge
 from swift.cli.scout import Host, Scout
 from swift.cluster.transport import Reply, TransportError
 from swift.compose import cluster_of
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 NOW_S = 1795228430.0
 PORTS = {"account": 6202, "container": 6201, "object": 6200, "object-1": 6200}

@@ -9,7 +9,7 @@ import pytest
 from swift.cli.object_info import NoObjectFile, lines, look_at, main
 from swift.platform.disk import Disk
 from swift.store.metadata import write_metadata
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 BODY = b"content"
 METADATA = {

@@ -20,7 +20,7 @@ from swift.compose import cluster_of
 from swift.policy.policy import Policy
 from swift.ring.builder import RingBuilder
 from swift.ring.partpower import increase, prepare_increase
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 POLICY = Policy(1, "silver")
 

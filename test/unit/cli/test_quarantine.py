@@ -21,7 +21,7 @@ from swift.platform.mounts import Devices
 from swift.store.api import LIVE, Location, ObjectKey, Viewpoint
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import put, ts
-from test.support.nodes import SWIFT_CONF, make_rings
+from test.support.peer import SWIFT_CONF, make_rings
 
 VIEW = Viewpoint(time.time())
 

@@ -9,7 +9,7 @@ from swift.cli.recon.checks import CHECKS, Tour
 from swift.cli.recon.report import ReconReport
 from swift.cli.scout import Host, Scout
 from swift.cluster.transport import Reply, TransportError
-from test.support.talkers import NONSENSE, Talkers
+from test.support.stub_servers import NONSENSE, StubServers
 
 HOSTS = [Host("10.0.0.1", 1), Host("10.0.0.2", 2)]
 BY_SWITCH = {check.switch: check for check in CHECKS}
@@ -22,7 +22,7 @@ def ask(capsys, tmp_path):
 
     def made(switch, said, server_type="object", **more):
         report = ReconReport(prints=True)
-        scout = Scout(5.0, transport=Talkers(said))
+        scout = Scout(5.0, transport=StubServers(said))
         rings = more.pop("rings", ())
         BY_SWITCH[switch].run(Tour(scout, HOSTS, server_type, str(tmp_path), rings, **more), report)
         return report.facts, capsys.readouterr().out.splitlines()[1:]
@@ -178,7 +178,7 @@ def test_nonsense_in_the_place_of_figures_ends_no_check(ask, switch, server_type
 
 def _paths_of(ask, switch, server_type):
     """What a check asks for."""
-    talkers = Talkers({})
+    talkers = StubServers({})
     report = ReconReport(prints=False)
     BY_SWITCH[switch].run(Tour(Scout(5.0, transport=talkers), HOSTS[:1], server_type, "/none", ()), report)
     return [path for _, _, path in talkers.asked]

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from test.support.nodes import SWIFT_CONF, make_rings, run
-from test.support.ports import free_ports
+from test.support.peer import SWIFT_CONF, make_rings, run
+from test.support.processes import free_ports
 
 
 @pytest.fixture

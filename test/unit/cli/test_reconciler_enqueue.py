@@ -7,8 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from test.support.nodes import SWIFT_CONF, make_rings
-from test.support.ports import free_ports
+from test.support.peer import SWIFT_CONF, make_rings
+from test.support.processes import free_ports
 
 STAMP = "1795228430.52472"
 

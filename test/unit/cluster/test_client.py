@@ -15,7 +15,7 @@ from swift.http.body import BodyError
 from swift.platform import sockets
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import ChunkDecoder
-from test.support.wire import Wire
+from test.support.stub_servers import HttpClient
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -42,7 +42,7 @@ class Server:
                 continue
             sock.setblocking(False)
             self.connections += 1
-            green.spawn_detached(self._converse, Wire(self.port, sock=sock), self.connections)
+            green.spawn_detached(self._converse, HttpClient(self.port, sock=sock), self.connections)
 
     def _converse(self, wire, number):
         try:

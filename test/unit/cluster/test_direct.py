@@ -8,7 +8,7 @@ from swift.base.entity import EntityPath
 from swift.cluster.direct import Answers, DirectClient, NodeTimeouts, missed_by, node_path
 from swift.cluster.transport import Reply, StreamReply, TransportError
 from swift.http.body import WholeBody
-from test.support.daemons import ScriptedNodes, node
+from test.support.daemons import ScriptedNodes, make_node
 
 PATH = EntityPath("a", "c d", "ö")
 
@@ -31,7 +31,7 @@ def bench():
 
 
 def test_a_node_is_asked_over_the_replication_network_with_a_quoted_path(bench):
-    reply = bench.client.ask(node(2), 7, "DELETE", PATH, {"x-timestamp": "1"}, "a=b")
+    reply = bench.client.ask(make_node(2), 7, "DELETE", PATH, {"x-timestamp": "1"}, "a=b")
     assert reply.status == 202
     number, method, path, headers = bench.nodes.requests[0]
     assert (number, method, path) == (2, "DELETE", "/d2/7/a/c%20d/%C3%B6?a=b")
@@ -41,8 +41,8 @@ def test_a_node_is_asked_over_the_replication_network_with_a_quoted_path(bench):
 
 def test_a_node_without_an_answer_is_told_and_is_none(bench):
     bench.nodes.answers[1] = TransportError("refused")
-    assert bench.client.ask(node(1), 7, "HEAD", PATH, {}) is None
-    assert bench.missed == [(node(1).replication_key, "refused")]
+    assert bench.client.ask(make_node(1), 7, "HEAD", PATH, {}) is None
+    assert bench.missed == [(make_node(1).replication_key, "refused")]
 
 
 def test_a_log_is_told_which_node_gave_no_answer_and_why():
@@ -59,13 +59,13 @@ def test_a_node_may_be_named_by_its_address(bench):
 
 def test_all_nodes_are_asked_and_answer_in_their_order(bench):
     bench.nodes.answers = {0: 404, 1: TransportError("slow"), 2: 507}
-    answers = bench.client.ask_all([node(n) for n in range(4)], 7, "DELETE", PATH, {"x-a": "1"})
+    answers = bench.client.ask_all([make_node(n) for n in range(4)], 7, "DELETE", PATH, {"x-a": "1"})
     assert answers.statuses == [404, None, 507, 202]
     assert len(bench.missed) == 1
 
 
 def test_every_node_may_get_headers_of_its_own(bench):
-    bench.client.ask_all([node(0), node(1)], 7, "PUT", PATH, [{"x-a": "0"}, {"x-a": "1"}])
+    bench.client.ask_all([make_node(0), make_node(1)], 7, "PUT", PATH, [{"x-a": "0"}, {"x-a": "1"}])
     assert sorted((number, headers["x-a"]) for number, _m, _p, headers in bench.nodes.requests) == [
         (0, "0"),
         (1, "1"),

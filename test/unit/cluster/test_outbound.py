@@ -15,8 +15,8 @@ from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, 
 from swift.cluster.rings import Rings
 from swift.policy.policies import Policies
 from test.support.checks import every
-from test.support.nodes import make_rings
-from test.support.tlsfront import TlsFront
+from test.support.peer import make_rings
+from test.support.stub_servers import TlsServer
 
 STORAGE = frozenset({("10.0.0.5", 6200), ("10.1.0.5", 6201), ("fd00::5", 6200)})
 OWN = frozenset({"127.0.0.1", "10.0.0.9", "::1"})
@@ -131,7 +131,7 @@ def serve_once(listener):
 def test_certificates_are_those_of_the_name_and_not_of_the_address(tmp_path):
     certificate, key = make_certificate(tmp_path, "far.example")
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        front = TlsFront(listener.getsockname(), certificate, key)
+        front = TlsServer(listener.getsockname(), certificate, key)
         thread = threading.Thread(target=serve_once, args=(listener,), daemon=True)
         thread.start()
         made = Outbound(resolve=lambda *_: ["127.0.0.1"], own=frozenset)

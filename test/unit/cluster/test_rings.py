@@ -5,7 +5,7 @@ import pytest
 from swift.cluster.rings import Rings
 from swift.policy.policies import Policies
 from swift.ring.errors import RingError
-from test.support.nodes import make_rings
+from test.support.peer import make_rings
 
 SECTIONS = {
     "storage-policy:0": {"name": "gold", "default": "yes"},

@@ -14,7 +14,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.databaseapp import StorageTarget
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.errorlog import ErrorLog
+from test.support.daemons import ErrorLog
 
 
 @pytest.mark.parametrize(

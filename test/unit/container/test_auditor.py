@@ -5,7 +5,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.container.auditor import KIND, ContainerAuditorSettings, totals
 from swift.container.rows import ObjectRow
-from test.support.containers import make_container
+from test.support.databases import make_container
 
 
 @pytest.fixture

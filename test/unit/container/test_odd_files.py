@@ -12,7 +12,7 @@ from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 PLACES = ("database", "pending", "lock", "hash directory", "suffix", "partition")
 

@@ -11,7 +11,7 @@ from swift.cluster.transport import TransportError
 from swift.container.server import ContainerServer
 from swift.container.settings import ContainerSettings
 from swift.runtime.partitions import Partitions
-from test.support.nodes import make_rings
+from test.support.peer import make_rings
 from test.unit.container.conftest import stamp
 
 ALWAYS = (

@@ -8,7 +8,7 @@ from swift.base.calls import run_inline
 from swift.base.timestamp import Timestamp
 from swift.container.syncstore import is_synced, keep_link, link_of
 from swift.platform.disk import Disk
-from test.support.containers import make_container
+from test.support.databases import make_container
 
 
 @pytest.fixture

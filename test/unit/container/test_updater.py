@@ -7,9 +7,8 @@ from swift.cluster.transport import TransportError
 from swift.container.server import ContainerServer
 from swift.container.updater import ContainerUpdater, ContainerUpdaterSettings
 from swift.http.request import Request
-from test.support.daemons import FakeRing, Rig
-from test.support.damageddisk import DamagedDisk
-from test.support.errorlog import ErrorLog
+from test.support.daemons import DaemonFixture, ErrorLog, FakeRing
+from test.support.disks import DamagedDisk
 
 AT = 1_700_000_000
 
@@ -18,7 +17,7 @@ class Bench:
     """A container server that fills databases, and the updater on the same devices."""
 
     def __init__(self, root, devices=("sda",), log=None, **options):
-        self.rig = Rig(root, devices, log)
+        self.rig = DaemonFixture(root, devices, log)
         self.nodes = self.rig.nodes
         self.ring = FakeRing()
         # Nobody waits for containers to come to rest.

@@ -12,7 +12,7 @@ from swift.db import pending
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing, chexor
 from swift.db.listing import ListingQuery
-from test.support.ageddisk import AgedDisk
+from test.support.disks import AgedDisk
 
 
 def names(broker):

@@ -8,7 +8,7 @@ import pytest
 from swift.db.files import DatabasePlace
 from swift.db.settled import BUSY_S, Settled
 from swift.platform.disk import Disk
-from test.support.damageddisk import DamagedDisk
+from test.support.disks import DamagedDisk
 
 #: So long that none begins anew while a test looks on: files have the times of this machine.
 PERIOD_S = 1e7

@@ -8,7 +8,7 @@ import pytest
 from swift.base.calls import run_inline
 from swift.db import walk
 from swift.platform.disk import Disk
-from test.support.damageddisk import DamagedDisk
+from test.support.disks import DamagedDisk
 
 HASHES = ["0" * 29 + "abc", "1" * 29 + "abc", "2" * 29 + "def"]
 

@@ -11,18 +11,16 @@ from swift.cluster.transport import TransportError
 from swift.dbsync.daemon import RECON_NAMES, DatabaseReplicator
 from swift.dbsync.settings import ReplicatorSettings
 from swift.runtime.selection import Selection
-from test.support.containers import make_account
-from test.support.daemons import DeviceRing, Rig
-from test.support.reapers import Words
-from test.support.replicas import Replicas
+from test.support.daemons import DaemonFixture, DeviceRing, LogLines
+from test.support.databases import Replicas, make_account
 
 
 class Bench:
     """A node with the databases of some accounts; it has device ``own`` of five."""
 
     def __init__(self, root, own=0, selection=None, **options):
-        self.log = Words()
-        self.rig = Rig(root, log=self.log)
+        self.log = LogLines()
+        self.rig = DaemonFixture(root, log=self.log)
         self.device = self.rig.root / "sda"
         self.nodes = Replicas()
         self.ring = DeviceRing(own)

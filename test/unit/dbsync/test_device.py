@@ -15,10 +15,8 @@ from swift.cluster.transport import TransportError
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.device import DeviceReplication
 from swift.dbsync.settings import ReplicatorSettings
-from test.support.containers import make_account
-from test.support.daemons import DeviceRing, Rig
-from test.support.reapers import Words
-from test.support.replicas import Replicas
+from test.support.daemons import DaemonFixture, DeviceRing, LogLines
+from test.support.databases import Replicas, make_account
 
 AWAY = TransportError("away")
 
@@ -27,8 +25,8 @@ class Bench:
     """Device ``own`` of five has an account's database; the first three are where it belongs."""
 
     def __init__(self, root, own=0, **options):
-        self.log = Words()
-        self.rig = Rig(root, log=self.log)
+        self.log = LogLines()
+        self.rig = DaemonFixture(root, log=self.log)
         self.nodes = Replicas()
         ring = DeviceRing(own)
         context = ring.context(self.rig, transport=self.nodes)

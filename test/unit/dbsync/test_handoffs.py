@@ -7,7 +7,7 @@ import pytest
 from swift.base.calls import run_inline
 from swift.dbsync.handoffs import EMPTY_FOR_S, clean_temporary, remove, remove_empty
 from swift.platform.disk import Disk
-from test.support.containers import make_container
+from test.support.databases import make_container
 
 NOW_S = 1_700_000_000.0
 

@@ -22,8 +22,7 @@ from swift.dbsync.losses import (
 )
 from swift.http import fields
 from swift.platform.disk import Disk
-from test.support.daemons import ScriptedNodes, node
-from test.support.reapers import Words
+from test.support.daemons import LogLines, ScriptedNodes, make_node
 
 FLAG = {fields.BACKEND_LOST_PARTITIONS: "true"}
 
@@ -32,7 +31,7 @@ class View:
     """A ring of four devices; device 0 shares its even partitions with 1 and 2, its odd ones with 1 and 3."""
 
     def __init__(self, parts=10):
-        self.devices = tuple(node(number) for number in range(4))
+        self.devices = tuple(make_node(number) for number in range(4))
         self.parts = parts
 
     def parts_of(self, dev_id):
@@ -62,7 +61,7 @@ class Bench:
     """One device in a cluster."""
 
     def __init__(self, **view):
-        self.view, self.losses, self.nodes, self.log = View(**view), Losses(), Nodes(), Words()
+        self.view, self.losses, self.nodes, self.log = View(**view), Losses(), Nodes(), LogLines()
         self.direct = DirectClient(self.nodes, "container-replicator", NodeTimeouts(1, 1))
 
     def passes(self, present, gone=(), goes_on=lambda: True, own_ids=frozenset({0})):

@@ -14,7 +14,7 @@ from swift.db.syncpoints import all_syncs, set_sync
 from swift.dbsync import reclaim as module
 from swift.dbsync.reclaim import OldThings, age, reclaim, remove_leftovers
 from swift.platform.disk import Disk
-from test.support.containers import make_account
+from test.support.databases import make_account
 
 NOW = Timestamp(1_000_000)
 AGE_S = 1000.0

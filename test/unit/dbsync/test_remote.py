@@ -17,7 +17,7 @@ from swift.dbsync.remote import NodeAccess, NodeFailed, NodeLeftAlone, RemoteDat
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http.body import WholeBody
 from swift.platform.disk import Disk
-from test.support.daemons import node
+from test.support.daemons import make_node
 
 HASH = "ab" * 16
 UPLOADS = {"x-backend-database-upload": "true"}
@@ -94,7 +94,7 @@ def make(network, disk, clock):
     def make(module="{replication_ip}::account", other_region=False, **changes):
         settings = ReplicatorSettings(node_timeout=7.0, conn_timeout=3.0, **changes)
         access = NodeAccess(DirectClient(network, "test", settings), settings, disk, module, absent)
-        to = replace(node(1), device="sd ö")
+        to = replace(make_node(1), device="sd ö")
         return RemoteDatabase(access, to, 7, HASH, run=run_inline, is_remote_region=other_region)
 
     return make

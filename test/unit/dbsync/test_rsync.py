@@ -9,7 +9,7 @@ import pytest
 from swift.base.errors import ConfigError
 from swift.dbsync import rsync
 from swift.dbsync.settings import ReplicatorSettings
-from test.support.daemons import node
+from test.support.daemons import make_node
 
 
 def six(device):
@@ -19,10 +19,10 @@ def six(device):
 @pytest.mark.parametrize(
     ("template", "device", "module"),
     [
-        ("{replication_ip}::container", node(1), "127.0.0.1::container"),
-        ("{replication_ip}::c_{device}", node(1), "127.0.0.1::c_d1"),
-        ("rsync://{ip}:{replication_port}/{region}{zone}{id}", node(2), "rsync://10.0.0.1:6202/112"),
-        ("{replication_ip}::container", six(node(1)), "[fe80::2]::container"),
+        ("{replication_ip}::container", make_node(1), "127.0.0.1::container"),
+        ("{replication_ip}::c_{device}", make_node(1), "127.0.0.1::c_d1"),
+        ("rsync://{ip}:{replication_port}/{region}{zone}{id}", make_node(2), "rsync://10.0.0.1:6202/112"),
+        ("{replication_ip}::container", six(make_node(1)), "[fe80::2]::container"),
     ],
 )
 def test_modules_may_name_keys_of_devices(template, device, module):

@@ -24,8 +24,8 @@ from swift.platform.disk import Disk
 from swift.runtime.report import Tally
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.containers import make_account, make_container
-from test.support.daemons import node
+from test.support.daemons import make_node
+from test.support.databases import make_account, make_container
 
 
 def at(seconds):
@@ -36,7 +36,7 @@ class There:
     """Stands for the node: what it is told, and what it answers."""
 
     def __init__(self, answer):
-        self.node = node(1)
+        self.node = make_node(1)
         #: To ``sync``; a dictionary is a database, a number a status, a list one for each question.
         self.answer = answer
         #: To messages about a whole database.

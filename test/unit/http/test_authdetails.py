@@ -8,7 +8,7 @@ from swift.middleware.s3api.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, Front
+from test.support.s3_fixtures import HOST, S3Fixture
 
 
 class Listener:
@@ -22,7 +22,7 @@ class Listener:
 
 
 def told(**how):
-    front, app = Front(), Listener()
+    front, app = S3Fixture(), Listener()
     front.filter = S3Api(app, S3Settings.parse({}), Telemetry(silent_log()))
     front.raw("GET", "/bucket/key", signed_headers("GET", f"{HOST}/bucket/key", **how))
     return app.details
@@ -44,7 +44,7 @@ def test_they_can_check_a_secret_that_only_they_know():
 
 
 def test_a_request_that_nobody_signed_has_none():
-    front, app = Front(), Listener()
+    front, app = S3Fixture(), Listener()
     front.filter = S3Api(app, S3Settings.parse({"anonymous_account": "AUTH_test"}), Telemetry(silent_log()))
     front.raw("GET", "/bucket/key")
     assert app.details == []

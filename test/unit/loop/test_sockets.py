@@ -7,7 +7,7 @@ import time
 import pytest
 
 from swift import green
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 
 def test_a_socket_wait_ends_at_its_deadline_and_leaves_the_descriptor_usable():

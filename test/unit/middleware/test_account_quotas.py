@@ -5,19 +5,19 @@ import pytest
 from swift.http.request import Request
 from swift.http.response import error_response
 from swift.middleware.account_quotas import AccountQuotas
-from test.support.quotas import POLICIES, App, put, said, uploads_that_fit_or_not
+from test.support.filters import POLICIES, QuotaBackend, put, replied, uploads_that_fit_or_not
 
 
 @pytest.fixture
 def app():
-    return App()
+    return QuotaBackend()
 
 
 @uploads_that_fit_or_not
 def test_an_upload_has_to_fit(app, word, quota, size, fits):
     app.account[f"x-account-sysmeta-quota-{word}"] = quota
     answer = put(AccountQuotas(app, POLICIES), app, size)
-    assert said(answer) == (None if fits else b"Upload exceeds quota.")
+    assert replied(answer) == (None if fits else b"Upload exceeds quota.")
 
 
 @pytest.mark.parametrize(

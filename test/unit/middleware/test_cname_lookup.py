@@ -3,8 +3,8 @@
 import pytest
 
 from swift.middleware.cname_lookup import CnameLookup, CnameLookupSettings
+from test.support.filters import SmallBackend, ask
 from test.support.sim import MemoryCache
-from test.support.smallfilters import App, ask
 
 ALIASES = {
     "files.customer.org": "c.auth-a.example.com",
@@ -35,7 +35,7 @@ def cname(app, asked, **options):
     ],
 )
 def test_an_alias_of_ours_becomes_ours(host, depth, wanted):
-    app = App()
+    app = SmallBackend()
     assert ask(cname(app, [], lookup_depth=depth), headers={"host": host}).status == 200
     assert app.seen.headers["host"] == wanted
 
@@ -49,14 +49,14 @@ def test_an_alias_of_ours_becomes_ours(host, depth, wanted):
     ],
 )
 def test_others_are_refused(host, depth, text):
-    answer = ask(cname(App(), [], lookup_depth=depth), headers={"host": host})
+    answer = ask(cname(SmallBackend(), [], lookup_depth=depth), headers={"host": host})
     assert (answer.status, answer.body) == (400, text)
     assert answer.headers["content-type"] == "text/plain"
 
 
 def test_answers_of_name_servers_are_remembered():
     asked, env = [], {"swift.cache": MemoryCache()}
-    filter_ = cname(App(), asked)
+    filter_ = cname(SmallBackend(), asked)
     for host in ("files.customer.org", "nobody.org") * 3:
         ask(filter_, headers={"host": host}, env=dict(env))
     assert asked == ["files.customer.org", "nobody.org"]
@@ -64,6 +64,6 @@ def test_answers_of_name_servers_are_remembered():
 
 
 def test_redirects_keep_the_name_that_the_client_knows():
-    app = App(location="http://c.auth-a.example.com/dir/")
+    app = SmallBackend(location="http://c.auth-a.example.com/dir/")
     answer = ask(cname(app, []), headers={"host": "files.customer.org"})
     assert answer.headers["location"] == "http://files.customer.org/dir/"

@@ -5,19 +5,19 @@ import pytest
 from swift.http.request import Request
 from swift.http.response import error_response
 from swift.middleware.container_quotas import ContainerQuotas
-from test.support.quotas import App, put, said, uploads_that_fit_or_not
+from test.support.filters import QuotaBackend, put, replied, uploads_that_fit_or_not
 
 
 @pytest.fixture
 def app():
-    return App()
+    return QuotaBackend()
 
 
 @uploads_that_fit_or_not
 def test_an_upload_has_to_fit(app, word, quota, size, fits):
     app.container[f"x-container-meta-quota-{word}"] = quota
     answer = put(ContainerQuotas(app), app, size)
-    assert said(answer) == (None if fits else b"Upload exceeds quota.")
+    assert replied(answer) == (None if fits else b"Upload exceeds quota.")
 
 
 def test_a_container_that_is_not_there_has_no_quota(app):

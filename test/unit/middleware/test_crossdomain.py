@@ -1,11 +1,11 @@
 """The policy file for other domains (middleware.md §15)."""
 
 from swift.middleware.crossdomain import Crossdomain, CrossdomainSettings
-from test.support.smallfilters import App, ask
+from test.support.filters import SmallBackend, ask
 
 
 def test_the_policy_file_has_what_the_operator_wrote():
-    filter_ = Crossdomain(App(), CrossdomainSettings(cross_domain_policy="<allow/>"))
+    filter_ = Crossdomain(SmallBackend(), CrossdomainSettings(cross_domain_policy="<allow/>"))
     answer = ask(filter_, path="/crossdomain.xml")
     assert answer.headers["content-type"] == "application/xml"
     assert answer.body.endswith(b"<cross-domain-policy>\n<allow/>\n</cross-domain-policy>")

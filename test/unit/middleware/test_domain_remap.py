@@ -3,7 +3,7 @@
 import pytest
 
 from swift.middleware.domain_remap import DomainRemap, DomainRemapSettings
-from test.support.smallfilters import App, ask
+from test.support.filters import SmallBackend, ask
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,20 @@ from test.support.smallfilters import App, ask
     ],
 )
 def test_names_in_the_host_go_into_the_path(host, path, wanted):
-    app = App()
+    app = SmallBackend()
     ask(DomainRemap(app, DomainRemapSettings()), path=path, headers={"host": host})
     assert app.seen.raw_path == wanted
 
 
 def test_too_many_names_are_refused():
-    answer = ask(DomainRemap(App(), DomainRemapSettings()), headers={"host": "x.c.auth-a.example.com"})
+    answer = ask(
+        DomainRemap(SmallBackend(), DomainRemapSettings()), headers={"host": "x.c.auth-a.example.com"}
+    )
     assert (answer.status, answer.body) == (400, b"Bad domain in host header")
 
 
 def test_an_unknown_account_may_get_a_prefix():
-    app = App()
+    app = SmallBackend()
     ask(
         DomainRemap(app, DomainRemapSettings(default_reseller_prefix="SRV")),
         path="/o",
@@ -48,7 +50,7 @@ def test_an_unknown_account_may_get_a_prefix():
 
 
 def test_the_clients_own_root_can_be_left_out():
-    app = App()
+    app = SmallBackend()
     filter_ = DomainRemap(app, DomainRemapSettings(mangle_client_paths=True))
     for path, wanted in (("/v1/o", "/v1/AUTH_a/o"), ("/v1", "/v1/AUTH_a/"), ("/v10/o", "/v1/AUTH_a/v10/o")):
         ask(filter_, path=path, headers={"host": "auth-a.example.com"})
@@ -56,7 +58,7 @@ def test_the_clients_own_root_can_be_left_out():
 
 
 def test_clients_are_sent_to_places_they_know():
-    app = App(location="http://c.auth-a.example.com/v1/AUTH_a/c/dir/")
+    app = SmallBackend(location="http://c.auth-a.example.com/v1/AUTH_a/c/dir/")
     answer = ask(
         DomainRemap(app, DomainRemapSettings()), path="/dir", headers={"host": "c.auth-a.example.com"}
     )

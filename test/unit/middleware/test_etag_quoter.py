@@ -3,7 +3,7 @@
 import pytest
 
 from swift.middleware.etag_quoter import EtagQuoter, EtagQuoterSettings
-from test.support.smallfilters import App, ask
+from test.support.filters import SmallBackend, ask
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from test.support.smallfilters import App, ask
     ],
 )
 def test_who_is_nearest_decides_about_quotes(default, account, container, etag):
-    app = App(etag="abc")
+    app = SmallBackend(etag="abc")
     if account is not None:
         app.account["AUTH_a"] = {"x-account-sysmeta-rfc-compliant-etags": account}
     if container is not None:
@@ -30,7 +30,10 @@ def test_who_is_nearest_decides_about_quotes(default, account, container, etag):
 
 @pytest.mark.parametrize("etag", ['"abc"', 'W/"abc"'])
 def test_nothing_is_quoted_twice(etag):
-    assert ask(EtagQuoter(App(etag=etag), EtagQuoterSettings(enable_by_default=True))).headers["etag"] == etag
+    assert (
+        ask(EtagQuoter(SmallBackend(etag=etag), EtagQuoterSettings(enable_by_default=True))).headers["etag"]
+        == etag
+    )
 
 
 @pytest.mark.parametrize(("kind", "path"), [("account", "/v1/AUTH_a"), ("container", "/v1/AUTH_a/c")])
@@ -42,6 +45,6 @@ def test_the_wish_is_stored_as_yes_or_no(kind, path):
         ({f"x-{kind}-rfc-compliant-etags": ""}, ""),
         ({f"x-remove-{kind}-rfc-compliant-etags": "x"}, ""),
     ):
-        app = App()
+        app = SmallBackend()
         ask(EtagQuoter(app, EtagQuoterSettings()), "POST", path, headers)
         assert app.seen.headers[stored] == value

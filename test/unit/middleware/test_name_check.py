@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.middleware.name_check import NameCheck, NameCheckSettings
-from test.support.smallfilters import App, ask
+from test.support.filters import SmallBackend, ask
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from test.support.smallfilters import App, ask
     ],
 )  # fmt: skip
 def test_names_that_are_not_wanted_are_refused(path, text):
-    app = App()
+    app = SmallBackend()
     answer = ask(NameCheck(app, NameCheckSettings()), "PUT", path)
     assert answer.status == 400
     assert answer.body.decode().startswith(text)
@@ -29,9 +29,9 @@ def test_names_that_are_not_wanted_are_refused(path, text):
     "path", ["/v1/a/c/o", "/v1/a/c/" + "x" * 247, "/v1/a/c/.o", "/v1/a/c/..o", "/v1/a/c/%ff"]
 )
 def test_other_names_pass(path):
-    assert ask(NameCheck(App(), NameCheckSettings()), "PUT", path).status == 200
+    assert ask(NameCheck(SmallBackend(), NameCheckSettings()), "PUT", path).status == 200
 
 
 def test_a_pattern_that_is_none_is_an_error_at_the_start():
     with pytest.raises(ConfigError, match="forbidden_regexp"):
-        NameCheck(App(), NameCheckSettings(forbidden_regexp="("))
+        NameCheck(SmallBackend(), NameCheckSettings(forbidden_regexp="("))

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.middleware.read_only import ReadOnly, ReadOnlySettings
-from test.support.smallfilters import App, ask
+from test.support.filters import SmallBackend, ask
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from test.support.smallfilters import App, ask
 )
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "COPY"])
 def test_an_account_says_itself_whether_it_is_written_to(default, own, writable, method):
-    app = App()
+    app = SmallBackend()
     if own is not None:
         app.account["AUTH_a"] = {"x-account-sysmeta-read-only": own}
     filter_ = ReadOnly(app, ReadOnlySettings(read_only=default))
@@ -32,13 +32,13 @@ def test_an_account_says_itself_whether_it_is_written_to(default, own, writable,
 
 
 def test_deletes_can_be_let_through():
-    filter_ = ReadOnly(App(), ReadOnlySettings(read_only=True, allow_deletes=True))
+    filter_ = ReadOnly(SmallBackend(), ReadOnlySettings(read_only=True, allow_deletes=True))
     assert [ask(filter_, method).status for method in ("DELETE", "PUT")] == [200, 405]
 
 
 @pytest.mark.parametrize(("target", "status"), [("AUTH_b", 405), ("AUTH%5Fb", 405), ("AUTH_c", 200)])
 def test_a_copy_writes_to_its_destination(target, status):
-    app = App()
+    app = SmallBackend()
     app.account = {name: {"x-account-sysmeta-read-only": "true"} for name in ("AUTH_a", "AUTH_b")}
     headers = {"destination-account": target}
     assert ask(ReadOnly(app, ReadOnlySettings()), "COPY", headers=headers).status == status

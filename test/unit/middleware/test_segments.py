@@ -18,7 +18,7 @@ from swift.middleware.segments import (
     parts_container,
     version_query,
 )
-from test.support.large import Errors
+from test.support.filters import Errors
 
 PATH = EntityPath("a", "s", "one")
 FREE = SegmentPace(after=0, per_s=0, time_s=1000)

@@ -16,7 +16,7 @@ from swift.obj.containerupdates import (
 )
 from swift.store.asyncpending import decode_update
 from swift.store.layered import ForwardingStore
-from test.support.errorlog import ErrorLog
+from test.support.daemons import ErrorLog
 
 ASK = {"x-container-host": "10.0.0.1:6201", "x-container-device": "sdb", "x-container-partition": "9"}
 

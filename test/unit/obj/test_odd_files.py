@@ -15,7 +15,7 @@ from swift.policy.policies import Policies
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import Location
 from swift.store.registry import EngineParts, StoreRegistry
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 PATH = "/sda/1/AUTH_a/c/o"
 HASHER = PathHasher(b"p")

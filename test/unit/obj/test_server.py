@@ -11,7 +11,7 @@ import pytest
 from swift.http.body import BytesBody
 from swift.obj.server import ObjectServer, app_factory
 from swift.platform.disk import Disk
-from test.support.cramped import cramped_stores
+from test.support.disks import cramped_stores
 
 
 def test_a_lost_device_is_507_for_every_verb(bench):

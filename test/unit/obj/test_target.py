@@ -18,7 +18,7 @@ from swift.obj.target import (
 )
 from swift.runtime.partitions import Partitions
 from swift.store.choice import FragmentPreference
-from test.support.nodes import make_rings
+from test.support.peer import make_rings
 
 
 def request(path="/sda/1/AUTH_a/c/o", **headers):

@@ -16,7 +16,7 @@ from swift.platform.faults import (
     read_regular,
     read_through_links,
 )
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 FLAGS = {"read": os.O_RDONLY, "write": os.O_WRONLY, "append": os.O_WRONLY | os.O_APPEND | os.O_CREAT}
 

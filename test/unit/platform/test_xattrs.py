@@ -18,7 +18,7 @@ from swift.platform.xattrs import (
     write_attribute,
     write_pieces,
 )
-from test.support.cramped import CrampedDisk
+from test.support.disks import CrampedDisk
 
 
 class Attributes(Disk):

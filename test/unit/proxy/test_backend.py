@@ -13,11 +13,11 @@ from swift.cluster.transport import TransportError
 from swift.http.request import Request
 from swift.proxy.backend import Backends, backend_headers
 from swift.proxy.settings import ProxySettings
-from test.support.daemons import node
-from test.support.talks import Talk
+from test.support.daemons import make_node
+from test.support.object_servers import StubNode
 
 
-class Slow(Talk):
+class Slow(StubNode):
     """A node whose answer begins after ``after_s`` seconds."""
 
     def __init__(self, clock, after_s):
@@ -62,7 +62,7 @@ class World:
         return self.backends.small(to, 7, "PUT", EntityPath("a", "c", "o"), {}, query="x=y", nodes=nodes)
 
     def iterator(self):
-        return NodeIterator([node(1), node(2)], iter([node(3)]), self.limiter, 3)
+        return NodeIterator([make_node(1), make_node(2)], iter([make_node(3)]), self.limiter, 3)
 
 
 @pytest.fixture
@@ -113,23 +113,23 @@ def test_a_node_that_is_long_about_one_thing_but_answers_a_probe_is_waited_for(w
 
 
 def test_who_has_no_other_node_to_ask_waits(world):
-    world.talks[node(1).port] = Slow(world.clock, 3 * SILENCE_S)
-    assert world.small(node(1)).status == 201
+    world.talks[make_node(1).port] = Slow(world.clock, 3 * SILENCE_S)
+    assert world.small(make_node(1)).status == 201
 
 
 def test_a_probe_is_to_ask_for_what_the_request_was_about(world):
-    world.talks[node(1).port] = Talk()
+    world.talks[make_node(1).port] = StubNode()
     probes = []
     world.limiter.on_doubt = lambda to, question: probes.append(question)
     policy = {"x-backend-storage-policy-index": "2"}
-    world.backends.open(node(1), 7, "GET", EntityPath("a", "c", "o"), policy, query="x=y")
+    world.backends.open(make_node(1), 7, "GET", EntityPath("a", "c", "o"), policy, query="x=y")
     world.clock.advance(SILENCE_S)
-    assert not world.limiter.admits(node(1))
-    target = f"/{node(1).device}/7/a/c/o"
+    assert not world.limiter.admits(make_node(1))
+    target = f"/{make_node(1).device}/7/a/c/o"
     assert world.paths == [f"{target}?x=y"] and probes == [Question(target, "2")]
 
 
 def test_a_node_that_cannot_be_reached_is_remembered(world):
-    world.talks[node(1).port] = TransportError("refused")
-    assert world.small(node(1)) is None
+    world.talks[make_node(1).port] = TransportError("refused")
+    assert world.small(make_node(1)) is None
     assert "refused" in world.logged[0]

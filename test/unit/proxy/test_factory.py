@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from swift.proxy.factory import app_factory
-from test.support.nodes import with_ec
+from test.support.peer import with_ec
 from test.support.sim import write_rings
 
 

@@ -8,7 +8,7 @@ from swift import green
 from swift.cluster.silence import Question
 from swift.cluster.transport import Reply, TimedOut, TransportError
 from swift.proxy.probing import Prober
-from test.support.daemons import node
+from test.support.daemons import make_node
 
 QUESTION = Question("/d/7/a/c/o", "3")
 
@@ -33,7 +33,7 @@ class World:
         return self.answer
 
     def probe(self):
-        self.prober.begin(node(2), QUESTION)
+        self.prober.begin(make_node(2), QUESTION)
         assert self.requests == [], "whoever wants the node does not wait"
         green.sleep()
         return self.heard
@@ -44,7 +44,7 @@ def test_any_answer_is_a_sign_of_life(status):
     world = World(Reply(status))
     assert world.probe() == [("heard", 2)]
     (asked,) = world.requests
-    two = node(2)
+    two = make_node(2)
     timeouts = {"connect_timeout_s": 0.5, "timeout_s": 9}
     assert asked == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", timeouts)
     assert world.logged == []
@@ -53,7 +53,7 @@ def test_any_answer_is_a_sign_of_life(status):
 def test_a_node_that_answers_nothing_stays_silent():
     world = World(TimedOut("late"))
     assert world.probe() == []
-    assert node(2).key in world.logged[0]
+    assert make_node(2).key in world.logged[0]
 
 
 def test_a_node_that_refuses_is_not_silent_but_failing():

@@ -12,7 +12,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.ring.errors import RingError
 from swift.ring.ring import Ring
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 from test.unit.ring.conftest import GOLDEN
 
 

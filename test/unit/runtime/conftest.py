@@ -8,7 +8,7 @@ from swift.platform import sockets
 from swift.runtime.httpd import HttpServer
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.wire import Wire
+from test.support.stub_servers import HttpClient
 
 
 class Errors:
@@ -46,7 +46,7 @@ class Bench:
         return response
 
     def wire(self, **options):
-        wire = Wire(self.port, **options)
+        wire = HttpClient(self.port, **options)
         self.wires.append(wire)
         return wire
 

@@ -10,8 +10,8 @@ from swift.runtime.daemon import Runner, Schedule
 from swift.runtime.selection import Selection
 from swift.runtime.stop import Stop
 from swift.telemetry.log import silent_log
-from test.support.daemons import CountingTask, Rig
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.daemons import CountingTask, DaemonFixture
+from test.support.disks import ODD, bounded, replace
 
 
 class Counting(CountingTask):
@@ -35,7 +35,7 @@ class Counting(CountingTask):
 
 
 def test_a_pass_that_was_cut_short_goes_on_after_a_restart(tmp_path):
-    rig = Rig(tmp_path)
+    rig = DaemonFixture(tmp_path)
     first = Counting(rig, end_at=3)
     began_s = rig.clock.time()
     assert not rig.runner(first).once()
@@ -52,7 +52,7 @@ def test_a_pass_that_was_cut_short_goes_on_after_a_restart(tmp_path):
 
 
 def test_a_pass_that_is_through_begins_at_the_beginning_again(tmp_path):
-    rig = Rig(tmp_path)
+    rig = DaemonFixture(tmp_path)
     task = Counting(rig)
     runner = rig.runner(task)
     assert runner.once()
@@ -94,7 +94,7 @@ def test_what_is_no_cursor_counts_as_none(tmp_path):
 
 
 def test_a_limited_run_leaves_cursors_and_recon_alone(tmp_path):
-    rig = Rig(tmp_path)
+    rig = DaemonFixture(tmp_path)
     assert not rig.runner(Counting(rig, end_at=3)).once()
     before = sorted(path.read_text() for path in (tmp_path / "recon").glob("*.cursors/*"))
     rig.stop = Stop(rig.clock, rig.clock.sleep)
@@ -116,7 +116,7 @@ def test_a_selection_names_devices_partitions_and_policies():
 
 
 def test_a_schedule_may_bound_bytes(tmp_path):
-    rig = Rig(tmp_path)
+    rig = DaemonFixture(tmp_path)
     moments = []
 
     def act(turn, _unit):

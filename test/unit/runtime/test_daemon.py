@@ -10,14 +10,14 @@ from swift.base.clock import SystemClock
 from swift.runtime.daemon import JITTER, PassReport, Runner, Schedule, forever_together
 from swift.runtime.share import ShareResult
 from swift.runtime.stop import Stop, plain_stop
-from test.support.daemons import CountingTask, Rig
+from test.support.daemons import CountingTask, DaemonFixture
 
 HOUR_S = 3600.0
 
 
 @pytest.fixture
 def rig(tmp_path):
-    return Rig(tmp_path)
+    return DaemonFixture(tmp_path)
 
 
 def stop_after(rig, seconds):
@@ -66,7 +66,7 @@ def test_a_day_of_passes_starts_one_per_interval_with_jitter(rig):
 def test_nodes_start_at_different_moments(tmp_path):
     firsts = set()
     for seed in range(5):
-        rig = Rig(tmp_path / str(seed))
+        rig = DaemonFixture(tmp_path / str(seed))
         task = CountingTask()
         stop_after(rig, 600)
         rig.runner(task, Schedule(interval_s=300), rng=random.Random(seed)).forever()

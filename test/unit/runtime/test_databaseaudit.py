@@ -16,8 +16,8 @@ from swift.db.connection import DatabaseBroken, DatabaseFailing
 from swift.db.files import DatabasePlace
 from swift.http.request import Request
 from swift.runtime.databaseaudit import DatabaseAuditor
-from test.support import ages
-from test.support.daemons import Rig
+from test.support import databases
+from test.support.daemons import DaemonFixture
 
 AT = 1_700_000_000
 
@@ -26,7 +26,7 @@ class Bench:
     """Servers that fill databases, and the auditor of one kind on the same devices."""
 
     def __init__(self, root, kind, devices=("sda",), **options):
-        self.rig = Rig(root, devices)
+        self.rig = DaemonFixture(root, devices)
         self.kind = kind
         settings = AccountAuditorSettings if kind is ACCOUNT else ContainerAuditorSettings
         self.settings = settings(**options)
@@ -202,19 +202,19 @@ def test_a_database_under_anothers_name_fails(containers):
     assert path.exists()
 
 
-@pytest.mark.parametrize("age", ages.ACCOUNT)
+@pytest.mark.parametrize("age", databases.OLD_ACCOUNTS)
 def test_account_databases_of_every_age_pass_and_are_migrated(accounts, age):
     path = accounts.file("accounts", "a")
     path.parent.mkdir(parents=True)
-    ages.make_account(path, age)
+    databases.make_old_account(path, age)
     assert accounts.once() == (1, 0)
 
 
-@pytest.mark.parametrize("age", ages.CONTAINER)
+@pytest.mark.parametrize("age", databases.OLD_CONTAINERS)
 def test_container_databases_of_every_age_pass_and_are_migrated(containers, age):
     path = containers.file("containers", "a", "c")
     path.parent.mkdir(parents=True)
-    ages.make_container(path, age)
+    databases.make_old_container(path, age)
     assert containers.once() == (1, 0)
 
 

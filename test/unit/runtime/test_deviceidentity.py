@@ -20,7 +20,7 @@ from swift.runtime.deviceidentity import FILE, AnotherCluster, DeviceIdentity
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import GOLD, put, ts
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 OURS, THEIRS = PathHasher(b"prefix", b"suffix"), PathHasher(b"prefix", b"another")
 

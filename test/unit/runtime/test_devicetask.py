@@ -11,13 +11,13 @@ from swift.db.files import DatabasePlace
 from swift.db.settled import Settled
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from test.support.daemons import Rig
-from test.support.damageddisk import DamagedDisk
+from test.support.daemons import DaemonFixture
+from test.support.disks import DamagedDisk
 
 
 @pytest.fixture
 def rig(tmp_path):
-    return Rig(tmp_path, ("sda", "sdb", "sdc"))
+    return DaemonFixture(tmp_path, ("sda", "sdb", "sdc"))
 
 
 def make(rig, device="sda", disk=None, **selected):

@@ -15,7 +15,7 @@ from swift.http.body import BodyError, ClientDisconnected, FileBody, Pieces, Res
 from swift.http.response import HTTPError, Response, error_response
 from swift.runtime.connection import LINGER_SHORT, LingerLimits
 from swift.wire.http1 import HeadLimits
-from test.support.wire import Wire
+from test.support.stub_servers import HttpClient
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 
@@ -784,7 +784,7 @@ def tls_wire(bench, header=b""):
             break
         except ssl.SSLWantReadError:
             green.wait_readable(sock.fileno(), time.monotonic() + 30)
-    bench.wires.append(Wire(bench.port, sock=sock))
+    bench.wires.append(HttpClient(bench.port, sock=sock))
     return bench.wires[-1]
 
 

@@ -12,7 +12,7 @@ from swift.runtime.share import ShareResult
 from swift.runtime.stop import plain_stop
 from swift.runtime.supervise import Workers
 from swift.telemetry.log import silent_log
-from test.support.daemons import CountingTask, Rig
+from test.support.daemons import CountingTask, DaemonFixture
 
 pytestmark = pytest.mark.process
 
@@ -136,7 +136,7 @@ def test_a_silent_worker_is_killed_and_its_share_tried_again_in_the_next_pass():
 
 
 def test_a_runner_with_workers_joins_their_results_and_counts(tmp_path):
-    rig = Rig(tmp_path)
+    rig = DaemonFixture(tmp_path)
     rig.stop = plain_stop()
     task = CountingTask(units=3, shares=("sda", "sdb", "sdc"))
     assert rig.runner(task, Schedule(30, workers=2)).once()

@@ -15,7 +15,7 @@ from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, UpdateRef
 from swift.store.asyncpending import FileUpdates
 from swift.store.errors import Damaged
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "data" / "async_pending"
 GOLD, SILVER = Policy(0, "gold", is_default=True), Policy(1, "silver")

@@ -21,7 +21,7 @@ from swift.store.api import ABSENT, LIVE, ObjectKey
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import FilesChanged
-from test.support.filestore import (
+from test.support.disks import (
     GOLD,
     HASHER,
     KEY,

@@ -17,18 +17,7 @@ from swift.store.errors import CorruptBody
 from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES
 from swift.store.verified import CHECKED_BYTES, REMEMBERED_BYTES
-from test.support.filestore import (
-    CHUNKS,
-    KEY,
-    LARGE,
-    NOW,
-    NOW_S,
-    data_file,
-    flip,
-    make_store,
-    put,
-    read,
-)
+from test.support.disks import CHUNKS, KEY, LARGE, NOW, NOW_S, data_file, flip, make_store, put, read
 
 
 def test_a_range_read_notices_damage_inside_its_chunks_only(tmp_path):

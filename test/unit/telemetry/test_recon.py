@@ -7,7 +7,7 @@ import pytest
 
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile, merge, parse
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 
 @pytest.fixture

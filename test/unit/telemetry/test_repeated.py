@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.telemetry.repeated import ERRORS_MAX, QUIET_S, RepeatedErrors
-from test.support.errorlog import ErrorLog
+from test.support.daemons import ErrorLog
 
 
 @pytest.fixture

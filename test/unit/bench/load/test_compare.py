@@ -8,7 +8,7 @@ import pytest
 from swift.bench.load.compare import differences, percentiles
 from swift.bench.load.measure import bin_of
 from swift.bench.load.saved import BadResult, read
-from test.support.loadruns import saved_of
+from test.support.load_runs import saved_of
 
 
 def verdicts(a, b):

@@ -8,7 +8,7 @@ import pytest
 from swift.bench.load.compare import differences, to_json
 from swift.bench.load.report import comparison_page, page_of, table_of, whole_page
 from swift.bench.load.summary import rows_of, to_csv
-from test.support.loadruns import run_of, saved_of
+from test.support.load_runs import run_of, saved_of
 
 EVIL = '"><script>alert(1)</script>'
 

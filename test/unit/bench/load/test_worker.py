@@ -12,7 +12,7 @@ from swift.bench.load.measure import PhaseResult
 from swift.bench.load.share import LoadJob
 from swift.bench.load.worker import summary
 from swift.bench.load.workload import parse
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 TEXT = """
 [objects]

@@ -12,8 +12,7 @@ from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.container.reconciler.task import ContainerReconciler, claim_of
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http.response import Response
-from test.support.daemons import FakeRing, Rig
-from test.support.reapers import Words
+from test.support.daemons import DaemonFixture, FakeRing, LogLines
 
 #: The rig's clock.
 NOW_S = 5_000_000_000
@@ -90,8 +89,8 @@ class Bench:
     """``objects`` are what policies have: index → (status, headers). All container servers say policy 0."""
 
     def __init__(self, root, *entries, **options):
-        self.log = Words()
-        self.rig = Rig(root, log=self.log)
+        self.log = LogLines()
+        self.rig = DaemonFixture(root, log=self.log)
         self.rings = Rings()
         self.queue = Entries(*(entries or (entry(),)))
         self.objects = {1: (200, {"x-backend-timestamp": STAMP.internal, **OLD})}

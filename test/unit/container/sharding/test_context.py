@@ -8,7 +8,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.container.sharding.context import PREFIX, CleaveContext
-from test.support.containers import make_container
+from test.support.databases import make_container
 
 NONE = CleaveContext("ref", max_row=7)
 

@@ -13,8 +13,8 @@ from swift.container.sharding.delivery import ShardDelivery
 from swift.db.broker import Engine
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.settings import ReplicatorSettings
-from test.support.daemons import DeviceRing, Rig
-from test.support.replicas import Replicas
+from test.support.daemons import DaemonFixture, DeviceRing
+from test.support.databases import Replicas
 
 SHARD = ShardRange(".shards_a/c ö-1", Timestamp(50).normal, "b", "d", state=State.CREATED)
 AWAY = TransportError("away")
@@ -24,7 +24,7 @@ class Bench:
     """Shards belong on the first three of five devices, of which this node has ``own``."""
 
     def __init__(self, root, own=0):
-        self.rig = Rig(root)
+        self.rig = DaemonFixture(root)
         self.nodes = Replicas()
         ring = DeviceRing(own)
         context = ring.context(self.rig, transport=self.nodes)

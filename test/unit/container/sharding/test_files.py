@@ -15,7 +15,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.schema import max_row
 from swift.db.syncpoints import all_syncs, set_sync
-from test.support.containers import make_container
+from test.support.databases import make_container
 
 EPOCH = Timestamp(100).normal
 

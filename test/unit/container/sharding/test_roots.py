@@ -15,7 +15,7 @@ from swift.container.rows import ObjectRow
 from swift.container.sharding.roots import Roots
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
-from test.support.daemons import ScriptedNodes, node
+from test.support.daemons import ScriptedNodes, make_node
 
 STAMP = Timestamp(100).internal
 ROOT = "AUTH_t/c ö"
@@ -29,7 +29,7 @@ class ThreeNodes:
     """A ring in which everything is on the same three."""
 
     def nodes(self, _digest):
-        return 7, (node(0), node(1), node(2))
+        return 7, (make_node(0), make_node(1), make_node(2))
 
 
 class Bench:

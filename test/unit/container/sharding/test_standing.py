@@ -13,7 +13,7 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.standing import Observer
 from swift.runtime.report import Tally
 from swift.telemetry.telemetry import Telemetry
-from test.support.reapers import Words
+from test.support.daemons import LogLines
 
 EPOCH = Timestamp(1000)
 
@@ -22,7 +22,7 @@ class Bench:
     def __init__(self, **options):
         self.overview = Overview()
         self.warnings = []
-        self.tally = Tally(Telemetry(Words()), "container-sharder")
+        self.tally = Tally(Telemetry(LogLines()), "container-sharder")
         settings = ContainerSharderSettings(**options)
         self.observer = Observer(self.overview, settings, self.tally, self.warnings.append)
 

@@ -16,9 +16,8 @@ from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
-from test.support.daemons import DeviceRing, Rig
-from test.support.reapers import Words
-from test.support.replicas import Replicas
+from test.support.daemons import DaemonFixture, DeviceRing, LogLines
+from test.support.databases import Replicas
 
 #: Containers of four objects are large; nothing else is small or large.
 SIZES = {"shard_container_threshold": 4, "rows_per_shard": 2, "minimum_shard_size": 1, "shrink_threshold": 1}
@@ -26,8 +25,8 @@ SIZES = {"shard_container_threshold": 4, "rows_per_shard": 2, "minimum_shard_siz
 
 class Bench:
     def __init__(self, root, own=0, **options):
-        self.log = Words()
-        self.rig = Rig(root, log=self.log)
+        self.log = LogLines()
+        self.rig = DaemonFixture(root, log=self.log)
         self.root_answer = Response(404)
         self.asked = []
         ring = DeviceRing(own)

@@ -21,7 +21,7 @@ from swift.db.files import DatabasePlace
 from swift.runtime.report import Tally
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.containers import make_container
+from test.support.databases import make_container
 
 #: Containers of 6 objects are split into shards of 3.
 SIZES = {"shard_container_threshold": 6, "rows_per_shard": 3, "minimum_shard_size": 1, "shrink_threshold": 1}

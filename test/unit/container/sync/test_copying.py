@@ -16,7 +16,7 @@ from swift.http.body import BodyError, ResponseBody
 from swift.http.response import Response
 from swift.runtime.report import Tally
 from swift.telemetry.telemetry import Telemetry
-from test.support.reapers import Words
+from test.support.daemons import LogLines
 
 STAMP = Timestamp(1000).internal
 LATER = Timestamp(1001).internal
@@ -38,7 +38,7 @@ class Bench:
     """``here`` is what this cluster answers to GET, ``there`` what the other one does, by method."""
 
     def __init__(self):
-        self.log = Words()
+        self.log = LogLines()
         self.telemetry = Telemetry(self.log)
         self.tally = Tally(self.telemetry, "test")
         self.here = lambda: Response(200, {"x-backend-timestamp": STAMP, "x-timestamp": STAMP}, b"body")

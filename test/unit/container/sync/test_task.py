@@ -20,8 +20,7 @@ from swift.db.files import DatabasePlace
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
 from swift.platform.disk import Disk
-from test.support.daemons import DeviceRing, Rig
-from test.support.reapers import Words
+from test.support.daemons import DaemonFixture, DeviceRing, LogLines
 
 HASHER = PathHasher(b"p", b"s")
 SYNC_TO = "//realm/far/b/copy"
@@ -50,8 +49,8 @@ class Bench:
     """A node with the container ``a/c``, which lies on the first three devices; ``own`` is its own."""
 
     def __init__(self, root, own=0, **options):
-        self.log = Words()
-        self.rig = Rig(root, log=self.log)
+        self.log = LogLines()
+        self.rig = DaemonFixture(root, log=self.log)
         self.far = Far()
         self.realms = {"REALM": Realm("key", clusters={"FAR": "http://far/v1/"})}
         client = InternalClient(self._handle, "test", tries=1)

@@ -10,8 +10,8 @@ import pytest
 from swift.http.body import RequestBody
 from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement
 from test.support.checks import every
-from test.support.sharedcache import SharedCache
-from test.unit.middleware.admission.test_filter import LIMIT, Bench
+from test.support.filters import SharedCache
+from test.unit.middleware.admission.test_filter import LIMIT, AdmissionFixture
 
 STATE, RULES = "/v1/.admission/cluster/state", "/v1/.admission/cluster/rules"
 ADMIN = {"reseller_request": True, "REMOTE_USER": "admin"}
@@ -41,7 +41,7 @@ def limit_of(bench):
 @every("path", [STATE, RULES, f"{RULES}/x", "/v1/.admission/other", "/v1/.admission"])
 @every("method", ["GET", "PUT", "POST", "DELETE"])
 def test_nobody_else_is_let_in(env, status, path, method):
-    bench = Bench(cache=SharedCache())
+    bench = AdmissionFixture(cache=SharedCache())
     answer = operate(bench, method, path, rule(1).encode(), env)
     assert (answer.status, "www-authenticate" in answer.headers) == (status, status == 401)
     assert bench.seen == []
@@ -65,7 +65,7 @@ def test_nobody_else_is_let_in(env, status, path, method):
     ],
 )
 def test_other_doors_are_closed(method, path, status):
-    bench = Bench(cache=SharedCache())
+    bench = AdmissionFixture(cache=SharedCache())
     assert operate(bench, method, path).status == status
     assert bench.seen == []
 
@@ -74,7 +74,7 @@ def test_rules_that_are_put_hold_at_once_and_are_shown(tmp_path):
     path = tmp_path / "r.toml"
     path.write_text(rule(2))
     path.chmod(0o600)
-    bench = Bench(cache=SharedCache(), rules_path=path)
+    bench = AdmissionFixture(cache=SharedCache(), rules_path=path)
     assert limit_of(bench) == 2
     text = "# ours\n" + rule(20)
     assert operate(bench, "PUT", RULES, text.encode()).status == 200
@@ -83,7 +83,7 @@ def test_rules_that_are_put_hold_at_once_and_are_shown(tmp_path):
     operate(bench, path=RULES)
     assert bench.read.decode() == text == path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
-    assert limit_of(Bench(rules_path=path)) == 11, "a proxy that is started later"
+    assert limit_of(AdmissionFixture(rules_path=path)) == 11, "a proxy that is started later"
 
 
 def test_all_processes_of_all_proxies_follow(tmp_path):
@@ -91,7 +91,7 @@ def test_all_processes_of_all_proxies_follow(tmp_path):
     for file in files:
         file.write_text(rule(2))
         os.utime(file, (900, 900))
-    benches = [Bench(cache=cache, rules_path=file) for file in (*files, *files)]
+    benches = [AdmissionFixture(cache=cache, rules_path=file) for file in (*files, *files)]
     operate(benches[0], "PUT", RULES, rule(20).encode())
     for bench in benches:
         turn(bench)
@@ -102,13 +102,13 @@ def test_all_processes_of_all_proxies_follow(tmp_path):
 
 def test_without_a_file_rules_are_kept_as_long_as_a_process_knows_them():
     cache = SharedCache()
-    first, second = Bench(cache=cache), Bench(cache=cache)
+    first, second = AdmissionFixture(cache=cache), AdmissionFixture(cache=cache)
     operate(first, "PUT", RULES, rule(2).encode())
     assert json.loads(first.read) == {"rules": 1, "written": False, "told": True}
     turn(second)
     cache.values.clear()
     turn(second)
-    third = Bench(cache=cache)
+    third = AdmissionFixture(cache=cache)
     turn(third)
     operate(third, path=RULES)
     assert third.read.decode() == rule(2)
@@ -117,7 +117,7 @@ def test_without_a_file_rules_are_kept_as_long_as_a_process_knows_them():
 def test_the_newest_wins_be_it_the_file(tmp_path):
     path = tmp_path / "r.toml"
     path.write_text(rule(2))
-    bench = Bench(cache=SharedCache(), rules_path=path)
+    bench = AdmissionFixture(cache=SharedCache(), rules_path=path)
     operate(bench, "PUT", RULES, rule(20).encode())
     given = path.stat().st_mtime_ns
     path.write_text(rule(5))
@@ -131,7 +131,7 @@ def test_the_newest_wins_be_it_the_file(tmp_path):
 def test_rules_that_cannot_be_used_are_told_as_of_the_file_and_change_nothing(tmp_path):
     path = tmp_path / "r.toml"
     path.write_text(rule(2))
-    bench = Bench(cache=SharedCache(), rules_path=path, capacity_requests_per_second=100)
+    bench = AdmissionFixture(cache=SharedCache(), rules_path=path, capacity_requests_per_second=100)
     bad = rule(3) + '\n[[rule]]\nname = "bad"\naccount = "x"\nguaranteed = { requests = 81 }\n'
     answer = operate(bench, "PUT", RULES, bad.encode())
     assert answer.status == 400
@@ -147,7 +147,7 @@ HOSTILE = [b"\xff\xfe", b"\0", b"[[rule", b"rule = 1", b"[[rule]]\nname = 5", b"
 
 @pytest.mark.parametrize("body", HOSTILE)
 def test_what_is_no_rules_is_400(body):
-    bench = Bench(cache=SharedCache())
+    bench = AdmissionFixture(cache=SharedCache())
     answer = operate(bench, "PUT", RULES, body)
     assert answer.status == 400
     assert answer.read_body().startswith(b"rules: ")
@@ -163,7 +163,7 @@ weight = 2.5
 
 
 def test_no_damaged_rules_do_anything_but_be_refused_or_hold():
-    draw, bench = random.Random(11), Bench(cache=SharedCache(), capacity_bytes_per_second="100 MB")
+    draw, bench = random.Random(11), AdmissionFixture(cache=SharedCache(), capacity_bytes_per_second="100 MB")
     operate(bench, "PUT", RULES, GOOD)
     before, refused = GOOD, 0
     for _ in range(1500):
@@ -190,7 +190,7 @@ class Endless(RequestBody):
 
 
 def test_what_is_too_long_is_413_and_not_read_further():
-    bench = Bench(cache=SharedCache())
+    bench = AdmissionFixture(cache=SharedCache())
     body = Endless()
     assert operate(bench, "PUT", RULES, body).status == 413
     assert body.given <= RULES_BYTES_MAX + 65536
@@ -201,7 +201,7 @@ def test_what_is_too_long_is_413_and_not_read_further():
 def test_rules_that_nobody_would_know_of_are_not_taken(tmp_path):
     cache = SharedCache()
     cache.is_away = True
-    bench = Bench(cache=cache)
+    bench = AdmissionFixture(cache=cache)
     assert operate(bench, "PUT", RULES, rule(2).encode()).status == 503
     cache.is_away = False
     turn(bench)
@@ -210,7 +210,7 @@ def test_rules_that_nobody_would_know_of_are_not_taken(tmp_path):
     path = tmp_path / "folder" / "r.toml"
     path.parent.mkdir()
     path.write_text(rule(2))
-    bench = Bench(rules_path=path)
+    bench = AdmissionFixture(rules_path=path)
     path.unlink()
     path.parent.rmdir()
     assert operate(bench, "PUT", RULES, rule(5).encode()).status == 503
@@ -221,13 +221,13 @@ def test_rules_that_nobody_would_know_of_are_not_taken(tmp_path):
 def test_a_file_that_can_be_written_is_enough_and_memcached_is_told_when_it_is_back(tmp_path):
     cache, path = SharedCache(), tmp_path / "r.toml"
     path.write_text("")
-    bench = Bench(cache=cache, rules_path=path)
+    bench = AdmissionFixture(cache=cache, rules_path=path)
     cache.is_away = True
     assert operate(bench, "PUT", RULES, rule(2).encode()).status == 200
     assert json.loads(bench.read) == {"rules": 1, "written": True, "told": False}
     cache.is_away = False
     turn(bench)
-    other = Bench(cache=cache)
+    other = AdmissionFixture(cache=cache)
     turn(other)
     operate(other, path=RULES)
     assert other.read.decode() == rule(2)
@@ -241,15 +241,20 @@ def test_nonsense_in_memcached_is_nothing(value):
     assert Announcement.of(value) is None
     cache = SharedCache()
     cache.values["admission/rules"] = value
-    bench = Bench(cache=cache)
+    bench = AdmissionFixture(cache=cache)
     turn(bench)
     assert operate(bench).status == 200
 
 
 def test_rules_of_others_that_cannot_be_used_here_are_told_of_once():
     cache = SharedCache()
-    operate(Bench(cache=cache), "PUT", RULES, b'[[rule]]\nname="a"\naccount="x"\nguaranteed={requests=81}\n')
-    small = Bench(cache=cache, capacity_requests_per_second=100)
+    operate(
+        AdmissionFixture(cache=cache),
+        "PUT",
+        RULES,
+        b'[[rule]]\nname="a"\naccount="x"\nguaranteed={requests=81}\n',
+    )
+    small = AdmissionFixture(cache=cache, capacity_requests_per_second=100)
     for _ in range(3):
         turn(small)
     told = [line for line in small.told.log.lines if "given to another proxy" in line]
@@ -259,7 +264,9 @@ def test_rules_of_others_that_cannot_be_used_here_are_told_of_once():
 def test_the_state_says_what_is_asked_for_and_promised(tmp_path):
     path = tmp_path / "r.toml"
     path.write_text(rule(50) + '[[rule]]\nname = "kept"\naccount = "AUTH_b"\nguaranteed = { requests = 5 }\n')
-    bench = Bench(cache=SharedCache(), rules_path=path, capacity_bytes_per_second="10 MB", ticket_key="k")
+    bench = AdmissionFixture(
+        cache=SharedCache(), rules_path=path, capacity_bytes_per_second="10 MB", ticket_key="k"
+    )
     reserve = "reserve&duration=60&direction=read&bytes_per_second=1MB"
     assert bench.ask("POST", "/v1/AUTH_a", query=reserve).status == 201
     for _ in range(10):
@@ -282,7 +289,7 @@ def test_the_state_says_what_is_asked_for_and_promised(tmp_path):
 
 
 def test_what_is_shown_can_be_put_again(tmp_path):
-    bench = Bench(cache=SharedCache())
+    bench = AdmissionFixture(cache=SharedCache())
     operate(bench, "PUT", RULES, rule(2).encode())
     operate(bench, path=RULES)
     assert tomllib.loads(bench.read.decode())["rule"][0]["name"] == "slow"

@@ -3,8 +3,7 @@
 import pytest
 
 from swift.base.errors import ConfigError
-from test.support.admitting import Bench, reserving, ticket_of
-from test.support.sharedcache import SharedCache
+from test.support.filters import AdmissionFixture, SharedCache, reserving, ticket_of
 
 LIMIT = '[[rule]]\nname = "{name}"\naccount = "AUTH_a"\ngreatest = {{ requests = {rate} }}\n'
 
@@ -15,13 +14,13 @@ def write(path, text):
 
 
 def test_it_does_nothing_until_it_is_told_to():
-    bench = Bench()
+    bench = AdmissionFixture()
     assert set(bench.statuses(100)) == {200}
     assert bench.read == bench.body
 
 
 def test_a_refusal_says_why_and_when():
-    bench = Bench(capacity_requests_per_second=10)
+    bench = AdmissionFixture(capacity_requests_per_second=10)
     statuses = bench.statuses(50)
     assert statuses.count(200) < 8
     refused = bench.ask()
@@ -36,33 +35,33 @@ def test_a_refusal_says_why_and_when():
 
 def test_a_client_beyond_its_own_limit_is_told_429(tmp_path):
     path = write(tmp_path / "r.toml", LIMIT.format(name="slow", rate=2))
-    bench = Bench(rules_path=path)
+    bench = AdmissionFixture(rules_path=path)
     assert bench.statuses(5).count(429) == 3
     assert bench.ask().reason == "Too Many Requests"
     assert set(bench.statuses(9, path="/v1/AUTH_b/c/o")) == {200}
 
 
 def test_a_request_is_asked_about_once():
-    bench = Bench(capacity_requests_per_second=10)
+    bench = AdmissionFixture(capacity_requests_per_second=10)
     env = {}
     assert set(bench.statuses(100, env=env)) == {200}
     assert set(bench.statuses(100, path="/healthcheck")) == {200}
 
 
 def test_streams_that_move_more_than_there_is_wait():
-    bench = Bench(capacity_bytes_per_second="1 MB")
+    bench = AdmissionFixture(capacity_bytes_per_second="1 MB")
     bench.body = bytearray(3_000_000)
     bench.ask()
     assert len(bench.read) == 3_000_000
     assert sum(bench.slept) == pytest.approx(2.5, abs=0.7)
-    bench = Bench(capacity_bytes_per_second="1 MB", write_cost=3)
+    bench = AdmissionFixture(capacity_bytes_per_second="1 MB", write_cost=3)
     bench.ask("PUT", body=b"x" * 1_000_000)
     assert sum(bench.slept) == pytest.approx(2.5, abs=0.7)
 
 
 def test_rules_are_read_again_and_bad_ones_change_nothing(tmp_path):
     path = write(tmp_path / "r.toml", LIMIT.format(name="slow", rate=2))
-    bench = Bench(rules_path=path)
+    bench = AdmissionFixture(rules_path=path)
     assert 429 in bench.statuses(9)
     write(path, "[[rule]]\nname = 5\n")
     bench.clock.advance(5)
@@ -79,17 +78,17 @@ def test_rules_are_read_again_and_bad_ones_change_nothing(tmp_path):
 
 def test_rules_that_cannot_be_used_stop_a_start(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
-        Bench(rules_path=tmp_path / "none.toml")
+        AdmissionFixture(rules_path=tmp_path / "none.toml")
     path = write(tmp_path / "r.toml", '[[rule]]\nname = "r"\nguaranteed = { bytes = "1 MB" }\n')
-    assert Bench(rules_path=path, capacity_bytes_per_second="2 MB")
+    assert AdmissionFixture(rules_path=path, capacity_bytes_per_second="2 MB")
     with pytest.raises(ConfigError, match=r"line 1: rule 'r': with it 1 MB/s are guaranteed, and 800 kB/s"):
-        Bench(rules_path=path, capacity_bytes_per_second="1 MB")
+        AdmissionFixture(rules_path=path, capacity_bytes_per_second="1 MB")
 
 
 @pytest.mark.parametrize("value", ["fast", "-1", "5 XB"])
 def test_a_capacity_that_is_none_stops_a_start(value):
     with pytest.raises(ConfigError, match="capacity_bytes_per_second"):
-        Bench(capacity_bytes_per_second=value)
+        AdmissionFixture(capacity_bytes_per_second=value)
 
 
 def test_classes_are_told_apart(tmp_path):
@@ -99,26 +98,26 @@ def test_classes_are_told_apart(tmp_path):
         for n, name in enumerate(names)
     )
     path = write(tmp_path / "r.toml", text)
-    bench = Bench(rules_path=path)
+    bench = AdmissionFixture(rules_path=path)
     counts = [
         bench.statuses(20).count(200),
         bench.statuses(1)[0] and sum(bench.ask(env={"swift.source": "S3"}).status == 200 for _ in range(20)),
         bench.statuses(20, headers={"x-backend-replication": "true"}).count(200),
-        Bench(rules_path=path, request_class="audit").statuses(20).count(200),
+        AdmissionFixture(rules_path=path, request_class="audit").statuses(20).count(200),
     ]
     assert counts == [2, 2, 3, 3]
 
 
 def test_a_user_may_have_a_rule(tmp_path):
     text = '[[rule]]\nname = "u"\nuser = "a:me"\ngreatest = { requests = 2 }\n'
-    bench = Bench(rules_path=write(tmp_path / "r.toml", text))
+    bench = AdmissionFixture(rules_path=write(tmp_path / "r.toml", text))
     mine = [bench.ask(env={"REMOTE_USER": "a:me,a,AUTH_a"}).status for _ in range(9)]
     assert mine.count(429) == 7
     assert {bench.ask(env={"REMOTE_USER": "a:you,a"}).status for _ in range(9)} == {200}
 
 
 def test_a_request_that_fails_leaves_its_place(tmp_path):
-    class Failing(Bench):
+    class Failing(AdmissionFixture):
         def handle(self, request):
             raise ZeroDivisionError
 
@@ -166,11 +165,11 @@ def test_a_ticket_is_worth_nothing_elsewhere_or_later():
     assert "x-reservation-status" not in bench.ask(headers=ticket).headers
     bench.clock.advance(61)
     assert bench.ask(headers=ticket).headers["x-reservation-status"] == "over"
-    assert Bench().ask(headers=ticket).headers["x-reservation-status"] == "not used here"
+    assert AdmissionFixture().ask(headers=ticket).headers["x-reservation-status"] == "not used here"
 
 
 def test_a_capacity_is_learnt_from_what_is_delivered():
-    bench = Bench(capacity_requests_per_second="learn")
+    bench = AdmissionFixture(capacity_requests_per_second="learn")
     for _ in range(100):
         bench.clock.advance(0.05)
         bench.takes_s = 0.01
@@ -184,7 +183,7 @@ def test_a_capacity_is_learnt_from_what_is_delivered():
 
 def test_memcached_that_goes_away_is_told_once():
     cache = SharedCache()
-    bench = Bench(cache, capacity_requests_per_second=1000)
+    bench = AdmissionFixture(cache, capacity_requests_per_second=1000)
     bench.clock.advance(2)
     bench.ask()
     cache.is_away = True

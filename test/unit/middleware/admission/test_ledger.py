@@ -5,7 +5,7 @@ import pytest
 from swift.cluster.memcache import MemcacheError
 from swift.middleware.admission.ledger import Ledger
 from swift.middleware.admission.tickets import ReservedShare, free_for
-from test.support.sharedcache import SharedCache
+from test.support.filters import SharedCache
 
 
 def wish(number, rate=40.0, ends=100.0):

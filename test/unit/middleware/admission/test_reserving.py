@@ -5,8 +5,7 @@ import json
 import pytest
 
 from swift.http.response import error_response
-from test.support.admitting import reserve, reserving
-from test.support.sharedcache import SharedCache
+from test.support.filters import SharedCache, reserve, reserving
 
 
 def test_a_reservation_is_answered_with_a_ticket_or_refused_at_once():

@@ -11,7 +11,7 @@ from swift.middleware.admission.gate import SPARE, Admitted, Gate, Use
 from swift.middleware.admission.rules import AdmissionFacts, parse_rules
 from swift.middleware.admission.sharing import NAMES_MAX, ShareExchange, even, is_told, parts_of
 from test.support.checks import every
-from test.support.sharedcache import SharedCache
+from test.support.filters import SharedCache
 
 
 @every("seed", range(100))

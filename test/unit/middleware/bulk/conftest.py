@@ -2,9 +2,9 @@
 
 import pytest
 
-from test.support.bulky import App
+from test.support.filters import BulkBackend
 
 
 @pytest.fixture
 def app():
-    return App()
+    return BulkBackend()

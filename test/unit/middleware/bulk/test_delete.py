@@ -3,7 +3,7 @@
 import pytest
 
 from swift.http.body import ClientDisconnected, RequestBody
-from test.support.bulky import delete
+from test.support.filters import delete
 
 
 class Slowly(RequestBody):

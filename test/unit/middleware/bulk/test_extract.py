@@ -8,7 +8,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.http.body import ClientDisconnected, RequestBody
 from test.functional.api_cases_bulk import archive, special
-from test.support.bulky import extract
+from test.support.filters import extract
 
 
 class Dying(RequestBody):

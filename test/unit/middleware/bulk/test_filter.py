@@ -5,7 +5,7 @@ import pytest
 from swift import green
 from swift.http.body import chunks_of
 from swift.http.request import Request
-from test.support.bulky import delete, make
+from test.support.filters import delete, make
 
 
 @pytest.mark.parametrize("kind", ["zip", "tgz", "", "tar.xz"])

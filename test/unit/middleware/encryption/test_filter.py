@@ -11,22 +11,22 @@ from swift.http.response import HTTPError
 from swift.middleware.copy import Copy, CopySettings
 from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.telemetry.log import silent_log
-from test.support.encrypted import ONE, TWO, Front, bare, md5
+from test.support.filters import ONE, TWO, EncryptionFixture, bare, md5_of
 from test.support.sim import Answer
 
-EMPTY = md5(b"")
+EMPTY = md5_of(b"")
 
 
 @pytest.fixture
 def front(sim):
-    return Front(sim)
+    return EncryptionFixture(sim)
 
 
 def test_listings_show_plain_hashes_or_say_that_they_cannot(front, sim):
     front("PUT", "/a/c/o", {}, b"data")
-    assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == md5(b"data")
+    assert json.loads(front("GET", "/a/c?format=json").body)[0]["hash"] == md5_of(b"data")
     assert "swift_meta" in json.loads(sim("GET", "/a/c?format=json").body)[0]["hash"]
-    other = Front(sim, encryption_root_secret_two=TWO, active_root_secret_id="two")
+    other = EncryptionFixture(sim, encryption_root_secret_two=TWO, active_root_secret_id="two")
     assert json.loads(other("GET", "/a/c?format=json").body)[0]["hash"] == "<unknown>"
     assert other("GET", "/a/c/o").status == 500
     assert other("GET", "/a/c/o").body == b"Unable to retrieve encryption keys."
@@ -34,12 +34,12 @@ def test_listings_show_plain_hashes_or_say_that_they_cannot(front, sim):
 
 @pytest.mark.parametrize("data", [b"data", b""])
 def test_conditions_look_at_plain_etags_under_every_secret(sim, data):
-    Front(sim)("PUT", "/a/c/o", {}, data)
+    EncryptionFixture(sim)("PUT", "/a/c/o", {}, data)
     both = {"encryption_root_secret": ONE, "encryption_root_secret_two": TWO, "active_root_secret_id": "two"}
-    front = Front(sim, **both)
-    etag = f'"{md5(data)}"'
+    front = EncryptionFixture(sim, **both)
+    etag = f'"{md5_of(data)}"'
     assert front("GET", "/a/c/o", {"if-none-match": etag}).status == 304
-    assert bare(front("GET", "/a/c/o", {"if-none-match": etag}).headers["etag"]) == md5(data)
+    assert bare(front("GET", "/a/c/o", {"if-none-match": etag}).headers["etag"]) == md5_of(data)
     assert front("GET", "/a/c/o", {"if-match": f'"x", {etag}'}).body == data
     assert front("GET", "/a/c/o", {"if-match": '"other"'}).status == 412
     assert front("GET", "/a/c/o", {"if-none-match": '"other"'}).body == data
@@ -49,32 +49,32 @@ def test_conditions_look_at_plain_etags_under_every_secret(sim, data):
 
 def test_objects_of_an_older_secret_and_of_no_secret_are_read(sim):
     sim("PUT", "/a/c/plain", {"x-object-meta-a": "1"}, b"plain")
-    Front(sim)("PUT", "/a/c/old", {}, b"old")
+    EncryptionFixture(sim)("PUT", "/a/c/old", {}, b"old")
     both = {"encryption_root_secret": ONE, "encryption_root_secret_two": TWO, "active_root_secret_id": "two"}
-    front = Front(sim, **both)
+    front = EncryptionFixture(sim, **both)
     front("PUT", "/a/c/new", {}, b"new")
     for name in ("plain", "old", "new"):
         assert front("GET", f"/a/c/{name}").body == name.encode()
-    assert Front(sim)("GET", "/a/c/new").status == 500
-    off = Front(sim, disable=True, **both)
+    assert EncryptionFixture(sim)("GET", "/a/c/new").status == 500
+    off = EncryptionFixture(sim, disable=True, **both)
     off("PUT", "/a/c/off", {"x-object-meta-a": "1"}, b"off")
     assert (sim("GET", "/a/c/off").body, off("GET", "/a/c/new").body) == (b"off", b"new")
 
 
 def test_a_copy_is_encrypted_with_its_own_key(sim):
-    front = Front(sim, [lambda app: Copy(app, CopySettings(), 1 << 30, silent_log())])
+    front = EncryptionFixture(sim, [lambda app: Copy(app, CopySettings(), 1 << 30, silent_log())])
     front("PUT", "/a/c/o", {"x-object-meta-a": "blue"}, b"some data")
     assert front("PUT", "/a/c/copy", {"x-copy-from": "/c/o", "content-length": "0"}).status == 201
     front("DELETE", "/a/c/o")
     answer = front("GET", "/a/c/copy")
     assert (answer.body, answer.headers["x-object-meta-a"]) == (b"some data", "blue")
-    assert bare(answer.headers["etag"]) == md5(b"some data")
+    assert bare(answer.headers["etag"]) == md5_of(b"some data")
     rows = json.loads(front("GET", "/a/c?format=json").body)
-    assert [(row["name"], row["hash"]) for row in rows] == [("copy", md5(b"some data"))]
+    assert [(row["name"], row["hash"]) for row in rows] == [("copy", md5_of(b"some data"))]
 
 
 def test_where_a_link_leads_is_encrypted_in_the_listing(sim):
-    front = Front(sim, [lambda app: Symlink(app, SymlinkSettings())])
+    front = EncryptionFixture(sim, [lambda app: Symlink(app, SymlinkSettings())])
     front("PUT", "/a/c/target", {}, b"data")
     assert front("PUT", "/a/c/link", {"x-symlink-target": "c/target"}).status == 201
     assert front("GET", "/a/c/link").body == b"data"
@@ -84,7 +84,7 @@ def test_where_a_link_leads_is_encrypted_in_the_listing(sim):
 
 
 def test_an_override_leaves_everything_as_it_is(sim):
-    front = Front(sim)
+    front = EncryptionFixture(sim)
     front("PUT", "/a/c/o", {}, b"data")
     env = {"swift.cache": sim.cache, "swift.crypto.override": True}
     answer = Answer(front.filter.handle(Request("GET", "/v1/a/c/o", {}, env=env)))
@@ -92,7 +92,7 @@ def test_an_override_leaves_everything_as_it_is(sim):
 
 
 def test_a_filter_without_keys_leaves_everything_as_it_is(sim):
-    encryption = Front(sim).filter.app
+    encryption = EncryptionFixture(sim).filter.app
     env = {"swift.cache": sim.cache, "swift_owner": True}
     sent = {"content-length": "4", "x-object-meta-a": "1"}
     assert Answer(encryption.handle(Request("PUT", "/v1/a/c/o", sent, b"data", env=env))).status == 201
@@ -103,7 +103,7 @@ def test_an_upload_without_keys_stores_nothing(sim):
     def none(key_id=None):
         raise NoKeys("the secret is away")
 
-    encryption = Front(sim).filter.app
+    encryption = EncryptionFixture(sim).filter.app
     for method in ("PUT", "POST"):
         env = {"swift.cache": sim.cache, "swift_owner": True, environkeys.FETCH_CRYPTO_KEYS: none}
         with pytest.raises(HTTPError) as caught:
@@ -124,7 +124,7 @@ def test_a_refusal_does_not_say_how_the_body_is_encrypted(front):
 
 
 def test_a_request_is_given_back_as_it_came(sim):
-    front = Front(sim)
+    front = EncryptionFixture(sim)
     env = {"swift.cache": sim.cache, "swift_owner": True}
     request = Request("PUT", "/v1/a/c/o", {"content-length": "4"}, b"data", env=env)
     body = request.body
@@ -135,7 +135,7 @@ def test_a_request_is_given_back_as_it_came(sim):
 @pytest.mark.parametrize("name", ["\xc3\xa8", "\xc3\x89a", "\xff", "n" * 128])
 @pytest.mark.parametrize("in_footers", [False, True])
 def test_names_of_metadata_stay_as_they_are(sim, name, in_footers):
-    front, header = Front(sim), f"x-object-meta-{name}"
+    front, header = EncryptionFixture(sim), f"x-object-meta-{name}"
     env = {"swift.cache": sim.cache, "swift_owner": True}
     sent = {"content-length": "4"}
     if in_footers:

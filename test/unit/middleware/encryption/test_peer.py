@@ -14,7 +14,7 @@ from swift.middleware.encryption.filter import Encryption, EncryptionSettings
 from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets
 from swift.telemetry.log import silent_log
 from test.support.checks import every
-from test.support.crypto_peer import OVERRIDE, STORED, ask_peer, make_cases
+from test.support.encryption_transcripts import OVERRIDE, STORED, ask_peer, make_cases
 from test.support.peer import needs_peer
 
 CASES = make_cases()

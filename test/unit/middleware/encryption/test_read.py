@@ -20,7 +20,7 @@ from swift.middleware.encryption.read import (
     keys_for,
 )
 from swift.middleware.encryption.write import CRYPTO_META
-from test.support.encrypted import Front
+from test.support.filters import EncryptionFixture
 
 OBJECT, CONTAINER, BODY_KEY, IV = b"o" * 32, b"c" * 32, b"b" * 32, bytes(16)
 KEY_ID = {"path": "/a/c/o", "v": "2"}
@@ -29,7 +29,7 @@ META = {"cipher": cipher.NAME, "key_id": KEY_ID}
 
 @pytest.fixture
 def front(sim):
-    return Front(sim)
+    return EncryptionFixture(sim)
 
 
 def fetch(key_id=None):

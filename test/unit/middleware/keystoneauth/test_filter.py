@@ -9,7 +9,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keystoneauth.filter import Keystoneauth
 from swift.middleware.keystoneauth.settings import KeystoneauthSettings
-from test.support.keystone_cases import ANSWERS, make_cases
+from test.support.keystone_transcripts import ANSWERS, make_cases
 
 OWN = {
     "x-identity-status": "Confirmed",

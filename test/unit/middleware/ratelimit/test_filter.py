@@ -7,7 +7,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.ratelimit.filter import Ratelimit, RatelimitSettings
 from swift.middleware.ratelimit.rates import SizedRates
-from test.support.counters import Counters
+from test.support.filters import Counters
 
 
 class Bench:

@@ -5,7 +5,7 @@ import pytest
 from swift.base.errors import ConfigError
 from swift.cluster.memcache import MemcacheError
 from swift.middleware.ratelimit.rates import Pace, SizedRates, TooFast
-from test.support.counters import Counters
+from test.support.filters import Counters
 
 SIZES = SizedRates({200: 5.0, 100: 10.0})
 NOW_S = 1_000_000.0

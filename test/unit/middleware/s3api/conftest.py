@@ -2,13 +2,12 @@
 
 import pytest
 
-from test.support.s3front import Front
-from test.support.s3world import S3World
+from test.support.s3_fixtures import S3Cluster, S3Fixture
 
 
 @pytest.fixture
 def front():
-    return Front()
+    return S3Fixture()
 
 
 @pytest.fixture
@@ -16,7 +15,7 @@ def make_s3(sim):
     """The S3 API with options over the simulated cluster, with a bucket."""
 
     def make(**options):
-        world = S3World(sim, **options)
+        world = S3Cluster(sim, **options)
         assert world("PUT", "/bucket").status == 200
         return world
 

@@ -7,7 +7,7 @@ from swift.middleware.s3api.account import Rights
 from swift.middleware.s3api.acls import Acl, private_acl
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.router import PathLevel
-from test.support.s3front import OTHER
+from test.support.s3_fixtures import OTHER
 
 TRIES = {
     "READ": [

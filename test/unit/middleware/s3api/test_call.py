@@ -8,7 +8,7 @@ from swift.http.request import Request
 from swift.middleware.s3api.call import Call, Features, invalid_argument, iso_of_row, iso_time
 from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.signature import anonymous
-from test.support.s3front import code_of
+from test.support.s3_fixtures import code_of
 
 
 def call(query="", headers=None, body=b""):

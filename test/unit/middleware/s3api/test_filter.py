@@ -19,11 +19,11 @@ from swift.runtime.wsgi import answered
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, Front, code_of
+from test.support.s3_fixtures import HOST, S3Fixture, code_of
 
 
 def test_the_host_may_name_the_bucket():
-    front = Front(storage_domain="s3.example.org")
+    front = S3Fixture(storage_domain="s3.example.org")
     for host in ("photos.s3.example.org", "photos.s3.example.org:8080"):
         head = signed_headers("PUT", f"http://{host}/key", body=b"x")
         assert front.raw("PUT", "/key", {**head, "host": host}, b"x").status == 200

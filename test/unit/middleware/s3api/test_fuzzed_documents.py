@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from test.support.s3front import Front
+from test.support.s3_fixtures import S3Fixture
 
 #: Where something may be changed: the caller's own account, and where its buckets are registered.
 _ACCOUNTS = ("AUTH_test", ".s3_lifecycle", ".s3_cors")
@@ -74,7 +74,7 @@ def spoilt(document, chance):
 @pytest.mark.parametrize("path", DOORS)
 def test_what_is_nearly_a_document_harms_nobody(path):
     chance = random.Random(path)
-    front = Front()
+    front = S3Fixture()
     statuses = set()
     for _ in range(60):
         body = spoilt(DOORS[path], chance)

@@ -8,10 +8,10 @@ from swift.http import fields
 from swift.http.response import Response
 from swift.middleware.s3api.kept import kept_headers
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, OTHER, Front, Store, code_of
+from test.support.s3_fixtures import HOST, OTHER, S3Backend, S3Fixture, code_of
 
 
-class Buckets(Store):
+class Buckets(S3Backend):
     """A store whose buckets have rules; links of it lead elsewhere."""
 
     def __init__(self):
@@ -36,7 +36,7 @@ class Buckets(Store):
 
 @pytest.fixture
 def front():
-    found = Front(anonymous_account="AUTH_test")
+    found = S3Fixture(anonymous_account="AUTH_test")
     found.store = found.filter.app.app = Buckets()
     found.filter.app.forward = found.store.handle
     for bucket in ("bucket", "other"):
@@ -112,7 +112,7 @@ def test_nobody_may_what_nobody_was_allowed(front):
 
 
 def test_a_request_without_a_signature_is_swifts_unless_it_names_an_account():
-    front = Front()
+    front = S3Fixture()
     for path in ("/bucket/key", "/bucket", "/info", "/v1/AUTH_test/c/o"):
         assert front.raw("GET", path).status in (401, 404, 412), path
     assert code_of(front.raw("GET", "/AUTH_test:bucket/key")) == "AccessDenied"

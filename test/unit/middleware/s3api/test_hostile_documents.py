@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3front import Front, code_of
+from test.support.s3_fixtures import S3Fixture, code_of
 
 DOORS = {
     "/bucket?lifecycle": "LifecycleConfiguration",
@@ -34,7 +34,7 @@ BODIES = {
 @pytest.mark.parametrize("body", BODIES)
 @pytest.mark.parametrize("path", DOORS)
 def test_hostile_documents_are_refused_and_change_nothing(path, body):
-    front = Front()
+    front = S3Fixture()
     answer = front("PUT", path, {}, BODIES[body](DOORS[path]))
     assert code_of(answer) in ("MalformedXML", "InvalidRequest"), answer.body
     assert answer.status == 400
@@ -43,6 +43,6 @@ def test_hostile_documents_are_refused_and_change_nothing(path, body):
 
 @pytest.mark.parametrize("path", sorted(set(DOORS) - {"/bucket?notification"}))
 def test_no_document_is_no_change(path):
-    front = Front()
+    front = S3Fixture()
     assert code_of(front("PUT", path, {}, b"")) == "MissingRequestBodyError"
     assert not [request for request in front.store.seen if request.method in ("PUT", "POST", "DELETE")]

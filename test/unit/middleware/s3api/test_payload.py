@@ -7,7 +7,7 @@ import pytest
 from swift.http import fields
 from swift.middleware.s3api.checksums import ALGORITHMS, encoded
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 
 SUM = "AAAAAA=="
 

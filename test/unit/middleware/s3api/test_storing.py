@@ -3,7 +3,7 @@
 import pytest
 
 from swift.http import fields
-from test.support.s3front import code_of
+from test.support.s3_fixtures import code_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3front import code_of
+from test.support.s3_fixtures import code_of
 
 
 @pytest.mark.parametrize("version", ["odd", "1e999", "..", "%00", "-1.5", "1700000000.00000_x"])

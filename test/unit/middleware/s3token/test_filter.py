@@ -19,9 +19,9 @@ from swift.middleware.s3token.tokens import known_of
 from swift.runtime.wsgi import answered
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.identity import IdentityService, signature_of
 from test.support.s3 import signed_headers
 from test.support.sim import MemoryCache
+from test.support.stub_servers import IdentityService, signature_of
 
 V3 = {
     "token": {

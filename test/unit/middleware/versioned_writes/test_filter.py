@@ -15,11 +15,11 @@ from swift.middleware.symlink import Symlink, SymlinkSettings
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.telemetry.log import silent_log
-from test.support.fronts import FilterFront
+from test.support.filters import FilterFixture
 from test.support.sim import node_port
 
 
-class Front(FilterFront):
+class Front(FilterFixture):
     """The filter in its place."""
 
     def __init__(self, sim, *, enabled=True):
@@ -172,7 +172,7 @@ def test_where_it_is_switched_off_settings_are_refused_and_removing_them_is_not(
     assert "x-versions-location" not in front("HEAD", "/a/v").headers
 
 
-class FrontOfAll(FilterFront):
+class FrontOfAll(FilterFixture):
     """The filter with all three modes."""
 
     def __init__(self, sim):

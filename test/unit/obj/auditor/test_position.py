@@ -7,7 +7,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.obj.auditor.position import SAVED_EVERY_S, AuditPosition
 from swift.platform.disk import Disk
-from test.support.oddfiles import ODD, bounded, replace
+from test.support.disks import ODD, bounded, replace
 
 
 @pytest.fixture

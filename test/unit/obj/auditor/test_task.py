@@ -17,7 +17,7 @@ from swift.runtime.daemon import Schedule
 from swift.runtime.selection import Selection
 from swift.store.api import ObjectKey, Viewpoint
 from swift.store.registry import EngineParts, StoreRegistry
-from test.support.daemons import Rig
+from test.support.daemons import DaemonFixture
 
 NOW_S = 1_700_000_000
 POLICIES = [Policy(0, "gold", is_default=True), Policy(1, "silver")]
@@ -46,7 +46,7 @@ class Bench:
     """Objects on temporary devices, and an auditor of them."""
 
     def __init__(self, root, devices=("sda",), kind=ALL, watcher=None, selection=None, **options):
-        self.rig = Rig(root, devices)
+        self.rig = DaemonFixture(root, devices)
         context = self.rig.context
         self.stores = StoreRegistry(EngineParts(context.devices, context.hasher, context.clock, Disk()))
         watchers = Watchers({"eyes": watcher} if watcher else {}, context.telemetry.log)

@@ -20,7 +20,7 @@ from swift.obj.compare.digests import (
     encode_answer,
     encode_question,
 )
-from test.support.objectnodes import GOLD, ObjectNodes
+from test.support.object_servers import GOLD, ObjectNodes
 
 ASK = {"x_backend_partition_digests": "true", "x_backend_storage_policy_index": "0"}
 

@@ -21,8 +21,8 @@ from swift.obj.compare.partners import (
     differing_archives,
 )
 from swift.telemetry.log import silent_log
-from test.support.daemons import ScriptedNodes, node
-from test.support.objectnodes import GOLD
+from test.support.daemons import ScriptedNodes, make_node
+from test.support.object_servers import GOLD
 
 
 class Bench:
@@ -52,20 +52,20 @@ def told(found):
 
 def test_a_node_without_an_answer_is_not_asked_again_for_a_while(bench):
     bench.nodes.answers[1] = TransportError("refused")
-    assert bench.partners.hashes(node(1), GOLD, 7) == (NO_ANSWER, {})
-    assert bench.partners.hashes(node(1), GOLD, 8) == (NO_ANSWER, {})
-    assert len(bench.nodes.requests) == 1 and bench.partners.is_silent(node(1))
-    assert not bench.partners.is_silent(node(2))
+    assert bench.partners.hashes(make_node(1), GOLD, 7) == (NO_ANSWER, {})
+    assert bench.partners.hashes(make_node(1), GOLD, 8) == (NO_ANSWER, {})
+    assert len(bench.nodes.requests) == 1 and bench.partners.is_silent(make_node(1))
+    assert not bench.partners.is_silent(make_node(2))
     bench.clock.advance(LEFT_ALONE_S)
     bench.nodes.answers[1] = Reply(200, {}, pickle.dumps({"abc": "1"}, 2))
-    assert bench.partners.hashes(node(1), GOLD, 7) == (200, {"abc": "1"})
+    assert bench.partners.hashes(make_node(1), GOLD, 7) == (200, {"abc": "1"})
 
 
 def test_a_new_pass_asks_the_silent_again(bench):
     bench.nodes.answers[1] = TransportError("refused")
-    bench.partners.hashes(node(1), GOLD, 7)
+    bench.partners.hashes(make_node(1), GOLD, 7)
     bench.partners.begin()
-    bench.partners.hashes(node(1), GOLD, 7)
+    bench.partners.hashes(make_node(1), GOLD, 7)
     assert len(bench.nodes.requests) == 2
 
 
@@ -84,19 +84,19 @@ def test_a_new_pass_asks_the_silent_again(bench):
 )
 def test_what_are_no_hashes_is_no_answer(bench, body):
     bench.says(Reply(200, {}, body))
-    assert bench.partners.hashes(node(1), GOLD, 7) == (NO_ANSWER, {})
+    assert bench.partners.hashes(make_node(1), GOLD, 7) == (NO_ANSWER, {})
 
 
 def test_only_suffixes_are_taken_from_an_answer(bench):
     answer = {"abc": "1", "../": "2", "valid": True, 5: "3", "ABC": "4", "fff": None}
     bench.says(Reply(200, {}, pickle.dumps(answer, 2)))
-    assert bench.partners.hashes(node(1), GOLD, 7) == (200, {"abc": "1", "fff": None})
+    assert bench.partners.hashes(make_node(1), GOLD, 7) == (200, {"abc": "1", "fff": None})
 
 
 @pytest.mark.parametrize("status", [UNMOUNTED, 404, 503])
 def test_another_status_is_told_as_it_is(bench, status):
     bench.says(Reply(status, {}, pickle.dumps({"abc": "1"}, 2)))
-    assert bench.partners.hashes(node(1), GOLD, 7) == (status, {})
+    assert bench.partners.hashes(make_node(1), GOLD, 7) == (status, {})
 
 
 # --- digests of many
@@ -104,18 +104,18 @@ def test_another_status_is_told_as_it_is(bench, status):
 
 def test_many_partitions_are_asked_for_at_once_and_no_others_are_believed(bench):
     bench.says(told({"1": "a", "2": "b", "9": "c"}))
-    assert bench.partners.digests(node(1), GOLD, {1: None, 2: None}) == (200, {1: "a", 2: "b"})
+    assert bench.partners.digests(make_node(1), GOLD, {1: None, 2: None}) == (200, {1: "a", 2: "b"})
     assert len(bench.nodes.requests) == 1
 
 
 def test_those_that_a_node_could_not_tell_in_time_are_asked_for_again(bench):
     bench.says(told({"1": "a"}), told({"2": "b"}))
-    assert bench.partners.digests(node(1), GOLD, {1: None, 2: None}) == (200, {1: "a", 2: "b"})
+    assert bench.partners.digests(make_node(1), GOLD, {1: None, 2: None}) == (200, {1: "a", 2: "b"})
 
 
 def test_a_node_that_never_tells_some_of_them_does_not_hold_anybody_up(bench):
     bench.says(told({}))
-    assert bench.partners.digests(node(1), GOLD, {1: None}) == (200, {})
+    assert bench.partners.digests(make_node(1), GOLD, {1: None}) == (200, {})
     assert len(bench.nodes.requests) == 2
 
 
@@ -125,21 +125,21 @@ def test_more_than_a_question_takes_are_asked_in_several(bench):
         told({str(part): "x" for part in range(digests.PARTITIONS_MAX)}),
         told({str(digests.PARTITIONS_MAX): "y"}),
     )
-    status, found = bench.partners.digests(node(1), GOLD, asked)
+    status, found = bench.partners.digests(make_node(1), GOLD, asked)
     assert status == 200 and len(found) == len(asked) and len(bench.nodes.requests) == 2
 
 
 def test_a_server_that_knows_no_digests_is_remembered(bench):
     bench.says(Reply(200, {}, pickle.dumps({}, 2)))
-    assert bench.partners.digests(node(1), GOLD, {1: None}) == (200, {})
-    assert bench.partners.digests(node(1), GOLD, {2: None}) == (200, {})
+    assert bench.partners.digests(make_node(1), GOLD, {1: None}) == (200, {})
+    assert bench.partners.digests(make_node(1), GOLD, {2: None}) == (200, {})
     assert len(bench.nodes.requests) == 1
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"[" * 100_000, b'{"x": "1"}', b'{"1": 5}'])
 def test_digests_that_nobody_understands_are_none(bench, body):
     bench.says(Reply(200, {fields.BACKEND_PARTITION_DIGESTS: "true"}, body))
-    assert bench.partners.digests(node(1), GOLD, {1: None}) == (200, {})
+    assert bench.partners.digests(make_node(1), GOLD, {1: None}) == (200, {})
 
 
 # --- telling
@@ -147,7 +147,7 @@ def test_digests_that_nobody_understands_are_none(bench, body):
 
 def test_suffixes_are_told_in_portions_that_a_request_line_takes(bench):
     suffixes = [f"{number:03x}" for number in range(1001)]
-    assert bench.partners.invalidate(node(1), GOLD, 7, suffixes, durable=True)
+    assert bench.partners.invalidate(make_node(1), GOLD, 7, suffixes, durable=True)
     paths = [path for _number, _method, path, _headers in bench.nodes.requests]
     assert paths == [f"/d1/7/{'-'.join(suffixes[:1000])}", "/d1/7/3e8"]
     assert all(headers[fields.BACKEND_MAKE_DURABLE] == "true" for *_, headers in bench.nodes.requests)
@@ -156,7 +156,7 @@ def test_suffixes_are_told_in_portions_that_a_request_line_takes(bench):
 @pytest.mark.parametrize("answer", [507, TransportError("away")])
 def test_a_node_that_took_no_note_is_told(bench, answer):
     bench.nodes.answers[1] = answer
-    assert not bench.partners.invalidate(node(1), GOLD, 7, ["abc"], durable=False)
+    assert not bench.partners.invalidate(make_node(1), GOLD, 7, ["abc"], durable=False)
 
 
 # --- comparing

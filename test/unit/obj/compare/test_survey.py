@@ -5,7 +5,7 @@ import pytest
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.obj.compare.partners import NO_ANSWER, Partners, differing, differing_archives
 from swift.obj.compare.survey import Asked, Standing, SurveyVerdict, survey, verdict_on
-from test.support.objectnodes import GOLD, ObjectNodes
+from test.support.object_servers import GOLD, ObjectNodes
 
 
 @pytest.fixture

@@ -14,8 +14,7 @@ from swift.obj.compare.survey import Asked
 from swift.obj.compare.task import ComparePass, CompareTask, failure_nodes
 from swift.ring.errors import RingError
 from swift.runtime.selection import Selection
-from test.support.daemons import DeviceRing, Rig
-from test.support.reapers import Words
+from test.support.daemons import DaemonFixture, DeviceRing, LogLines
 
 OURS = {"abc": "0" * 32}
 SAME = digest_of(OURS, None)
@@ -109,8 +108,8 @@ class Rings:
 
 class Bench:
     def __init__(self, root, parts=(), own=0, selection=None, **options):
-        self.log = Words()
-        self.rig = Rig(root, log=self.log)
+        self.log = LogLines()
+        self.rig = DaemonFixture(root, log=self.log)
         self.store, self.partners = Store(parts), Partners()
         self.rings = Rings(DeviceRing(own))
         self.task = Task(

@@ -9,7 +9,7 @@ from swift.gateway.internal_client import UnexpectedAnswer
 from swift.obj.expirer.queue import ExpirerQueue
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.obj.expirer.task import ObjectExpirer
-from test.support.daemons import FakeRing, Rig
+from test.support.daemons import DaemonFixture, FakeRing
 
 #: The rig's clock.
 NOW_S = 5_000_000_000
@@ -41,7 +41,7 @@ class Client:
 
 class Bench:
     def __init__(self, root, rows, answers=None, **options):
-        self.rig = Rig(root)
+        self.rig = DaemonFixture(root)
         tasks = {"4999968000": [row if isinstance(row, dict) else {"name": row} for row in rows]}
         self.client = Client(tasks, answers or {})
         settings = ObjectExpirerSettings(**options)

@@ -6,10 +6,10 @@ from swift.obj.reconstructor.jobs import ArchiveRevert, reverts_of, sync_partner
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.policy.policy import ErasureCode
-from test.support.daemons import node
+from test.support.daemons import make_node
 
 EC42 = ErasureCode("liberasurecode_rs_vand", 4, 2)
-SIX = [node(number) for number in range(6)]
+SIX = [make_node(number) for number in range(6)]
 
 
 def jobs(hashes, own=None, primaries=SIX, ec=EC42):

@@ -15,7 +15,7 @@ from swift.obj.reconstructor.task import ObjectReconstructor
 from swift.platform.disk import Disk
 from swift.store.errors import CorruptBody
 from swift.store.metadata import read_metadata, write_metadata
-from test.support.objectnodes import HASHER, ObjectNodes
+from test.support.object_servers import HASHER, ObjectNodes
 from test.unit.obj.reconstructor.test_task import CODEC, archive_of, archives, put, put_archive, reconstruct
 
 BODY = b"body" * 500

@@ -11,7 +11,7 @@ import pytest
 from swift.ec.codec import Codec
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.reconstructor.task import ObjectReconstructor
-from test.support.objectnodes import EC, HASHER, ObjectNodes
+from test.support.object_servers import EC, HASHER, ObjectNodes
 
 NOW = float(int(time.time()) - 1000)
 CODEC = Codec(EC.ec.ec_type, 2, 1)

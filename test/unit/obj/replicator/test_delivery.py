@@ -16,8 +16,8 @@ from swift.obj.replicator.delivery import (
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.ssync.sender import Pushed, PushFailed
 from swift.telemetry.log import silent_log
-from test.support.daemons import node
-from test.support.objectnodes import GOLD
+from test.support.daemons import make_node
+from test.support.object_servers import GOLD
 
 pytestmark = pytest.mark.process
 
@@ -104,7 +104,7 @@ def by_rsync(told, **options):
 
 def test_rsync_brings_the_suffixes_that_there_are_and_the_node_is_told_of_them(told, rsync, parcel):
     rsync.will(">f old\n<f+++++++++ abc/x/1.data\n<f+++++++++ def/y/1.data\n")
-    delivered = by_rsync(told).bring(parcel, node(1), other_region=False)
+    delivered = by_rsync(told).bring(parcel, make_node(1), other_region=False)
     assert (delivered.hashes, delivered.sent) == (None, 2)
     assert rsync.calls[0].endswith(
         "/abc " + f"{parcel.device_path}/objects/7/def 127.0.0.1::object/d1/objects/7"
@@ -114,13 +114,13 @@ def test_rsync_brings_the_suffixes_that_there_are_and_the_node_is_told_of_them(t
 
 def test_nothing_is_run_when_there_is_nothing_left(told, rsync, parcel, tmp_path):
     gone = Parcel("sda", str(tmp_path), GOLD, 9, ["abc"])
-    assert by_rsync(told).bring(gone, node(1), other_region=False).sent == 0
+    assert by_rsync(told).bring(gone, make_node(1), other_region=False).sent == 0
     assert rsync.calls == [] and told.words == []
 
 
 def test_a_partition_that_the_node_lacks_is_made_by_a_word_and_tried_again(told, rsync, parcel):
     rsync.will("mkdir failed: No such file or directory\n", 11)
-    by_rsync(told).bring(parcel, node(1), other_region=False)
+    by_rsync(told).bring(parcel, make_node(1), other_region=False)
     assert len(rsync.calls) == 2
     assert [durable for *_, durable in told.words] == [False, True]
 
@@ -130,26 +130,26 @@ def test_an_rsync_that_fails_is_told_and_what_may_have_come_is_looked_at(told, r
     rsync.will(words, 11)
     told.heard = heard
     with pytest.raises(DeliveryFailed, match="ended with 11"):
-        by_rsync(told).bring(parcel, node(1), other_region=False)
+        by_rsync(told).bring(parcel, make_node(1), other_region=False)
     assert len(rsync.calls) == 1 and told.words[0][3] is False
 
 
 def test_the_words_of_a_failure_are_cut_to_the_length_that_is_wanted(told, rsync, parcel):
     rsync.will("x" * 500, 11)
     with pytest.raises(DeliveryFailed) as caught:
-        by_rsync(told, rsync_error_log_line_length=40).bring(parcel, node(1), other_region=False)
+        by_rsync(told, rsync_error_log_line_length=40).bring(parcel, make_node(1), other_region=False)
     assert len(str(caught.value)) == 40
 
 
 def test_a_node_that_was_not_told_does_not_count(told, rsync, parcel):
     told.heard = False
     with pytest.raises(DeliveryFailed, match="was not told"):
-        by_rsync(told).bring(parcel, node(1), other_region=False)
+        by_rsync(told).bring(parcel, make_node(1), other_region=False)
 
 
 @pytest.mark.parametrize(("compress", "far", "is_compressed"), [(True, True, True), (True, False, False)])
 def test_only_what_leaves_the_region_is_compressed(told, rsync, parcel, compress, far, is_compressed):
-    by_rsync(told, rsync_compress=compress).bring(parcel, node(1), other_region=far)
+    by_rsync(told, rsync_compress=compress).bring(parcel, make_node(1), other_region=far)
     assert ("--compress" in rsync.calls[0]) is is_compressed
 
 
@@ -158,7 +158,7 @@ def test_only_what_leaves_the_region_is_compressed(told, rsync, parcel, compress
 
 def test_by_ssync_what_is_in_sync_counts_once_it_is_durable(told, parcel):
     sender = Sends(Pushed(in_sync={"h1": None}, sent=1, failed=2))
-    delivered = SsyncDelivery(sender, told).bring(parcel, node(1), other_region=False)
+    delivered = SsyncDelivery(sender, told).bring(parcel, make_node(1), other_region=False)
     assert (delivered.hashes, delivered.sent, delivered.failed) == ({"h1"}, 1, 2)
     assert told.words == [(1, 7, ["abc", "def", "fff"], True)]
     assert (sender.jobs[0].partition, list(sender.jobs[0].suffixes)) == ("7", ["abc", "def", "fff"])
@@ -167,12 +167,12 @@ def test_by_ssync_what_is_in_sync_counts_once_it_is_durable(told, parcel):
 def test_a_node_that_cannot_make_it_durable_does_not_have_it(told, parcel):
     told.heard = False
     with pytest.raises(DeliveryFailed, match="did not make durable"):
-        SsyncDelivery(Sends(Pushed()), told).bring(parcel, node(1), other_region=False)
+        SsyncDelivery(Sends(Pushed()), told).bring(parcel, make_node(1), other_region=False)
 
 
 def test_a_push_that_fails_is_a_delivery_that_failed(told, parcel):
     with pytest.raises(DeliveryFailed, match="broke"):
-        SsyncDelivery(Sends(PushFailed("broke")), told).bring(parcel, node(1), other_region=False)
+        SsyncDelivery(Sends(PushFailed("broke")), told).bring(parcel, make_node(1), other_region=False)
     assert told.words == []
 
 

@@ -10,7 +10,7 @@ import pytest
 from swift import green
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.replicator.task import ObjectReplicator
-from test.support.objectnodes import GOLD, HASHER, ObjectNodes
+from test.support.object_servers import GOLD, HASHER, ObjectNodes
 
 NOW = float(int(time.time()) - 1000)
 #: How long a receiver of these nodes waits for a lock, seconds.

@@ -9,7 +9,7 @@ import pytest
 
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.replicator.task import ObjectReplicator
-from test.support.objectnodes import HASHER, ObjectNodes, Rsyncd
+from test.support.object_servers import HASHER, ObjectNodes, Rsyncd
 
 pytestmark = pytest.mark.process
 

@@ -10,7 +10,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.obj.ssync.sender import CannotRebuild, Push, PushFailed, Sender, SenderTimes
 from swift.ring.device import Node
-from test.support.objectnodes import EC, GOLD, HASHER, ObjectNodes
+from test.support.object_servers import EC, GOLD, HASHER, ObjectNodes
 
 NOW = float(int(time.time()) - 1000)
 

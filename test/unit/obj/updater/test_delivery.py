@@ -18,8 +18,7 @@ from swift.runtime.report import Tally
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.daemons import FakeRing, ScriptedNodes
-from test.support.errorlog import ErrorLog
+from test.support.daemons import ErrorLog, FakeRing, ScriptedNodes
 
 STAMP = Timestamp(100)
 

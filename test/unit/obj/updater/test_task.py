@@ -15,7 +15,7 @@ from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.store.asyncpending import FileUpdates
 from swift.store.registry import EngineParts, StoreRegistry
-from test.support.daemons import FakeRing, Rig
+from test.support.daemons import DaemonFixture, FakeRing
 
 NOW = 1_700_000_000
 POLICIES = [Policy(0, "gold", is_default=True), Policy(1, "silver")]
@@ -29,7 +29,7 @@ class Bench:
     """An updater on temporary devices and short ways to give it work."""
 
     def __init__(self, root, devices=("sda",), disk=None, **options):
-        self.rig = Rig(root, devices)
+        self.rig = DaemonFixture(root, devices)
         self.ring = FakeRing()
         self.nodes = self.rig.nodes
         self.disk = disk or Disk()

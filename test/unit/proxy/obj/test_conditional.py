@@ -15,20 +15,20 @@ from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.retries import Disputed, Lost, Outdated
 from swift.proxy.obj.sinks import Sink
 from swift.wire import reservation
-from test.support.daemons import node
-from test.support.talks import Cluster, Talk
+from test.support.daemons import make_node
+from test.support.object_servers import StubCluster, StubNode
 
 MAJORITY, NEED = 2, 2
 
 
 def refusal(version, status=412, *, at=None):
     said = {} if version is None else reservation.judged_by(Timestamp(version))
-    return Answer(status, headers=said, node=at or node(1))
+    return Answer(status, headers=said, node=at or make_node(1))
 
 
 def newer(version):
     said = {} if version is None else {fields.BACKEND_TIMESTAMP: version}
-    return Answer(409, headers=said, node=node(2))
+    return Answer(409, headers=said, node=make_node(2))
 
 
 def sinks(*versions, index=0):
@@ -88,7 +88,7 @@ def test_a_condition_that_a_node_cannot_keep_is_501(headers, promising, weak, re
     ("early", "taking", "result"),
     [
         ([], sinks(1, 1, 1), None),
-        ([Answer(404, node=node(1))], sinks(1, 1), None),
+        ([Answer(404, node=make_node(1))], sinks(1, 1), None),
         # A node of the peer decides alone.
         ([refusal(None)], sinks(1, 1), 412),
         ([refusal(None, 403), refusal(5)], sinks(1), 403),
@@ -139,7 +139,7 @@ def decide(*talks, early=()):
     taking = []
     for number, talk in enumerate(talks):
         talk.continue_headers = {reservation.OFFER: "yes"}
-        taking.append(Sink(node(number), talk, {}, Cluster()))
+        taking.append(Sink(make_node(number), talk, {}, StubCluster()))
     made = Decision(TARGET, taking, documents, writer=Timestamp(10), early=early, need=NEED, grace_s=1.0)
     try:
         result = sorted(answer.status for answer in made.carry_out())
@@ -151,28 +151,28 @@ def decide(*talks, early=()):
 
 
 def test_what_a_majority_promised_is_carried_out_everywhere():
-    result, committed = decide(Talk(YES), Talk(YES), Talk(YES))
+    result, committed = decide(StubNode(YES), StubNode(YES), StubNode(YES))
     assert result[:2] == [201, 201] and committed == [True, True, True]
 
 
 def test_what_all_nodes_refuse_is_refused_and_nobody_commits():
-    assert decide(Talk(412), Talk(412), Talk(412)) == (412, [False] * 3)
+    assert decide(StubNode(412), StubNode(412), StubNode(412)) == (412, [False] * 3)
 
 
 def test_when_nodes_vanish_nobody_commits():
-    gone = Talk(fails=("wait",))
-    assert decide(Talk(YES), gone, Talk(fails=("wait",))) == (Lost, [False] * 3)
+    gone = StubNode(fails=("wait",))
+    assert decide(StubNode(YES), gone, StubNode(fails=("wait",))) == (Lost, [False] * 3)
 
 
 def test_when_nodes_judged_by_different_versions_nobody_commits():
     other = reservation.told(None, Timestamp(4))
-    assert decide(Talk(other), Talk(YES), Talk(YES)) == (Disputed, [False] * 3)
+    assert decide(StubNode(other), StubNode(YES), StubNode(YES)) == (Disputed, [False] * 3)
 
 
 def test_when_a_node_vanishes_after_the_order_nobody_knows():
-    lost = [Talk(YES, fails=("reply",)) for _ in range(3)]
+    lost = [StubNode(YES, fails=("reply",)) for _ in range(3)]
     assert decide(*lost)[0] == 503
 
 
 def test_one_refusal_of_another_make_decides():
-    assert decide(Talk(YES), Talk(YES), early=[refusal(None, 403)]) == (403, [False] * 2)
+    assert decide(StubNode(YES), StubNode(YES), early=[refusal(None, 403)]) == (403, [False] * 2)

@@ -18,9 +18,9 @@ from swift.proxy.obj.lines import UploadLines
 from swift.proxy.obj.sinks import Sink
 from swift.wire import etagtrailer
 from test.support.checks import every
-from test.support.daemons import node
-from test.support.requests import PiecedBody
-from test.support.talks import Cluster, Talk
+from test.support.daemons import make_node
+from test.support.filters import PiecedBody
+from test.support.object_servers import StubCluster, StubNode
 
 BELIEVES = {etagtrailer.OFFER: etagtrailer.CRC32}
 SIZE_MAX = 3_000_000
@@ -29,11 +29,11 @@ SIZE_MAX = 3_000_000
 def sinks(*talks, believers=()):
     for number in believers:
         talks[number].continue_headers = BELIEVES
-    return [Sink(node(number), talk, {}, Cluster()) for number, talk in enumerate(talks)]
+    return [Sink(make_node(number), talk, {}, StubCluster()) for number, talk in enumerate(talks)]
 
 
 def three(**more):
-    talks = [Talk(), Talk(), Talk()]
+    talks = [StubNode(), StubNode(), StubNode()]
     return talks, sinks(*talks, **more)
 
 
@@ -46,7 +46,7 @@ def lines_for(taking, need=2):
     return UploadLines(taking, need, clock=SystemClock(), leave=lambda *_: None, **options)
 
 
-class Fragile(Talk):
+class Fragile(StubNode):
     """A node that takes so many bytes."""
 
     def __init__(self, room):
@@ -104,7 +104,7 @@ def test_a_body_may_be_as_large_as_allowed_and_no_larger(excess, status, chunked
 
 @pytest.mark.parametrize(("need", "status"), [(2, None), (3, 503)])
 def test_a_node_that_stops_taking_is_gone_and_below_a_quorum_so_is_the_upload(need, status):
-    talks = [Talk(), Fragile(10), Talk()]
+    talks = [StubNode(), Fragile(10), StubNode()]
     taking = sinks(*talks)
     body = PiecedBody(b"a" * 10, b"b" * 10, b"c" * 10)
     if status is None:

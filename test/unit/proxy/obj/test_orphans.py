@@ -12,7 +12,7 @@ from swift.cluster.transport import Reply
 from swift.http import fields
 from swift.http.request import Request
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
-from test.support.containers import rows_of
+from test.support.databases import server_rows
 from test.support.sim import NODES
 
 SMALL, LARGE = b"small", b"large" * 40_000
@@ -31,7 +31,7 @@ def test_rows_reach_all_containers_though_a_primary_and_all_handoffs_are_away(si
     with sim.refusing("object", *away):
         assert sim("PUT", "/a/c/o", {"content-type": "text/plain"}, body).status == 201
     let_background_work_end()
-    assert [rows_of(sim, n) for n in sim.primaries("container", "a", "c")] == [["o"]] * 3
+    assert [server_rows(sim, n) for n in sim.primaries("container", "a", "c")] == [["o"]] * 3
     row = sim("GET", "/a/c?format=json").body.decode()
     assert f'"bytes": {len(body)}' in row and '"content_type": "text/plain"' in row
 
@@ -43,7 +43,7 @@ def test_a_deletion_reaches_all_containers_too(sim, missing):
     with sim.refusing("object", nodes[missing], *sim.handoffs("a", "c", "o")):
         assert sim("DELETE", "/a/c/o").status == 204
     let_background_work_end()
-    assert [rows_of(sim, n) for n in sim.primaries("container", "a", "c")] == [[]] * 3
+    assert [server_rows(sim, n) for n in sim.primaries("container", "a", "c")] == [[]] * 3
 
 
 def test_a_write_that_all_nodes_took_sends_no_row_of_its_own(sim):

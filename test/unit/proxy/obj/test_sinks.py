@@ -10,8 +10,8 @@ from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks, without_match
 from swift.wire import etagtrailer, reservation
-from test.support.daemons import node
-from test.support.talks import Cluster, Talk
+from test.support.daemons import make_node
+from test.support.object_servers import StubCluster, StubNode
 
 
 class Nodes:
@@ -35,9 +35,9 @@ class Nodes:
 
     def __next__(self):
         if self._left:
-            return node(self._left.pop(0))
+            return make_node(self._left.pop(0))
         if self.asks_avoided and self._avoided:
-            return node(self._avoided.pop(0))
+            return make_node(self._avoided.pop(0))
         raise StopIteration
 
 
@@ -45,8 +45,8 @@ TARGET = SimpleNamespace(part=7, path="/a/c/o")
 
 
 def sink(talk, **more):
-    cluster = Cluster()
-    made = Sink(node(1), talk, {}, cluster, **more)
+    cluster = StubCluster()
+    made = Sink(make_node(1), talk, {}, cluster, **more)
     return made, cluster
 
 
@@ -58,7 +58,7 @@ def opening(cluster, nodes, **more):
 
 
 def test_bytes_go_out_in_order_and_empty_ones_do_not():
-    talk = Talk()
+    talk = StubNode()
     made, _ = sink(talk)
     made.send(b"ab", b"", b"cd")
     made.finish(b"e")
@@ -68,7 +68,7 @@ def test_bytes_go_out_in_order_and_empty_ones_do_not():
 
 @pytest.mark.parametrize("what", ["send", "finish", "wait", "reply"])
 def test_a_failure_takes_it_out_and_nothing_is_sent_any_more(what):
-    talk = Talk(fails=(what,))
+    talk = StubNode(fails=(what,))
     made, cluster = sink(talk)
     made.send(b"ab")
     made.finish()
@@ -81,7 +81,7 @@ def test_a_failure_takes_it_out_and_nothing_is_sent_any_more(what):
 
 def test_trailers_go_only_to_who_believes_our_md5():
     for headers, trailers in (({}, None), ({etagtrailer.OFFER: etagtrailer.CRC32}, {"x-a": "1"})):
-        talk = Talk()
+        talk = StubNode()
         talk.continue_headers = headers
         made, _ = sink(talk)
         made.finish(trailers={"x-a": "1"})
@@ -95,7 +95,7 @@ def test_a_node_that_has_everything_says_whom_it_promised_the_object_to():
         ({reservation.HELD: Timestamp(9).internal}, False, Timestamp(9)),
         ({reservation.HELD: "nonsense"}, False, ZERO),
     ):
-        talk = Talk(said)
+        talk = StubNode(said)
         talk.continue_headers = offered
         made, _ = sink(talk)
         made.await_stored()
@@ -103,13 +103,13 @@ def test_a_node_that_has_everything_says_whom_it_promised_the_object_to():
 
 
 def test_a_node_of_another_make_holds_what_it_stored():
-    made, _ = sink(Talk({}))
+    made, _ = sink(StubNode({}))
     made.await_stored()
     assert made.stored and made.held and made.predecessor is None
 
 
 def test_a_refusal_instead_of_waiting_is_kept_as_the_answer():
-    made, cluster = sink(Talk(412))
+    made, cluster = sink(StubNode(412))
     made.await_stored()
     assert not made.alive and (made.refusal.status, made.refusal.body) == (412, b"text")
     assert cluster.judged == [(1, 412)]
@@ -117,7 +117,7 @@ def test_a_refusal_instead_of_waiting_is_kept_as_the_answer():
 
 def test_a_promise_is_given_back_only_where_there_is_one():
     for headers, expected in (({}, []), ({reservation.OFFER: "yes"}, [b"release"])):
-        talk = Talk({reservation.HELD: "yes"})
+        talk = StubNode({reservation.HELD: "yes"})
         talk.continue_headers = headers
         made, _ = sink(talk)
         made.await_stored()
@@ -126,7 +126,7 @@ def test_a_promise_is_given_back_only_where_there_is_one():
 
 
 def test_who_is_left_is_not_waited_for_unless_its_answer_is_being_read():
-    talk = Talk()
+    talk = StubNode()
     made, _ = sink(talk)
     made.awaited = True
     made.abandon()
@@ -140,14 +140,16 @@ def test_who_is_left_is_not_waited_for_unless_its_answer_is_being_read():
 
 
 def test_a_node_for_every_attempt_and_others_for_those_that_fail():
-    cluster = Cluster(n1=Talk(), n2=Talk(fails=("wait",)), n3=Talk(503), n4=Talk(), n5=Talk())
+    cluster = StubCluster(
+        n1=StubNode(), n2=StubNode(fails=("wait",)), n3=StubNode(503), n4=StubNode(), n5=StubNode()
+    )
     sinks, answers = open_sinks(opening(cluster, Nodes(1, 2, 3, 4, 5)), [{}, {}, {}], 2)
     assert sorted(each.node.id for each in sinks) == [1, 4, 5] and answers == []
     assert [number for number, _ in cluster.failures] == [2] and (3, 503) in cluster.judged
 
 
 def test_silent_nodes_are_waited_for_only_when_the_others_are_too_few():
-    cluster = Cluster(**{f"n{number}": Talk() for number in range(1, 5)})
+    cluster = StubCluster(**{f"n{number}": StubNode() for number in range(1, 5)})
     cluster.silent = {1, 4}
     sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, 3, 4)), [{}, {}, {}], 2)
     assert sorted(each.node.id for each in sinks) == [2, 3]
@@ -157,7 +159,7 @@ def test_silent_nodes_are_waited_for_only_when_the_others_are_too_few():
 
 
 def test_an_answer_below_500_is_an_answer_and_507_means_no_room():
-    cluster = Cluster(n1=Talk(412), n2=Talk(507), n3=Talk())
+    cluster = StubCluster(n1=StubNode(412), n2=StubNode(507), n3=StubNode())
     asked = opening(cluster, Nodes(1, 2, 3))
     sinks, answers = open_sinks(asked, [{}, {}], 1)
     assert [answer.status for answer in answers] == [412]
@@ -166,10 +168,10 @@ def test_an_answer_below_500_is_an_answer_and_507_means_no_room():
 
 
 def test_avoided_nodes_are_asked_when_the_others_are_too_few():
-    cluster = Cluster(n1=Talk(), n8=Talk(), n9=Talk())
+    cluster = StubCluster(n1=StubNode(), n8=StubNode(), n9=StubNode())
     sinks, _ = open_sinks(opening(cluster, Nodes(1, avoided=(8, 9))), [{}, {}, {}], 2)
     assert sorted(each.node.id for each in sinks) == [1, 8, 9]
-    cluster = Cluster(n1=Talk(), n2=Talk(), n9=Talk())
+    cluster = StubCluster(n1=StubNode(), n2=StubNode(), n9=StubNode())
     sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, avoided=(9,))), [{}, {}, {}], 2)
     assert sorted(each.node.id for each in sinks) == [1, 2], "two are enough"
 
@@ -183,9 +185,9 @@ def test_a_handoff_is_not_asked_for_a_version_that_it_never_heard_of():
 
 
 def test_so_many_final_answers_as_agree_are_enough():
-    sinks = [Sink(node(n), Talk(final=201), {}, Cluster()) for n in (1, 2)]
-    sinks.append(Sink(node(3), Talk(fails=("reply",)), {}, Cluster()))
-    sinks.append(Sink(node(4), Talk(), {}, Cluster()))
+    sinks = [Sink(make_node(n), StubNode(final=201), {}, StubCluster()) for n in (1, 2)]
+    sinks.append(Sink(make_node(3), StubNode(fails=("reply",)), {}, StubCluster()))
+    sinks.append(Sink(make_node(4), StubNode(), {}, StubCluster()))
     sinks[3].alive = False
     answers = final_answers(sinks, 2, 0.1)
     assert [answer.status for answer in answers] == [201, 201]

@@ -9,7 +9,7 @@ from swift.cli.aio.plan import new_plan
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
 from swift.policy.policies import Policies
-from test.support.ports import free_ports, free_range
+from test.support.processes import free_ports, free_range
 
 OLD, NEW = Timestamp("1500000000.00000"), Timestamp("1500000009.00000")
 HASH = "0123456789abcdef0123456789abcdef"

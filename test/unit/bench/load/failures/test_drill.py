@@ -9,7 +9,7 @@ from swift.base.timestamp import Timestamp
 from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.copies import Lack
 from swift.bench.load.failures.drill import Drill, Times, Trial
-from test.support.trials import with_result
+from test.support.load_runs import with_result
 
 TIMES = Times(0.05, 0.05, 0.05, 5.0)
 KEY = 0, 7, "0" * 32

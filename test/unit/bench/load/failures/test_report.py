@@ -10,7 +10,7 @@ from swift.bench.load.failures import report
 from swift.bench.load.failures.choice import Failure, Victim
 from swift.bench.load.failures.copies import Lack
 from swift.bench.load.failures.drill import Times, Trial, Window
-from test.support.trials import with_result
+from test.support.load_runs import with_result
 
 TIMES = Times(10, 10, 10, 60)
 

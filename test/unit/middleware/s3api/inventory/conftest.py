@@ -2,9 +2,9 @@
 
 import pytest
 
-from test.support.lifecycles import Bench
+from test.support.s3_fixtures import LifecycleFixture
 
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    return Bench(sim, tmp_path / "rig")
+    return LifecycleFixture(sim, tmp_path / "rig")

@@ -16,8 +16,8 @@ from swift.middleware.s3api.inventory.report import DueInventory, Stocktaking, f
 from swift.middleware.s3api.lifecycle.registry import HOME, RegisteredBucket, place_of
 from swift.middleware.s3api.lifecycle.rules import LifecycleRule
 from swift.middleware.s3api.lifecycle.walk import MARKER_TYPE
-from test.support.lifecycles import BUCKET
-from test.support.listed import Listed, row
+from test.support.filters import Listed, row
+from test.support.s3_fixtures import BUCKET
 
 SUNDAY_S, MONDAY_S = 3 * 86400, 4 * 86400
 

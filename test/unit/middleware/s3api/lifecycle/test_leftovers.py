@@ -12,8 +12,8 @@ from swift.http.response import Response, error_response
 from swift.middleware.s3api.lifecycle.leftovers import DAYS, Leftover, Leftovers
 from swift.middleware.s3api.lifecycle.registry import RegisteredBucket
 from swift.middleware.s3api.lifecycle.rules import DAY_S, LifecycleRule, Transition
-from test.support.lifecycles import BUCKET, SEGMENTS, Bench
-from test.support.listed import Listed, row
+from test.support.filters import Listed, row
+from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture
 
 HOME = EntityPath("a", "b+COLD+segments")
 RULE = LifecycleRule("r", greater=0, transitions=(Transition("COLD", 1),))
@@ -22,7 +22,7 @@ BODY = b"the bytes of an object"
 
 @pytest.fixture
 def bench(sim, tmp_path):
-    made = Bench(sim, tmp_path / "rig")
+    made = LifecycleFixture(sim, tmp_path / "rig")
     made.client.create(HOME)
     return made
 

@@ -13,7 +13,7 @@ from swift.middleware.s3api.lifecycle.registry import (
     place_of,
     time_of,
 )
-from test.support.listed import Listed, row
+from test.support.filters import Listed, row
 
 HOME_PATH = "/v1" + HOME.quoted
 

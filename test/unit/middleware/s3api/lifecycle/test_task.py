@@ -8,8 +8,8 @@ from swift.http.response import error_response
 from swift.middleware.s3api.inventory.document import Inventory, stored_inventories
 from swift.middleware.s3api.lifecycle.registry import HOME, place_of
 from swift.middleware.s3api.lifecycle.rules import LifecycleRule
-from test.support.encrypted import Front
-from test.support.lifecycles import SEGMENTS, Bench
+from test.support.filters import EncryptionFixture
+from test.support.s3_fixtures import SEGMENTS, LifecycleFixture
 
 STOCK = EntityPath("a", "stock")
 TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}
@@ -83,7 +83,7 @@ def test_a_pass_that_was_cut_short_goes_on_where_it_was(bench):
 
 @pytest.mark.parametrize("versions", [None, "true"])
 def test_encrypted_objects_end_with_their_parts_where_the_pipeline_decrypts_them(sim, tmp_path, versions):
-    bench = Bench(sim, tmp_path / "rig", Front(sim).filter)
+    bench = LifecycleFixture(sim, tmp_path / "rig", EncryptionFixture(sim).filter)
     bench.set_rules(LifecycleRule("r", days=1, noncurrent_days=1), versions=versions)
     bench.put("o", b"needle", **TAG)
     bench.put_large("large")
@@ -95,9 +95,9 @@ def test_encrypted_objects_end_with_their_parts_where_the_pipeline_decrypts_them
 
 
 def test_what_the_pipeline_cannot_decrypt_does_not_end(sim, tmp_path):
-    front = Front(sim)
-    writer = Bench(sim, tmp_path / "writer", front.filter)
-    bench = Bench(sim, tmp_path / "rig")
+    front = EncryptionFixture(sim)
+    writer = LifecycleFixture(sim, tmp_path / "writer", front.filter)
+    bench = LifecycleFixture(sim, tmp_path / "rig")
     bench.set_rules(LifecycleRule("r", days=1))
     writer.put("o", b"needle")
     writer.put_large("large")

@@ -15,7 +15,7 @@ from swift.middleware.s3api.lifecycle.walk import (
     Walk,
     page_of,
 )
-from test.support.listed import Listed, row
+from test.support.filters import Listed, row
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))
 RULES = (LifecycleRule("r", days=1),)

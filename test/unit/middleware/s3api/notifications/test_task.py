@@ -13,8 +13,8 @@ from swift.middleware.s3api.notifications.settings import NotifierSettings
 from swift.middleware.s3api.notifications.task import Notifier
 from swift.middleware.s3api.notifications.webhook import NotTaken
 from swift.telemetry.log import silent_log
-from test.support.daemons import Rig
-from test.support.encrypted import Front
+from test.support.daemons import DaemonFixture
+from test.support.filters import EncryptionFixture
 
 NOW = 5_000_000_000
 
@@ -22,7 +22,7 @@ NOW = 5_000_000_000
 class Bench:
     def __init__(self, sim, root):
         root.mkdir()
-        self.rig = Rig(root)
+        self.rig = DaemonFixture(root)
 
         #: What answers the daemon.
         self.pipeline = sim.app
@@ -121,11 +121,11 @@ def test_empty_containers_of_the_past_go(bench):
 
 
 def test_events_that_are_stored_encrypted_wait_for_a_pipeline_that_decrypts_them(bench, sim):
-    plain, bench.pipeline = bench.pipeline, Front(sim).filter
+    plain, bench.pipeline = bench.pipeline, EncryptionFixture(sim).filter
     bench.put("0", {"target": "a", "event": {"n": 0}})
     bench.pipeline = plain
     assert bench.once() == {"errors": 1}
     assert (bench.told, bench.left()) == ([], ["0"])
-    bench.pipeline = Front(sim).filter
+    bench.pipeline = EncryptionFixture(sim).filter
     assert bench.once() == {"told": 1}
     assert (bench.told, bench.left()) == ([("a", {"n": 0})], [])

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.middleware.s3api.policy.conditions import OPERATORS, BadPolicy, condition_of, known_key, network_of
-from test.support.policies import Known
+from test.support.s3_fixtures import Known
 
 CONDITIONS = [
     # operator, key, values of the policy, values of the request (None: none), does it hold

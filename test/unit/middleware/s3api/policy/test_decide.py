@@ -3,7 +3,7 @@
 import pytest
 
 from swift.middleware.s3api.policy.decide import is_public, together
-from test.support.policies import (
+from test.support.s3_fixtures import (
     ALLOW,
     ANN,
     BOB,

@@ -10,7 +10,7 @@ from swift.middleware.s3api.policy.document import (
     Principals,
     parse_policy,
 )
-from test.support.policies import ALLOW, SILENT, Known, policy, statement, verdict
+from test.support.s3_fixtures import ALLOW, SILENT, Known, policy, statement, verdict
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from test.support.s3front import OTHER
-from test.support.s3world import Multipart, meddling
+from test.support.s3_fixtures import OTHER, Multipart, meddling
 
 KEY = "/v1/AUTH_test/bucket/key"
 ALL = "http://acs.amazonaws.com/groups/global/AllUsers"

@@ -3,8 +3,7 @@
 import pytest
 
 from swift.http.response import Response
-from test.support.s3front import SECOND
-from test.support.s3world import meddling
+from test.support.s3_fixtures import SECOND, meddling
 
 TAGS = (
     b"<CreateBucketConfiguration><Tags><Tag><Key>k</Key><Value>other</Value></Tag></Tags>"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from test.support.s3front import OTHER
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import OTHER, Multipart
 
 SAID = {"x-amz-meta-m": "1", "content-type": "t/x", "cache-control": "no-store", "x-amz-tagging": "a=b"}
 NEW = {"x-amz-meta-n": "2", "content-type": "t/y"}

@@ -1,6 +1,6 @@
 """The rules for other origins are kept as they were written, and forgotten with their registration."""
 
-from test.support.s3front import OTHER
+from test.support.s3_fixtures import OTHER
 
 RULE = (
     "<CORSRule><AllowedOrigin>https://{origin}</AllowedOrigin><AllowedMethod>{method}</AllowedMethod>"

@@ -2,8 +2,7 @@
 
 import pytest
 
-from test.support.s3front import OTHER
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import OTHER, Multipart
 
 LATER, LAST = "2096-10-02T07:06:40Z", "2097-10-02T07:06:40Z"
 BYPASS = {"x-amz-bypass-governance-retention": "true"}

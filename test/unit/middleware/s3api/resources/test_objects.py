@@ -4,7 +4,7 @@ from hashlib import md5
 
 import pytest
 
-from test.support.s3world import Multipart
+from test.support.s3_fixtures import Multipart
 
 DATA = b"0123456789"
 ETAG = f'"{md5(DATA).hexdigest()}"'

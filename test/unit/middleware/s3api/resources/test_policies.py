@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from test.support.s3front import OTHER, SECOND, STRANGER
+from test.support.s3_fixtures import OTHER, SECOND, STRANGER
 
 EVERYTHING = {"Action": "s3:*", "Resource": ["arn:aws:s3:::bucket", "arn:aws:s3:::bucket/*"]}
 

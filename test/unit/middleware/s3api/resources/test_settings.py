@@ -2,7 +2,7 @@
 
 import pytest
 
-from test.support.s3front import OTHER
+from test.support.s3_fixtures import OTHER
 
 
 def versioning(status, more=""):

@@ -3,7 +3,7 @@
 import pytest
 
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 
 
 @pytest.mark.parametrize("version", [2, 4])

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 
 from test.support.s3 import signed_headers
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 
 MD5 = "XrY7u+Ae7tCTyyK7j1rNww=="
 DATA = b"hello world"

@@ -14,7 +14,7 @@ from swift.middleware.s3api.router import OPERATIONS, PathLevel
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import v2
 from test.support.s3 import hand_linked_v2, signed_headers
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 
 NOW = 1_800_000_000.0
 DATE = formatdate(NOW, usegmt=True)

@@ -11,7 +11,7 @@ from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
 from swift.runtime.wsgi import answered
 from swift.telemetry.log import silent_log
 from test.support.s3 import signed_headers, stamp_of
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 from test.support.sim import MemoryCache
 
 

@@ -7,7 +7,7 @@ from swift.middleware.s3api.errors import S3Error
 from swift.middleware.s3api.settings import S3Settings
 from swift.middleware.s3api.signature import v4
 from test.support.s3 import signed_headers, stamp_of
-from test.support.s3front import HOST, code_of
+from test.support.s3_fixtures import HOST, code_of
 
 NOW = 1_800_000_000
 STAMP = stamp_of(NOW)

@@ -24,7 +24,7 @@ from swift.proxy.obj.rates import Rates
 from swift.proxy.settings import ProxySettings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.fragments import NEW, OLD, Body, Cluster, Nodes, archive, missing
+from test.support.object_servers import NEW, OLD, Body, FragmentCluster, Nodes, archive, missing
 
 POLICY = Policy(1, "ec21", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000))
 SETTINGS = ProxySettings()
@@ -51,7 +51,7 @@ class World:
 
     def _nodes(self, *_):
         self.looks += 1
-        self.clusters.append(Cluster(self.answers()))
+        self.clusters.append(FragmentCluster(self.answers()))
         return Nodes(3, 0)
 
     def archives(self):

@@ -10,14 +10,14 @@ from swift.http import fields
 from swift.proxy.obj.ec.search import FragmentSearch
 from swift.proxy.obj.ec.source import ArchiveRequest
 from swift.proxy.settings import ProxySettings
-from test.support.fragments import NEW, OLD, Cluster, Nodes, archive, missing
+from test.support.object_servers import NEW, OLD, FragmentCluster, Nodes, archive, missing
 
 PATH = EntityPath("a", "c", "o")
 NEED = 2
 
 
 def search(*answers, handoffs=0, newest=False, need=NEED, **settings):
-    cluster = Cluster(answers)
+    cluster = FragmentCluster(answers)
     looked = FragmentSearch(
         cluster,
         ProxySettings(**settings),
@@ -63,7 +63,7 @@ def test_two_of_the_same_archive_are_one():
 
 
 def test_another_node_is_asked_for_one_that_has_fallen_silent():
-    cluster = Cluster((archive(0), archive(1), archive(2), archive(3)))
+    cluster = FragmentCluster((archive(0), archive(1), archive(2), archive(3)))
     answers_late, reply = green.Event(), cluster.reply
     cluster.silent = {0}
 

@@ -17,7 +17,7 @@ from swift.proxy.obj.ec.source import (
     holding_of,
     is_archive,
 )
-from test.support.daemons import node
+from test.support.daemons import make_node
 
 ARCHIVE = bytes(range(256)) * 4
 
@@ -48,7 +48,7 @@ def part(start, stop, text=None):
 
 
 def source(reply):
-    return ArchiveSource(node(1), reply)
+    return ArchiveSource(make_node(1), reply)
 
 
 def test_bytes_come_from_where_they_are_wanted_and_further_on():
@@ -112,8 +112,8 @@ def test_which_answers_are_of_an_archive(status, is_one):
 
 
 def test_an_answer_without_what_an_archive_says_is_none():
-    assert holding_of(node(1), whole()) is None
-    assert holding_of(node(1), StreamReply(404, {}, Body(b""))) is None
+    assert holding_of(make_node(1), whole()) is None
+    assert holding_of(make_node(1), StreamReply(404, {}, Body(b""))) is None
 
 
 def test_the_rest_is_asked_for_whatever_the_conditions_were():

@@ -20,9 +20,9 @@ from swift.proxy.obj.sinks import Sink
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import etagtrailer
-from test.support.daemons import node
-from test.support.requests import PiecedBody
-from test.support.talks import Cluster, Talk
+from test.support.daemons import make_node
+from test.support.filters import PiecedBody
+from test.support.object_servers import StubCluster, StubNode
 
 SETTINGS = SimpleNamespace(client_chunk_size=65536, upload_memory=0)
 CONTEXT = SimpleNamespace(
@@ -44,10 +44,10 @@ class Uploading:
         env = {} if footers is None else {environkeys.UPDATE_FOOTERS: lambda given: given.update(footers)}
         self.scheme = SCHEMES.of(policy)
         self.request = Request("PUT", "/v1/a/c/o", headers or {}, body, env=env)
-        self.talks = talks or [Talk(), Talk(), Talk()]
+        self.talks = talks or [StubNode(), StubNode(), StubNode()]
         for talk in self.talks if believers else ():
             talk.continue_headers = {etagtrailer.OFFER: etagtrailer.CRC32}
-        self.sinks = [Sink(node(n), talk, {}, Cluster()) for n, talk in enumerate(self.talks)]
+        self.sinks = [Sink(make_node(n), talk, {}, StubCluster()) for n, talk in enumerate(self.talks)]
         coder, target = ArchiveCoder(CONTEXT, SCHEMES), SimpleNamespace(policy=policy)
         self.documents = coder.documents(self.request, is_conditional=False)
         self.attempts = [{"etag": "e"} for _ in self.talks]
@@ -178,9 +178,9 @@ def test_a_client_that_vanishes_ends_the_upload_nowhere(policy, size):
 
 def test_too_few_nodes_are_503_before_and_during_the_upload():
     with pytest.raises(HTTPError) as told:
-        Uploading(PiecedBody(b"x"), talks=[Talk(), Talk()])
+        Uploading(PiecedBody(b"x"), talks=[StubNode(), StubNode()])
     assert told.value.response.status == 503
-    talks = [Talk(), Talk(fails=("send",)), Talk()]
+    talks = [StubNode(), StubNode(fails=("send",)), StubNode()]
     body = PiecedBody(*[b"x" * 1000] * 5)
     sent = Uploading(body, talks=talks)
     assert (sent.refused(), sent.ended) == (503, 0)

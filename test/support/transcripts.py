@@ -27,7 +27,7 @@ _HINT = re.compile(rb"""(?:<|&lt;)p class=(?:\\?"|&quot;)hint.*?(?:<|&lt;)/p(?:>
 _QUOTED_LENGTH = re.compile(rb"(?i)(content.length\W+(?:[a-z]+\W+)?)(\d+)")
 
 
-class Told(NamedTuple):
+class Recorded(NamedTuple):
     """An answer as it came, for cases that go on from it; header names are lower-case."""
 
     status: int
@@ -53,7 +53,7 @@ class Asker:
         if token:
             sent["X-Auth-Token"] = token
         status, reason, pairs, data = self._converse(method, path, sent, body)
-        told = Told(status, {lower_name(name): value for name, value in pairs}, data)
+        told = Recorded(status, {lower_name(name): value for name, value in pairs}, data)
         shown = sorted((_shown(name), _shown(value)) for name, value in (headers or {}).items())
         self.answers.append(
             {

@@ -1,6 +1,6 @@
 """Requests that keystoneauth decides about, and what the peer's filter says of each.
 
-``SWIFT_PEER_BIN=... python -m test.support.keystone_cases`` records the answers again.
+``SWIFT_PEER_BIN=... python -m test.support.keystone_transcripts`` records the answers again.
 """
 
 import json

@@ -31,7 +31,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.httpd import HttpServer
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
-from test.support.objectnodes import GOLD, HASHER, PARTITIONS, ObjectNodes, partition_of
+from test.support.object_servers import GOLD, HASHER, PARTITIONS, ObjectNodes, partition_of
 
 NODES = 6
 #: Any two archives are the object; four are kept.
@@ -118,7 +118,7 @@ def archives(body):
     return [b"".join(fragments[index] for fragments in coded) for index in range(4)]
 
 
-class World:
+class ObjectCluster:
     """The nodes, the clients' view of them, and what may be the truth about every object."""
 
     def __init__(self, root, seed, objects=8):

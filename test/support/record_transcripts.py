@@ -1,4 +1,4 @@
-"""Record the peer's answers to API cases: python -m test.support.record_answers [SET [OUT.json]]
+"""Record the peer's answers to API cases: python -m test.support.record_transcripts [SET [OUT.json]]
 
 ``SWIFT_PEER_BIN`` names the directory of the peer's commands. Black box: the peer's servers are started
 with this project's all-in-one configuration. Needs root and unshare(1): the peer looks for policies in
@@ -16,10 +16,9 @@ from swift.cli.aio.make import make_cluster
 from swift.cli.aio.plan import new_plan
 from swift.cli.aio.ports import PORTS_PER_NODE
 from test.functional.every_api_case import SETS
-from test.support.cluster import login
+from test.support.cluster import login, with_filters
 from test.support.peer import peer_command
-from test.support.pipelines import with_filters
-from test.support.ports import free_ports, free_range
+from test.support.processes import free_ports, free_range
 
 KEPT = Path(__file__).parents[1] / "golden" / "data"
 

@@ -16,7 +16,7 @@ import pytest
 
 from swift.middleware.keymaster.external import fetch_in_process
 from test.support.barbican_server import TOKEN
-from test.support.ports import free_ports
+from test.support.processes import free_ports
 
 ROOT = Path(__file__).parents[2]
 KMS_BIN = os.environ.get("SWIFT_KMS_BIN", "")

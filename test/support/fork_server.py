@@ -1,10 +1,11 @@
-"""The nursery: a warm process that tests have begin servers and daemons.
+"""The fork server: a warm process that tests have begin servers and daemons.
 
 ``python -m swift.cli.object_server`` spends a quarter of a second on imports, and a cluster of four nodes has
-eighteen processes. The nursery forks instead: each child is its own session and has its own output, arguments
-and environment, as if it had been started, but for its command line in /proc. It speaks on a Unix socket
-of packets: one packet with what is to begin, its log and the pipe for its exit status; the answer is a pid.
-When the process that began the nursery ends, so do the nursery and all its children.
+eighteen processes. The fork server forks instead: each child is its own session and has its own output,
+arguments and environment, as if it had been started, but for its command line in /proc. It speaks on a Unix
+socket of packets: one packet with what is to begin, its log and the pipe for its exit status; the answer is a
+pid.
+When the process that began the fork server ends, so do the fork server and all its children.
 """
 
 import contextlib
@@ -13,11 +14,11 @@ import json
 import os
 import signal
 import sys
-
-# What is imported below makes these cooperative; the nursery itself has no event loop.
 from select import POLLIN, poll
 from socket import recv_fds
 from socket import socket as Socket
+
+# What is imported below makes these cooperative; the fork server itself has no event loop.
 
 #: The first makes the standard library cooperative for all of them.
 SERVERS = (
@@ -31,7 +32,7 @@ STATUS_BYTES = 4
 
 
 def modules():
-    """What children may run; the nursery imports it beforehand with all that it imports."""
+    """What children may run; the fork server imports it beforehand with all that it imports."""
     from swift.cli.aio.plan import DAEMONS
 
     daemons = (f"swift.cli.{name.replace('-', '_')}" for name in DAEMONS)
@@ -39,7 +40,7 @@ def modules():
 
 
 class _Served:
-    """The nursery's own side."""
+    """The fork server's own side."""
 
     def __init__(self, connection, die_with_parent):
         self._connection = connection

@@ -1,18 +1,26 @@
-"""Object servers on green threads that speak over real sockets, with rings, and contexts for daemons."""
+"""Object servers over real sockets, and nodes that have archives or take uploads as a test says."""
 
+import http.client
+import json
 import logging
 import os
 import subprocess
+import threading
 import time
 from array import array
+from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 from swift import green
 from swift.base.hashing import PathHasher
+from swift.base.timestamp import Timestamp
 from swift.cli.aio.supervisor import answers
 from swift.cluster.client import HttpTransport
 from swift.cluster.rings import Rings
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import StreamReply, TransportError
+from swift.http import fields
+from swift.http.body import WholeBody
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
@@ -30,8 +38,14 @@ from swift.runtime.selection import Selection
 from swift.telemetry.log import Log
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
-from test.support.ports import free_ports
+from test.support.daemons import make_node
+from test.support.processes import free_ports
 from test.support.tiers import EVERYWHERE, tier_settings
+
+# --- objectnodes ------------------------------------------------------------------------------------
+
+# Object servers on green threads that speak over real sockets, with rings, and contexts for daemons.
+
 
 GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec21", ec=ErasureCode("liberasurecode_rs_vand", 2, 1, 1000))
@@ -260,3 +274,213 @@ class Rsyncd:
     def stop(self):
         self._process.terminate()
         self._process.wait(10)
+
+
+# --- fragments --------------------------------------------------------------------------------------
+
+# Nodes that have fragment archives, or something else, as a test says.
+
+
+OLD, NEW = Timestamp(5), Timestamp(6)
+
+
+class Body(WholeBody):
+    """A body that remembers whether it was closed."""
+
+    is_closed = False
+
+    def close(self):
+        self.is_closed = True
+
+
+def archive(index, at=OLD, *, durable=True, etag="e", listed=None, data=b"data", **more):
+    """What a node answers that has this archive of the upload ``at``."""
+    headers = {
+        fields.SYSMETA_EC_FRAG_INDEX: str(index),
+        fields.SYSMETA_EC_ETAG: etag,
+        fields.BACKEND_DATA_TIMESTAMP: at.internal,
+        "content-length": str(len(data)),
+    }
+    if durable:
+        headers[fields.BACKEND_DURABLE_TIMESTAMP] = at.internal
+    if listed is not None:
+        headers[fields.BACKEND_FRAGMENTS] = listed if isinstance(listed, str) else json.dumps(listed)
+    return StreamReply(200, {**headers, **more}, Body(data))
+
+
+def missing(at=None, status=404):
+    """What a node answers that has none, and knows perhaps since when."""
+    known = {} if at is None else {fields.BACKEND_TIMESTAMP: at if isinstance(at, str) else at.internal}
+    return StreamReply(status, known, Body(b"text"), "Reason")
+
+
+class Nodes:
+    """The primaries in their order, then the handoffs."""
+
+    def __init__(self, primaries, handoffs):
+        self.primary_count = primaries
+        self.asks_slow = True
+        members = [make_node(n) for n in range(primaries)]
+        members += [replace(make_node(n), index=None) for n in range(primaries, primaries + handoffs)]
+        self._left = iter(members)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self._left)
+
+
+class FragmentCluster:
+    """What each node answers, one thing after the other; None: it fails."""
+
+    def __init__(self, answers):
+        self.answers = [list(answer) if isinstance(answer, tuple) else [answer] for answer in answers]
+        self.every = [reply for answer in self.answers for reply in answer if reply is not None]
+        self.asked = []
+        self.preferences = []
+        #: Nodes that answer nobody.
+        self.silent = set()
+        self.doubted = set()
+
+    def is_silent(self, to):
+        return to.id in self.silent
+
+    def doubt(self, to):
+        self.doubted.add(to.id)
+
+    def open(self, to, part, method, path, headers, *, query, timeout_s):
+        self.asked.append(to.id)
+        self.preferences.append(json.loads(headers[fields.BACKEND_FRAGMENT_PREFERENCES]))
+        return to
+
+    def reply(self, to, exchange, headers):
+        return self.answers[to.id].pop(0)
+
+
+# --- talks ------------------------------------------------------------------------------------------
+
+# Nodes that take uploads and say what a test wants, for sinks and what stands on them.
+
+
+class StubNode:
+    """An exchange that says what a test wants: ``says`` is the answers to waiting, in turn."""
+
+    def __init__(self, *says, fails=(), final=201):
+        self.continue_headers = {}
+        self.sent = []
+        self.trailers = "none"
+        self.is_aborted = False
+        self._says = list(says)
+        self._fails = fails
+        self._final = final
+
+    def _may(self, what):
+        if what in self._fails:
+            raise TransportError(f"{what} failed")
+
+    def send(self, data):
+        self._may("send")
+        self.sent.append(bytes(data))
+
+    def finish(self, trailers=None):
+        self._may("finish")
+        self.trailers = trailers
+
+    def wait_continue(self):
+        self._may("wait")
+        said = self._says.pop(0) if self._says else {}
+        if isinstance(said, int):
+            return StreamReply(said, {}, WholeBody(b"text"))
+        self.continue_headers = said
+        return None
+
+    def begins(self, within_s):
+        return True
+
+    def reply(self):
+        self._may("reply")
+        return StreamReply(self._final, {}, WholeBody(b"done"))
+
+    def abort(self):
+        self.is_aborted = True
+
+
+class StubCluster:
+    """Stands for ``Backends``: nodes by number, and what was said of them."""
+
+    def __init__(self, **talks):
+        self.talks = {int(name[1:]): talk for name, talk in talks.items()}
+        self.failures = []
+        self.judged = []
+        self.asked = []
+        #: Nodes that answer nobody.
+        self.silent = set()
+
+    def open(self, to, part, method, path, headers, *, body=b""):
+        self.asked.append((to.id, dict(headers)))
+        return self.talks.get(to.id)
+
+    def failed(self, to, error, headers):
+        self.failures.append((to.id, str(error)))
+
+    def judge(self, to, status):
+        self.judged.append((to.id, status))
+
+    def falls_silent(self, to, exchange, nodes):
+        return to.id in self.silent and nodes.pass_over(to)
+
+    def refuses_date(self, to, answer, nodes):
+        return False
+
+    def ready(self, to):
+        return
+
+    def remember_promising(self, to, promises):
+        return
+
+    def reply(self, to, exchange, headers):
+        try:
+            return exchange.reply()
+        except TransportError as error:
+            self.failed(to, error, headers)
+            return None
+
+
+# --- loadclient -------------------------------------------------------------------------------------
+
+# A client of an object server that goes on and on, and counts what it is answered.
+
+
+class LoadClient(threading.Thread):
+    """Writes and reads at one port, on one connection or on a new one each time, until ``stop`` is set.
+
+    ``partition_of`` gives the partition of a name, where the server has a ring.
+    """
+
+    def __init__(self, port, stop, *, device="sda", name="", keeps=True, partition_of=lambda name: 1):
+        super().__init__()
+        self.partition_of = partition_of
+        self.port, self.device, self.stopping, self.keeps = port, device, stop, keeps
+        self.prefix = name or f"{keeps:d}"
+        #: Statuses, and errors as they read, with how often they came.
+        self.seen = Counter()
+
+    def run(self):
+        connection, turn = None, 0
+        while not self.stopping.is_set():
+            turn += 1
+            obj = f"{self.prefix}-{turn % 50}"
+            path = f"/{self.device}/{self.partition_of(obj)}/a/c/{obj}"
+            if connection is None or not self.keeps:
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            try:
+                headers = {"X-Timestamp": f"{time.time():.5f}", "Content-Type": "text/plain"}
+                for method, body, sent in (("PUT", b"x" * 2000, headers), ("GET", None, {})):
+                    connection.request(method, path, body, sent)
+                    answer = connection.getresponse()
+                    answer.read()
+                    self.seen[answer.status] += 1
+            except (OSError, http.client.HTTPException) as error:
+                self.seen[repr(error)] += 1
+                connection = None

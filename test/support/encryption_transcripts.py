@@ -1,6 +1,6 @@
 """The peer's keymaster and encryption filters as a black box: what they store, and what they read.
 
-``SWIFT_PEER_BIN=... python -m test.support.crypto_peer`` records what the peer stores.
+``SWIFT_PEER_BIN=... python -m test.support.encryption_transcripts`` records what the peer stores.
 """
 
 import base64

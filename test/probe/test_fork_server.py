@@ -1,4 +1,4 @@
-"""What tests begin in the nursery is as if it had been started: its output, its status, its end with them."""
+"""What the fork server begins is as if it had been started: its output, its status, its end."""
 
 import os
 import pwd
@@ -8,21 +8,21 @@ import sys
 import time
 from pathlib import Path
 
-from test.support.nursery import NURSERY
+from test.support.processes import FORK_SERVER
 
 #: Begins a child, says its pid, and ends without a word to it.
 LEAVER = """
 import os, sys
-from test.support.nursery import NURSERY
+from test.support.processes import FORK_SERVER
 with open(sys.argv[1], "ab") as log:
-    print(NURSERY.begin("swift.cli.aio.daemons", sys.argv[2:], log).pid, flush=True)
+    print(FORK_SERVER.begin("swift.cli.aio.daemons", sys.argv[2:], log).pid, flush=True)
 os._exit(0)
 """
 
 
 def begun(path, *args):
     with open(path, "ab") as log:
-        return NURSERY.begin("swift.cli.aio.daemons", args, log)
+        return FORK_SERVER.begin("swift.cli.aio.daemons", args, log)
 
 
 def test_a_child_says_in_its_log_what_it_lacks_and_tells_its_exit_status(tmp_path):
@@ -58,7 +58,7 @@ def test_a_child_has_a_session_of_its_own_and_ends_by_a_signal(tmp_path):
     assert child.wait(30) == -signal.SIGKILL
 
 
-def test_children_end_with_whoever_began_the_nursery(tmp_path):
+def test_children_end_with_whoever_began_the_fork_server(tmp_path):
     (tmp_path / "log").touch()
     words = [sys.executable, "-c", LEAVER, tmp_path / "log", lasting(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=True)

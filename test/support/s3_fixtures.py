@@ -1,0 +1,380 @@
+"""The S3 API over a store that remembers, over a simulated cluster, and with its daemon; policies."""
+
+import json
+import xml.etree.ElementTree as ET
+from hashlib import md5
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+from swift.base.entity import EntityPath
+from swift.base.limits import Limits
+from swift.compose import Cluster
+from swift.gateway.internal_client import InternalClient
+from swift.http import environkeys, fields
+from swift.http.mediatypes import TypeGuesser
+from swift.http.request import Request
+from swift.http.response import Response
+from swift.middleware.s3api.call import Features
+from swift.middleware.s3api.filter import S3Api
+from swift.middleware.s3api.lifecycle.registry import HOME, place_of
+from swift.middleware.s3api.lifecycle.settings import LifecycleSettings
+from swift.middleware.s3api.lifecycle.stored import stored_rules
+from swift.middleware.s3api.lifecycle.task import Lifecycle
+from swift.middleware.s3api.policy.decide import Ask, Caller, PolicyVerdict, decide
+from swift.middleware.s3api.policy.document import parse_policy
+from swift.middleware.s3api.settings import S3Settings
+from swift.middleware.slo.filter import Slo
+from swift.middleware.slo.settings import SloSettings
+from swift.middleware.symlink import Symlink, SymlinkSettings
+from swift.middleware.tempauth.filter import Tempauth
+from swift.middleware.tempauth.users import TempauthSettings, parse_users
+from swift.middleware.versioned_writes.filter import VersionedWrites
+from swift.middleware.versioned_writes.settings import VersionedWritesSettings
+from swift.runtime.wsgi import answered
+from swift.telemetry.log import silent_log
+from swift.telemetry.telemetry import Telemetry
+from test.support.daemons import DaemonFixture
+from test.support.s3 import signed_headers
+from test.support.sim import Answer, MemoryCache
+
+# --- s3front ----------------------------------------------------------------------------------------
+
+# The S3 filter over tempauth and a store that remembers what it was given.
+
+
+USERS = {
+    "user_test_tester": "testing .admin",
+    "user_test_tester2": "testing2 .admin",
+    "user_test_tester3": "testing3",
+    "user_test2_stranger": "testing4 .admin",
+}
+#: A user of the same account who is no administrator of it.
+OTHER = {"user": "test:tester3", "secret": "testing3"}
+#: Another administrator of the account.
+SECOND = {"user": "test:tester2", "secret": "testing2"}
+#: The administrator of another account.
+STRANGER = {"user": "test2:stranger", "secret": "testing4"}
+HOST = "http://h"
+
+
+class S3Backend:
+    """Below the filters: PUT keeps a body, GET gives it."""
+
+    def __init__(self):
+        self.objects = {}
+        self.seen = []
+
+    def handle(self, request):
+        authorise = request.env.get("swift.authorize")
+        denial = authorise(request) if authorise else None
+        if denial is not None:
+            return denial
+        self.seen.append(request)
+        if request.method == "PUT" and request.entity.path.obj is not None:
+            data = b"".join(iter(lambda: request.body.read(7000), b""))
+            if request.body.length is not None and len(data) != request.body.length:
+                return Response(499)
+            footers = {}
+            if "swift.callback.update_footers" in request.env:
+                request.env["swift.callback.update_footers"](footers)
+            self.objects[request.entity.path[1:]] = data, {**request.headers, **footers}
+            return Response(201, {"etag": md5(data).hexdigest()})
+        if request.entity is not None and request.entity.path.obj is not None:
+            found = self.objects.get(request.entity.path[1:])
+            return Response(404) if found is None else Response(200, {"etag": "x"}, found[0])
+        return (
+            Response(200, {"content-type": "application/json"}, b"[]")
+            if request.method == "GET"
+            else Response(204)
+        )
+
+
+class S3Fixture:
+    def __init__(self, **options):
+        self.store = S3Backend()
+        told = Telemetry(silent_log())
+        auth = Tempauth(self.store, TempauthSettings(), parse_users(USERS), USERS, told)
+        self.filter = S3Api(auth, S3Settings.parse(options), told)
+
+    def raw(self, method, path, headers=None, body=b""):
+        """A request as it stands."""
+        target = urlsplit(path)
+        sent = {"host": "h", **{name.lower(): value for name, value in (headers or {}).items()}}
+        if method in ("PUT", "POST"):
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": MemoryCache(), "swift.trans_id": "tx1"}
+        return answered(
+            self.filter.handle, Request(method, target.path, sent, body, query=target.query, env=env)
+        )
+
+    def __call__(self, method, path, headers=None, body=b"", **how):
+        """A signed request."""
+        return self.raw(method, path, signed_headers(method, HOST + path, headers, body, **how), body)
+
+
+def code_of(response):
+    assert response.status >= 400, response
+    body = response.read_body()
+    assert body.startswith(b"<?xml version='1.0' encoding='UTF-8'?>\n<Error><Code>")
+    return body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
+
+
+# --- s3world ----------------------------------------------------------------------------------------
+
+# The S3 API over a simulated cluster: filters as they stand in a pipeline, without a network.
+
+
+class Replied(Answer):
+    """An answer and what its document says."""
+
+    @property
+    def tree(self):
+        """The document, its names without a namespace."""
+        root = ET.fromstring(self.body)
+        for element in root.iter():
+            element.tag = element.tag.rpartition("}")[2]
+        return root
+
+    def texts(self, name):
+        """The texts of all elements of a name."""
+        return [element.text or "" for element in self.tree.iter(name)]
+
+    @property
+    def code(self):
+        """The code of an error document; it must be one, and no fault of ours."""
+        assert b"<Error><Code>" in self.body, self
+        assert self.status < 500 or self.status in (501, 503), self
+        return self.body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
+
+
+class Bottom:
+    """The end of a pipeline, which may be told to answer otherwise."""
+
+    def __init__(self, app):
+        self._app = app
+        #: Request → an answer, or None where the cluster is to answer.
+        self.instead = lambda request: None
+
+    def handle(self, request):
+        """See ``Filter``."""
+        return self.instead(request) or self._app.handle(request)
+
+
+class S3Cluster:
+    """S3 over tempauth, slo, versions and symlinks over a simulated cluster; account AUTH_test."""
+
+    def __init__(self, sim, features=None, **options):
+        self.sim = sim
+        self.bottom = Bottom(sim.app)
+        guesser = TypeGuesser("/none", ())
+        settings = VersionedWritesSettings(allow_object_versioning=True)
+        made = Cluster(SimpleNamespace(limits=Limits()), sim.policies), guesser
+        self.app = VersionedWrites(Symlink(self.bottom, SymlinkSettings()), settings, made)
+        told = Telemetry(silent_log())
+        large = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
+        self.slo = Slo(self.app, large, sim.hasher, guesser, silent_log())
+        auth = Tempauth(self.slo, TempauthSettings(), parse_users(USERS), USERS, told)
+        chosen = S3Settings.parse({"min_segment_size": "1", **options})
+        self.filter = S3Api(auth, chosen, told, features or Features())
+
+    def __call__(self, method, path, headers=None, body=b"", **how):
+        """A signed request."""
+        return self.raw(method, path, signed_headers(method, HOST + path, headers, body, **how), body)
+
+    def raw(self, method, path, headers=None, body=b""):
+        """A request as it stands."""
+        target = urlsplit(path)
+        sent = {"host": "h", **{name.lower(): value for name, value in (headers or {}).items()}}
+        if method in ("PUT", "POST"):
+            sent.setdefault("content-length", str(len(body)))
+        env = {"swift.cache": self.sim.cache, "swift.trans_id": "tx1"}
+        request = Request(method, target.path, sent, body, query=target.query, env=env)
+        return Replied(answered(self.filter.handle, request))
+
+    def names(self, container):
+        """What a container lists, none if there is no such container."""
+        answer = self.sim("GET", f"/AUTH_test/{container}?format=json")
+        return [row["name"] for row in json.loads(answer.body)] if answer.status == 200 else []
+
+    def versioning(self, bucket, status):
+        """Enabled or Suspended."""
+        document = f"<VersioningConfiguration><Status>{status}</Status></VersioningConfiguration>"
+        answer = self("PUT", f"/{bucket}?versioning", {}, document.encode())
+        assert answer.status == 200, answer
+
+
+def meddling(s3, method, path, do):
+    """Somebody does something just before the next such request arrives."""
+    left = [do]
+
+    def instead(request):
+        if left and (request.method, request.raw_path) == (method, path):
+            left.pop()()
+
+    s3.bottom.instead = instead
+
+
+class Multipart:
+    """An upload in parts, as far as its test goes."""
+
+    def __init__(self, s3, path="/bucket/key", headers=None):
+        self.s3, self.path = s3, path
+        answer = s3("POST", f"{path}?uploads", headers)
+        assert answer.status == 200, answer
+        self.begun = answer
+        [self.id] = answer.texts("UploadId")
+
+    def part(self, number, body, headers=None):
+        """Upload one."""
+        return self.s3("PUT", f"{self.path}?partNumber={number}&uploadId={self.id}", headers, body)
+
+    def complete(self, *parts, headers=None, more=""):
+        """``parts`` are (number, bytes or etag); ``more`` stands in each."""
+        texts = [
+            f"<Part><PartNumber>{number}</PartNumber><ETag>{etag_of(what)}</ETag>{more}</Part>"
+            for number, what in parts
+        ]
+        return self.send(f"<CompleteMultipartUpload>{''.join(texts)}</CompleteMultipartUpload>", headers)
+
+    def send(self, document, headers=None):
+        """Complete it with any document."""
+        return self.s3("POST", f"{self.path}?uploadId={self.id}", headers, document.encode())
+
+    def abort(self):
+        """Give it up."""
+        return self.s3("DELETE", f"{self.path}?uploadId={self.id}")
+
+
+def etag_of(what):
+    """The ETag of bytes; text is one already."""
+    return what if isinstance(what, str) else md5(what).hexdigest()
+
+
+# --- lifecycles -------------------------------------------------------------------------------------
+
+# A bucket with a lifecycle over the simulated cluster, and the daemon that carries it out.
+
+
+BUCKET = EntityPath("a", "b")
+SEGMENTS = EntityPath("a", "b+segments")
+
+
+class LifecycleFixture:
+    """A bucket, and passes of the daemon a hundred years later."""
+
+    def __init__(self, sim, root, app=None):
+        """``app`` is the end of the pipeline, the proxy by default."""
+        root.mkdir()
+        self.rig = DaemonFixture(root)
+        self.sim = sim
+        guesser = TypeGuesser("/none", ())
+        config = SimpleNamespace(limits=Limits())
+        keeper = VersionedWrites(
+            Symlink(app or sim.app, SymlinkSettings()),
+            VersionedWritesSettings(allow_object_versioning=True),
+            (Cluster(config, sim.policies), guesser),
+        )
+        settings = SloSettings.parse({"rate_limit_segments_per_sec": "0"})
+        self.pipeline = Slo(keeper, settings, sim.hasher, guesser, silent_log())
+        self.asked = []
+        self.client = InternalClient(self.forward, "test", tries=1, must_decrypt=True)
+        self.task = self.daemon()
+
+    def forward(self, request):
+        self.asked.append((request.method, request.path_qs))
+        request.env[environkeys.CACHE] = self.sim.cache
+        return self.pipeline.handle(request)
+
+    def daemon(self, **options):
+        settings = LifecycleSettings(abort_grace=0.0, **options)
+        return Lifecycle(settings, self.client, silent_log())
+
+    def set_rules(self, *rules, versions=None):
+        headers = stored_rules(rules)
+        if versions is not None:
+            headers["x-versions-enabled"] = versions
+        self.client.create(BUCKET, headers)
+        self.sim.cache.values.clear()
+        self.client.create(HOME)
+        self.client.put(place_of("a", "b"), b"")
+
+    def put(self, name, body=b"x", **headers):
+        answer = self.client.put(BUCKET._replace(obj=name), body, headers)
+        return answer.get("x-object-version-id")
+
+    def put_large(self, name, parts=("1", "2"), upload="up"):
+        self.client.create(SEGMENTS)
+        for part in parts:
+            self.client.put(SEGMENTS._replace(obj=f"{name}/{upload}/{part}"), b"part")
+        manifest = [{"path": f"/b+segments/{name}/{upload}/{part}"} for part in parts]
+        headers = {fields.SYSMETA_S3_UPLOAD_ID: upload, fields.SYSMETA_S3_ETAG: "0" * 32 + "-2"}
+        with self.client.ask(
+            "PUT",
+            BUCKET._replace(obj=name),
+            headers,
+            json.dumps(manifest).encode(),
+            query="multipart-manifest=put",
+        ) as response:
+            return response.headers.get("x-object-version-id")
+
+    def once(self, task=None):
+        self.asked.clear()
+        assert self.rig.runner(task or self.task, server_type="container").once()
+        recon = json.loads((self.rig.root.parent / "recon" / "container.recon").read_text())
+        return {name: n for name, n in recon["s3_lifecycle_stats"].items() if n}
+
+    def names(self, path=BUCKET):
+        return [row["name"] for row in self.client.listing(path)]
+
+    def versions(self):
+        with self.client.ask("GET", BUCKET, query="format=json&versions=true") as response:
+            return [
+                (row["name"], row["version_id"], "deleted" in row["content_type"])
+                for row in json.loads(response.read_body())
+            ]
+
+
+# --- policies ---------------------------------------------------------------------------------------
+
+# Policies of a bucket called photos, who asks, and what is known of a request.
+
+
+ANN = Caller("acme:ann", frozenset(("acme", "AUTH_acme")))
+BOB = Caller("acme:bob", frozenset(("acme", "AUTH_acme")))
+EVE = Caller("other:eve", frozenset(("other", "AUTH_other")))
+KEY = Caller("0123abcd", frozenset(("AUTH_p1",)))
+NOBODY = Caller()
+ALLOW, DENY, SILENT = PolicyVerdict.ALLOW, PolicyVerdict.DENY, PolicyVerdict.SILENT
+
+
+class Known:
+    """Facts as a test says them; it keeps the keys that were asked for."""
+
+    def __init__(self, **values):
+        self.found = {
+            name.replace("__", ":"): v if isinstance(v, list) else [v] for name, v in values.items()
+        }
+        self.asked = []
+
+    def with_(self, pairs):
+        self.found.update({name: v if isinstance(v, list) else [v] for name, v in pairs.items()})
+        return self
+
+    def values(self, key):
+        self.asked.append(key)
+        return self.found.get(key)
+
+
+def statement(effect="Allow", principal="*", action="s3:GetObject", resource="photos/*", **more):
+    found = {"Effect": effect, "Action": action, "Resource": f"arn:aws:s3:::{resource}", **more}
+    if "NotPrincipal" not in more:
+        found["Principal"] = principal
+    return found
+
+
+def policy(*statements, version="2012-10-17"):
+    return parse_policy(json.dumps({"Version": version, "Statement": list(statements)}), "photos")
+
+
+def verdict(found, caller=BOB, action="s3:GetObject", key="k", facts=None):
+    return decide(found, Ask(caller, action, "photos", key, facts or Known()))
