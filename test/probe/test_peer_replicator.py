@@ -79,12 +79,13 @@ class MixedNodes(Nodes):
         words = ["rsync", "--daemon", "--no-detach", f"--config={conf}", f"--port={self.rsync_port}"]
         self._children.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
 
-    def ours(self, node, daemon="object_replicator"):
+    def ours(self, node, daemon="object-replicator"):
         """One pass of our daemon for a node; what it said and what recon has."""
         command = [
             sys.executable,
             "-m",
-            f"swift.cli.{daemon}",
+            "swift.cli.daemon",
+            daemon,
             str(self.etc / f"node{node}.conf"),
             "-o",
             "-v",
@@ -226,12 +227,12 @@ def test_archives_on_our_node_that_belong_to_the_peer_s_go_home_committed_or_not
     shutil.copytree(home / "objects-1/8", own / "objects-1/8", dirs_exist_ok=True)
     (own / "objects-1/8/hashes.pkl").unlink(missing_ok=True)
     shutil.rmtree(home / "objects-1")
-    said, _facts = nodes.ours(OURS, "object_reconstructor")
+    said, _facts = nodes.ours(OURS, "object-reconstructor")
     after = {path.name for path in home.glob("objects-1/8/*/*/*#3*.data")}
     assert {name.partition("#")[0] for name in after} == {name.partition("#")[0] for name in before}, said
     assert any(name.endswith("#3.data") for name in after), said
     # Of an object the newest archive goes first; what is older follows in the next pass.
-    said, _facts = nodes.ours(OURS, "object_reconstructor")
+    said, _facts = nodes.ours(OURS, "object-reconstructor")
     assert list(own.glob("objects-1/8/*/*/*#3#d.data")) == [], said
 
 
@@ -243,7 +244,7 @@ def test_our_reconstructor_rebuilds_an_archive_on_the_peer_s_device_from_the_pee
     files = {path.name: path.read_bytes() for path in folder.glob("*/*/*#3*.data")}
     shutil.rmtree(nodes.root / "node1" / devices[3])
     (nodes.root / "node1" / devices[3]).mkdir()
-    said, facts = nodes.ours(OURS, "object_reconstructor")
+    said, facts = nodes.ours(OURS, "object-reconstructor")
     after = nodes.hashes(PEERS, devices[3], 8, policy=1)
     rebuilt = {path.name: path.read_bytes() for path in folder.glob("*/*/*.data")}
     # What was durable here is, and what was committed elsewhere only is durable now; the rest never was.
