@@ -81,13 +81,13 @@ def test_what_is_told_of_a_wrong_signature_has_no_secret():
 
 
 def test_conditions_of_policies_hear_of_the_kind_and_the_age():
-    facts = claim_v4(is_presigned=True).facts(1369353600.0 + 60)
+    facts = claim_v4(is_presigned=True).condition_values(1369353600.0 + 60)
     assert facts == {
         "s3:authtype": "REST-QUERY-STRING",
         "s3:signatureversion": "AWS4-HMAC-SHA256",
         "s3:signatureage": "60000",
     }
-    assert anonymous().facts(0) == {}
+    assert anonymous().condition_values(0) == {}
 
 
 def test_a_request_without_a_signature_is_nobodys():
