@@ -231,7 +231,7 @@ class S3Api(Filter):
         if request.method == "GET":
             entity = request.entity
             if entity is not None and entity.path.container is not None and entity.path.obj is None:
-                with_row_parameters(response, _OF_ROWS, _shown)
+                with_row_parameters(response, _OF_ROWS, _rendered)
         return response
 
     def _session(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Session:
@@ -312,7 +312,7 @@ def _keep_in_step(request: Request, response: Response) -> None:
 _OF_ROWS = ("s3_etag", "s3_class")
 
 
-def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
+def _rendered(parameters: Mapping[str, str]) -> dict[str, str]:
     return {name: f'"{text}"' if name == "s3_etag" else text for name, text in parameters.items()}
 
 
@@ -337,7 +337,7 @@ def _make(app: App, settings: S3Settings, services: Services) -> S3Api:
     if settings.auth_pipeline_check and not {"tempauth", "s3token"} & known:
         # Foreign filters register nothing; what can be known here is only said.
         telemetry.log.warning("[filter:s3api]: no filter of ours right of it checks signatures")
-    info.register("s3api", _facts(settings, features))
+    info.register("s3api", _info(settings, features))
     return S3Api(app, settings, telemetry, features)
 
 
@@ -355,7 +355,7 @@ def _encrypts(info: InfoRegistry) -> bool:
     return isinstance(facts, dict) and bool(facts.get("enabled"))
 
 
-def _facts(settings: S3Settings, features: Features) -> dict[str, object]:
+def _info(settings: S3Settings, features: Features) -> dict[str, object]:
     return {
         "max_bucket_listing": settings.max_bucket_listing,
         "max_parts_listing": settings.max_parts_listing,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import quote
 
+from swift.base.entity import EntityPath
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
@@ -283,7 +284,7 @@ def _containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[
     except S3Error as error:
         if error.code != "AccessDenied" or not (call.settings.s3_acl and session.own_account):
             raise
-    return session.hidden.containers(session.path(), query=query), False
+    return session.hidden.containers(EntityPath(session.account), query=query), False
 
 
 def _owns(call: Call, bucket: str) -> bool:

@@ -174,7 +174,7 @@ class Claim:
         """Return the signature of a chunk of the body; None where nobody told a secret."""
         return None
 
-    def facts(self, now: float) -> Mapping[str, str]:
+    def condition_values(self, now: float) -> Mapping[str, str]:
         """Return the values of the signature for conditions of policies at a Unix second."""
         if not self.access_key:
             return {}
@@ -247,11 +247,11 @@ class ClaimV4(Claim):
         text = f"{kind}\n{self.stamp}\n{self.scope}\n{previous}\n{digests}"
         return hmac.digest(self._day_key(secret), text.encode("latin-1", "replace"), sha256).hex()
 
-    def facts(self, now: float) -> Mapping[str, str]:
+    def condition_values(self, now: float) -> Mapping[str, str]:
         """See ``Claim``."""
         signed = stamp_seconds(self.stamp)
         age = {} if signed is None else {"s3:signatureage": str(max(0, int((now - signed) * 1000)))}
-        return {**super().facts(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}
+        return {**super().condition_values(now), "s3:signatureversion": "AWS4-HMAC-SHA256", **age}
 
 
 def checked_payload(value: str) -> str:

@@ -60,9 +60,9 @@ class FormClaim(Claim):
 
     __slots__ = ()
 
-    def facts(self, now: float) -> Mapping[str, str]:
+    def condition_values(self, now: float) -> Mapping[str, str]:
         """See ``Claim``."""
-        return {**super().facts(now), **_KIND}
+        return {**super().condition_values(now), **_KIND}
 
 
 class FormClaimV4(ClaimV4):
@@ -76,9 +76,9 @@ class FormClaimV4(ClaimV4):
         )
         self.string_to_sign = policy
 
-    def facts(self, now: float) -> Mapping[str, str]:
+    def condition_values(self, now: float) -> Mapping[str, str]:
         """See ``Claim``."""
-        return {**super().facts(now), **_KIND}
+        return {**super().condition_values(now), **_KIND}
 
 
 def claim_of_form(fields: Mapping[str, str], settings: S3Settings) -> Claim | None:

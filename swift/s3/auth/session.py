@@ -520,10 +520,6 @@ class Session:
         info = container_info(self.request, self.authenticator.forward, self.account, bucket)
         return info.exists or info.status >= 500
 
-    def path(self, bucket: str | None = None, key: str | None = None) -> EntityPath:
-        """Return the path of the account, a bucket or an object, once the caller is known."""
-        return EntityPath(self.account, bucket, key)
-
     @property
     def hidden(self) -> Hidden:
         """Access to the API's own accounts and containers."""

@@ -262,7 +262,7 @@ def access_log_record(
     """
     bucket, key = names
     begun_s, answered_s, ended_s = times
-    facts = session.claim.facts(begun_s)
+    values = session.claim.condition_values(begun_s)
     size = response.headers.get("content-length") if request.method == "GET" else None
     if request.method == "PUT" and key:
         size = str(request.body.received)
@@ -284,6 +284,6 @@ def access_log_record(
         turnaround_s=answered_s - begun_s,
         headers=request.headers,
         version=response.headers.get("x-amz-version-id", ""),
-        signature=_SIGNATURES.get(facts.get("s3:signatureversion", ""), ""),
-        authentication=_AUTHENTICATIONS.get(facts.get("s3:authtype", ""), ""),
+        signature=_SIGNATURES.get(values.get("s3:signatureversion", ""), ""),
+        authentication=_AUTHENTICATIONS.get(values.get("s3:authtype", ""), ""),
     )

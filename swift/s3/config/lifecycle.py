@@ -292,22 +292,22 @@ def _abort(item: Tree) -> int | None:
 
 def document_of_lifecycle(rules: Sequence[LifecycleRule]) -> Value:
     """Return the value of a ``LifecycleConfiguration``."""
-    return {"Rule": [_shown(rule) for rule in rules]}
+    return {"Rule": [_render_rule(rule) for rule in rules]}
 
 
-def _shown(rule: LifecycleRule) -> Value:
+def _render_rule(rule: LifecycleRule) -> Value:
     value: dict[str, Value] = {"ID": rule.id, "Status": "Enabled" if rule.is_enabled else "Disabled"}
-    value.update({"Prefix": rule.prefix} if rule.form == "prefix" else {"Filter": _shown_filter(rule)})
+    value.update({"Prefix": rule.prefix} if rule.form == "prefix" else {"Filter": _render_filter(rule)})
     if rule.days is not None:
         value["Expiration"] = {"Days": rule.days}
     elif rule.date is not None:
-        value["Expiration"] = {"Date": _shown_date(rule.date)}
+        value["Expiration"] = {"Date": _render_date(rule.date)}
     elif rule.ends_markers:
         value["Expiration"] = {"ExpiredObjectDeleteMarker": "true"}
     if rule.transitions:
-        value["Transition"] = [_shown_transition(move, "Days") for move in rule.transitions]
+        value["Transition"] = [_render_transition(move, "Days") for move in rule.transitions]
     if rule.noncurrent_transitions:
-        moves = [_shown_transition(move, "NoncurrentDays") for move in rule.noncurrent_transitions]
+        moves = [_render_transition(move, "NoncurrentDays") for move in rule.noncurrent_transitions]
         value["NoncurrentVersionTransition"] = moves
     if rule.noncurrent_days is not None:
         ending: dict[str, Value] = {"NoncurrentDays": rule.noncurrent_days}
@@ -319,14 +319,14 @@ def _shown(rule: LifecycleRule) -> Value:
     return value
 
 
-def _shown_date(midnight_s: int) -> str:
+def _render_date(midnight_s: int) -> str:
     return datetime.fromtimestamp(midnight_s, UTC).strftime("%Y-%m-%dT00:00:00.000Z")
 
 
-def _shown_transition(move: Transition, unit: str) -> Value:
+def _render_transition(move: Transition, unit: str) -> Value:
     value: dict[str, Value] = {"StorageClass": move.kind}
     if move.date is not None:
-        value["Date"] = _shown_date(move.date)
+        value["Date"] = _render_date(move.date)
     else:
         value[unit] = move.days or 0
     if move.newer:
@@ -334,7 +334,7 @@ def _shown_transition(move: Transition, unit: str) -> Value:
     return value
 
 
-def _shown_filter(rule: LifecycleRule) -> Value:
+def _render_filter(rule: LifecycleRule) -> Value:
     tags: list[Value] = [{"Key": key, "Value": value} for key, value in rule.tags]
     found: dict[str, Value] = {}
     if rule.greater is not None:

@@ -80,7 +80,7 @@ class Configuration:
     limit: int = DOCUMENT_MAX
     put_status: int = 200
     #: Headers of the answer to a Get.
-    shown: Mapping[str, str] = field(default_factory=dict)
+    answer_headers: Mapping[str, str] = field(default_factory=dict)
     #: Called after the owner is checked and before the configuration is stored; raises ``S3Error``.
     check: Callable[[Call, HeaderMap], None] | None = None
     stored: Callable[[Call], None] = _nothing
@@ -91,7 +91,7 @@ class Configuration:
         value = self.render(_sysmeta(call, self.readers))
         if value is None:
             raise S3Error(self.missing, details={"BucketName": call.bucket})
-        return xml_response(self.schema, value, headers=dict(self.shown))
+        return xml_response(self.schema, value, headers=dict(self.answer_headers))
 
     def put(self, call: Call) -> Response:
         """Store a document; raise ``S3Error``."""
@@ -497,7 +497,7 @@ TABLE = (
         readers=AllowedCaller.AUTHORIZED,
         writers=AllowedCaller.AUTHORIZED,
         limit=lifecycle.DOCUMENT_BYTES_MAX,
-        shown={lifecycle.LEAST: lifecycle.LEAST_SIZE},
+        answer_headers={lifecycle.LEAST: lifecycle.LEAST_SIZE},
         stored=_register_lifecycle,
     ),
     Configuration(

@@ -300,14 +300,14 @@ def _context(call: Call, bucket: str, key: str, version: str) -> RequestContext:
 
 
 def _verdict(
-    call: Call, rules: BucketRules, actions: Sequence[str], bucket: str, key: str, facts: RequestContext
+    call: Call, rules: BucketRules, actions: Sequence[str], bucket: str, key: str, context: RequestContext
 ) -> PolicyVerdict:
     policy = rules.policy
     if policy is None:
         return PolicyVerdict.SILENT
-    caller = principal_of(call)
+    principal = principal_of(call)
     verdict = together(
-        decide(policy, PolicyRequest(caller, action, bucket, key, facts)) for action in actions
+        decide(policy, PolicyRequest(principal, action, bucket, key, context)) for action in actions
     )
     session = call.session
     if "RestrictPublicBuckets" in rules.blocks and rules.is_public and session.own_account != session.account:

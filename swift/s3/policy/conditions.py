@@ -359,9 +359,9 @@ class Condition:
     #: ``all`` or ``any`` of a request's values; empty: the key has one.
     quantifier: str = ""
 
-    def holds(self, facts: PolicyContext, lookup: Lookup) -> bool:
+    def holds(self, context: PolicyContext, lookup: Lookup) -> bool:
         """Return True if a request meets it."""
-        values = facts.values(self.key)
+        values = context.values(self.key)
         if self.operator == "null":
             return any((values is None) == (text.lower() == "true") for text in self.texts)
         if values is None:

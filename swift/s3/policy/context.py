@@ -150,7 +150,7 @@ class RequestContext:
         elif key == "s3:resourceaccount":
             value = call.session.account
         else:
-            return call.session.claim.facts(time.time()).get(key)
+            return call.session.claim.condition_values(time.time()).get(key)
         return None if value is None else utf8_value(value)
 
     def _tag(self, key: str, name: str) -> str | None:

@@ -420,11 +420,11 @@ class Principal:
 class PolicyRequest:
     """An action (``s3:GetObject``) on a bucket or on a key in it, and its context."""
 
-    caller: Principal
+    principal: Principal
     action: str
     bucket: str
     key: str
-    facts: PolicyContext
+    context: PolicyContext
 
     @property
     def resource(self) -> str:
@@ -432,14 +432,14 @@ class PolicyRequest:
         return f"{self.bucket}/{self.key}" if self.key else self.bucket
 
 
-def decide(policy: BucketPolicy, ask: PolicyRequest) -> PolicyVerdict:
+def decide(policy: BucketPolicy, request: PolicyRequest) -> PolicyVerdict:
     """Return the verdict of a policy on a request."""
     verdict = PolicyVerdict.SILENT
     for statement in policy.statements:
         if statement.allows and verdict is PolicyVerdict.ALLOW:
             # Only a denial can change it.
             continue
-        if _applies(statement, ask):
+        if _applies(statement, request):
             if not statement.allows:
                 return PolicyVerdict.DENY
             verdict = PolicyVerdict.ALLOW
@@ -454,20 +454,20 @@ def together(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
     return PolicyVerdict.ALLOW if found == {PolicyVerdict.ALLOW} else PolicyVerdict.SILENT
 
 
-def _applies(statement: Statement, ask: PolicyRequest) -> bool:
-    lookup = _lookup(ask.facts)
+def _applies(statement: Statement, request: PolicyRequest) -> bool:
+    lookup = _lookup(request.context)
     return (
-        _any(statement.actions, ask.action.lower(), lookup)
-        and _any(statement.resources, ask.resource, lookup)
-        and _is_one_of(statement.principals, ask.caller) != statement.not_principal
-        and all(condition.holds(ask.facts, lookup) for condition in statement.conditions)
+        _any(statement.actions, request.action.lower(), lookup)
+        and _any(statement.resources, request.resource, lookup)
+        and _is_one_of(statement.principals, request.principal) != statement.not_principal
+        and all(condition.holds(request.context, lookup) for condition in statement.conditions)
     )
 
 
-def _lookup(facts: PolicyContext) -> Lookup:
+def _lookup(context: PolicyContext) -> Lookup:
     def value_of(name: str) -> str | None:
         start, slash, rest = name.partition("/")
-        values = facts.values(start.lower() + slash + rest)
+        values = context.values(start.lower() + slash + rest)
         return values[0] if values is not None and len(values) == 1 else None
 
     return value_of
@@ -477,12 +477,12 @@ def _any(patterns: Patterns, text: str, lookup: Lookup) -> bool:
     return any(glob.matches(text, lookup) for glob in patterns.globs) != patterns.negated
 
 
-def _is_one_of(principals: Principals, caller: Principal) -> bool:
+def _is_one_of(principals: Principals, principal: Principal) -> bool:
     if principals.anybody:
         return True
-    if not caller.user:
+    if not principal.user:
         return False
-    return caller.user in principals.users or not principals.accounts.isdisjoint(caller.accounts)
+    return principal.user in principals.users or not principals.accounts.isdisjoint(principal.accounts)
 
 
 # --- the public -----------------------------------------------------------------------------------------

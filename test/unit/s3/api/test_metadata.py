@@ -2,7 +2,16 @@
 
 import pytest
 
-from swift.s3.api.metadata import is_changed_since, reading_headers, stored_headers
+from swift.base.errors import ConfigError
+from swift.policy.policies import Policies
+from swift.policy.policy import Policy
+from swift.s3.api.metadata import (
+    StorageClasses,
+    classes_of,
+    is_changed_since,
+    reading_headers,
+    stored_headers,
+)
 from swift.s3.errors import S3Error
 
 
@@ -47,3 +56,54 @@ def test_metadata_without_a_name_is_refused():
     with pytest.raises(S3Error) as refused:
         stored_headers({"x-amz-meta-": "v"})
     assert refused.value.code == "InvalidRequest"
+
+
+# --- storage classes by name and by policy ------------------------------------------------------------
+
+
+POLICIES = Policies([Policy(0, "gold", is_default=True), Policy(1, "slow"), Policy(2, "other")])
+
+
+def test_a_class_is_found_both_ways():
+    classes = classes_of(["STANDARD:gold", "STANDARD_IA: slow"], POLICIES)
+    assert [classes.of_policy(n) for n in range(3)] == ["STANDARD", "STANDARD_IA", "STANDARD"]
+    assert classes.policy_of("STANDARD_IA") == "slow" and classes.policy_of("GLACIER") is None
+    assert classes.has("STANDARD_IA") and not classes.has("GLACIER") and not classes.is_alone
+    assert list(classes) == ["STANDARD", "STANDARD_IA"]
+
+
+def test_the_usual_class_is_the_default_policy_unless_that_has_another_name():
+    assert classes_of(["COLD:slow"], POLICIES).policy_of("STANDARD") == "gold"
+    assert classes_of(["FAST:gold"], POLICIES).policy_of("STANDARD") is None
+    assert classes_of(["STANDARD:slow"], POLICIES).policy_of("STANDARD") == "slow"
+
+
+def test_a_policy_may_have_several_classes_of_which_its_buckets_have_the_first():
+    classes = classes_of(["STANDARD:gold", "STANDARD_IA:gold", "COLD:slow", "COLDER:slow"], POLICIES)
+    assert [classes.of_policy(n) for n in range(3)] == ["STANDARD", "COLD", "STANDARD"]
+    assert classes.policy_of("STANDARD_IA") == "gold" and classes.policy_of("COLDER") == "slow"
+    assert classes.is_in("COLD", 1) and classes.is_in("COLDER", 1) and not classes.is_in("COLDER", 0)
+    assert classes.is_in("STANDARD_IA", 0) and not classes.is_in("STANDARD_IA", 2)
+
+
+def test_without_an_option_there_is_one_class():
+    classes = StorageClasses()
+    assert classes.is_alone and classes.has("STANDARD") and not classes.has("STANDARD_IA")
+    assert classes.of_policy(7) == "STANDARD"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["STANDARD"],
+        ["STANDARD:nothing"],
+        ["standard:gold"],
+        [":gold"],
+        ["A:gold", "A:slow"],
+        ["<A>:gold"],
+        [f"{'A' * 65}:gold"],
+    ],
+)
+def test_an_option_that_means_nothing_is_an_error_at_the_start(options):
+    with pytest.raises(ConfigError):
+        classes_of(options, POLICIES)

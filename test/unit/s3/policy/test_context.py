@@ -15,7 +15,9 @@ def call_of(
 ):
     request = Request("GET", "/bucket/key", dict(headers or {}), query=query)
     request.remote_addr, request.scheme = "10.1.2.3", scheme
-    claim = SimpleNamespace(facts=lambda now: {"s3:authtype": "REST-HEADER", "s3:signatureage": "5"})
+    claim = SimpleNamespace(
+        condition_values=lambda now: {"s3:authtype": "REST-HEADER", "s3:signatureage": "5"}
+    )
     given = {
         "owner": owner,
         "own_account": own_account,

@@ -1,12 +1,125 @@
-"""What the policy of a form lets it say."""
+"""Forms of browsers: fields are few, small and said once; the file is as large as the policy allows."""
 
 import json
 from base64 import b64encode
 
 import pytest
 
-from swift.s3.api.forms import check_form, parse_post_policy
-from swift.s3.errors import S3Error
+from swift.http.body import BytesBody
+from swift.http.request import Request
+from swift.middleware.formpost.form import BadForm, Form
+from swift.s3.api.forms import (
+    FIELDS_BYTES_MAX,
+    FIELDS_MAX,
+    FormUpload,
+    boundary_of,
+    check_form,
+    is_form,
+    parse_post_policy,
+)
+from swift.s3.errors import RefusedBody, S3Error
+
+
+def part(name, value, *, more=b"", file_name=None):
+    about = f'form-data; name="{name}"' + (f'; filename="{file_name}"' if file_name is not None else "")
+    return b"--B\r\nContent-Disposition: " + about.encode() + b"\r\n" + more + b"\r\n" + value + b"\r\n"
+
+
+def posted(*parts, end=b"--B--\r\n"):
+    return FormUpload(Form(BytesBody(b"".join(parts) + end), "B"))
+
+
+def code_of(form):
+    with pytest.raises(S3Error) as caught:
+        form.read_fields()
+    return caught.value.code
+
+
+FILE = part("file", b"0123456789", more=b"Content-Type: text/x\r\n", file_name="a.txt")
+
+
+def test_fields_before_the_file_are_kept_and_those_behind_it_are_not():
+    form = posted(part("Key", b"k"), part("", b"nameless"), FILE, part("acl", b"public-read"))
+    form.read_fields()
+    assert form.fields == {"key": "k"}
+    assert form.file_name == "a.txt"
+    assert form.file(0, 100).read() == b"0123456789"
+
+
+@pytest.mark.parametrize(
+    "sent, name",
+    [("C:\\\\Users\\\\me\\\\a.txt", "a.txt"), ("/home/me/b", "b"), ("\u00fc", "\u00fc"), ("", "")],
+)
+def test_a_file_has_the_last_part_of_its_path_as_name(sent, name):
+    form = posted(part("file", b"x", file_name=sent))
+    form.read_fields()
+    assert form.file_name == name
+
+
+@pytest.mark.parametrize(
+    "parts, code",
+    [
+        ([part("key", b"k")], "InvalidArgument"),
+        ([part("key", b"k"), part("KEY", b"l"), FILE], "InvalidArgument"),
+        ([part("key", b"\xff"), FILE], "InvalidArgument"),
+        ([part(f"f{n}", b"") for n in range(FIELDS_MAX + 1)] + [FILE], "InvalidArgument"),
+        ([part("key", b"k" * (FIELDS_BYTES_MAX + 1)), FILE], "MaxPostPreDataLengthExceededError"),
+        ([part(f"f{n}", b"k" * 4000) for n in range(17)] + [FILE], "MaxPostPreDataLengthExceededError"),
+    ],
+    ids=["no file", "twice", "no text", "too many", "too long", "too long together"],
+)
+def test_a_form_that_is_none_is_refused(parts, code):
+    assert code_of(posted(*parts)) == code
+
+
+@pytest.mark.parametrize("least, most, code", [(11, 20, "EntityTooSmall"), (0, 9, "EntityTooLarge")])
+@pytest.mark.parametrize("step", [1, 4, -1])
+def test_a_file_of_another_size_than_it_may_have_is_refused_while_it_is_read(least, most, code, step):
+    form = posted(FILE)
+    form.read_fields()
+    body = form.file(least, most)
+    with pytest.raises(RefusedBody):
+        while body.read(step):
+            pass
+    assert body.problem.code == code
+
+
+@pytest.mark.parametrize("least, most", [(10, 10), (0, 10), (10, 99)])
+def test_a_file_of_a_size_that_it_may_have_is_read(least, most):
+    form = posted(FILE)
+    form.read_fields()
+    body = form.file(least, most)
+    assert b"".join(iter(lambda: body.read(3), b"")) == b"0123456789"
+    assert (body.read(3), body.received, body.problem) == (b"", 10, None)
+
+
+def test_a_file_that_breaks_off_is_no_file():
+    form = posted(FILE[:-4], end=b"")
+    form.read_fields()
+    with pytest.raises(BadForm):
+        form.file(0, 100).read()
+
+
+@pytest.mark.parametrize(
+    "method, path, kind, wanted",
+    [
+        ("POST", "/bucket", "multipart/form-data; boundary=B", True),
+        ("POST", "/bucket/", 'Multipart/Form-Data; boundary="B"', True),
+        ("POST", "/v1/AUTH_a", "multipart/form-data; boundary=B", False),
+        ("PUT", "/bucket", "multipart/form-data; boundary=B", False),
+        ("POST", "/bucket", "multipart/form-data", False),
+        ("POST", "/bucket", "application/x-www-form-urlencoded; boundary=B", False),
+        ("POST", "/bucket", "", False),
+    ],
+)
+def test_only_forms_for_buckets_are_forms(method, path, kind, wanted):
+    request = Request(method, path, {"content-type": kind})
+    assert is_form(request) is wanted
+    assert not wanted or boundary_of(request) == "B"
+
+
+# --- what the policy of a form lets it say ------------------------------------------------------------
+
 
 END = "2026-12-01T12:00:00.000Z"
 NOW = 1_780_000_000.0
