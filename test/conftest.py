@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from test.support.cluster import LiveCluster
+from test.support.tmpfs import memory_folder, remove
 
 # How long an example takes says more about the machine than about the code.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,19 +25,37 @@ COMMANDS = ("unit/cli", "unit/bench")
 #: What Python tells before it starts a process.
 PROCESS_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
 _started = []
+_FOLDER = pytest.StashKey()
 
 
-def pytest_configure():
-    """A SIGTERM ends the run as Ctrl-C does: fixtures end the clusters that they started."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    """A SIGTERM ends the run as Ctrl-C does: fixtures end the clusters that they started.
+
+    With ``SWIFT_TEST_TMP=memory`` temporary folders are in memory if that is possible.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not config.option.basetemp and not hasattr(config, "workerinput"):
+        config.stash[_FOLDER] = folder = memory_folder()
+        config.option.basetemp = folder and str(folder / "t")
     if os.environ.get("SWIFT_TEST_QUICK"):
         sys.addaudithook(lambda event, _details: event in PROCESS_EVENTS and _started.append(event))
 
 
+def pytest_sessionfinish(session, exitstatus):
+    """Leave the folders of failed tests until the next run."""
+    folder = session.config.stash.get(_FOLDER, None)
+    if folder is not None and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        remove(folder)
+
+
 def pytest_collection_modifyitems(items):
-    """Mark the tests of commands, so that ``bin/test quick`` leaves them out."""
+    """Mark the tests of commands, so that ``bin/test quick`` leaves them out; skip what memory cannot do."""
     folders = tuple(Path(__file__).parent / folder for folder in COMMANDS)
+    in_memory = os.environ.get("SWIFT_TEST_TMP") == "memory"
     for item in items:
+        if in_memory and item.get_closest_marker("disk"):
+            item.add_marker(pytest.mark.skip(reason="it needs the filesystem of a disk"))
         if any(folder in item.path.parents for folder in folders):
             item.add_marker(pytest.mark.process)
 

@@ -35,6 +35,7 @@ def largest_metadata(limits):
     return items
 
 
+@pytest.mark.disk
 @pytest.mark.parametrize("policy", POLICIES)
 def test_the_largest_object_that_info_promises_is_stored(live, limits, policy):
     if not live.keeps_promises:

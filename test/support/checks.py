@@ -24,6 +24,9 @@ REASON_CHARS = 2000
 #: What a check fails with; that of ``pytest.raises`` is no ``Exception``.
 FAILURES = (Exception, pytest.fail.Exception)
 
+#: What pytest-timeout fails with.
+TIMEOUT = "from pytest-timeout"
+
 
 def check_each(
     cases: Iterable[T], check: Callable[[T], object], *, named: Callable[[T], object] = str
@@ -44,6 +47,9 @@ def check_each(
             kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
             failures.append((named(case), f"{kind}{error}"))
             first = first or error
+            if TIMEOUT in str(error):
+                # The time of the whole test is over: no further case may use more.
+                break
     assert total, "there is no case to check"
     if skipped == total:
         raise reason

@@ -60,3 +60,15 @@ def test_a_skipped_case_hides_no_failure():
         check_each(range(4), check)
     with pytest.raises(pytest.skip.Exception, match="not here"):
         check_each(range(2), check)
+
+
+def test_no_case_runs_when_the_time_of_the_test_is_over():
+    seen = []
+
+    def check(number):
+        seen.append(number)
+        pytest.fail("Timeout (>1.0s) from pytest-timeout.")
+
+    with pytest.raises(AssertionError, match="- 0: Failed: Timeout"):
+        check_each(range(4), check)
+    assert seen == [0]

@@ -134,6 +134,7 @@ def test_a_suffix_that_nobody_told_of_is_found_at_once(settled, nodes):
     assert digest() != first
 
 
+@pytest.mark.disk
 def test_a_suffix_that_was_removed_by_hand_is_missed_at_once(settled):
     node, digest = settled
     first = digest()
