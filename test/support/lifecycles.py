@@ -16,7 +16,7 @@ from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.s3.config.lifecycle import stored_rules
 from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
-from swift.s3.daemons.walk import REGISTRY, registry_path
+from swift.s3.names import REGISTRY, registry_path
 from swift.telemetry.log import silent_log
 from test.support.daemons import Rig
 
