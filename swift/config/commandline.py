@@ -21,6 +21,7 @@ class CommandLine(argparse.ArgumentParser):
         epilog: str | None = None,
         formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter,
         add_help: bool = True,
+        **later: bool,
     ):
         super().__init__(
             prog=prog,
@@ -30,6 +31,8 @@ class CommandLine(argparse.ArgumentParser):
             formatter_class=formatter_class,
             add_help=add_help,
         )
+        # Newer interpreters hand more on to the parsers of sub-commands: Python 3.14 ``color``.
+        vars(self).update(later)
         if add_help:
             text = f"%(prog)s ({VERSION})"
             self.add_argument("--version", action="version", version=text, help="say the version and end")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from swift.base.documents import JsonObject
-from swift.base.entity import API_VERSIONS, RESERVED, NotUTF8
+from swift.base.entity import API_VERSIONS, RESERVED, EntityPath, NotUTF8
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.s3.api.router import MARKS
@@ -139,3 +139,15 @@ def only_s3_means(request: Request) -> bool:
 
 #: First words of paths that are not of buckets.
 _SWIFTS = frozenset((*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "crossdomain.xml"))
+
+
+# --- the registry of the lifecycle daemon -------------------------------------------------------------
+
+#: A hidden account with an empty object for each bucket that has rules, inventories or parts.
+REGISTRY_ACCOUNT, REGISTRY_CONTAINER = ".s3_lifecycle", "buckets"
+REGISTRY = EntityPath(REGISTRY_ACCOUNT, REGISTRY_CONTAINER)
+
+
+def registry_path(account: str, bucket: str) -> EntityPath:
+    """Return the path at which a bucket is registered."""
+    return REGISTRY._replace(obj=f"{account}/{bucket}")

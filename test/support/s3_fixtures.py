@@ -25,8 +25,8 @@ from swift.runtime.wsgi import answered
 from swift.s3.api.call import Features
 from swift.s3.config.lifecycle import stored_rules
 from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
-from swift.s3.daemons.walk import REGISTRY, registry_path
 from swift.s3.filter import S3Api
+from swift.s3.names import REGISTRY, registry_path
 from swift.s3.policy.document import PolicyRequest, PolicyVerdict, Principal, decide, parse_policy
 from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log

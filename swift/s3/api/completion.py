@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import uuid4
@@ -54,7 +54,6 @@ from swift.s3.api.uploads import (
     marker_of,
     newest_state,
     no_such_upload,
-    object_metadata,
     requested_checksum,
     revert,
     swap,
@@ -286,7 +285,7 @@ def _decide(
         requested = _implied(sums)
     headers = {
         "content-type": USUAL_TYPE,
-        **object_metadata(marker),
+        **_object_metadata(marker),
         **conditions,
         **expiry_headers(call.headers),
         "accept": "application/json",
@@ -306,6 +305,23 @@ def _decide(
         size_min=call.settings.min_segment_size,
         size=size,
     )
+
+
+def _object_metadata(marker: Mapping[str, str]) -> HeaderMap:
+    """Return the metadata that the object of an upload takes from its marker."""
+    kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
+    also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
+    found = {
+        name: value
+        for name, value in marker.items()
+        if name.startswith("x-object-meta-") or name in kept or name in also
+    }
+    if marker.get(fields.SYSMETA_S3_HAS_CONTENT_TYPE) == "yes":
+        found["content-type"] = marker.get(fields.SYSMETA_S3_CONTENT_TYPE, "")
+    acl = marker.get(fields.SYSMETA_S3_UPLOAD_ACL)
+    if acl:
+        found[fields.SYSMETA_S3_OBJECT_ACL] = acl
+    return found
 
 
 def _numbered(parts: Sequence[StatedPart]) -> tuple[tuple[int, str], ...]:

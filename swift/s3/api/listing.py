@@ -13,7 +13,7 @@ from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http.response import Response
 from swift.s3.api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
-from swift.s3.api.metadata import row_class, row_etag
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_class, row_etag
 from swift.s3.errors import S3Error, refusal
 from swift.s3.xml import Element, Fragment, Group, Many, Text, Value, escape
 
@@ -147,7 +147,6 @@ VERSIONS = Group(
     Many("DeleteMarker", Text("Key")),
     _PREFIXES,
 )
-DELETED_TYPE = "application/x-deleted;swift_versions_deleted=1"
 
 
 def read_page(
@@ -320,7 +319,7 @@ def _check_version_marker(version: str, key: str) -> None:
 
 
 def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
-    is_marker = row.get("content_type") == DELETED_TYPE
+    is_marker = row.get("content_type") == DELETE_MARKER_TYPE
     tag = "DeleteMarker" if is_marker else "Version"
     name = escape(call.session.owner)
     data = storage_class = ""

@@ -102,6 +102,8 @@ _is_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullma
 #: Characters of names that are signed but, as in OpenStack Swift, not stored.
 _STRANGE = frozenset((*' "),/;<=>?@[\\]{}\x7f', *map(chr, range(32))))
 REDIRECT = "x-amz-website-redirect-location"
+#: The content type of delete markers.
+DELETE_MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
 EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 USUAL_TYPE = "binary/octet-stream"
 #: Of a GET or HEAD, for the object server.

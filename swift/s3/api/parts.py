@@ -23,10 +23,10 @@ from swift.s3.api.uploads import (
     marker_of,
     no_such_upload,
     read_state,
+    references,
     swap,
 )
 from swift.s3.auth.session import Session
-from swift.s3.daemons.orphans import references
 from swift.s3.errors import S3Error, refusal
 from swift.s3.names import KEY_BYTES_MAX
 

@@ -24,9 +24,8 @@ from swift.s3.api.objectlock import completed_lock, lock_parts
 from swift.s3.api.payload import S3Upload
 from swift.s3.api.put import store_checksum
 from swift.s3.api.uploads import new_upload_id, part_of
-from swift.s3.daemons.walk import REGISTRY, registry_path
 from swift.s3.errors import S3Error, refusal
-from swift.s3.names import segments_of
+from swift.s3.names import REGISTRY, registry_path, segments_of
 
 #: Headers of a write that are about its body.
 _OF_BODY = ("content-length", "transfer-encoding", "etag")

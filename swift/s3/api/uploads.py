@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import unhexlify
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from enum import Enum
 from hashlib import md5
 from typing import NamedTuple, Protocol
@@ -19,15 +20,18 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from swift.base.digits import is_digits
+from swift.base.documents import JsonObject
+from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.s3.api.call import Call
 from swift.s3.api.checksums import ALGORITHMS, Algorithm
-from swift.s3.api.metadata import EMPTY_MD5, copied_metadata, row_override
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, EMPTY_MD5, copied_metadata, is_large, row_override
 from swift.s3.errors import S3Error, refusal
-from swift.s3.names import KEY_BYTES_MAX, segments_of
+from swift.s3.names import KEY_BYTES_MAX, own_parts, segments_of
 
 MARKER_TYPE = "application/directory"
 #: System metadata of a marker in which our own clients' wishes for the checksum stand: ``CRC32 COMPOSITE``.
@@ -144,23 +148,6 @@ def whole_etag(etags: Sequence[str]) -> str:
     """Return the ETag of an object of parts, unquoted; raises ValueError for what is no MD5."""
     digest = md5(b"".join(unhexlify(etag) for etag in etags), usedforsecurity=False).hexdigest()
     return f"{digest}-{len(etags)}"
-
-
-def object_metadata(marker: Mapping[str, str]) -> HeaderMap:
-    """Return the metadata that the object of an upload takes from its marker."""
-    kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
-    also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
-    found = {
-        name: value
-        for name, value in marker.items()
-        if name.startswith("x-object-meta-") or name in kept or name in also
-    }
-    if marker.get(fields.SYSMETA_S3_HAS_CONTENT_TYPE) == "yes":
-        found["content-type"] = marker.get(fields.SYSMETA_S3_CONTENT_TYPE, "")
-    acl = marker.get(fields.SYSMETA_S3_UPLOAD_ACL)
-    if acl:
-        found[fields.SYSMETA_S3_OBJECT_ACL] = acl
-    return found
 
 
 # --- the state of an upload ---------------------------------------------------------------------------
@@ -464,3 +451,138 @@ def newest_state(objects: Objects, bucket: str, key: str) -> Timestamp:
         except InvalidTimestamp:
             continue
     return max(stamps)
+
+
+# --- listings and references --------------------------------------------------------------------------
+# A node that is away, or a row that is late, must never make a part look forgotten that is not. So the parts
+# that an object and its versions name are only given where the listing of the bucket and the objects' own
+# nodes agree.
+
+#: Seconds by which an object may seem to be written later than its row.
+_ROUNDING_S = 0.001
+_PAGE_SIZE = 1000
+#: A bucket that has one of these keeps former versions of its objects in another container by Swift's API.
+_ARCHIVES = ("x-versions-location", "x-history-location", fields.SYSMETA_VERSIONS_LOCATION)
+
+
+def page_of(
+    client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
+) -> list[JsonObject]:
+    """Return rows of a listing, none when nothing is there; raise ``UnexpectedAnswer``."""
+    query = f"format=json&limit={size}{flags}"
+    for name, text in limits.items():
+        if text:
+            query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
+    with client.ask("GET", path, query=query, accept=(2, 404)) as response:
+        body = response.read_body() if response.status == 200 else b""
+    rows: list[JsonObject] = json.loads(body) if body else []
+    return rows
+
+
+def time_of(last_modified: str) -> Timestamp:
+    """Return the time of a row of a listing; now, which is never too early, for a row without one."""
+    try:
+        return Timestamp(datetime.fromisoformat(last_modified).replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        return Timestamp.now()
+
+
+def version_id_query(version: str) -> str:
+    """Return the query that asks for a version."""
+    return f"version-id={quote(version, safe='')}"
+
+
+def references(
+    client: InternalClient, bucket: EntityPath, key: str, upload_id: str, *, page_size: int = _PAGE_SIZE
+) -> set[tuple[str, str]] | None:
+    """Return container and name of each part of an upload that an object or version of a key names.
+
+    None if the listing and the nodes disagree, or versions are where they cannot be listed. Raises
+    ``UnexpectedAnswer``.
+    """
+    headers = client.head(bucket) or {}
+    has_versions = "x-versions-enabled" in headers
+    if any(headers.get(name) for name in _ARCHIVES):
+        return None
+    if headers.get(fields.SYSMETA_VERSIONS_CONTAINER) and not has_versions:
+        # The pipeline shows no versions.
+        return None
+    rows = list(_rows(client, bucket, key, page_size, has_versions=has_versions))
+    path = bucket._replace(obj=key)
+    current = _head(client, path)
+    if (current is None) == any(_is_object(row) for row in rows):
+        return None
+    found = [("", current)] if current is not None else []
+    for row in rows:
+        if row.get("content_type") == DELETE_MARKER_TYPE:
+            continue
+        version = str(row.get("version_id", ""))
+        query = version_id_query(version) if version else ""
+        seen = _head(client, path, query)
+        if seen is None or _is_older(seen, row):
+            return None
+        found.append((query, seen))
+    named: set[tuple[str, str]] = set()
+    for query, seen in found:
+        said = seen.get(fields.SYSMETA_S3_UPLOAD_ID)
+        # A manifest that came by another way does not say its upload.
+        if said == upload_id or (said is None and is_large(seen)):
+            parts = _parts(client, path, query)
+            if parts is None:
+                return None
+            named.update(parts)
+    return named
+
+
+def _rows(
+    client: InternalClient, bucket: EntityPath, key: str, page_size: int, *, has_versions: bool
+) -> Iterator[JsonObject]:
+    """Return the rows of an object and its versions."""
+    flags = "&versions=true" if has_versions else ""
+    marker = version = ""
+    while True:
+        query = {"prefix": key, "marker": marker, "version_marker": version}
+        rows = page_of(client, bucket, page_size, flags=flags, **query)
+        own = [row for row in rows if row.get("name") == key]
+        yield from own
+        if not flags or len(own) < len(rows) or not rows:
+            return
+        marker, version = key, str(rows[-1].get("version_id", "null"))
+
+
+def _is_object(row: JsonObject) -> bool:
+    """Return True if a row is of what the object is now."""
+    return bool(row.get("is_latest", True)) and row.get("content_type") != DELETE_MARKER_TYPE
+
+
+def _manifest_query(query: str) -> str:
+    return f"{query}{'&' if query else ''}multipart-manifest=get"
+
+
+def _head(client: InternalClient, path: EntityPath, query: str = "") -> HeaderMap | None:
+    asked = client.ask("HEAD", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
+    with asked as found:
+        return dict(found.headers) if found.is_success else None
+
+
+def _parts(client: InternalClient, path: EntityPath, query: str) -> list[tuple[str, str]] | None:
+    """Return the parts that a manifest names; None if it is none any more."""
+    asked = client.ask("GET", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
+    with asked as response:
+        if response.status != 200:
+            return None
+        try:
+            return own_parts(str(path.container), json.loads(response.read_body()))
+        except (ValueError, TypeError, AttributeError):
+            return None
+
+
+def _is_older(seen: HeaderMap, row: JsonObject) -> bool:
+    """Return True if what the nodes have is older than what the listing shows."""
+    try:
+        return (
+            Timestamp(seen.get("x-timestamp", "")).seconds + _ROUNDING_S
+            < time_of(str(row["last_modified"])).seconds
+        )
+    except InvalidTimestamp:
+        return True

@@ -13,9 +13,8 @@ from swift.s3.api.metadata import STANDARD
 from swift.s3.api.objectlock import require_target
 from swift.s3.auth.session import owned_sysmeta
 from swift.s3.config import codec
-from swift.s3.daemons.walk import REGISTRY, registry_path
 from swift.s3.errors import S3Error
-from swift.s3.names import is_bucket_name
+from swift.s3.names import REGISTRY, is_bucket_name, registry_path
 from swift.s3.policy.document import ARN
 from swift.s3.xml import Element, Group, Many, Text, Texts, Tree, Value, text_of, tree_of
 

@@ -25,9 +25,8 @@ from swift.s3.api.tags import (
 from swift.s3.auth.session import owned_sysmeta, sysmeta_of
 from swift.s3.config import codec, cors, lifecycle, notifications, website
 from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, log_target_of
-from swift.s3.daemons.walk import REGISTRY, registry_path
 from swift.s3.errors import S3Error
-from swift.s3.names import is_bucket_name
+from swift.s3.names import REGISTRY, is_bucket_name, registry_path
 from swift.s3.policy.acls import acl_of_swift, stored_acl
 from swift.s3.policy.authorize import rules_of_bucket
 from swift.s3.policy.conditions import BadPolicy

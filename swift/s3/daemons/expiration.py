@@ -31,7 +31,9 @@ from swift.s3.api.uploads import (
     is_refused,
     join,
     number_of,
+    page_of,
     read_state,
+    version_id_query,
 )
 from swift.s3.config.lifecyclerules import expiry_of
 from swift.s3.daemons.walk import (
@@ -40,7 +42,6 @@ from swift.s3.daemons.walk import (
     NoncurrentCandidate,
     RegisteredBucket,
     UploadCandidates,
-    page_of,
     remove_parts,
 )
 from swift.s3.names import own_parts, segments_of
@@ -204,11 +205,6 @@ class Expiration:
             if version is not None and version.get(fields.SYSMETA_S3_UPLOAD_ID) == upload_id:
                 return True
         return False
-
-
-def version_id_query(version: str) -> str:
-    """Return the query that asks for a version."""
-    return f"version-id={quote(version, safe='')}"
 
 
 # --- unfinished completions ---------------------------------------------------------------------------

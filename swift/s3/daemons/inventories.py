@@ -21,9 +21,10 @@ from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.s3.api.call import iso_of_row
-from swift.s3.api.metadata import row_class, row_etag
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_class, row_etag
+from swift.s3.api.uploads import page_of
 from swift.s3.config.inventory import Inventory
-from swift.s3.daemons.walk import MARKER_TYPE, RegisteredBucket, page_of
+from swift.s3.daemons.walk import RegisteredBucket
 from swift.s3.policy.document import ARN
 
 DAY_S = 86400
@@ -198,7 +199,7 @@ class _InventoryFiles:
 
 def columns_of(bucket: str, row: JsonObject, kind: str) -> dict[str, str]:
     """Return every column of a row of a listing; a delete marker has no more than its name and time."""
-    is_marker = row.get("content_type") == MARKER_TYPE
+    is_marker = row.get("content_type") == DELETE_MARKER_TYPE
     etag = "" if is_marker else row_etag(row)
     return {
         "Bucket": bucket,

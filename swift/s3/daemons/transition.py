@@ -26,9 +26,9 @@ from swift.http.transform import as_request_body
 from swift.middleware.versioned_writes.names import Version, name_of_stored
 from swift.s3.api.metadata import copied_metadata, echoed_metadata, is_large, manifest_headers, object_class
 from swift.s3.api.tags import parsed_tags
-from swift.s3.api.uploads import marker_of, new_upload_id
+from swift.s3.api.uploads import marker_of, new_upload_id, version_id_query
 from swift.s3.config.lifecyclerules import DAY_S, class_by, noncurrent_class_by
-from swift.s3.daemons.expiration import CHANGED, KEPT, LOCKED, VERSION_ID, version_id_query
+from swift.s3.daemons.expiration import CHANGED, KEPT, LOCKED, VERSION_ID
 from swift.s3.daemons.walk import CurrentCandidate, TransitionCandidate
 from swift.s3.names import KEY_BYTES_MAX, own_parts, segments_of
 

@@ -8,20 +8,17 @@ unless it was written again meanwhile.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import UTC, datetime
 from itertools import chain, pairwise
 from typing import NamedTuple
-from urllib.parse import quote
 
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient
 from swift.http.headers import HeaderMap
-from swift.s3.api.metadata import row_class
-from swift.s3.api.uploads import ObjectAnswer, marker_of, number_of
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_class
+from swift.s3.api.uploads import ObjectAnswer, marker_of, number_of, page_of, time_of
 from swift.s3.config.lifecyclerules import (
     LifecycleRule,
     class_by,
@@ -31,10 +28,7 @@ from swift.s3.config.lifecyclerules import (
     noncurrent_class_by,
     noncurrent_rules,
 )
-from swift.s3.names import segments_of
-
-REGISTRY_ACCOUNT, REGISTRY_CONTAINER = ".s3_lifecycle", "buckets"
-REGISTRY = EntityPath(REGISTRY_ACCOUNT, REGISTRY_CONTAINER)
+from swift.s3.names import REGISTRY_ACCOUNT, REGISTRY_CONTAINER, registry_path, segments_of
 
 
 class RegisteredBucket(NamedTuple):
@@ -56,11 +50,6 @@ class RegisteredBucket(NamedTuple):
         return EntityPath(self.account, self.bucket)
 
 
-def registry_path(account: str, bucket: str) -> EntityPath:
-    """Return the path at which a bucket is registered."""
-    return REGISTRY._replace(obj=f"{account}/{bucket}")
-
-
 def registered_buckets(client: InternalClient) -> Iterator[RegisteredBucket]:
     """Return all of them, in the order of their names; raise ``UnexpectedAnswer``."""
     for row in client.objects(REGISTRY_ACCOUNT, REGISTRY_CONTAINER):
@@ -74,14 +63,6 @@ def unregister_bucket(client: InternalClient, entry: RegisteredBucket) -> None:
     stamp = entry.changed.above(1).internal
     path = registry_path(entry.account, entry.bucket)
     client.delete(path, {"x-timestamp": stamp}, accept=(2, 404, 409))
-
-
-def time_of(last_modified: str) -> Timestamp:
-    """Return the time of a row of a listing; now, which is never too early, for a row without one."""
-    try:
-        return Timestamp(datetime.fromisoformat(last_modified).replace(tzinfo=UTC).timestamp())
-    except ValueError:
-        return Timestamp.now()
 
 
 # --- parts --------------------------------------------------------------------------------------------
@@ -136,7 +117,6 @@ def remove_parts(
 # Listings say names, sizes and times. What they do not say (tags), and what may have changed since, whoever
 # ends something looks at again.
 
-MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
 #: Uploads that are aborted together.
 UPLOADS_AT_ONCE = 100
 
@@ -247,14 +227,14 @@ class Walk:
 
     def _latest(self, row: JsonObject, modified_s: float, *, is_alone: bool) -> Unit | None:
         key = str(row["name"])
-        if row.get("content_type") != MARKER_TYPE:
+        if row.get("content_type") != DELETE_MARKER_TYPE:
             return CurrentCandidate(self._entry, self._rules, key) if self._is_due(row, modified_s) else None
         if not is_alone or not is_marker_due(self._rules, key, modified_s, self._now_s):
             return None
         return NoncurrentCandidate(self._entry, (), key, str(row["version_id"]), is_marker=True)
 
     def _former(self, row: JsonObject, since_s: float, newer: int) -> Unit | None:
-        key, is_marker = str(row["name"]), row.get("content_type") == MARKER_TYPE
+        key, is_marker = str(row["name"]), row.get("content_type") == DELETE_MARKER_TYPE
         found = noncurrent_rules(
             self._rules, key, int(row["bytes"]), since_s=since_s, newer=newer, now_s=self._now_s
         )
@@ -321,17 +301,3 @@ class Walk:
 
     def _page(self, path: EntityPath, *, flags: str = "", **limits: str) -> list[JsonObject]:
         return page_of(self._client, path, self._page_size, flags=flags, **limits)
-
-
-def page_of(
-    client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
-) -> list[JsonObject]:
-    """Return rows of a listing, none when nothing is there; raise ``UnexpectedAnswer``."""
-    query = f"format=json&limit={size}{flags}"
-    for name, text in limits.items():
-        if text:
-            query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-    with client.ask("GET", path, query=query, accept=(2, 404)) as response:
-        body = response.read_body() if response.status == 200 else b""
-    rows: list[JsonObject] = json.loads(body) if body else []
-    return rows

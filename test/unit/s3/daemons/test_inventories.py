@@ -11,10 +11,12 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http.response import error_response
+from swift.s3.api.metadata import DELETE_MARKER_TYPE
 from swift.s3.config.inventory import Inventory, stored_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
 from swift.s3.daemons.inventories import DueInventories, InventoryRun, columns_of, is_due
-from swift.s3.daemons.walk import MARKER_TYPE, REGISTRY, RegisteredBucket, registry_path
+from swift.s3.daemons.walk import RegisteredBucket
+from swift.s3.names import REGISTRY, registry_path
 from test.support.filters import Listed, row
 from test.support.s3_fixtures import BUCKET
 
@@ -213,7 +215,7 @@ def test_an_inventory_that_cannot_be_stored_hinders_no_other_of_its_bucket():
 
 
 def test_a_delete_marker_has_a_name_and_a_time_only():
-    marker = row("k", 1, version_id="7", is_latest=False, content_type=MARKER_TYPE)
+    marker = row("k", 1, version_id="7", is_latest=False, content_type=DELETE_MARKER_TYPE)
     assert columns_of("b", marker, "STANDARD") == {
         "Bucket": "b",
         "Key": "k",

@@ -5,22 +5,20 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http.response import error_response
+from swift.s3.api.metadata import DELETE_MARKER_TYPE
+from swift.s3.api.uploads import page_of, time_of
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule
 from swift.s3.daemons.walk import (
-    MARKER_TYPE,
-    REGISTRY,
     UPLOADS_AT_ONCE,
     CurrentCandidate,
     NoncurrentCandidate,
     RegisteredBucket,
     UploadCandidates,
     Walk,
-    page_of,
     registered_buckets,
-    registry_path,
-    time_of,
     unregister_bucket,
 )
+from swift.s3.names import REGISTRY, registry_path
 from test.support.filters import Listed, row
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))
@@ -44,7 +42,7 @@ def latest(name, days, number, **more):
 
 
 def mark(made, name, days, number):
-    return {**made(name, days, number), "content_type": MARKER_TYPE, "bytes": 0}
+    return {**made(name, days, number), "content_type": DELETE_MARKER_TYPE, "bytes": 0}
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])

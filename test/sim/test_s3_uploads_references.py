@@ -7,7 +7,7 @@ import pytest
 from swift.http import fields
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
-from swift.s3.daemons.orphans import references
+from swift.s3.api.uploads import references
 from swift.telemetry.log import silent_log
 from test.support.s3_fixtures import BUCKET, LifecycleFixture
 
