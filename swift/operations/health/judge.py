@@ -89,7 +89,7 @@ class DeviceErrors:
 
 
 @dataclass
-class Snapshot:
+class ClusterSnapshot:
     """What servers said, by type and host; who is in no mapping did not answer."""
 
     #: Type → hosts that did not answer.
@@ -197,7 +197,7 @@ def _copies_json(copies: RingCopies | None) -> dict[str, object]:
 IsAway = Callable[[Host, str], bool]
 
 
-def is_away_by(snapshot: Snapshot, server_type: str, *, check_mounts: bool) -> IsAway:
+def is_away_by(snapshot: ClusterSnapshot, server_type: str, *, check_mounts: bool) -> IsAway:
     """How to tell of a device of one type of server."""
     silent = set(snapshot.silent.get(server_type, ()))
 
@@ -211,7 +211,7 @@ def is_away_by(snapshot: Snapshot, server_type: str, *, check_mounts: bool) -> I
     return is_away
 
 
-def uses_mounts(snapshot: Snapshot) -> bool:
+def uses_mounts(snapshot: ClusterSnapshot) -> bool:
     """Whether devices are mount points in this cluster: where none is, they are plain directories."""
     return any(
         device not in snapshot.unmounted.get(host, ())
@@ -256,7 +256,7 @@ def ring_state(
 def judge(
     rings: Sequence[RingHealth],
     devices: Mapping[str, bool],
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     now_s: float | None = None,
     *,
     copies: Sequence[RingCopies] = (),
@@ -293,7 +293,7 @@ def judge(
     return Health(problems, rings, len(devices), away, done_s, facts, copies)
 
 
-def _silent(snapshot: Snapshot) -> list[Problem]:
+def _silent(snapshot: ClusterSnapshot) -> list[Problem]:
     return [
         Problem(
             Severity.CRITICAL,
@@ -429,7 +429,7 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
     return found
 
 
-def _peer_failures(snapshot: Snapshot) -> list[Problem]:
+def _peer_failures(snapshot: ClusterSnapshot) -> list[Problem]:
     """Failures that servers report which report nothing else about copies."""
     nothing = HostCopies({}, {})
     failed = {
@@ -450,7 +450,7 @@ def _peer_failures(snapshot: Snapshot) -> list[Problem]:
 
 
 def _healed(
-    rings: Sequence[RingHealth], copies: Sequence[RingCopies], snapshot: Snapshot, now_s: float
+    rings: Sequence[RingHealth], copies: Sequence[RingCopies], snapshot: ClusterSnapshot, now_s: float
 ) -> float | None:
     """When everything is as the rings say, at the rate of the passes; None: nothing to do, or unknown."""
     if any(ring.degraded for ring in rings):
@@ -465,7 +465,7 @@ def _healed(
     return max(ends, default=None)
 
 
-def _stale(snapshot: Snapshot, now_s: float) -> list[Problem]:
+def _stale(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     stale: dict[str, list[str]] = {}
     for (kind, host), said in snapshot.replication.items():
         last = said.get("replication_last") or said.get("object_replication_last")
@@ -484,7 +484,7 @@ def _stale(snapshot: Snapshot, now_s: float) -> list[Problem]:
     ]
 
 
-def _full(snapshot: Snapshot) -> list[Problem]:
+def _full(snapshot: ClusterSnapshot) -> list[Problem]:
     fullness = _fullness(snapshot)
     found = []
     for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
@@ -501,7 +501,7 @@ def _full(snapshot: Snapshot) -> list[Problem]:
     return found
 
 
-def _failing(snapshot: Snapshot, now_s: float) -> list[Problem]:
+def _failing(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     names = [
         f"{host.ip}/{device} ({errors.count}, {errors.error})"
         for host, found in snapshot.device_errors.items()
@@ -519,7 +519,7 @@ def _failing(snapshot: Snapshot, now_s: float) -> list[Problem]:
     ]
 
 
-def _fullness(snapshot: Snapshot) -> dict[str, float]:
+def _fullness(snapshot: ClusterSnapshot) -> dict[str, float]:
     """How full mounted devices (``address/name``) are, in percent: the most that any of its servers says."""
     percents: dict[str, float] = {}
     for host, entries in snapshot.usage.items():
@@ -535,7 +535,7 @@ def _percent(entry: Mapping[str, Any]) -> float:
     return 100.0 * entry["used"] / size if size else 0.0
 
 
-def _rest(snapshot: Snapshot) -> list[Problem]:
+def _rest(snapshot: ClusterSnapshot) -> list[Problem]:
     found = []
     if snapshot.other_rings:
         found.append(
@@ -562,7 +562,7 @@ def _rest(snapshot: Snapshot) -> list[Problem]:
     return found
 
 
-def _done(snapshot: Snapshot, now_s: float) -> float | None:
+def _done(snapshot: ClusterSnapshot, now_s: float) -> float | None:
     """When every replicator will have completed another pass, should each take as long as its last."""
     ends = []
     for said in snapshot.replication.values():

@@ -12,7 +12,7 @@ from hashlib import md5
 from typing import TypeGuard
 
 from swift.operations.health.copies import host_copies
-from swift.operations.health.judge import DeviceErrors, Snapshot
+from swift.operations.health.judge import ClusterSnapshot, DeviceErrors
 from swift.operations.recon.client import Host, ReconClient, ReconReply, hosts_of
 from swift.platform.faults import read_through_links
 from swift.policy.policies import Policies
@@ -48,9 +48,9 @@ def rings_of(swift_dir: str, policies: Policies) -> list[WatchedRing]:
     return found
 
 
-def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: str) -> Snapshot:
+def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: str) -> ClusterSnapshot:
     """Ask all servers."""
-    snapshot = Snapshot()
+    snapshot = ClusterSnapshot()
     for kind in ("account", "container", "object"):
         hosts = sorted(
             {host for ring in rings if ring.server_type == kind for host in hosts_of(ring.view.devices)}
@@ -93,7 +93,7 @@ def _beyond(value: float, low: float, high: float) -> float:
     return value - high if value > high else min(0.0, value - low)
 
 
-def _record_devices(client: ReconClient, hosts: Sequence[Host], snapshot: Snapshot) -> None:
+def _record_devices(client: ReconClient, hosts: Sequence[Host], snapshot: ClusterSnapshot) -> None:
     for reply, said in _mappings(client.recon(hosts, "devices")):
         lists = [names for names in said.values() if isinstance(names, list)]
         snapshot.present[reply.host] = [name for names in lists for name in names if isinstance(name, str)]
@@ -106,7 +106,7 @@ def _record_devices(client: ReconClient, hosts: Sequence[Host], snapshot: Snapsh
             snapshot.usage[reply.host] = [entry for entry in reply.content if _is_usage(entry)]
 
 
-def _record_objects(client: ReconClient, hosts: Sequence[Host], snapshot: Snapshot) -> None:
+def _record_objects(client: ReconClient, hosts: Sequence[Host], snapshot: ClusterSnapshot) -> None:
     for reply, said in _mappings(client.recon(hosts, "reconstruction/object")):
         snapshot.reconstruction[reply.host] = _numbers_of(said)
     for reply in client.recon(hosts, "async"):
@@ -148,7 +148,7 @@ def _count(content: object, key: str) -> int:
 def _record_rings(
     client: ReconClient,
     hosts: Sequence[Host],
-    snapshot: Snapshot,
+    snapshot: ClusterSnapshot,
     rings: Sequence[WatchedRing],
     swift_dir: str,
 ) -> None:

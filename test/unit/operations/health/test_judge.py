@@ -3,9 +3,9 @@
 import pytest
 
 from swift.operations.health.judge import (
+    ClusterSnapshot,
     DeviceErrors,
     Severity,
-    Snapshot,
     is_away_by,
     judge,
     ring_state,
@@ -28,7 +28,7 @@ def view(tmp_path):
 
 def heard_of(silent=(), unmounted=()):
     said = {"replication_last": NOW_S - 60, "replication_time": 120}
-    return Snapshot(
+    return ClusterSnapshot(
         silent={"object": list(silent)},
         present={host: ["sda"] for host in HOSTS if host not in silent},
         unmounted={host: ["sda"] for host in unmounted},
