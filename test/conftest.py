@@ -21,7 +21,7 @@ settings.load_profile("repeatable")
 
 
 #: Folders in which nearly all tests run commands.
-COMMANDS = ("unit/cli", "unit/bench")
+COMMANDS = ("unit/aio", "unit/cli", "unit/load", "unit/operations", "unit/plan", "unit/tools")
 #: What Python tells before it starts a process.
 PROCESS_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
 _started = []

@@ -95,7 +95,9 @@ def environment(candidate: Candidate) -> dict[str, str]:
 def command(candidate: Candidate, root: Path, verb: str, *options: str) -> None:
     """Run ``swift-aio`` of a candidate."""
     line = [str(candidate.tree / "bin" / "swift-aio"), verb, str(root / candidate.name), *options]
-    subprocess.run(line, env=environment(candidate), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        line, env=environment(candidate), cwd=candidate.tree, check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def measure(
