@@ -21,7 +21,10 @@ settings.load_profile("repeatable")
 
 
 #: Folders in which nearly all tests run commands.
-COMMANDS = ("unit/aio", "unit/cli", "unit/load", "unit/operations", "unit/plan", "unit/tools")
+COMMANDS = (
+    *("unit/aio", "unit/cli", "unit/load", "unit/operations", "unit/plan", "unit/runtime/service"),
+    "unit/tools",
+)
 #: What Python tells before it starts a process.
 PROCESS_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
 _started = []

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from swift.entry import commands
 from tools.generate.render import default_text
 from tools.generate.samples import SAMPLES
@@ -11,6 +13,7 @@ from tools.generate.samples import SAMPLES
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.process
 def test_generated_files_are_up_to_date():
     # In a process of its own: modules of commands make the standard library cooperative.
     done = subprocess.run(

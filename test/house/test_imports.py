@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 MODEL = "swift.middleware.healthcheck"
 MODULES_MAX = 19
 

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 
 @pytest.mark.parametrize("name", ["s3-lifecycle", "s3-notifier"])
 def test_in_the_file_of_a_server_they_rest_and_say_why(tmp_path, name):

@@ -12,6 +12,8 @@ import swift
 from swift import entry
 from swift.entry import READER_GONE, conflict
 
+pytestmark = pytest.mark.process
+
 
 def run_unread(command, *words):
     """Run the console script of a command with an output that nobody reads."""

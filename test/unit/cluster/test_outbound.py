@@ -181,6 +181,7 @@ def copy_bytes(source, sink):
     sink.shutdown(socket.SHUT_WR)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl(1) to make a certificate")
 def test_a_tunnel_is_encrypted_from_end_to_end(tmp_path):
     certificate, key = make_certificate(tmp_path, "far.example")

@@ -14,6 +14,8 @@ from swift.ring.table import RingTable
 from test.support.peer import record, with_ec
 from test.support.processes import free_ports
 
+pytestmark = pytest.mark.process
+
 
 @pytest.fixture
 def node(tmp_path):
