@@ -12,7 +12,7 @@ import select
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Unpack
+from typing import NoReturn, Unpack
 
 import greenlet
 
@@ -50,7 +50,8 @@ class _TimerHeap:
     """Planned calls by time, then by order of planning."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[float, int, _Timer]] = []
+        #: A heap; its first entry may be a cancelled timer.
+        self.entries: list[tuple[float, int, _Timer]] = []
         self._count = 0
         self._cancelled = 0
 
@@ -58,33 +59,27 @@ class _TimerHeap:
         """Plan a call for monotonic time ``when``."""
         timer = _Timer(self, function, args)
         self._count += 1
-        heapq.heappush(self._entries, (when, self._count, timer))
+        heapq.heappush(self.entries, (when, self._count, timer))
         return timer
 
     def one_was_cancelled(self) -> None:
         """Count a cancelled timer; remove all of them once they are many."""
         self._cancelled += 1
-        if self._cancelled > _CANCELLED_MAX and 2 * self._cancelled > len(self._entries):
-            self._entries = [entry for entry in self._entries if entry[2].function is not None]
-            heapq.heapify(self._entries)
+        if self._cancelled > _CANCELLED_MAX and 2 * self._cancelled > len(self.entries):
+            self.entries[:] = [entry for entry in self.entries if entry[2].function is not None]
+            heapq.heapify(self.entries)
             self._cancelled = 0
-
-    def next_s(self) -> float | None:
-        """Return the monotonic time of the first planned call."""
-        entries = self._entries
-        while entries and entries[0][2].function is None:
-            heapq.heappop(entries)
-            self._cancelled -= 1
-        return entries[0][0] if entries else None
 
     def pop_due(self, now: float) -> list[Call]:
         """Remove and return the calls planned for ``now`` or before."""
         due: list[Call] = []
-        while (when := self.next_s()) is not None and when <= now:
-            timer = heapq.heappop(self._entries)[2]
-            assert timer.function is not None
-            due.append((timer.function, timer.args))
-            timer.function, timer.args = None, ()
+        while self.entries and self.entries[0][0] <= now:
+            timer = heapq.heappop(self.entries)[2]
+            if timer.function is None:
+                self._cancelled -= 1
+            else:
+                due.append((timer.function, timer.args))
+                timer.function, timer.args = None, ()
         return due
 
 
@@ -120,7 +115,7 @@ class EpollLoop(Loop):
 
     def wait_for(self, fd: int, events: int, deadline: float | None) -> None:
         """See ``Loop``."""
-        waiters, current = self._waiters, greenlet.getcurrent()
+        waiters, current, here = self._waiters, greenlet.getcurrent(), self.greenlet
         if fd in waiters:
             raise RuntimeError(f"two green threads wait for descriptor {fd}")
         events |= select.EPOLLONESHOT
@@ -130,9 +125,14 @@ class EpollLoop(Loop):
             self._poll.register(fd, events)
         waiters[fd] = current
         if deadline is not None:
-            self.watch(current, deadline)
+            self._deadlines[current] = deadline
+            if deadline < self._sweep_at_s:
+                self._sweep_before(deadline, time.monotonic())
         try:
-            self.switch()
+            if current.parent is here:
+                here.switch()
+            else:
+                self.switch()
         finally:
             if deadline is not None:
                 self._deadlines.pop(current, None)
@@ -152,22 +152,38 @@ class EpollLoop(Loop):
         """Make due and ready calls, then poll descriptors, for ever."""
         while True:
             try:
-                self._turn()
+                self._turns()
             except BaseException as error:
                 # Of a signal handler: the errors of calls are handled already.
                 self.throw_into_main(error)
 
-    def _turn(self) -> None:
-        when = self._timers.next_s()
-        if when is not None and when <= (now := time.monotonic()):
-            for function, args in self._timers.pop_due(now):
-                self._call(function, args)
-        if self._after_poll:
-            self._ready.extend(self._after_poll)
-            self._after_poll.clear()
-        if self._ready:
-            self._make_ready_calls()
-        self._poll_descriptors(self._until_next_s())
+    def _turns(self) -> NoReturn:
+        # One large download has thousands of turns: they call no function that is not needed.
+        ready, after_poll, timers = self._ready, self._after_poll, self._timers
+        waiters, callbacks, poll, monotonic = self._waiters, self._callbacks, self._poll.poll, time.monotonic
+        entries = timers.entries
+        while True:
+            if entries and entries[0][0] <= monotonic():
+                for function, args in timers.pop_due(monotonic()):
+                    self._call(function, args)
+            if after_poll:
+                ready.extend(after_poll)
+                after_poll.clear()
+            if ready:
+                self._make_ready_calls()
+            if ready or after_poll:
+                seconds = 0.0
+            else:
+                seconds = max(0.0, entries[0][0] - monotonic()) if entries else _POLL_MAX_S
+            for fd, _event in poll(seconds, _EVENTS_MAX):
+                waiter = waiters.pop(fd, None)
+                try:
+                    if waiter is not None:
+                        waiter.switch()
+                    elif fd in callbacks:
+                        callbacks[fd]()
+                except BaseException:
+                    self.handle_error()
 
     def _call(self, function: Callable[..., object], args: tuple[object, ...]) -> None:
         try:
@@ -186,25 +202,6 @@ class EpollLoop(Loop):
                     self.handle_error()
             if not ready:
                 return
-
-    def _until_next_s(self) -> float:
-        """Return the seconds without planned calls."""
-        if self._ready or self._after_poll:
-            return 0.0
-        when = self._timers.next_s()
-        return _POLL_MAX_S if when is None else max(0.0, when - time.monotonic())
-
-    def _poll_descriptors(self, seconds: float) -> None:
-        waiters, callbacks = self._waiters, self._callbacks
-        for fd, _event in self._poll.poll(seconds, _EVENTS_MAX):
-            waiter = waiters.pop(fd, None)
-            try:
-                if waiter is not None:
-                    waiter.switch()
-                elif fd in callbacks:
-                    callbacks[fd]()
-            except BaseException:
-                self.handle_error()
 
     def __repr__(self) -> str:
         return f"<EpollLoop: {len(self._waiters)} wait for descriptors, {len(self._parked)} for others>"

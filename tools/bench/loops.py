@@ -60,7 +60,9 @@ def main() -> int:
     parser.add_argument("--old", type=Path, help="a second checkout, with an environment in .venv")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each measurement (default: 5)")
     parser.add_argument("--seconds", type=float, default=4.0, help="length of one load (default: 4)")
-    parser.add_argument("--idle", type=int, default=10000, help="idle connections (default: 10000)")
+    parser.add_argument(
+        "--idle", type=int, default=10000, help="idle connections, 0 for none (default: 10000)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -72,6 +74,9 @@ def main() -> int:
     try:
         for candidate in candidates:
             command(candidate, root, "start", *ports_of(candidate))
+            command(candidate, root, "stop")
+            allow_connections(root / candidate.name / "etc" / "proxy-server.conf", args.idle + 1024)
+            command(candidate, root, "start")
         found = measure(candidates, root, args)
     finally:
         for candidate in candidates:
@@ -85,6 +90,13 @@ def ports_of(candidate: Candidate) -> list[str]:
     """Return the options that keep candidates apart."""
     port = candidate.port
     return ["--key", "testing", f"--port={port}", f"--base-port={port + 10}", f"--cache-port={port + 1}"]
+
+
+def allow_connections(conf: Path, count: int) -> None:
+    """Have the proxy keep ``count`` connections."""
+    text = conf.read_text()
+    assert "[DEFAULT]" in text
+    conf.write_text(text.replace("[DEFAULT]", f"[DEFAULT]\nmax_clients = {count}", 1))
 
 
 def environment(candidate: Candidate) -> dict[str, str]:
@@ -116,16 +128,18 @@ def measure(
     for number in range(args.rounds):
         for candidate in candidates if number % 2 == 0 else reversed(candidates):
             token = tokens[candidate]
-            note("GET 1 KiB, 1/s", candidate, load(candidate, token, "GET", 1024, args.seconds))
-            note("PUT 1 KiB, 1/s", candidate, load(candidate, token, "PUT", 1024, args.seconds))
-            note(
-                "GET 100 MiB, MiB/s", candidate, load(candidate, token, "GET", 100 << 20, args.seconds) * 100
-            )
+            for row, method, size in LOADS:
+                pids = processes_of(root / candidate.name)
+                used = sum(map(cpu_of, pids))
+                rate = load(candidate, token, method, size, args.seconds)
+                used = sum(map(cpu_of, pids)) - used
+                note(f"{row}, 1/s", candidate, rate)
+                note(f"{row}, CPU ms", candidate, 1e3 * used / (rate * args.seconds))
             middle, high, cpu = timers(candidate)
             note("timers of 10 ms, late by, ms", candidate, middle)
             note("timers, 99 % late by at most, ms", candidate, high)
             note("timers, CPU s", candidate, cpu)
-    for candidate in candidates:
+    for candidate in candidates if args.idle else ():
         held, cpu = idle(candidate, root, args.idle)
         note("idle connection, KiB", candidate, held)
         note(f"{args.idle} idle connections, CPU s in 10 s", candidate, cpu)
@@ -163,6 +177,8 @@ def load(candidate: Candidate, token: str, method: str, size: int, seconds: floa
     return sum(float(child.communicate()[0]) for child in children)
 
 
+#: Row, method and size of the loads.
+LOADS = (("GET 1 KiB", "GET", 1024), ("PUT 1 KiB", "PUT", 1024), ("GET 100 MiB", "GET", 100 << 20))
 #: One client with raw sockets, so that the client costs little.
 LOAD = """
 import os, socket, sys, time
@@ -214,11 +230,7 @@ def timers(candidate: Candidate) -> tuple[float, float, float]:
 
 def idle(candidate: Candidate, root: Path, count: int) -> tuple[float, float]:
     """Return the KiB per idle connection of the proxy, and the CPU seconds of 10 s with all of them."""
-    pids = [
-        int(path.name)
-        for path in Path("/proc").iterdir()
-        if path.name.isdigit() and is_proxy(path, str(root / candidate.name))
-    ]
+    pids = processes_of(root / candidate.name, "proxy")
     before = sum(memory_of(pid) for pid in pids)
     held = [connection(candidate) for _ in range(count)]
     try:
@@ -235,13 +247,17 @@ def idle(candidate: Candidate, root: Path, count: int) -> tuple[float, float]:
             each.close()
 
 
-def is_proxy(path: Path, root: str) -> bool:
-    """Return True for a process of the proxy of a cluster."""
-    try:
-        words = (path / "cmdline").read_text().split("\0")
-    except OSError:
-        return False
-    return any("proxy" in word for word in words) and any(word.startswith(root) for word in words)
+def processes_of(root: Path, word: str = "") -> list[int]:
+    """Return the process ids of a cluster, of those with a word in their command line."""
+    found = []
+    for path in Path("/proc").iterdir():
+        try:
+            words = (path / "cmdline").read_text().split("\0") if path.name.isdigit() else []
+        except OSError:
+            continue
+        if any(str(root) in each for each in words) and any(word in each for each in words):
+            found.append(int(path.name))
+    return found
 
 
 def memory_of(pid: int) -> float:
