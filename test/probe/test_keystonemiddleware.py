@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,14 @@ from test.support.key_services import KMS_BIN, needs_key_services
 from test.support.processes import free_ports, free_range
 from tools.bench.contestants import Contestant
 
-pytestmark = [pytest.mark.peer, needs_key_services]
+pytestmark = [
+    pytest.mark.peer,
+    needs_key_services,
+    pytest.mark.skipif(
+        not any(Path(KMS_BIN).parent.glob("lib/python*/site-packages/keystonemiddleware")),
+        reason="the environment of SWIFT_KMS_BIN has no keystonemiddleware",
+    ),
+]
 
 
 class Keystone(BaseHTTPRequestHandler):
