@@ -228,10 +228,10 @@ class Loop(ABC):
         The main greenlet receives SystemExit, KeyboardInterrupt and the like.
         """
         error = sys.exc_info()[1]
-        if isinstance(error, Exception):
-            traceback.print_exc()
-        elif error is not None:
+        if isinstance(error, SystemExit | KeyboardInterrupt):
             self.throw_into_main(error)
+        else:
+            traceback.print_exc()
 
     def throw_into_main(self, error: BaseException) -> None:
         """Raise an error in the main greenlet, which waits for the loop.
