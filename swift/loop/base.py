@@ -225,7 +225,7 @@ class Loop(ABC):
     def handle_error(self) -> None:
         """Print the current error of a call.
 
-        The main greenlet receives SystemExit, KeyboardInterrupt and the like.
+        The main greenlet receives SystemExit and KeyboardInterrupt.
         """
         error = sys.exc_info()[1]
         if isinstance(error, SystemExit | KeyboardInterrupt):
