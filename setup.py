@@ -12,7 +12,7 @@ NAME, VERSION = (
     for name in ("DISTRIBUTION", "__version__")
 )
 
-#: What ``python -m tools.generate`` found declared in the modules of filters and daemons.
+#: Filters and daemons declared in modules; written by ``python -m tools.generate``.
 DECLARED = json.loads((HERE / "swift/config/declared.json").read_text())
 #: Each module of ``swift.cli`` is a command, and so is each daemon (``swift/entry.py``).
 COMMANDS = sorted(

@@ -66,7 +66,7 @@ class Process:
     info: InfoRegistry = field(default_factory=InfoRegistry)
     #: What to do before a worker ends, e.g. write the last lines of an access log.
     at_exit: list[Callable[[], None]] = field(default_factory=list)
-    #: What swift.conf of a directory says; it is read once.
+    #: The parsed swift.conf of each directory; each is read once.
     clusters: dict[str, Cluster] = field(default_factory=dict)
     #: Why a running server is better than this one, e.g. a ring that cannot be read: no reload then.
     problems: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ def telemetry_of(conf: Conf, *, name: str) -> Telemetry:
 
 
 class Services:
-    """What a filter gets from the process that it is a part of, so that it reads no configuration itself."""
+    """Services of the process for its filters, which read no configuration themselves."""
 
     def __init__(self, process: Process, conf: Conf, name: str):
         self._process = process
@@ -136,7 +136,7 @@ class Services:
 
     @property
     def cluster(self) -> Cluster:
-        """What swift.conf says; raises ``ConfigError``."""
+        """Return the parsed swift.conf; raises ``ConfigError``."""
         return cluster_of(self._shared(self.conf))
 
     def telemetry(self, name: str = "", conf: Conf | None = None) -> Telemetry:

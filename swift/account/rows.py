@@ -119,7 +119,7 @@ def merge(existing: ContainerRow | None, new: ContainerRow) -> ContainerRow:
     deleted, unknown = int(Timestamp(delete) > Timestamp(put) and not objects), new.unknown
     if existing is not None:
         unknown = completed(new.unknown, existing.unknown)
-    # What a newer release means is told by the row of the last put or deletion.
+    # The row of the last put or deletion decides, as in the newer release.
     told = max((row for row in (existing, new) if row is not None), key=_changed_at)
     if told.deleted > 1:
         deleted = told.deleted

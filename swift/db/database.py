@@ -69,7 +69,7 @@ class Dialect:
     merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
     #: A row, which is a tuple with names, from a pending tuple; raises InvalidValue.
     row_of_pending: Callable[[tuple[object, ...]], object]
-    #: How many of a row's fields a pending tuple has; OpenStack Swift reads no other number.
+    #: The number of fields in a pending tuple; OpenStack Swift reads no other number.
     pending_fields: int
 
     def check_names(self, connection: sqlite3.Connection, path: str) -> None:

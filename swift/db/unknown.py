@@ -24,7 +24,7 @@ _INTEGER_MAX = (1 << 63) - 1
 _TYPES = {str: "TEXT", int: "INTEGER", float: "REAL"}
 #: The one column that pending entries are known to have behind those of this release.
 PENDING_COLUMN = "systags"
-#: What stands before the position of a pending field that has no name.
+#: The prefix of the position of a pending field without a name.
 _POSITION = "pending_field_"
 
 

@@ -40,7 +40,7 @@ import greenlet
 
 from swift.base.calls import Call, Ts
 
-#: How often the loop looks for waits past their deadline; a deadline fires late by at most this, seconds.
+#: The interval between two sweeps for overdue waits; a deadline fires late by at most this, seconds.
 SWEEP_INTERVAL_S = 0.1
 
 

@@ -21,7 +21,7 @@ from swift.loop.base import Loop, root_greenlet
 
 #: The number of descriptor events taken from the kernel at once.
 _EVENTS_MAX = 128
-#: How often in a row the loop makes calls that were added by calls before it polls descriptors.
+#: The number of rounds of calls added by calls before the loop polls descriptors.
 _READY_ROUNDS = 4
 #: The longest poll without anything planned, seconds.
 _POLL_MAX_S = 60.0

@@ -61,7 +61,7 @@ FILTER = FilterDeclaration(
     section="container-quotas",
     info=lambda _settings: {},
     right_of={
-        "tempauth": "nobody would know yet who may write",
-        "keystoneauth": "nobody would know yet who may write",
+        "tempauth": "the user would not be authorized yet",
+        "keystoneauth": "the user would not be authorized yet",
     },
 )

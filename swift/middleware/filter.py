@@ -89,7 +89,7 @@ class FilterDeclaration(Generic[S]):
     make: Callable[[App, S, Services], Filter]
     #: Its place in the recommended pipeline: smaller is nearer to the client.
     position: int
-    #: What ``/info`` says of it; None if it says nothing.
+    #: Its entry in ``/info``; None for no entry.
     info: Callable[[S], Mapping[str, object] | None] = _no_facts
     #: The name of its section in samples where that is not ``name``.
     section: str = ""

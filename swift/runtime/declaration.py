@@ -22,17 +22,17 @@ from swift.runtime.selection import Selection
 
 @dataclass(frozen=True)
 class DaemonParts:
-    """What tasks are made of."""
+    """The parts that a task is made of."""
 
     context: BackendContext
     rings: Rings
-    #: What ``Daemon.settings`` parsed.
+    #: The parsed ``Daemon.settings``.
     settings: Any
-    #: The section over ``[DEFAULT]``, for whoever needs options of others.
+    #: The section merged over ``[DEFAULT]``, for options that other sections declare.
     conf: Mapping[str, str]
     storage: StorageSettings
     selection: Selection
-    #: The configuration file, for whoever has sections beside its own.
+    #: The configuration file, for tasks that read further sections.
     conf_path: str = ""
     #: The command line; empty where the daemon is started in another way.
     args: argparse.Namespace = field(default_factory=argparse.Namespace)
@@ -85,7 +85,7 @@ class Shared(Protocol):
 
     @property
     def processes(self) -> int:
-        """How many share the work; 0: this one does all."""
+        """The number of processes that share the work; 0: this one does all."""
 
     @property
     def process(self) -> int:
@@ -100,7 +100,7 @@ class ProcessNumbers(TypedDict):
 
 
 def arguments_of(who: str) -> Callable[[argparse.ArgumentParser], None]:
-    """What adds the arguments; ``who`` says who shares what."""
+    """Return a function that adds the arguments; ``who`` describes the sharing processes in the help."""
 
     def add(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--processes", type=int, help=who)

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout")
     args = parser.parse_args(argv)
     if not args.check and _rewrite(declared.files(args.root)):
-        # What was imported so far does not know the new declarations.
+        # Modules imported so far lack the new declarations.
         return subprocess.run([sys.executable, "-m", "tools.generate", "--root", str(args.root)]).returncode
     wanted = dict(files(args.root))
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]

@@ -121,7 +121,7 @@ INTERNAL_CLIENT = Sample(
     ),
 )
 
-#: What a daemon's own pipeline needs filters for, beside ``use``.
+#: Further options of filters in a daemon's own pipeline.
 _IN_OWN_PIPELINE = {"versioned_writes": ("allow_object_versioning = true",)}
 
 

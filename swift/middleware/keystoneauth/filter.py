@@ -214,5 +214,5 @@ FILTER = FilterDeclaration(
         "# needs auth_token of keystonemiddleware left of it",
         "# <PREFIX>_operator_roles, <PREFIX>_service_roles, <PREFIX>_project_reader_roles = <role>",
     ),
-    right_of={"auth_token": "nobody would know yet who asks"},
+    right_of={"auth_token": "the user would not be identified yet"},
 )

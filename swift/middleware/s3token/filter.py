@@ -149,5 +149,5 @@ FILTER = FilterDeclaration(
     _make,
     position=150,
     sample_lines=("# stands between s3api and keystoneauth",),
-    left_of={"keystoneauth": "nobody would know yet who signed"},
+    left_of={"keystoneauth": "the user would not be identified yet"},
 )

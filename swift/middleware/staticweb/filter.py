@@ -262,8 +262,8 @@ FILTER = FilterDeclaration(
     default=True,
     info=lambda _settings: {},
     right_of={
-        "tempauth": "nobody would know yet who may write",
-        "keystoneauth": "nobody would know yet who may write",
+        "tempauth": "the user would not be authorized yet",
+        "keystoneauth": "the user would not be authorized yet",
     },
     left_of={"encryption": "it would read and write what is encrypted"},
 )

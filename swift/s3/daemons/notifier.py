@@ -67,7 +67,7 @@ class NotifierSettings(Settings):
 
 # --- webhooks -----------------------------------------------------------------------------------------
 
-#: What of an answer is read before the connection is closed.
+#: The bytes of a response that are read before the connection is closed.
 _ANSWER_BYTES = 4096
 
 #: Tells a URL an event; raises ``NotTaken``.

@@ -1,4 +1,4 @@
-"""Errors that nobody catches end their own green thread and nothing else."""
+"""An unhandled error ends its own green thread and nothing else."""
 
 import time
 
