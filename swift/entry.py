@@ -1,4 +1,5 @@
-"""Where every command begins: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of ``swift.cli.aio``.
+"""Entry point of every command: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of
+``swift.cli.aio``.
 
 Each module of ``swift.cli`` is a command of its name; ``swift.cli.daemon`` is the commands of all daemons.
 

@@ -164,14 +164,14 @@ def check_ports(plan: ClusterPlan) -> None:
 
 
 def answers(ip: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Return True if something accepts connections there."""
     with contextlib.suppress(OSError), socket.create_connection((ip, port), 2.0):
         return True
     return False
 
 
 class Pauses:
-    """How long to wait before a process that ended is started again: twice as long each time.
+    """Delays before an ended process is restarted: doubled each time.
 
     One that has lived for ``SETTLED_S`` is trusted anew.
     """

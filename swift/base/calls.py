@@ -1,4 +1,4 @@
-"""Who runs a call that may block: in place, or in a thread while others go on."""
+"""Types of functions that run a call which may block: in place, or in a thread."""
 
 from __future__ import annotations
 

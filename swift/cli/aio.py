@@ -281,7 +281,7 @@ def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: i
 
 
 def _start_command(name: str) -> list[str]:
-    """How this user can call a command: by name, or by the path beside our Python."""
+    """Return the words that start a command: its name, or its path beside this Python."""
     beside = Path(sys.executable).with_name(name)
     return [name if shutil.which(name) or not beside.exists() else str(beside)]
 

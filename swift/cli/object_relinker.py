@@ -102,7 +102,7 @@ class RelinkJob:
 
 @dataclass
 class RelinkProgress:
-    """How far a device is, as ``relink.<datadir>.json`` says."""
+    """Progress of a device, as stored in ``relink.<datadir>.json``."""
 
     path: str
     part_power: int
@@ -112,7 +112,7 @@ class RelinkProgress:
 
     @classmethod
     def load(cls, device_path: str, job: RelinkJob, found: Iterable[str]) -> RelinkProgress:
-        """What is to be done; a file of other powers counts for nothing but the power before."""
+        """Load the stored progress; of a file for other part powers only the previous power counts."""
         path = f"{device_path}/relink.{with_policy_suffix('objects', job.policy.index)}.json"
         fresh = cls(path, job.part_power, job.next_part_power)
         try:

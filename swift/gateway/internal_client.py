@@ -148,7 +148,7 @@ class InternalClient:
             return response.headers if response.is_success else None
 
     def exists(self, path: EntityPath) -> bool:
-        """Whether an account, container or object is there."""
+        """Return True if an account, container or object is there."""
         return self.head(path) is not None
 
     def metadata(self, path: EntityPath, prefix: str = "") -> dict[str, str] | None:

@@ -36,7 +36,7 @@ def _is_header(key: str) -> bool:
 
 
 def image_of(request: Request) -> WSGIEnvironment:
-    """What of a request foreign software may change by changing the environ.
+    """Return the parts of a request that foreign software may change through the environ.
 
     Headers with an underscore have no place there: ``X_Backend_A`` would come back as ``X-Backend-A``.
     """

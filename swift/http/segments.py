@@ -173,7 +173,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         return 0
 
     def _is_at_piece(self) -> bool:
-        """Whether a piece is open that has more bytes, after going on to the next if need be."""
+        """Return True if a piece is open that has more bytes, after going on to the next if need be."""
         while self._current is None or self._taken == self._size:
             if not self._next():
                 return False

@@ -53,7 +53,7 @@ class LoadRun:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What to run, and where. Workers make the workload again from ``text`` and ``options``."""
+    """Workload and target of a run. Workers make the workload again from ``text`` and ``options``."""
 
     workload: Workload
     text: str

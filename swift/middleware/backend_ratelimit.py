@@ -73,7 +73,7 @@ class _Devices:
         self._next: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def takes(self, device: str, limits: Mapping[str, float], buffer_s: float, now: float) -> bool:
-        """Whether a request may come in under every limit; one that may is counted under all."""
+        """Return True if a request may come in under every limit; one that may is counted under all."""
         due = {}
         for method in limits:
             due[method] = max(self._next.get((device, method), 0.0), now - buffer_s)

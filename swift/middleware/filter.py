@@ -1,4 +1,4 @@
-"""What a filter is: one method between a request and its response.
+"""Interface of filters: one method between a request and its response.
 
 ``handle`` gets a ``Request`` and returns a ``Response``; ``forward`` asks the rest of the pipeline. A filter
 keeps nothing on itself between requests. To foreign servers and filters it is a plain WSGI app.

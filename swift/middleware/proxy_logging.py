@@ -389,7 +389,7 @@ def _client_of(headers: Mapping[str, str]) -> str:
 
 
 def access_conf(conf: Conf) -> Conf:
-    """Where access lines go: ``access_log_*`` options override ``log_*``.
+    """Return the configuration of the access log: ``access_log_*`` options override ``log_*``.
 
     ``log_address`` alone does not move them away from the system's syslog socket: as with the peer.
     """

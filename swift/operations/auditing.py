@@ -61,7 +61,7 @@ SECTIONS = (
 
 @dataclass
 class Counts:
-    """What was checked and found, by section."""
+    """Counts of checks and findings, by section."""
 
     checked: Counter[str] = field(default_factory=Counter)
     found: dict[str, Counter[str]] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class Auditor:
     # --- accounts, containers, objects
 
     def _listing(self, path: EntityPath) -> Listing:
-        """What an account or container lists, put together from all its nodes."""
+        """Return the merged listing of an account or container from all its nodes."""
         with self._fetching.setdefault(path, green.Semaphore(1)):
             if path not in self._listings:
                 fetch = self._account if path.kind == "account" else self._container

@@ -43,7 +43,7 @@ GIVEN = {
 
 @dataclass(frozen=True, slots=True)
 class OverloadSetting:
-    """What is simulated, by the names of ``GIVEN``."""
+    """Parameters of the simulation, by the names of ``GIVEN``."""
 
     loads: tuple[int, ...]
     numbers: dict[str, float]
@@ -51,13 +51,13 @@ class OverloadSetting:
 
     @property
     def capacity(self) -> float:
-        """What all devices deliver, bytes a second."""
+        """Bytes a second that all devices deliver."""
         return self.numbers["devices"] * self.numbers["rate_mb"] * MB
 
 
 @dataclass(frozen=True, slots=True)
 class OverloadOutcome:
-    """What came of a load; bytes a second, seconds."""
+    """Result of a load; bytes a second, seconds."""
 
     load: int
     is_admitting: bool

@@ -31,7 +31,7 @@ def own_addresses(bind_ip: str = "") -> frozenset[str]:
 
 
 def names_any_of(host: str, addresses: frozenset[str]) -> bool:
-    """Whether an address or host name of a ring means one of ``addresses``."""
+    """Return True if an address or host name of a ring means one of ``addresses``."""
     plain = normalized(host)
     if plain in addresses:
         return True

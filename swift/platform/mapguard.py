@@ -76,7 +76,7 @@ class MapGuard:
         _watched.add(self)
 
     def has_lost_writes(self) -> bool:
-        """Whether the device has refused something since the last call; it takes no time."""
+        """Return True if the device has refused something since the last call; it takes no time."""
         return bool(_library().sync_file_range(self._fd, 0, mmap.PAGESIZE, _WAIT_BEFORE))
 
     def release(self) -> None:
@@ -85,7 +85,7 @@ class MapGuard:
         os.close(self._fd)
 
     def covers(self, address: int) -> bool:
-        """Whether an address is in the mapping."""
+        """Return True if an address is in the mapping."""
         return self._begin <= address < self._end
 
     def replace_page(self, address: int) -> None:

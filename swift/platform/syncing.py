@@ -95,7 +95,7 @@ class _Member:
 
 
 class Worth:
-    """Whether one sync of a device's filesystem is cheaper than several syncs on it.
+    """Decides whether one sync of a device's filesystem is cheaper than several syncs of files.
 
     Learns from what syncs of the filesystem took (``took``); ``dirty_bytes`` tells what else they wait for.
     """

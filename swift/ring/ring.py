@@ -115,7 +115,7 @@ class Ring:
             self._report(f"{self.path} cannot be used, the ring in memory stays in use: {reason}")
 
     def changed_on_disk(self) -> bool:
-        """Whether the file is another one than the one in memory; asks the disk."""
+        """Return True if the file is another one than the one in memory; asks the disk."""
         return os.stat(self.path).st_mtime_ns != self._mtime_ns
 
     def partition_of(self, digest: bytes) -> int:

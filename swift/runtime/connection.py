@@ -95,7 +95,7 @@ class Connection:
 
     @property
     def is_parked(self) -> bool:
-        """Whether an answered client keeps the connection for a request that has not begun."""
+        """True if an answered client keeps the connection for a request that has not begun."""
         return self.idle and self.sent_bytes > 0
 
     def become_tls(self, sock: socket) -> None:
@@ -387,7 +387,7 @@ class ConnectionBody(RequestBody):
 
     @property
     def finished(self) -> bool:
-        """Whether every byte has been read."""
+        """True if every byte has been read."""
         if self._broken:
             return False
         if self._decoder is None:
@@ -396,7 +396,7 @@ class ConnectionBody(RequestBody):
 
     @property
     def is_short(self) -> bool:
-        """Whether the rest may be worth reading to keep the connection.
+        """True if the rest may be worth reading to keep the connection.
 
         Never when the client may still wait for 100 Continue: nobody knows whether a body will come. Never
         after an error of reading, framing errors above all: what follows must not be taken for a request.
@@ -443,7 +443,7 @@ class ConnectionBody(RequestBody):
 
     @property
     def trailers(self) -> dict[str, str]:
-        """What came after the last chunk, once that is read."""
+        """Trailers after the last chunk, once they are read."""
         return {} if self._decoder is None else self._decoder.trailers
 
     def read_into(self, view: memoryview) -> int:

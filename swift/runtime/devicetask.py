@@ -1,4 +1,4 @@
-"""What daemons have in common whose work is cut by device: the shares, and what a pass over one is handed."""
+"""Base of daemons whose work is divided by device."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DevicePassBase:
         self._device_task.context.telemetry.faults.note(self._device, error)
 
     def _device_path(self) -> str | None:
-        """Where the device is; None, counted and logged, when it is not there."""
+        """Return the device's path; None, counted and logged, when the device is missing."""
         try:
             return self._device_task.context.devices.path(self._device)
         except DeviceUnavailable:
@@ -106,7 +106,7 @@ class DatabasePassBase(DevicePassBase):
         self._log.error(f"ERROR cannot look for databases: {error}")
 
     def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
-        """What is in some partitions, by what is known of settled databases."""
+        """Return the databases of some partitions, using the record of unchanged databases."""
         scan = self._run(settled.scan, device_path, directory, some, self._device_task.disk.now_ns())
         for error in scan.unreadable:
             self._tell_unreadable(error)

@@ -393,7 +393,7 @@ STALL_GRACE_S = 5.0
 
 
 def heads_max(places: int) -> int:
-    """How many incomplete heads one address may have when all ``places`` are taken."""
+    """Return the number of incomplete heads that one address may have when all ``places`` are taken."""
     return max(1, places // HEAD_SHARE)
 
 

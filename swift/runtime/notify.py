@@ -19,12 +19,12 @@ REFUSED = "X_RELOAD_REFUSED="
 
 
 def refusal(reason: str) -> str:
-    """What a service says that does not reload, for the ``reason`` in one line."""
+    """Return the message of a service that refuses a reload for ``reason``, in one line."""
     return REFUSED + reason.replace("\n", " ")
 
 
 def reload_address(pid: int) -> str:
-    """Where those who reload the service of a process listen."""
+    """Return the address at which the clients of a process's reload listen."""
     return f"\0swift-notifications\0{pid}"
 
 

@@ -1,4 +1,4 @@
-"""What a daemon tells while it works: counts, progress, the page of numbers.
+"""Reports of a daemon at work: counts, progress, the metrics page.
 
 One ``Tally`` counts for the log, for statsd and for Prometheus, so that the three never disagree. A daemon
 has no port; its Prometheus page is the file ``<recon_cache_path>/<daemon>.prom``, in the format that

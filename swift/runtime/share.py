@@ -30,7 +30,7 @@ STOP_GRACE_S = 5.0
 
 @dataclass
 class ShareResult:
-    """What came of one share, or has come of it so far."""
+    """Result of one share, final or so far."""
 
     facts: JsonObject = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class ShareResult:
 
 
 class UnitsOfWork(Protocol):
-    """What is needed of a ``daemon.Pass``."""
+    """Interface of the work that a share runs: a part of ``daemon.Pass``."""
 
     def plan(self) -> Any:
         """An iterator of units."""
@@ -55,7 +55,7 @@ class UnitsOfWork(Protocol):
         """Do one."""
 
     def facts(self) -> dict[str, object]:
-        """What is worth reporting so far."""
+        """Return the figures to report so far."""
 
     def end(self) -> None:
         """All units were done."""
@@ -91,7 +91,7 @@ class ShareRun:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """True if nothing of it runs any more."""
         return self._ended.is_set
 
     def watch(
@@ -142,7 +142,7 @@ class ShareRun:
         return progress.units, progress.bytes, progress.planned, self._tally.moves
 
     def result(self) -> ShareResult:
-        """What has come of it so far."""
+        """Return the result so far."""
         progress = self._progress
         counts = dict(self._tally.counts)
         return ShareResult(

@@ -42,7 +42,7 @@ class Workers:
 
     @property
     def are_running(self) -> bool:
-        """Whether a pass has workers at this moment."""
+        """True if a pass has workers at this moment."""
         return bool(self._running)
 
     def run(
@@ -129,7 +129,7 @@ class _Child:
         return self._status is not None
 
     def news(self) -> ShareResult | None:
-        """What it said last, when that is new and not the result."""
+        """Return the child's last report if it is new and not the result."""
         size = os.fstat(self._fd).st_size
         if size == self._read:
             return None

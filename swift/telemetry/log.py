@@ -30,7 +30,7 @@ class Log:
 
     @property
     def shows_debug(self) -> bool:
-        """Whether lines for developers are written at all."""
+        """True if lines for developers are written at all."""
         return self._logger.isEnabledFor(logging.DEBUG)
 
     def debug(self, message: str, *, txid: str | None = None) -> None:
@@ -59,7 +59,7 @@ class Log:
         self._emit(logging.ERROR, f"{message}: {trace.rstrip()}", txid)
 
     def is_enabled(self, level: int) -> bool:
-        """Whether lines of this level are written; ask before building an expensive one."""
+        """Return True if lines of this level are written; ask before building an expensive one."""
         return self._logger.isEnabledFor(level)
 
     def raw(self, line: str) -> None:

@@ -55,7 +55,7 @@ class ChunkDecoder:
 
     @property
     def room(self) -> int:
-        """How many of the next bytes are data of the current chunk for sure."""
+        """Number of next bytes that are certainly data of the current chunk."""
         return self._left if self._state == "data" else 0
 
     def took(self, size: int) -> None:

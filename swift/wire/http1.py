@@ -45,7 +45,7 @@ class BadHead(SwiftError):
 
 
 class HeadLimits:
-    """How large the parts of a head may be (public-api.md §1)."""
+    """Limits of the parts of a head (public-api.md §1)."""
 
     __slots__ = ("line_bytes", "header_bytes", "header_count")
 
@@ -240,7 +240,7 @@ def _finish(head: RequestHead) -> None:
 
 
 def _agree_on_connection(head: RequestHead) -> None:
-    """Whether the connection outlives the answer."""
+    """Set ``keep_alive`` from the head's Connection header and version."""
     wishes = head.headers.get("connection")
     if wishes is None:
         head.keep_alive = head.minor == 1

@@ -67,8 +67,9 @@ def _resembles_framing(name: bytes) -> bool:
 
 
 def may_be_asked(odd: list[Line]) -> bool:
-    """Whether these may be in a request: no line break is part of them, NUL and spaces before the colon only
-    of metadata."""
+    """Return True if these may be in a request: no line break is part of them, NUL and spaces before the
+    colon only of metadata.
+    """
     for name, value in odd:
         if _LINE_BREAK.search(name) or _LINE_BREAK.search(value):
             return False
@@ -78,7 +79,7 @@ def may_be_asked(odd: list[Line]) -> bool:
 
 
 def means_something(name: bytes) -> bool:
-    """Whether a request's odd line is more than ignored: its name is a usual one or metadata's."""
+    """Return True if a request's odd line is more than ignored: its name is a usual one or metadata's."""
     return bool(_TOKEN.match(name)) or _is_metadata(name)
 
 

@@ -1,4 +1,4 @@
-"""What a run of ``swift-load fail`` leaves on a machine when it is killed, and its removal by a later one.
+"""Repairs the effects that a killed ``swift-load fail`` leaves on a machine.
 
 A run has a directory of its own with a record, which it keeps locked as long as it lives: the lock goes with
 the process, however that ends. A directory whose record nobody holds is a leftover: its processes are ended,
@@ -79,7 +79,7 @@ def leftovers(parent: Path) -> list[LeftoverRun]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have made it, nor put a link in its place."""
+    """Return True if nobody else can have made it, nor put a link in its place."""
     facts = os.lstat(folder)
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
 

@@ -46,7 +46,7 @@ def check_possible(failure: Failure, *, has_disks: bool) -> None:
 
 
 def _is_alone_in_network() -> bool:
-    """Whether there is nothing but a loopback interface, so that rules hurt nobody."""
+    """Return True if there is nothing but a loopback interface, so that rules hurt nobody."""
     return [name for _, name in socket.if_nameindex()] == ["lo"] and os.geteuid() == 0
 
 

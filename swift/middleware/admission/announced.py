@@ -27,7 +27,7 @@ class Announcement:
 
     @classmethod
     def of(cls, value: object) -> Announcement | None:
-        """What memcached says; None when that is none."""
+        """Return the announcement in a value from memcached, or None if the value holds none."""
         if not isinstance(value, Mapping):
             return None
         at_ns, text = value.get("at_ns"), value.get("text")

@@ -1,4 +1,4 @@
-"""Where an operator looks at admission and changes its rules while it runs (doc/admission.md).
+"""Operator API of admission: shows usage and changes rules at run time (doc/admission.md).
 
     GET /v1/.admission/cluster/state    what is known, asked for and promised, as JSON
     GET /v1/.admission/cluster/rules    the rules in force, as they were written
@@ -74,7 +74,7 @@ class Console:
 
 
 def uses_of(totals: Told, rules: AdmissionRules) -> dict[str, object]:
-    """What of each lane and under each limit is asked for, and what is delivered, in a form for JSON."""
+    """Return the requested and delivered rates of each lane and limit as JSON-able values."""
     guarantees, lanes, limits = rules.guarantees(), {}, {}
     for key in sorted(totals):
         size, requests, streams = totals[key]

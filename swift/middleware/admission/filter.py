@@ -123,7 +123,9 @@ class Admission(Filter):
         return self._settings.request_class
 
     def _promise_of(self, request: Request, account: str) -> tuple[PromisedLane | None, str]:
-        """What a request's ticket promises, and why it promises nothing; a bad one does no other harm."""
+        """Return the lane that the request's ticket promises, and the reason when it promises none; an
+        invalid ticket has no other effect.
+        """
         ticket = request.headers.pop(TICKET, None)
         if ticket is None:
             return None, ""
@@ -283,7 +285,7 @@ class Admission(Filter):
         return {"rules": len(self._file.rules.rules), "written": is_written, "told": is_told}
 
     def _state(self) -> dict[str, object]:
-        """What is known here of all processes, as of the last exchange."""
+        """Return the state of all processes as of the last exchange."""
         file, now = self._file, self._clock.time()
         return {
             "capacity": asdict(self._capacity),
@@ -311,7 +313,7 @@ class Admission(Filter):
 
 
 def _user_of(request: Request) -> str:
-    """Who asks: the first of what the authentication says."""
+    """Return the name of the requesting user: the first name that the authentication filter sets."""
     return str(request.env.get(environkeys.REMOTE_USER) or "").split(",", 1)[0]
 
 

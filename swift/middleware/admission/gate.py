@@ -1,4 +1,4 @@
-"""Whether a request may come in: rules, capacity and what is in use, decided without I/O.
+"""Decides whether a request is admitted, from rules, capacity and usage, without input or output.
 
     grant = gate.ask(facts, now, expected_bytes=size)
     if isinstance(grant, Refusal): ...
@@ -54,7 +54,7 @@ class PromisedLane:
 
 @dataclass(slots=True)
 class Use:
-    """What was asked for and used under one name since the last report, and streams that are open."""
+    """Requests and bytes under one name since the last report, and the number of open streams."""
 
     bytes: float = 0.0
     requests: float = 0.0
@@ -153,7 +153,7 @@ class Gate:
         self._settle(now)
 
     def set_promises(self, promises: Mapping[str, float], now: float) -> None:
-        """What is promised to reservations that hold now: bytes a second by the names of their lanes."""
+        """Set the bandwidth reserved by the current reservations: bytes a second by lane name."""
         if promises != self._promises:
             self._promises = promises
             self._settle(now)
@@ -161,7 +161,9 @@ class Gate:
     def set_parts(
         self, parts: Mapping[tuple[str, str], float], other: float, streams: Mapping[str, int], now: float
     ) -> None:
-        """Which part of the cluster's rates is this process's, and what streams others have open."""
+        """Set this process's share of the cluster's rates, and the numbers of streams that other processes
+        have open.
+        """
         self._parts, self._other_part, self._elsewhere = parts, other, streams
         self._known.clear()
         for (resource, key), bound in self._bounds.items():
@@ -271,7 +273,7 @@ class Gate:
         return known
 
     def _prepaid(self, limits: Mapping[str, AdmissionRule]) -> float:
-        """How many bytes of a request are counted before it moves any: what may be moved in a second."""
+        """Return the number of bytes to count before a request moves any: at most one second of the rate."""
         rates = [self._lanes["bytes"].capacity or PREPAID_BYTES]
         for key, rule in limits.items():
             if rule.greatest.bytes:
@@ -359,7 +361,7 @@ class Gate:
         return (0 if use is None else use.streams) + self._elsewhere.get(key, 0)
 
     def report(self) -> dict[str, Use]:
-        """What was asked for since the last report, by name, and begin anew; streams that are open stay."""
+        """Return the usage since the last report by name, and reset it; the numbers of open streams stay."""
         self._waits = {key: until for key, until in self._waits.items() if key in self.uses}
         told = {key: replace(use) for key, use in self.uses.items()}
         for key, use in list(self.uses.items()):

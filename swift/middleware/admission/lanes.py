@@ -1,4 +1,4 @@
-"""Who may use how much of one rate: lanes with a guarantee each, and fair shares of the rest.
+"""Divides one rate among lanes: a guarantee for each, and fair shares of the rest.
 
 Every lane (an account, or whom a rule is for) has two stocks. Its *own* grows at its guaranteed rate and is
 nobody else's until it is full; what overflows is lent. Its *spare* grows by its share of what is free: all
@@ -40,7 +40,7 @@ class Lane:
 
     @property
     def left(self) -> float:
-        """What it may use now; negative when it owes."""
+        """Bytes that the lane may use now; negative while it is in debt."""
         return self.own + self.spare
 
 
@@ -178,7 +178,7 @@ class Lanes:
         return (self._capacity or 0.0) * self._burst_s * self._part(lane)
 
     def _rate(self, lane: Lane) -> float:
-        """How fast a lane's stocks grow while all who ask now go on asking."""
+        """Return the rate at which a lane's tokens refill while all current lanes stay active."""
         capacity = self._capacity or 0.0
         promised = sum(other.guaranteed for other in self._lanes.values())
         free = max(0.0, capacity - promised)

@@ -23,7 +23,7 @@ _ANSWERS_MIN = 5
 
 
 class LearntRate:
-    """What the whole cluster delivers a second; None while nothing was ever slow."""
+    """Estimates how much the cluster delivers a second; None until responses have been slow once."""
 
     __slots__ = ("bound", "_usual_s")
 

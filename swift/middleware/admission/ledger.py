@@ -35,7 +35,7 @@ class Busy(MemcacheError):
 
 
 class Ledger:
-    """What this proxy knows of all reservations."""
+    """The reservations that this proxy knows."""
 
     def __init__(self, sleep: Callable[[float], None]):
         self._sleep = sleep

@@ -1,4 +1,4 @@
-"""Where clients reserve: ``POST /v1/{account}?reserve`` with what they want, answered at once.
+"""Reservations by clients: ``POST /v1/{account}?reserve`` requests one, the response carries its ticket.
 
     POST /v1/AUTH_a?reserve&duration=600&bytes_per_second=50MB&direction=read
 
@@ -28,7 +28,7 @@ JSON = "application/json; charset=utf-8"
 
 
 def is_reserving(request: Request) -> bool:
-    """Whether a request asks for a reservation."""
+    """Return True if a request asks for a reservation."""
     entity = request.entity
     return (
         request.method == "POST"
@@ -40,7 +40,7 @@ def is_reserving(request: Request) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReservationWish:
-    """What a client wants to reserve; times in Unix seconds."""
+    """A reservation that a client requests; times in Unix seconds."""
 
     direction: str
     bytes: float
@@ -99,7 +99,7 @@ class ReservationHandler:
         return self._granted(made)
 
     def cost(self, direction: str, rate: float) -> float:
-        """What a reservation takes of the capacity."""
+        """Return the capacity that a reservation takes."""
         return rate * self._settings.write_cost if direction == WRITE else rate
 
     def _decide(

@@ -1,4 +1,4 @@
-"""Who is guaranteed how much, and who may have how much at most: a file of rules.
+"""File of rules with the guarantees and limits of classes of requests.
 
     [[rule]]
     name = "backup"
@@ -35,7 +35,7 @@ _HEADER = re.compile(r"\s*\[\[\s*rule\s*\]\]")
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFacts:
-    """What rules look at in a request; empty where a request has none."""
+    """Properties of a request that rules match; empty where the request has none."""
 
     account: str
     container: str = ""
@@ -64,11 +64,11 @@ class AdmissionRule:
 
     @property
     def makes_lane(self) -> bool:
-        """Whether requests that meet it have a share of their own."""
+        """True if requests that meet it have a share of their own."""
         return self.is_weighted or self.guaranteed != NOTHING
 
     def holds(self, facts: AdmissionFacts) -> bool:
-        """Whether a request meets it."""
+        """Return True if a request meets it."""
         for whom, wanted in self.whom:
             said = facts.said(whom)
             if not said or (wanted not in (EACH, said)):
@@ -102,7 +102,7 @@ class AdmissionRules:
                 yield rule.key(facts, LIMIT), rule
 
     def guarantees(self) -> dict[str, Amounts]:
-        """What is guaranteed, by the name of its lane."""
+        """Return the guaranteed amounts by lane name."""
         return {LANE + rule.name: rule.guaranteed for rule in self.rules if rule.guaranteed != NOTHING}
 
 

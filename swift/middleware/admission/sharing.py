@@ -40,7 +40,7 @@ Told = dict[str, list[float]]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a process goes by until the next exchange."""
+    """Shares that a process uses until the next exchange."""
 
     parts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     #: The part of names that nobody spoke of.
@@ -77,7 +77,7 @@ def parts_of(mine: Told, others: Sequence[Told]) -> Parts:
 
 
 def is_told(value: object) -> bool:
-    """Whether a value from the cache is what a process tells."""
+    """Return True if a value from the cache is what a process tells."""
     return isinstance(value, dict) and all(
         isinstance(amounts, list)
         and len(amounts) == 3
@@ -101,7 +101,7 @@ class ShareExchange:
         self.totals: Told = {}
 
     def alone(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Told:
-        """What was asked for in the last ``passed_s`` seconds of this process, and all that is known."""
+        """Return this process's usage in the last ``passed_s`` seconds as if it were the only process."""
         self.totals = self.digest(uses, guarantees, passed_s)
         return self.totals
 
@@ -128,7 +128,9 @@ class ShareExchange:
         return found
 
     def _hear(self, cache: Cache, window: int) -> list[Told]:
-        """What the others say; those that have not come in this window yet are found in the last one."""
+        """Return the reports of other processes; for a process without a report in this window, the one of
+        the last window.
+        """
         heard: dict[str, Told] = {}
         for number, known in ((window, self._place), (window - 1, 0)):
             self._listen(cache, number, known, heard)
@@ -150,7 +152,9 @@ class ShareExchange:
             heard.setdefault(str(value.get("id")), value["told"])
 
     def digest(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Told:
-        """What is told: smoothed rates of the names most asked for, and of all that is not guaranteed."""
+        """Return this process's report: smoothed rates of the busiest names, and of everything that is not
+        guaranteed.
+        """
         rates: Told = {SPARE: [0.0, 0.0, 0.0]}
         for key, use in uses.items():
             rates[key] = [use.bytes / passed_s, use.requests / passed_s, float(max(0, use.streams))]

@@ -34,7 +34,7 @@ class BadTicket(SwiftError):
 
 @dataclass(frozen=True, slots=True)
 class ReservedShare:
-    """What a ticket is for; times in Unix seconds."""
+    """Bandwidth that a ticket reserves; times in Unix seconds."""
 
     id: str
     account: str
@@ -49,7 +49,7 @@ class ReservedShare:
         return f"ticket:{self.id}"
 
     def holds(self, now: float) -> bool:
-        """Whether it is good now."""
+        """Return True if it is good now."""
         return self.begins <= now < self.ends
 
     @classmethod
@@ -73,7 +73,7 @@ def signed(reservation: ReservedShare, key: bytes) -> str:
 
 
 def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float) -> ReservedShare:
-    """What a ticket is good for now; raises ``BadTicket``."""
+    """Return the reservation of a valid ticket; raises ``BadTicket``."""
     payload, dot, signature = ticket.partition(".")
     if not dot or len(ticket) > _TEXT_MAX or not ticket.isascii():
         raise BadTicket("malformed")

@@ -31,7 +31,7 @@ class Unpacked:
 
 
 class _Packed:
-    """What both kinds of compression share: streams that may follow each other."""
+    """Base of both decompressors: concatenated streams are read as one."""
 
     #: What each stream begins with.
     magic = b""

@@ -202,7 +202,7 @@ def _check_redirect(redirect: str) -> None:
 
 
 def _answer(status: int, message: str, redirect: str) -> Response:
-    """What the user is told, or where the browser is sent to be told."""
+    """Return the response for the browser: a page, or a redirect that carries the status."""
     if not redirect:
         text = f"{status} {reason_of(status)}"
         if message:

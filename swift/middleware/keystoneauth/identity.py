@@ -1,4 +1,6 @@
-"""Who a request comes from, as the filter that checked its token says (spec: middleware.md §2)."""
+"""Identity of the requester, from the headers of the filter that validated the token (spec: middleware.md
+§2).
+"""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class SizedRates:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How counters are kept: ticks a second, the buffer and the longest wait, both in seconds."""
+    """Clock of the counters: ticks a second; the buffer and the longest wait in seconds."""
 
     accuracy: int
     buffer_s: float

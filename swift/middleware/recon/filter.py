@@ -140,7 +140,7 @@ class Recon(Filter):
         return Response(200, {"content-type": "application/json"}, json.dumps(value).encode())
 
     def _find(self, raw_path: str) -> Callable[[], object] | None:
-        """What a path asks for; None when it asks for nothing known."""
+        """Return the function that serves a path, or None for an unknown path."""
         name, _, kind = raw_path.removeprefix(PREFIX).partition("/")
         kind = kind.strip("/")
         if name in self._checks:

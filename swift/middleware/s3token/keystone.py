@@ -28,7 +28,7 @@ class Unreachable(SwiftError):
 
 
 class Keystone(Protocol):
-    """What an identity service is asked."""
+    """Requests to a Keystone service."""
 
     def check(self, credentials: Mapping[str, str]) -> Document | None:
         """The token of whoever signed, None for nobody; raises ``Unreachable``."""

@@ -69,7 +69,7 @@ class Archive:
         return self._home._replace(obj=self._prefix + timestamp.internal)
 
     def _is_kept(self, source: Response) -> bool:
-        """Whether the present object is only a link to a version that is kept already."""
+        """Return True if the present object is only a link to a version that is kept already."""
         return False
 
     def _ask(
@@ -157,7 +157,7 @@ class Archive:
             raise HTTPError(503)
 
     def exists(self) -> bool:
-        """Whether there is an object now; raises ``HTTPError`` 503."""
+        """Return True if there is an object now; raises ``HTTPError`` 503."""
         sub = self._ask("HEAD", self._object, _AS_STORED, {"x-newest": "true"})
         with asked(self._forward, sub) as response:
             if response.status >= 500:

@@ -76,7 +76,7 @@ _GONE = "The specified version does not exist"
 
 
 class _Target(NamedTuple):
-    """What a link to a version says of it."""
+    """Version that a link names."""
 
     version: Version
     etag: str
@@ -189,7 +189,9 @@ class _Asked:
         return found
 
     def _null(self) -> Response:
-        """What is in the container itself, if that is no link to a version."""
+        """Return the response for the null version: the object in the container itself, unless it is a
+        link to a version.
+        """
         request = self._request
         if request.method == "PUT":
             raise HTTPError(400, "Invalid version parameter")

@@ -16,7 +16,9 @@ TRANSITION_BYTES_MIN = 128 << 10
 
 
 class Transition(NamedTuple):
-    """Which storage class something gets, so many days after a moment or at a midnight (Unix time)."""
+    """Storage class to which an object moves a number of days after an event, or at a midnight (Unix
+    time).
+    """
 
     kind: str
     days: int | None = None
