@@ -31,7 +31,7 @@ DAEMON = "daemon"
 
 
 class PipeOutput(io.FileIO):
-    """Standard output that ends the process when nobody reads it; ``except OSError`` has no part in that."""
+    """Standard output that ends the process when its reader is gone; no ``except OSError`` catches that."""
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         """See ``io.RawIOBase``. Raises ``SystemExit``."""

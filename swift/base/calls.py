@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar, TypeVarTuple, Unpack
 
-#: The result and the arguments of a call that somebody else makes.
+#: The result and the arguments of a call in another thread.
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 #: A function and its arguments, to be called later.

@@ -301,7 +301,7 @@ class DeviceRelinker:
 
 @contextmanager
 def _held(path: str) -> Iterator[None]:
-    """Nobody else splits the device meanwhile. Raises ``ConfigError`` when somebody does."""
+    """Lock the device against other relinkers. Raises ``ConfigError`` when it is locked."""
     fd = open_own(Disk(), path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:

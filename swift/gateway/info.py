@@ -345,7 +345,7 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
 
 
 def known_container(request: Request, account: str, container: str) -> JsonObject | None:
-    """The JSON form of a container that a cache knows; nobody is asked for it."""
+    """The JSON form of a container from a cache, without a request."""
     return _cached(request, container_key(account, container), 0.0)
 
 

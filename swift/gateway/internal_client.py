@@ -1,7 +1,7 @@
 """A client inside the process: requests of daemons and tools to a proxy pipeline of their own.
 
 The pipeline is that of ``internal-client.conf`` (cli-and-config.md §7), loaded by ``compose.internal_client``
-without what would only be in the way: nothing is inserted, nobody is authorised, internal headers pass in
+without what would only be in the way: nothing is inserted, no request is authorized, internal headers pass in
 both directions, and reserved names are allowed. Names are ``EntityPath`` values, headers plain lower-case
 dictionaries.
 

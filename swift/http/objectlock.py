@@ -57,7 +57,7 @@ NO_LOCK = ObjectLock()
 
 
 def parse_lock(text: str | None) -> ObjectLock:
-    """The lock in an object's metadata; what nobody understands is held."""
+    """The lock in an object's metadata; an invalid one counts as a legal hold."""
     if not text:
         return NO_LOCK
     words = text.split(" ")
@@ -78,7 +78,7 @@ def parse_authority(text: str | None) -> frozenset[str]:
 
 # --- what a container gives its new objects -----------------------------------------------------------
 
-#: A container's objects may be locked, but are not unless somebody says so.
+#: A container's objects can be locked, but are not by default.
 ENABLED = "on"
 DAY_S = 86400
 UNITS = {"Days": 1, "Years": 365}

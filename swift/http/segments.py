@@ -42,7 +42,7 @@ class _Ahead:
         try:
             self._answer = take()
         except Exception as error:
-            # Whoever reads on raises it.
+            # The next read raises it.
             self._error = error
         self._ready.set()
         if self._abandoned:

@@ -1,4 +1,4 @@
-"""A run: phase after phase, interrupted when somebody asks for it, and what came of it."""
+"""A run: phase after phase, interrupted on request, and its result."""
 
 from __future__ import annotations
 

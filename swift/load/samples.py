@@ -47,7 +47,7 @@ class Sizes(ABC):
         """The expected size."""
 
     def of(self, seed: int, number: int) -> int:
-        """The size of the object ``number``, the same whoever asks."""
+        """The size of the object ``number``, the same for every caller."""
         return self.draw(random.Random(f"{seed}/{number}"))
 
 

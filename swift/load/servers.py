@@ -113,7 +113,7 @@ class Servers:
 
     @property
     def no_watts(self) -> str:
-        """Why nobody knows what they use; empty when it is known, or there are none to look at."""
+        """The reason why their usage is unknown; empty when it is known, or there are none."""
         return self._energy.obstacle if self._roots else ""
 
     def look(self) -> Look:

@@ -33,7 +33,7 @@ def _say(**said: object) -> None:
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody wants the load any more.
+        # The load was cancelled.
         os._exit(1)
 
 

@@ -2,7 +2,7 @@
 
 A request is logged once: the outermost instance marks the environment, inner ones let it pass, and
 sub-requests of other filters, which have environments of their own, are logged with their ``source``.
-A line is written when the response body has ended; nothing is computed for a line nobody wants.
+A line is written when the response body has ended; nothing is computed for a line that is not logged.
 """
 
 from __future__ import annotations

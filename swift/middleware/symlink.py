@@ -324,7 +324,7 @@ def _utf8(value: str) -> str:
 
 
 def _decoded(stored: str) -> str:
-    """A stored value, whoever wrote it."""
+    """A stored value of any writer."""
     return unquote_to_bytes(stored.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 

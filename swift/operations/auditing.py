@@ -1,7 +1,7 @@
 """Listings and copies of accounts, containers and objects, compared on all their nodes.
 
-What a container lists is asked for once, by whoever needs it first, though many objects are audited at the
-same time. ``account_audit`` is the command.
+What a container lists is asked for once, by the first object that needs it, though many objects are audited
+at the same time. ``account_audit`` is the command.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from swift.plan.fit import ROW_COPIES
 
 #: How long a PUT waits for the rest when enough nodes have it (post_quorum_timeout), seconds.
 GRACE_S = 0.5
-#: How long somebody works before others have their turn, seconds.
+#: Time slice of a process, seconds.
 SLICE_S = 0.0005
 
 
@@ -139,7 +139,7 @@ class _World:
         piece = 0.0 if verb == "DELETE" else cluster.piece
         store_s = self.costs.store_s(verb, piece, is_coded=cluster.is_coded)
         yield from self._work(self.servers[node], store_s * luck)
-        # Nobody waits for what the kernel does of its own accord, but it needs a core.
+        # No request waits for the kernel's own work, but it needs a core.
         self.env.process(self._work(None, (kind.kernel_s + kind.kernel_byte_s * piece) * luck))
         wait_s = (kind.wait_s + kind.wait_byte_s * piece) * luck
         if node in self.devices and verb != "GET":

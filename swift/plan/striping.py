@@ -42,7 +42,7 @@ GIVEN = {
     "memory_mib": Given(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
     "segment_mib": Given(1, 0.001, 64, "segment of the erasure code"),
     "parity": Given(2, 1, 8, "archives of parity"),
-    "socket_mib": Given(1, 0.01, 64, "what sockets hold of a stream that nobody reads"),
+    "socket_mib": Given(1, 0.01, 64, "bytes that sockets buffer of a stream without a reader"),
     "request_ms": Given(5, 0, 1000, "until a node begins to answer"),
     "cores": Given(2, 1, 1024, "cores of all servers together"),
     "cpu_ns": Given(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),

@@ -54,7 +54,7 @@ def _resolved(hosts: Iterable[str]) -> list[str]:
         try:
             found += [str(entry[4][0]) for entry in socket.getaddrinfo(host, None)]
         except OSError:
-            # A name that nobody knows is no address of ours.
+            # A name that does not resolve is no address of this host.
             continue
     return found
 

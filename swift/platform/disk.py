@@ -122,7 +122,7 @@ class Disk:
     def close(self, fd: int) -> None:
         """Give a descriptor back; never raises.
 
-        An error of close comes too late to mean anything: whoever needs to know has called fsync.
+        An error of close comes too late to mean anything: durability needs a call of fsync before.
         """
         try:
             os.close(fd)

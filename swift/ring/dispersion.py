@@ -61,7 +61,7 @@ def repeating(
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """The candidates with two replicas in one tier of the level, and their tier numbers.
 
-    Whoever repeats a zone repeats its region: pass what the level above returned.
+    A replica that repeats a zone repeats its region: pass what the level above returned.
     """
     full = len(rows)
     if full < 2 or not candidates:

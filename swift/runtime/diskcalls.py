@@ -2,7 +2,7 @@
 
 Handing a call to a thread costs two switches and, worse, lets two threads of one interpreter take turns
 at every system call (decision 0004 has figures). A process that serves one
-device has nobody else to protect from its disk, so calls run where they are made as long as the device
+device has no other disk's requests to protect, so calls run where they are made as long as the device
 answers quickly. When it does not, or when the process serves several devices, each device gets a few
 threads of its own, so that a slow disk delays only its own requests.
 

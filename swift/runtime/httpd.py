@@ -37,7 +37,7 @@ Handle = Callable[[Request], Response]
 
 #: A response body up to this size is joined with its head into one send.
 JOIN_BYTES_MAX = 65536
-#: A server that nobody asks looks so often, seconds, whether it is to stop.
+#: An idle server checks for a stop request at this interval, seconds.
 LOOK_AGAIN_S = 10.0
 #: While all places are taken: how long it takes at most until another client is looked for to give way.
 PLACE_WAIT_S = 0.1

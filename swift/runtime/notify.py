@@ -1,7 +1,8 @@
-"""Telling systemd, and whoever reloads a service, how it is doing (sd_notify(3); spec: cli-and-config.md §8).
+"""Reports the state of a service to systemd and to ``swift-reload`` (sd_notify(3); spec: cli-and-config.md
+§8).
 
 Besides ``NOTIFY_SOCKET`` every message goes to an abstract socket that is named by the pid: there
-``swift-reload`` listens for a moment, and usually nobody.
+``swift-reload`` listens during a reload; otherwise there is no listener.
 """
 
 from __future__ import annotations

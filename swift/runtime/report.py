@@ -24,7 +24,7 @@ class Tally:
     """Counts the events of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
 
     def __init__(self, telemetry: Telemetry, daemon: str, counts: Mapping[str, int] | None = None):
-        """``counts`` were counted before a restart: they are told again by nobody but this."""
+        """``counts`` were counted before a restart: no other process reports them again."""
         self._telemetry = telemetry
         self._daemon = daemon
         self.counts: dict[str, int] = dict(counts or {})
@@ -123,7 +123,7 @@ class Progress:
 
 
 def terminal_of(stream: TextIO | None = None) -> TextIO | None:
-    """The stream (standard error) when somebody looks at it, else None."""
+    """The stream (standard error) when it is a terminal, else None."""
     stream = stream or sys.stderr
     return stream if stream.isatty() else None
 

@@ -1,6 +1,6 @@
 """One pass over one share: planned, paced, done unit by unit, watched from beside.
 
-The work is done in green threads; whoever waits for it is told how far it is, and goes on without it when
+The work is done in green threads; a waiting caller receives its progress, and goes on without it when
 nothing has moved for ``stall_s``: neither a unit nor a byte nor a count. What hangs is told to stop, and what
 it may yet do is part of no report.
 """
@@ -21,7 +21,7 @@ from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
 from swift.telemetry.log import Log
 
-#: How often whoever waits for a share looks whether it moves, seconds.
+#: Interval of progress checks while a caller waits for a share, seconds.
 WATCH_S = 0.5
 #: A unit that is in work when the daemon is told to stop has so long to end, seconds: servers that hang must
 #: not keep the process, and what breaks off is safe. ``swift-init`` waits for three times as long.
@@ -158,7 +158,7 @@ class ShareRun:
         try:
             self._do_all()
         except BaseException as error:
-            # Not of a unit but of the process; whoever waits for the share is to end of it.
+            # An error of the process, not of a unit: it ends the wait for the share.
             self._crash = error
         finally:
             self._ended.set()
@@ -234,7 +234,7 @@ class ShareRun:
 
 
 def complain(log: Log, what: str, error: Exception) -> None:
-    """Log a failure; only one that nobody foresaw is worth a traceback."""
+    """Log a failure; only an unexpected one is logged with its traceback."""
     if isinstance(error, (SwiftError, OSError)):
         log.error(f"ERROR {what}: {error}")
     else:

@@ -1,7 +1,7 @@
 """Worker processes of a daemon's pass: each takes one share, tells how far it is, and ends.
 
 A process per share and pass gives its memory back, and a share whose device hangs or whose worker is killed
-holds up nobody else: its result is missing from this pass and tried again in the next. A worker that says
+delays no other worker: its result is missing from this pass and tried again in the next. A worker that says
 nothing any more is killed; one that not even that ends is left behind, and its share left out, until it has
 ended. The parent never runs an event loop, because a forked child would share it.
 """

@@ -12,8 +12,8 @@ the rest of the pipeline runs. The number of threads is therefore not limited he
 a worker accepts (``max_clients``): a limit below that would let requests that hold threads wait for each
 other.
 
-An authorisation callback (``swift.authorize``) is called with a request by whoever asks. One of ours is
-called with ``Request``, a foreign one with a ``ForeignRequest``, whoever calls it: what crosses the border is
+An authorisation callback (``swift.authorize``) is called with a request by any filter. One of ours is
+called with ``Request``, a foreign one with a ``ForeignRequest``, from either side: what crosses the border is
 wrapped by ``OurCallback`` or ``ForeignCallback``, and unwrapped when it comes home.
 """
 
@@ -138,7 +138,7 @@ def _close(chunks: Iterable[bytes] | None) -> None:
 
 def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
     if isinstance(chunks, _Served) and answer.status and not answer.written:
-        # Our own response, passed on: its body goes to the client as if nobody had stood between.
+        # Our own response, passed on: its body goes to the client unchanged.
         return chunks.handed_over(answer.response())
     if isinstance(chunks, list | tuple) and answer.status:
         response = answer.response()

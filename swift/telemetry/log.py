@@ -54,7 +54,7 @@ class Log:
         self._emit(logging.ERROR, message, txid)
 
     def exception(self, message: str, error: BaseException, *, txid: str | None = None) -> None:
-        """An error that nobody foresaw, with its traceback on the same line."""
+        """An unexpected error, with its traceback on the same line."""
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         self._emit(logging.ERROR, f"{message}: {trace.rstrip()}", txid)
 

@@ -16,7 +16,7 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _NO_TOKEN = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _LINE_BREAK = re.compile(rb"[\r\n]")
-#: Whoever leaves out what is odd in a name, or takes it for a dash, must not see one of these. (Without
+#: Software that drops odd characters of a name, or reads them as dashes, must not get one of these. (Without
 #: dashes.)
 _FRAMING = frozenset(
     (

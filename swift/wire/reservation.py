@@ -33,7 +33,7 @@ RELEASE = "put release"
 
 #: So long after its promise a node still commits, seconds; writers collect promises no longer than that.
 LEASE_S = 10.0
-#: From then on nobody can rely on a promise, and the object is free again.
+#: A reservation expires after this time, and the object is free again.
 FORGOTTEN_AFTER_S = 2 * LEASE_S
 
 
@@ -48,7 +48,7 @@ def is_held(continue_headers: HeaderMap) -> bool:
 
 
 def holder_of(continue_headers: HeaderMap) -> Timestamp:
-    """The other writer that has the object; zero when nobody knows."""
+    """The other writer that has the object; zero when unknown."""
     try:
         return Timestamp(continue_headers.get(HELD, ""))
     except InvalidTimestamp:

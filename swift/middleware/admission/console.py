@@ -69,7 +69,7 @@ class Console:
         except ConfigError as error:
             raise HTTPError(400, f"{error}\n", content_type=TEXT)
         except NowhereToKeep:
-            text = "The file of rules cannot be written, and memcached is away: nobody would know of them.\n"
+            text = "The rules file cannot be written and memcached is away: other proxies get no rules.\n"
             raise HTTPError(503, text, content_type=TEXT)
 
 

@@ -96,7 +96,7 @@ class Admitted:
 
     def draw(self, amount: float, now: float) -> float:
         """Count bytes that were moved; the seconds to wait before any more are."""
-        # What was expected has been counted already, and waits for nobody.
+        # What was expected has been counted already and does not wait.
         counted = min(amount, self._expected)
         self._expected -= counted
         self._drawn += amount
@@ -208,7 +208,7 @@ class Gate:
         expected_bytes: float | None = None,
         promise: PromisedLane | None = None,
     ) -> Admitted | Refusal:
-        """Let a request in, or say why not. ``expected_bytes`` None: nobody knows its size yet."""
+        """Let a request in, or say why not. ``expected_bytes`` None: its size is unknown."""
         lane = self._lane_of(facts, promise)
         limits = dict(self._rules.limits_of(facts))
         size = self._sizes.get(lane.key, FIRST_GUESS_BYTES) if expected_bytes is None else expected_bytes

@@ -1,10 +1,10 @@
 """Divides one rate among lanes: a guarantee for each, and fair shares of the rest.
 
 Every lane (an account, or whom a rule is for) has two stocks. Its *own* grows at its guaranteed rate and is
-nobody else's until it is full; what overflows is lent. Its *spare* grows by its share of what is free: all
-that is not guaranteed or not used, divided among the lanes that ask, by weight. A lane whose stocks are not
-in debt may go on; use is counted after the fact, so a stock may go below zero and is paid back before
-anything else.
+used by no other lane until it is full; what overflows is lent. Its *spare* grows by its share of what is
+free: all that is not guaranteed or not used, divided among the lanes that ask, by weight. A lane whose
+stocks are not in debt may go on; use is counted after the fact, so a stock may go below zero and is paid
+back before anything else.
 
 What holds at any time, and is tested: in any time T no more than capacity x (T + 2 x burst) is used, and a
 piece for each stream; a lane that asks for its guarantee gets it; how many connections a lane has plays no
@@ -22,7 +22,7 @@ TICK_S = 0.005
 LANE_TICK_S = 50e-6
 #: How much of the past counts in what a lane is given, seconds.
 FLOW_S = 0.5
-#: Nobody is told to wait for longer.
+#: Longest Retry-After.
 WAIT_MAX_S = 60.0
 
 
@@ -51,7 +51,7 @@ class Lanes:
         self._capacity = capacity
         self._burst_s = burst_s
         self._lanes: dict[str, Lane] = {}
-        #: What is free and nobody has taken.
+        #: Free amount without a taker.
         self._pool = (capacity or 0.0) * burst_s
         self._at = now
 
@@ -182,7 +182,7 @@ class Lanes:
         capacity = self._capacity or 0.0
         promised = sum(other.guaranteed for other in self._lanes.values())
         free = max(0.0, capacity - promised)
-        # What others are guaranteed and do not use is lent; nobody knows for how long.
+        # What others are guaranteed and do not use is lent for an unknown time.
         return max(lane.guaranteed + max(lane.flow, free * self._part(lane)), capacity / 1000, 1e-9)
 
     def __repr__(self) -> str:

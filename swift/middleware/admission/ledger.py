@@ -2,7 +2,7 @@
 
 A reservation is made while a lock is held (a counter that only the first brings to one); what each proxy
 knows of reservations that are not over is put into the list again at every turn, so that a memcached that was
-started anew forgets nothing that a proxy knows. When memcached is away nothing is reserved: nobody may
+started anew forgets nothing that a proxy knows. When memcached is away nothing is reserved: no client may
 promise what others might have promised as well. Tickets that are out hold all the same: they carry what they
 are good for.
 """

@@ -73,7 +73,7 @@ class ReservationHandler:
         self._key = settings.ticket_key.encode()
 
     def answer(self, request: Request, cache: Cache | None, promisable: float | None, now: float) -> Response:
-        """``promisable``: bytes a second for all reservations together; None while nobody knows."""
+        """``promisable``: bytes a second for all reservations together; None while unknown."""
         assert request.entity is not None
         authorise = request.env.get(environkeys.AUTHORIZE)
         denied = None if authorise is None else authorise(request)
@@ -134,7 +134,7 @@ class ReservationHandler:
 
 
 def _unknown() -> Response:
-    text = "Nothing can be reserved now: nobody knows what is free.\n"
+    text = "Nothing can be reserved now: the free capacity is unknown.\n"
     return error_response(503, text, {"retry-after": "10"}, content_type=TEXT)
 
 

@@ -109,7 +109,7 @@ class AdmissionRules:
 def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> AdmissionRules:
     """The rules of a file; raises ``ConfigError`` naming file, line and rule.
 
-    ``promisable`` is what guarantees may add up to; None where nobody knows.
+    ``promisable`` is what guarantees may add up to; None where it is unknown.
     """
     try:
         document = tomllib.loads(text)
@@ -183,7 +183,9 @@ class _Reader:
         self._check_whom(dict(whom))
         guaranteed, greatest = self._amounts("guaranteed"), self._amounts("greatest")
         if guaranteed != NOTHING and any(value == EACH for _key, value in whom):
-            raise self._error("nobody can guarantee something to each of any number", "guaranteed")
+            raise self._error(
+                "a guarantee needs names: it cannot be given to each of any number", "guaranteed"
+            )
         for resource in RESOURCES:
             low, high = getattr(guaranteed, resource), getattr(greatest, resource)
             if low is not None and high is not None and low > high:

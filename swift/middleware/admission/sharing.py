@@ -3,7 +3,7 @@
 Each process tells the others, every now and then, what was asked of it under each name, and takes a part of
 each rate that goes with its demand. The parts of all processes add up to one whatever they are, so that no
 more is used than there is; a little of each is divided evenly, so that a process that has been idle can
-begin. They are late by one interval: that is the error. When nobody can be told, each takes an even part, for
+begin. They are late by one interval: that is the error. When memcached is away, each takes an even part, for
 as many processes as were there last: a client that reaches only one of them gets less then, and never more.
 What is decided is pure.
 """
@@ -43,7 +43,7 @@ class Parts:
     """Shares that a process uses until the next exchange."""
 
     parts: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    #: The part of names that nobody spoke of.
+    #: The part of names in no report.
     other: float = 1.0
     streams: Mapping[str, int] = field(default_factory=dict)
     processes: int = 1
@@ -52,7 +52,7 @@ class Parts:
 
 
 def even(processes: int) -> Parts:
-    """When nobody can be told."""
+    """Without an exchange."""
     return Parts(other=1.0 / max(1, processes), processes=max(1, processes))
 
 

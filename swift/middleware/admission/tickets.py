@@ -102,7 +102,7 @@ def _signature(payload: bytes, key: bytes) -> str:
 def free_for(
     reservations: Iterable[ReservedShare], *, promisable: float, begins: float, ends: float
 ) -> float:
-    """Bytes a second that nobody has reserved at any moment between two times; never below zero."""
+    """Bytes a second without a reservation at any moment between two times; never below zero."""
     rivals = [r for r in reservations if r.begins < ends and begins < r.ends]
     # The sum changes only where one begins.
     moments = {begins, *(max(begins, r.begins) for r in rivals)}

@@ -54,7 +54,7 @@ class _Packed:
                     return b""
                 continue
             if between and not self._rest.startswith(self.magic):
-                # What follows a whole stream and is none belongs to nobody.
+                # Bytes after the last complete stream are ignored.
                 self._ended = True
                 return b""
             data = self._unpack(size)

@@ -102,7 +102,7 @@ def decrypt_body(request: Request, response: Response, body_meta: str, fetch: Fe
     if response.status == 206 and response.headers.get("content-type", "").startswith("multipart/"):
         ranges = ByteRanges.parse(request.headers.get("range", ""))
         if ranges is None:
-            raise cipher.BadCrypto("several parts that nobody asked for")
+            raise cipher.BadCrypto("several parts, though one was requested")
         source = body_of(response.body)
         response.body = Pieces(_parts(source, ranges, stream), source.length, source.close)
         return

@@ -70,7 +70,7 @@ class FormPost(Filter):
     def handle(self, request: Request) -> Response:
         """Store what a form brings; everything else is not this filter's business."""
         if request.method != "POST" or "/" not in request.raw_path.strip("/"):
-            # A form for no account is somebody else's: a bucket's of S3, for one.
+            # A form without an account is for another filter, e.g. S3's form upload.
             return self.forward(request)
         kind, parameters = parse_parameters(request.headers.get("content-type", ""))
         boundary = parameters.get("boundary")

@@ -25,7 +25,7 @@ from swift.middleware.keystoneauth.settings import (
     roles_by_prefix,
 )
 
-#: What an account says whose owner's domain nobody knew when it was made.
+#: Stored domain of an account whose owner's domain was unknown at its creation.
 UNKNOWN_DOMAIN = "_unknown"
 DOMAIN_HEADER = "x-account-project-domain-id"
 _READING = ("GET", "HEAD")
@@ -101,7 +101,7 @@ class Keystoneauth(Filter):
     def _authorise_member(
         self, request: Request, identity: Identity, account: str, granted: list[str], *, by_referrer: bool
     ) -> Response | None:
-        """The decision about somebody of the project that the account belongs to."""
+        """Decide for a user of the account's own project."""
         mine, roles = self._roles_of(account), identity.own_roles
         if mine.operator & roles and (not mine.service or mine.service & identity.own_service_roles):
             request.env[environkeys.OWNER] = True
@@ -114,7 +114,7 @@ class Keystoneauth(Filter):
         return None if folded(granted) & roles else _denied(request)
 
     def authorise_anonymous(self, request: Request) -> Response | None:
-        """The decision when nobody said who asks."""
+        """Decide for an anonymous request."""
         if request.entity is None:
             return error_response(404)
         account, _container, obj = request.entity.path

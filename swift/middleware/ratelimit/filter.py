@@ -102,7 +102,7 @@ class Ratelimit(Filter):
         except TooFast:
             return _refusal(498, "Rate Limited", b"Slow down")
         except MemcacheError:
-            # Nobody counts, so nobody is limited.
+            # Without counters there is no limit.
             return None
         return None
 

@@ -74,7 +74,7 @@ class Pace:
             return 0.0
         wait = max(0, running - now - step)
         if wait > self.sleep_max_s * self.accuracy:
-            # Who is refused takes nobody's turn.
+            # A rejected request does not use up a slot.
             cache.incr(key, -step)
             raise TooFast
         return wait / self.accuracy

@@ -154,7 +154,7 @@ class Recon(Filter):
         return lambda: self._stored(file, keys)
 
     def _stored(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
-        """Keys of a recon file, None for what nobody has written."""
+        """Keys of a recon file, None for missing ones."""
         try:
             path = f"{self._settings.recon_cache_path}/{file}.recon"
             facts = parse(read_regular(Disk(), path).decode())

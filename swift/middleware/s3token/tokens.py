@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swift.http.headers import HeaderMap, wire_value
 
-#: Headers by which somebody may say who it is; none is believed from a client.
+#: Identity headers; removed from requests of clients.
 IDENTITY_HEADERS = (
     "x-identity-status",
     "x-service-identity-status",

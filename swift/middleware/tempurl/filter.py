@@ -40,7 +40,7 @@ _PASSED = {"GET": ("part-number",), "HEAD": ("part-number",)}
 _REFUSED = frozenset(
     ("multipart-manifest", "version-id", "versions", "symlink", "bulk-delete", "extract-archive")
 )
-#: Headers by which an object refers to others: whoever may write one object may not choose them.
+#: Headers by which an object refers to others: the right to write one object does not include them.
 POINTERS = ("x-object-manifest", "x-symlink-target", "x-copy-from")
 #: Methods whose signature is good for a HEAD too.
 _HEAD_BY = ("HEAD", "GET", "POST", "PUT")

@@ -1,6 +1,6 @@
 """The versions of one object: made, listed, brought back (spec: middleware.md §9.1).
 
-All of it runs with rights of its own: whoever may write to the object's container may have versions kept, and
+All of it runs with rights of its own: a user who may write to the object's container may create versions, and
 the caller was asked about that before. Bytes stream from one object to the other; manifests and links are
 moved as the objects they are.
 """
@@ -186,7 +186,7 @@ class Archive:
 
 
 def _check_stored(status: int) -> None:
-    """Raise 412 when the versions' container refuses, 503 when nobody knows."""
+    """Raise 412 when the versions' container refuses, 503 when its state is unknown."""
     if 200 <= status <= 299:
         return
     raise HTTPError(412 if 400 <= status < 500 else 503)

@@ -208,7 +208,7 @@ def _removal_of(name: str) -> str:
 
 
 def is_reserved(entity: Entity) -> bool:
-    """Return True if somebody asks for what is hidden, which is what it is, or for what cannot be."""
+    """Return True if the path names a reserved container or object, or an impossible one."""
     return (entity.path.container or "").startswith(RESERVED) or RESERVED in (entity.path.obj or "")
 
 

@@ -89,5 +89,5 @@ def stored_name(container: str) -> str:
 
 
 def name_of_stored(text: str) -> str:
-    """The name that metadata keeps, whoever wrote it."""
+    """The name in the metadata, of any writer."""
     return unquote_to_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

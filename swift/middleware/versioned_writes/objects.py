@@ -1,9 +1,9 @@
 """Objects of containers that keep every version of them (spec: middleware.md §9.2).
 
-The object is a static link to its current version, which is in a hidden container. Whoever may write to the
-container may have versions made, and whoever may read the object is led to its version by the link. One that
-is asked for by its id is read and removed with the caller's own rights, which in the hidden container only
-the account's owner has.
+The object is a static link to its current version, which is in a hidden container. A user who may write to
+the container may have versions made, and one who may read the object is led to its version by the link. One
+that is asked for by its id is read and removed with the caller's own rights, which in the hidden container
+only the account's owner has.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Health:
     devices: int
     away: Sequence[str]
     #: Unix seconds at which the replicators should have made up for it; None when nothing is to be healed or
-    #: nobody can say.
+    #: it is unknown.
     done_s: float | None
     facts: JsonObject
     copies: Sequence[RingCopies] = ()

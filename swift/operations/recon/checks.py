@@ -71,7 +71,7 @@ def _mapping(value: object) -> JsonObject:
 
 
 def _number(value: object) -> int | float | None:
-    """A figure; None of what a server does not know, or of what nobody can reckon with."""
+    """A figure; None if it is unknown or not a finite number."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
     return cast("int | float", value) if is_one else None
 

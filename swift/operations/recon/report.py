@@ -44,7 +44,7 @@ def size_text(count: float) -> str:
 
 
 def statistics(values: Sequence[Number | None]) -> JsonObject | None:
-    """The figures of a check; None when nobody gave any."""
+    """The figures of a check; None when no host reported any."""
     known = [value for value in values if value is not None]
     if not known:
         return None

@@ -1,7 +1,7 @@
 """CompleteMultipartUpload: the parts become one object (spec: middleware.md §20).
 
-The manifest is stored by slo, which looks at every part; so the object appears at once and whole. Whoever
-repeats a completion that was done hears the same again.
+The manifest is stored by slo, which looks at every part; so the object appears at once and whole. A client
+that repeats a completion that was done hears the same again.
 """
 
 from __future__ import annotations
@@ -519,7 +519,7 @@ def _sum_of(head: Response) -> _Sum | None:
 
 
 def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
-    """Return the checksum that an object gets for which nobody wished, if all its parts have that."""
+    """Return the checksum of an object without a requested one, if all its parts have it."""
     usual = usual_algorithm()
     if usual is None or not sums or not all(seen is not None and seen.algorithm is usual for seen in sums):
         return None

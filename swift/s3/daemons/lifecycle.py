@@ -198,7 +198,7 @@ class LifecyclePass:
             except _FAILURES as error:
                 self._fail(entry, f"cannot go on with {entry.name}", error)
             self._walked[entry.name] = (entry.changed, today)
-        # These take long: nobody's lifecycle waits for the inventories of others.
+        # Inventories take long, so they run after all lifecycle work.
         yield from dues
 
     def _bucket(
