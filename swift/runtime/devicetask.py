@@ -103,7 +103,7 @@ class DatabasePassBase(DevicePassBase):
         """Count and log a directory that cannot be listed; the walk goes on beside it."""
         self._tally.add(self.unavailable_event)
         self._note(error)
-        self._log.error(f"ERROR cannot look for databases: {error}")
+        self._log.error(f"ERROR cannot list databases: {error}")
 
     def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
         """Return the databases of some partitions, using the record of unchanged databases."""
@@ -115,7 +115,7 @@ class DatabasePassBase(DevicePassBase):
     def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
         """Move a broken database away: replication brings a whole one. One of another place is only told."""
         if os.path.dirname(error.path) != place.directory:
-            self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
+            self._log.error(f"ERROR cannot process {place.directory}: {error}")
             return
         try:
             moved = self._run(quarantine_broken, self._device_task.disk, place, error)
@@ -124,7 +124,7 @@ class DatabasePassBase(DevicePassBase):
             self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
             return
         if moved is None:
-            self._log.error(f"ERROR {error}; sound when it was read again")
+            self._log.error(f"ERROR {error}; valid when read again")
         else:
             self._tally.add("quarantines")
             self._log.error(f"ERROR {error}; quarantined to {moved}")

@@ -167,7 +167,7 @@ class HttpServer:
             # The client is gone or too slow; what it asked for has been answered or dropped.
             pass
         except Exception as error:
-            self._telemetry.log.exception("ERROR a connection broke", error)
+            self._telemetry.log.exception("ERROR unhandled error of a connection", error)
         finally:
             if connection is not None:
                 self._connections.discard(connection)

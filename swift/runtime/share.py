@@ -118,7 +118,7 @@ class ShareRun:
             if self._stop.requested:
                 stopped_s = now_s if stopped_s is None else stopped_s
                 if now_s - stopped_s >= grace_s:
-                    self._log.info(f"{self.share}: stopped amid a unit that did not end in {grace_s:g}s")
+                    self._log.info(f"{self.share}: stopped within a unit that did not end in {grace_s:g}s")
                     self._save()
                     return None
             if self._moved() != moved:

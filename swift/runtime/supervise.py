@@ -93,7 +93,7 @@ class Workers:
         elif news is not None:
             tell(child.share, news)
         elif stall_s and time.monotonic() - child.heard_s > stall_s * SILENCE_FACTOR:
-            self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is silent; it is killed")
+            self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is unresponsive; it is killed")
             del self._running[child.pid]
             self._left_behind[child.share] = child
             _signal([child.pid], signal.SIGKILL)
@@ -104,7 +104,7 @@ class Workers:
                 child.close(self._log)
                 del self._left_behind[share]
             elif share in shares:
-                self._log.error(f"ERROR {share} still hangs since an earlier pass; it is left out")
+                self._log.error(f"ERROR {share} has hung since an earlier pass; skipped")
         return [share for share in shares if share not in self._left_behind]
 
 

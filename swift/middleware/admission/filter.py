@@ -245,7 +245,7 @@ class Admission(Filter):
     def _away(self, is_away: bool) -> None:
         if is_away and not self._is_away:
             count = self._exchange.processes
-            self._telemetry.log.warning(f"memcached is away: each of {count} processes takes an even part")
+            self._telemetry.log.warning(f"memcached is away: each of {count} processes uses an even share")
         self._is_away = is_away
 
     def _learn(self, delivered: tuple[float, float], answer_s: float, answers: int) -> None:

@@ -79,7 +79,7 @@ class Ratelimit(Filter):
         cache = env.get(environkeys.CACHE)
         if cache is None:
             if not self._warned:
-                self._log.warning("ratelimit does nothing without the cache filter before it")
+                self._log.warning("ratelimit has no effect: add the cache filter before it to the pipeline")
                 self._warned = True
             return self.forward(request)
         refused = self._limit(request, entity.path, cache)

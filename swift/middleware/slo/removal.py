@@ -237,7 +237,7 @@ class Removal:
             try:
                 self._enqueue(request, path, targets)
             except HTTPError as error:
-                self._log.error(f"the segments of {path} stay, which was deleted: {error}")
+                self._log.error(f"cannot delete the segments of {path}, which was deleted: {error}")
         return response
 
     def _check_may_write(self, request: Request, account: str, container: str) -> None:

@@ -97,7 +97,7 @@ class RingPorts:
             return
         for port in sorted(set(self._ports) - wanted):
             self._ports.pop(port)[0].close()
-            self._log.notice(f"port {port} is in no ring any more")
+            self._log.notice(f"port {port} is no longer in a ring")
         for port in sorted(wanted - set(self._ports)):
             self._open(port)
         if not self._ports:

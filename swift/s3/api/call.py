@@ -169,7 +169,7 @@ class Call:
         """Remove a part that no object refers to; log it if it stays."""
         with self.session.ask("DELETE", container, name) as response:
             if not response.is_success and response.status != 404:
-                self.log.warning(f"{container}/{name} stays, which no object needs: {response.status}")
+                self.log.warning(f"cannot delete unused {container}/{name}: {response.status}")
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"

@@ -383,11 +383,11 @@ def _finish(call: Call, state: UploadState, version: str) -> Response:
         lock_parts(call, places, {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
     with call.session.ask("DELETE", segments_of(call.bucket), marker_of(call.key, state.id)) as response:
         if not response.is_success and response.status != 404:
-            call.log.warning(f"the marker of the upload {state.id} stays: {response.status}")
+            call.log.warning(f"cannot delete the marker of upload {state.id}: {response.status}")
     try:
         remove_parts(call, state, but=places)
     except S3Error as error:
-        call.log.warning(f"parts that the upload {state.id} does not need stay: {error}")
+        call.log.warning(f"cannot delete unused parts of upload {state.id}: {error}")
     announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
     value = _result(call, etag)
     answer_headers: HeaderMap = (

@@ -217,7 +217,7 @@ class AccessLogDelivery:
         if not 200 <= status <= 299:
             self._statsd.increment("s3api.logs.dropped", len(lines))
             self._log.warning(
-                f"{len(lines)} lines of a log for {place.account}/{place.target.bucket} are lost: {status}"
+                f"{len(lines)} access log lines for {place.account}/{place.target.bucket} were lost: {status}"
             )
 
     def _put(self, place: LogDestination, content: bytes, cache: object) -> int:

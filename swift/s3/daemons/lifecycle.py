@@ -283,7 +283,7 @@ class LifecyclePass:
                 continue
             if outcome == REFUSED:
                 self._task.log.warning(
-                    f"the inventory {inventory.id} of {due.entry.name} has no bucket to go to: "
+                    f"inventory {inventory.id} of {due.entry.name}: the destination bucket does not exist: "
                     f"{inventory.bucket}"
                 )
             self._tally.add(f"inventories.{outcome}")
