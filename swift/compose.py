@@ -60,7 +60,7 @@ DAEMON_DISK_THREADS = 2
 
 @dataclass(frozen=True)
 class Process:
-    """What all filters and the app of one pipeline share."""
+    """Objects that all filters and the app of one pipeline share."""
 
     metrics: Registry = field(default_factory=Registry)
     info: InfoRegistry = field(default_factory=InfoRegistry)
@@ -80,7 +80,7 @@ def process_of(conf: Conf) -> Process:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What swift.conf says, parsed."""
+    """Parsed swift.conf."""
 
     config: ClusterConfig
     policies: Policies
@@ -167,7 +167,7 @@ def _user_labels(conf: Conf) -> dict[str, str]:
 
 
 def access_log_of(conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
-    """Where a service writes its access lines."""
+    """Return the access log of a service."""
     fd = STDERR if is_true(conf.get(CONSOLE_KEY)) else None
     log = AccessLog(
         telemetry.log,
@@ -220,7 +220,7 @@ def backend_context(
 
 
 def daemon_context(conf: Conf, *, name: str) -> BackendContext:
-    """What a daemon of a storage node is handed; ``conf`` is its section over ``[DEFAULT]``.
+    """Return the context of a storage node's daemon; ``conf`` is its section over ``[DEFAULT]``.
 
     ``name`` is the daemon's, e.g. ``object-updater``. Raises ``ConfigError``.
     """

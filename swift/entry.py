@@ -1,4 +1,5 @@
-"""Where every command begins: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of ``swift.cli.aio``.
+"""Entry point of every command: ``swift-aio`` is ``swift_aio`` here, which runs ``main`` of
+``swift.cli.aio``.
 
 Each module of ``swift.cli`` is a command of its name; ``swift.cli.daemon`` is the commands of all daemons.
 
@@ -30,7 +31,7 @@ DAEMON = "daemon"
 
 
 class PipeOutput(io.FileIO):
-    """Standard output that ends the process when nobody reads it; ``except OSError`` has no part in that."""
+    """Standard output that ends the process when its reader is gone; no ``except OSError`` catches that."""
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
         """See ``io.RawIOBase``. Raises ``SystemExit``."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ _FOLDER = pytest.StashKey()
 def pytest_configure(config):
     """A SIGTERM ends the run as Ctrl-C does: fixtures end the clusters that they started.
 
-    With ``SWIFT_TEST_TMP=memory`` temporary folders are in memory if that is possible.
+    Temporary folders are in memory if that is possible, unless ``SWIFT_TEST_TMP=disk``.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if not config.option.basetemp and not hasattr(config, "workerinput"):
@@ -53,12 +54,9 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests of commands, so that ``bin/test quick`` leaves them out; skip what memory cannot do."""
+    """Mark the tests of commands, so that ``bin/test quick`` leaves them out."""
     folders = tuple(Path(__file__).parent / folder for folder in COMMANDS)
-    in_memory = os.environ.get("SWIFT_TEST_TMP") == "memory"
     for item in items:
-        if in_memory and item.get_closest_marker("disk"):
-            item.add_marker(pytest.mark.skip(reason="it needs the filesystem of a disk"))
         if any(folder in item.path.parents for folder in folders):
             item.add_marker(pytest.mark.process)
 
@@ -71,6 +69,16 @@ def pytest_runtest_call(item):
     if _started and item.get_closest_marker("process") is None:
         pytest.fail("it starts a process: mark it with @pytest.mark.process", pytrace=False)
     return result
+
+
+@pytest.fixture
+def tmp_path(request, tmp_path):
+    """The folder of the test; of one with the mark ``disk`` it is where ``tempfile`` has its folders."""
+    if request.node.get_closest_marker("disk") is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ READ_AHEAD_KIB = 128
 
 @dataclass(frozen=True)
 class MachineLimits:
-    """What the processes of a run may have."""
+    """Resource limits of a run's processes."""
 
     device: str
     iops: int

@@ -109,7 +109,7 @@ def make_cluster(plan: ClusterPlan) -> None:
         plan.devices(node).mkdir(exist_ok=True)
         plan.recon(node).mkdir(exist_ok=True)
     for device in plan.device_paths():
-        # Nobody else on the machine may read what clients store.
+        # Other users of the machine may not read the stored objects.
         device.mkdir(mode=0o700, exist_ok=True)
     _write_configs(plan)
     if not (plan.etc / "object.ring.gz").exists():

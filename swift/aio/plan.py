@@ -1,4 +1,4 @@
-"""What an all-in-one cluster consists of: directories, ports and processes, decided before anything is made.
+"""Plan of an all-in-one cluster: its directories, ports and processes, decided before anything is made.
 
 A plan is remembered in ``aio.json`` in the data directory, so that later starts find the same cluster. It
 refuses to know how files are written or processes run.
@@ -166,7 +166,7 @@ class ClusterPlan:
 
     @property
     def auth_url(self) -> str:
-        """Where tokens are given out."""
+        """URL of the authentication service."""
         return f"{self.url}/auth/v1.0"
 
     @property
@@ -191,7 +191,7 @@ class ClusterPlan:
         yield PlannedProcess("proxy", words, self.proxy_port, self.ip)
 
     def daemons(self) -> Iterator[PlannedProcess]:
-        """What works in the background: all daemons of a node in one process."""
+        """Yield the background processes: all daemons of a node run in one process."""
         for node in self.node_numbers():
             confs = [
                 f"{name}={self.etc / f'{daemon.server_type}-server' / f'{node}.conf'}"
@@ -245,7 +245,7 @@ class ClusterPlan:
         replace_file(Disk(), str(self.root / PLAN_FILE), f"{text}\n".encode(), mode=0o600)
 
     def foreign(self) -> list[str]:
-        """What is in the directory and does not belong to a cluster, sorted."""
+        """Return the entries of the directory that do not belong to a cluster, sorted."""
         nodes = {f"node{number}" for number in self.node_numbers()}
         own = {
             PLAN_FILE,

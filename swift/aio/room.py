@@ -1,4 +1,4 @@
-"""How much metadata an object may have where a cluster is made.
+"""Measures the metadata limit of objects where a cluster is made.
 
 Objects keep their metadata in extended attributes, and filesystems differ in the room that they give them:
 XFS 64 KiB for each, ext4 about 4 KB for all of a file. What ``/info`` promises must fit, so the limits of a
@@ -37,7 +37,8 @@ _CODED: Metadata = {
 
 
 def measure_room(directory: Path) -> int:
-    """How many bytes of pickled metadata a file below ``directory`` can carry, at most ``PIECE_BYTES``.
+    """Return the number of bytes of pickled metadata that a file below ``directory`` can carry, at most
+    ``PIECE_BYTES``.
 
     Raises ``ConfigError`` where files carry no user attributes, and OSError.
     """
@@ -100,7 +101,7 @@ def fitting_limits(room_bytes: int, *, coded: bool, limits: Limits | None = None
 
 
 def _largest(limits: Limits, *, coded: bool) -> Metadata:
-    """What an object carries besides its own metadata, all of it as long as it may be."""
+    """Return an object's system metadata with every value at its maximum length."""
     names = limits.max_account_name_length + limits.max_container_name_length + limits.max_object_name_length
     return {
         "X-Timestamp": "0000000000.00000_0000000000000000",
@@ -115,7 +116,9 @@ def _largest(limits: Limits, *, coded: bool) -> Metadata:
 
 
 def _item_overhead() -> int:
-    """What an item takes besides the characters that clients count: its prefix and the pickle's frame."""
+    """Return the bytes of an item besides the characters that clients count: its prefix and the pickle's
+    frame.
+    """
     without: Metadata = {"name": "//"}
     items: Metadata = {f"X-Object-Meta-{number:02d}": "00" for number in range(90)}
     added = len(encode_metadata({**without, **items})) - len(encode_metadata(without))

@@ -128,7 +128,7 @@ class RunLock:
         self._file.flush()
 
     def holder(self) -> int | None:
-        """The pid of the running supervisor, None when nobody holds the lock."""
+        """The pid of the running supervisor, None when the lock is free."""
         try:
             with open(self._path, "r+") as file:
                 try:
@@ -164,14 +164,14 @@ def check_ports(plan: ClusterPlan) -> None:
 
 
 def answers(ip: str, port: int) -> bool:
-    """Whether something accepts connections there."""
+    """Return True if something accepts connections there."""
     with contextlib.suppress(OSError), socket.create_connection((ip, port), 2.0):
         return True
     return False
 
 
 class Pauses:
-    """How long to wait before a process that ended is started again: twice as long each time.
+    """Delays before an ended process is restarted: doubled each time.
 
     One that has lived for ``SETTLED_S`` is trusted anew.
     """
@@ -216,7 +216,7 @@ class Supervisor:
                 self._spawn(process)
             self._write_state(servers)
             self._await(servers)
-            # Nobody waits for daemons, so they start when the cluster already serves.
+            # Requests do not need the daemons, so these start when the cluster already serves.
             for process in daemons:
                 self._spawn(process)
             self._write_state([*servers, *daemons])
@@ -234,7 +234,7 @@ class Supervisor:
             {"name": p.name, "pid": self._children[p.name].pid, "port": p.port, "ip": p.ip} for p in processes
         ]
         path = _state_file(self._plan)
-        # In one step: others read it at any moment. Without a sync, because nobody reads it after a boot.
+        # Atomic, since others read it at any time. Without a sync: it is not needed after a boot.
         written = path.with_suffix(".new")
         written.write_text(json.dumps(rows))
         written.replace(path)
@@ -301,7 +301,7 @@ class Supervisor:
             elif now >= again_at:
                 process = self._processes[name]
                 if process.port is not None and not port_is_free(process.ip, process.port):
-                    # Its workers have not noticed yet, or somebody started it by hand.
+                    # Its workers have not noticed yet, or it was started by hand.
                     self._again_at[name] = now + PAUSE_MIN_S
                     continue
                 del self._again_at[name]
@@ -315,7 +315,7 @@ class Supervisor:
         return self._children[name].pid
 
     def kill(self, name: str) -> None:
-        """End a process and its workers by force; nobody starts it again but ``start_again``.
+        """End a process and its workers by force; only ``start_again`` restarts it.
 
         Raises ``ConfigError`` when its port stays in use.
         """
@@ -324,7 +324,7 @@ class Supervisor:
         _signal_group(child, signal.SIGKILL)
         child.wait()
         deadline = time.monotonic() + STOP_TIMEOUT_S
-        # Workers end after their parent, and until then take connections for whoever comes next.
+        # Workers end after their parent, and until then take connections of the next process.
         while port is not None and not port_is_free(process.ip, port):
             if time.monotonic() > deadline:
                 raise ConfigError(f"port {port} of {name} is still in use")

@@ -49,7 +49,7 @@ def disk_that_seeks(image: Path, size_bytes: int, target: Path) -> Iterator[str]
 
     Raises ``ConfigError``.
     It is a loop device on a loop device, and the lower one is limited: Linux lets reads of a filesystem's
-    metadata pass every limit of cgroups (REQ_META), so that others do not wait for whoever holds its locks.
+    metadata pass every limit of cgroups (REQ_META), so that others do not wait for the holder of its locks.
     The upper loop device forgets that they are metadata, and keeps whose they are.
     """
     target.mkdir(parents=True, exist_ok=True)
@@ -129,7 +129,7 @@ def attach_image(image: Path) -> str:
 
 
 def detach_image(device: str) -> None:
-    """Let a loop device go once nobody uses it. Raises ``ConfigError``."""
+    """Let a loop device go after its last use. Raises ``ConfigError``."""
     _run("losetup", "--detach", device)
 
 

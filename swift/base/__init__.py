@@ -1,1 +1,1 @@
-"""Nouns that everybody shares: pure, immutable values without I/O."""
+"""Values that all packages share: pure and immutable, without I/O."""

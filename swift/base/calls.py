@@ -1,11 +1,11 @@
-"""Who runs a call that may block: in place, or in a thread while others go on."""
+"""Types of functions that run a call which may block: in place, or in a thread."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar, TypeVarTuple, Unpack
 
-#: The result and the arguments of a call that somebody else makes.
+#: The result and the arguments of a call in another thread.
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 #: A function and its arguments, to be called later.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a service gets its time from."""
+    """Source of time of a service."""
 
     def time(self) -> float:
         """Unix seconds (UTC)."""

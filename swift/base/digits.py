@@ -7,5 +7,7 @@ DIGITS_MAX = 20
 
 
 def is_digits(text: str) -> bool:
-    """Whether ``int`` may have it: ASCII digits only, where ``str.isdigit`` takes those of all scripts."""
+    """Return True if ``int`` may have it: ASCII digits only, where ``str.isdigit`` takes those of all
+    scripts.
+    """
     return text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX

@@ -106,7 +106,7 @@ class EntityPath(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """What the path of a client's request names: ``/version/account[/container[/object]]``."""
+    """Path of a client's request: ``/version/account[/container[/object]]``."""
 
     version: str
     path: EntityPath

@@ -18,7 +18,7 @@ class EtagList(frozenset[str]):
         return cls(tag for tag in (unquote_etag(part) for part in header.split(",")) if tag)
 
     def matches(self, etag: str | None) -> bool:
-        """Whether an existing entity with this (unquoted) tag is meant."""
+        """Return True if an existing entity with this (unquoted) tag is meant."""
         return "*" in self or (etag is not None and etag in self)
 
     def matches_weakly(self, etag: str | None) -> bool:

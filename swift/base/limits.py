@@ -30,5 +30,5 @@ class Limits:
 
     @property
     def max_header_count(self) -> int:
-        """How many headers a request may have: 126 by default."""
+        """Maximum number of headers of a request: 126 by default."""
         return DEFAULT_HEADER_COUNT + self.max_meta_count + self.extra_header_count

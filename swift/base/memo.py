@@ -1,4 +1,4 @@
-"""Results that are remembered, in numbers that nobody outside decides."""
+"""Caches of results; clients cannot make them grow."""
 
 from __future__ import annotations
 

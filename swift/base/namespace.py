@@ -30,16 +30,16 @@ class Namespace(NamedTuple):
         return self.name.partition("/")[2]
 
     def includes(self, name: str) -> bool:
-        """Whether an object name belongs here."""
+        """Return True if an object name belongs here."""
         return self.lower < name and (not self.upper or name <= self.upper)
 
     def overlaps(self, lower: str, upper: str) -> bool:
-        """Whether any name can lie both here and in ``lower < name <= upper``."""
+        """Return True if any name can lie both here and in ``lower < name <= upper``."""
         return (not upper or self.lower < upper) and (not self.upper or lower < self.upper)
 
     @property
     def is_whole(self) -> bool:
-        """Whether every name belongs here."""
+        """True if every name belongs here."""
         return not self.lower and not self.upper
 
     def as_dict(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from swift.base.timestamp import Timestamp
 
 
 class State(IntEnum):
-    """How far a range is on its way, by the numbers of the database."""
+    """State of a shard range, by the numbers of the database."""
 
     FOUND = 10
     CREATED = 20
@@ -120,7 +120,7 @@ class ShardRange:
         return Namespace(self.name, self.lower, self.upper)
 
     def includes(self, name: str) -> bool:
-        """Whether an object name belongs here."""
+        """Return True if an object name belongs here."""
         return self.lower < name and (not self.upper or name <= self.upper)
 
     @property

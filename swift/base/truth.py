@@ -6,5 +6,5 @@ TRUE_WORDS = frozenset(("true", "1", "yes", "on", "t", "y"))
 
 
 def is_true(text: object) -> bool:
-    """Whether a header or option value means yes; anything not in the truth set means no."""
+    """Return True if a header or option value means yes; anything not in the truth set means no."""
     return text is True or (isinstance(text, str) and text.strip().lower() in TRUE_WORDS)

@@ -159,7 +159,7 @@ def _start(args: argparse.Namespace) -> int:
     holder = lock.holder()
     if holder is not None:
         raise AlreadyRunning(holder)
-    # Before anything is made or moved: whoever chooses another port then starts from here again.
+    # Before anything is made or moved: another port can then be chosen and the command repeated.
     check_ports(plan)
     if existing is None:
         create_cluster(plan)
@@ -281,7 +281,7 @@ def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: i
 
 
 def _start_command(name: str) -> list[str]:
-    """How this user can call a command: by name, or by the path beside our Python."""
+    """Return the words that start a command: its name, or its path beside this Python."""
     beside = Path(sys.executable).with_name(name)
     return [name if shutil.which(name) or not beside.exists() else str(beside)]
 
@@ -403,7 +403,7 @@ def _clean(args: argparse.Namespace) -> int:
         raise ConfigError(f"the cluster is running; first: swift-aio stop {shlex.quote(str(plan.root))}")
     if not args.yes:
         if not sys.stdin.isatty():
-            raise ConfigError(f"nobody can be asked whether to remove {plan.root}; say so with --yes")
+            raise ConfigError(f"cannot ask whether to remove {plan.root} without a terminal; add --yes")
         answer = input(f"Remove {plan.root} and everything stored in it? (y/N) ")
         if answer.strip().lower() != "y":
             print("nothing removed")

@@ -62,7 +62,7 @@ class CacheNode:
         return entries
 
     def control(self) -> dict[str, object]:
-        """What was changed so far."""
+        """Return the settings that were changed at run time."""
         try:
             with open(self._control_path, encoding="utf-8") as file:
                 found: dict[str, object] = json.load(file)
@@ -126,7 +126,7 @@ def _counted(total: figures.Figures, of: str, device: str | None) -> Said:
 
 
 def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Said]:
-    """What happened in each interval, until it is interrupted."""
+    """Yield the activity of each interval until an interrupt."""
     before, _ = figures.added_up(reports_in(node.settings.state_path))
     while args.count != 0:
         args.count -= 1
@@ -180,7 +180,7 @@ def _pace(rate: float) -> Callable[[], None]:
 
 
 def dump(node: CacheNode, args: argparse.Namespace) -> Said:
-    """What is known of an object."""
+    """Return everything known of an object."""
     entries = node.entries()
     words = [word for word in args.object.split("/") if word]
     if len(words) >= 5 and words[-3].isdigit():

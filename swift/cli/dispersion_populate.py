@@ -52,7 +52,7 @@ class DispersionClient:
         self._ask("PUT", path, headers, body)
 
     def names(self, container: str = "") -> Iterator[str]:
-        """What a listing has, page by page; raises ``NotPopulated``."""
+        """Yield the names of a listing page by page; raises ``NotPopulated``."""
         marker = ""
         while True:
             path = f"{container and '/'}{quote(container)}?format=json&marker={quote(marker, safe='')}"

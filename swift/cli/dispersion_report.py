@@ -36,7 +36,7 @@ from swift.telemetry.metrics import Registry
 
 @dataclass
 class Findings:
-    """What was found of one kind."""
+    """Counts for one kind of entity."""
 
     noun: str
     queried: int = 0
@@ -191,7 +191,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _paths(noun: str, client: DispersionClient, policy: Policy) -> list[EntityPath]:
-    """What was made to be looked for."""
+    """Return the paths that dispersion-populate made."""
     account = client.account
     if noun == "container":
         prefix = f"dispersion_{policy.index}_"

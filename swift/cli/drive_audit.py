@@ -211,7 +211,10 @@ def read_conf(path: str) -> tuple[DriveAuditSettings, list[re.Pattern[str]], dic
 
 
 def read_conf_patterns(conf: Mapping[str, str]) -> list[re.Pattern[str]]:
-    """What errors look like; patterns of our own when none is given. Raises ``re.error``."""
+    """Return the patterns of kernel errors; the built-in ones when none is configured.
+
+    Raises ``re.error``.
+    """
     given = [conf[name] for name in sorted(conf) if name.startswith("regex_pattern_")]
     return [re.compile(text) for text in given or PATTERNS]
 

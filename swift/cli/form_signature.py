@@ -30,7 +30,7 @@ class WrongValue(Exception):
 
 @dataclass(frozen=True)
 class SignedForm:
-    """What is signed."""
+    """Fields that the signature covers."""
 
     path: str
     redirect: str
@@ -66,7 +66,7 @@ class SignedForm:
 
 
 def parse(args: argparse.Namespace, now_s: float) -> SignedForm:
-    """What the arguments ask for. Raises ``WrongValue``."""
+    """Return the form that the arguments describe. Raises ``WrongValue``."""
     size_max = _number(args.max_file_size)
     if size_max is None or size_max < 0:
         raise WrongValue("Please use a <max_file_size> value greater than or equal to 0.")

@@ -248,7 +248,7 @@ class FutureStates:
 
 @dataclass(frozen=True)
 class _Database:
-    """Where a kind of database has timestamps."""
+    """Tables and columns with timestamps in one kind of database."""
 
     open: Callable[[DatabasePlace, Engine], Broker | None]
     names: str

@@ -33,7 +33,7 @@ class WrongTarget(Exception):
 
 
 class LookupTarget(NamedTuple):
-    """What is looked for, and in which ring."""
+    """Entity to look up, and its ring."""
 
     ring: str
     policy: Policy | None
@@ -42,7 +42,7 @@ class LookupTarget(NamedTuple):
 
 
 def parse_target(args: argparse.Namespace, cluster: Cluster) -> LookupTarget:
-    """What the arguments ask for. Raises ``WrongTarget``."""
+    """Return the entity that the arguments name. Raises ``WrongTarget``."""
     words = list(args.words)
     policy, ring = None, ""
     if args.policy_name:
@@ -92,7 +92,7 @@ def _head(path: EntityPath) -> Iterator[str]:
 
 
 def find(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple[Located, str]:
-    """Where it is, and a warning when the ring is none for it."""
+    """Return the entity's location, and a warning when the ring does not match it."""
     view = RingView(load_table(target.ring, thorough=False))
     name = os.path.basename(target.ring).removesuffix(".ring.gz")
     match = _RING.match(name)

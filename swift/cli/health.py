@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _show(args)
     except KeyboardInterrupt:
-        # Whoever watches ends it so; nothing was left half-done.
+        # An interrupt is the normal end of ``--watch``; nothing is left half-done.
         return Severity.UNKNOWN
 
 

@@ -53,7 +53,7 @@ examples:
 
 
 class Manager:
-    """What the commands do; each returns how many services were not as they should be."""
+    """Implements the commands; each returns the number of services in an unexpected state."""
 
     def __init__(self, services: Sequence[Service], args: argparse.Namespace, say: Callable[[str], None]):
         self._services = services

@@ -44,7 +44,7 @@ _PROMPT = (
 
 
 class BadArguments(SwiftError):
-    """What was given cannot be used; exit 2."""
+    """Arguments are invalid; exit 2."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def show(work: RangesWork) -> int:
 
 
 def info(work: RangesWork) -> int:
-    """What is known of the container."""
+    """Print the container's state."""
     facts = work.broker.info()
     is_enabled = is_true(facts.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0])
     print(f"Sharding enabled = {is_enabled or bool(work.ranges())}")
@@ -141,7 +141,7 @@ def _cuts(work: RangesWork) -> list[Cut]:
 
 
 def find(work: RangesWork) -> int:
-    """Where the container may be cut."""
+    """Print the names at which the container can be split."""
     started_s = time.monotonic()
     cuts = _cuts(work)
     _print_json(
@@ -400,7 +400,7 @@ def _has_consent(work: RangesWork, question: str) -> bool:
 
 
 def _agreed(work: RangesWork, what: str) -> int:
-    """Whether a change is to be made."""
+    """Ask for confirmation; return 0 if the change may be made."""
     if work.args.yes:
         return DONE
     print(what)

@@ -51,7 +51,7 @@ class NoObjectFile(Exception):
 
 @dataclass(frozen=True)
 class Seen:
-    """What was found in a file."""
+    """Content of an object file."""
 
     metadata: Metadata
     path: EntityPath

@@ -102,7 +102,7 @@ class RelinkJob:
 
 @dataclass
 class RelinkProgress:
-    """How far a device is, as ``relink.<datadir>.json`` says."""
+    """Progress of a device, as stored in ``relink.<datadir>.json``."""
 
     path: str
     part_power: int
@@ -112,7 +112,7 @@ class RelinkProgress:
 
     @classmethod
     def load(cls, device_path: str, job: RelinkJob, found: Iterable[str]) -> RelinkProgress:
-        """What is to be done; a file of other powers counts for nothing but the power before."""
+        """Load the stored progress; of a file for other part powers only the previous power counts."""
         path = f"{device_path}/relink.{with_policy_suffix('objects', job.policy.index)}.json"
         fresh = cls(path, job.part_power, job.next_part_power)
         try:
@@ -271,7 +271,7 @@ class DeviceRelinker:
             with store.replication_lock(device, part, job.policy, 15.0):
                 store.upkeep.remove_partition(device, part, job.policy)
         except LockTimeout:
-            self._log.warning(f"{device}/{part} is busy; its empty directory stays")
+            self._log.warning(f"{device}/{part} is busy; kept its empty directory")
 
     def _tell(self, device: str, job: RelinkJob, done: int, of: int, total: Split, begin_s: float) -> None:
         stats = {name: getattr(total, name) for name in ("hash_dirs", "files", "linked", "removed", "errors")}
@@ -301,7 +301,7 @@ class DeviceRelinker:
 
 @contextmanager
 def _held(path: str) -> Iterator[None]:
-    """Nobody else splits the device meanwhile. Raises ``ConfigError`` when somebody does."""
+    """Lock the device against other relinkers. Raises ``ConfigError`` when it is locked."""
     fd = open_own(Disk(), path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
@@ -327,7 +327,7 @@ def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str,
     for policy in policies or cluster.policies:
         path = os.path.join(swift_dir, f"{policy.ring_name}.ring.gz")
         if not names and not os.path.exists(path):
-            log.warning(f"policy {policy.name} is left out: there is no {path}")
+            log.warning(f"skipped policy {policy.name}: {path} does not exist")
             continue
         table = load_table(path, thorough=False)
         wanted = SplitPhase.RELINK if action == RELINK else SplitPhase.CLEANUP
@@ -472,7 +472,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         devices = [name for name in relinker.devices.names() if not args.device or name in args.device]
         usable = [name for name in devices if relinker.devices.is_usable(name)]
         for name in sorted(set(devices) - set(usable)):
-            log.warning(f"{name} is not mounted; it is left out")
+            log.warning(f"{name} is not mounted; skipped")
         code = share_out(relinker, usable, jobs, settings.workers, log)
         return code if len(usable) == len(devices) else EXIT_ERRORS
     except (SwiftError, OSError) as error:

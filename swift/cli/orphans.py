@@ -1,6 +1,6 @@
 """swift-orphans: list, and perhaps end, processes of this software that no pid file knows.
 
-Processes with the word ``once`` are left alone: somebody runs them by hand.
+Processes with the word ``once`` are left alone: they are run by hand.
 spec: cli-and-config.md §8.4
 """
 

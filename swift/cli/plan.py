@@ -135,7 +135,7 @@ def _simulate(args: argparse.Namespace) -> None:
 
 
 def _say(args: argparse.Namespace, text: str, content: dict[str, object], assumed: Sequence[str]) -> None:
-    """What was simulated, for people or programs."""
+    """Print the simulated scenario, for people or programs."""
     if args.format == "json":
         print(json.dumps({**content, "assumed": assumed}, indent=1))
     else:

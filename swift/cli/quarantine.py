@@ -74,7 +74,7 @@ class Entry:
 
     @property
     def path(self) -> str:
-        """Where it is."""
+        """Path of the entry."""
         return f"{self.device_path}/{DIRECTORY}/{self.kind}/{self.name}"
 
     @property

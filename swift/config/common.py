@@ -64,7 +64,7 @@ class ServerSettings(Settings):
 
     @property
     def metrics_port(self) -> int:
-        """Where the metrics page is served; 0 when nothing says."""
+        """Port of the metrics page; 0 when none is configured."""
         if self.metrics_bind_port or not self.bind_port:
             return self.metrics_bind_port
         return self.bind_port + (

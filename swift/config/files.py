@@ -83,7 +83,7 @@ def parser_of(
 
 
 def _flaw(error: configparser.Error) -> str:
-    """Where the syntax is bad; the line itself may hold a secret."""
+    """Return the place of a syntax error; the line itself may hold a secret."""
     if isinstance(error, configparser.MissingSectionHeaderError):
         return f"line {error.lineno} stands in no section"
     if isinstance(error, configparser.ParsingError) and error.errors:

@@ -119,7 +119,7 @@ class Codec:
         return rebuilt
 
     def is_valid(self, fragment: bytes) -> bool:
-        """Whether the library accepts this fragment's header, checksum and all."""
+        """Return True if the library accepts this fragment's header, checksum and all."""
         try:
             check_fragment(fragment)
             self._driver.get_metadata(fragment, True)

@@ -25,7 +25,7 @@ class BadFragment(InvalidValue):
 
 @dataclass(frozen=True, slots=True)
 class FragmentHeader:
-    """What a fragment says about itself."""
+    """Metadata in a fragment's header."""
 
     index: int
     #: Payload bytes, those of the library's own notes included.

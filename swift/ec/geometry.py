@@ -1,4 +1,5 @@
-"""Where the bytes of an erasure coded object are: pure arithmetic (spec: proxy.md §13, replication.md §4).
+"""Positions of the bytes of an erasure coded object: pure arithmetic (spec: proxy.md §13, replication.md
+§4).
 
 An object is cut into segments of ``segment_size`` bytes, the last one shorter. Every segment gives each
 fragment archive one fragment; those of full segments have ``fragment_size`` bytes. So a byte range of the
@@ -39,7 +40,7 @@ class Geometry:
         return slice(max(0, span.start - start), min(self.segment_size, span.stop - start))
 
     def offset(self, number: int) -> int:
-        """Where the fragment of segment ``number`` begins in every archive."""
+        """Return the offset of segment ``number``'s fragment in every archive."""
         return number * self.fragment_size
 
     def archive_span(self, segments: range) -> Span:

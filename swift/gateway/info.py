@@ -1,4 +1,4 @@
-"""What the proxy and the filters know of an account or container (spec: proxy.md §4).
+"""Cached information about accounts and containers for the proxy and the filters (spec: proxy.md §4).
 
 Looked up in three places: the request's own ``swift.infocache``, memcached, and last a HEAD of the
 entity through ``forward``. The memcached form is the peer's JSON, so that both sorts of proxy share one
@@ -261,7 +261,7 @@ def _container_from_record(record: JsonObject) -> ContainerInfo:
 
 
 def _is_sound(record: object) -> bool:
-    """Whether what a cache gave has the shape of a record: other things are read as a miss.
+    """Return True if what a cache gave has the shape of a record: other things are read as a miss.
 
     Keys may be missing. Counts of a strange type count as zero.
     """
@@ -345,12 +345,12 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
 
 
 def known_container(request: Request, account: str, container: str) -> JsonObject | None:
-    """The JSON form of a container that a cache knows; nobody is asked for it."""
+    """The JSON form of a container from a cache, without a request."""
     return _cached(request, container_key(account, container), 0.0)
 
 
 def account_info(request: Request, forward: Forward, account: str, *, skip_pct: float = 0.0) -> AccountInfo:
-    """What is known of an account, asking ``forward`` when no cache knows it.
+    """Return the info of an account; request it through ``forward`` when no cache has it.
 
     ``skip_pct`` percent of the look-ups do not ask memcached, so that it is refreshed.
     """
@@ -374,7 +374,7 @@ def container_info(
     internal_prefix: str = ".",
     skip_pct: float = 0.0,
 ) -> ContainerInfo:
-    """What is known of a container; status 0 when its account does not exist, 5xx when one cannot be asked.
+    """Return the info of a container; status 0 when its account does not exist, 5xx when a request fails.
 
     Accounts that begin with ``internal_prefix`` need not exist. ``skip_pct`` as in ``account_info``.
     """

@@ -21,7 +21,7 @@ ENTRIES_MAX = 20_000
 
 
 class Cache(Protocol):
-    """What filters may expect of ``swift.cache``."""
+    """Interface of ``swift.cache`` for filters."""
 
     def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> Any: ...
 

@@ -1,7 +1,7 @@
 """A client inside the process: requests of daemons and tools to a proxy pipeline of their own.
 
 The pipeline is that of ``internal-client.conf`` (cli-and-config.md §7), loaded by ``compose.internal_client``
-without what would only be in the way: nothing is inserted, nobody is authorised, internal headers pass in
+without what would only be in the way: nothing is inserted, no request is authorized, internal headers pass in
 both directions, and reserved names are allowed. Names are ``EntityPath`` values, headers plain lower-case
 dictionaries.
 
@@ -148,7 +148,7 @@ class InternalClient:
             return response.headers if response.is_success else None
 
     def exists(self, path: EntityPath) -> bool:
-        """Whether an account, container or object is there."""
+        """Return True if an account, container or object is there."""
         return self.head(path) is not None
 
     def metadata(self, path: EntityPath, prefix: str = "") -> dict[str, str] | None:

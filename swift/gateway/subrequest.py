@@ -44,7 +44,7 @@ INHERITED_HEADERS = (
     "x-trans-id",
 )
 PRE_AUTHED_USER = ".wsgi.pre_authed"
-#: The rest of an answer that nobody read is read up to this size, to keep its connection; more is cut.
+#: The unread rest of a response is read up to this size to keep its connection; a longer one is closed.
 DRAIN_BYTES_MAX = 65536
 
 Forward = Callable[[Request], Response]
@@ -103,7 +103,7 @@ def preauthorise(request: Request) -> Request:
 
 
 class SubrequestTimeout(HTTPError):
-    """A sub-request took too long: 503 unless somebody catches it."""
+    """A sub-request took too long: 503 unless it is caught."""
 
     def __init__(self, request: Request, timeout_s: float):
         super().__init__(503)
@@ -183,7 +183,7 @@ def _within(forward: Forward, request: Request, timeout_s: float) -> Response:
         try:
             answer = forward(request)
         except Exception as error:
-            # Whoever waits raises it.
+            # The waiting caller raises it.
             answer = error
         if not late:
             box.put(answer)

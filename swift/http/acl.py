@@ -109,7 +109,7 @@ def stored_account_acl(text: str | None) -> dict[str, list[str]]:
 
 
 def account_acl_error(text: str) -> str | None:
-    """What is wrong with an account ACL header, None when it is good."""
+    """Return the error in an account ACL header, or None if it is valid."""
     parsed = parse_account_acl(text)
     if parsed is None:
         return f"Syntax error in input ({text!r})"

@@ -1,4 +1,6 @@
-"""What the S3 filter tells authentication filters of a signed request (spec: middleware.md §22.2)."""
+"""Facts about a signed request that the S3 filter passes to authentication filters (spec: middleware.md
+§22.2).
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A response body is ``bytes`` (one write together with the head) or a ``ResponseB
 to be read, each with a default in terms of another, so that a new kind implements the one that is natural to
 it and works everywhere: pieces (``__iter__``; a piece may be a file range, sent by sendfile), a buffer to
 be filled (``read_into``), bytes (``read``, ``read_all``), and a pipe (``splice_into``).
-Nobody asks a body what it can do but through this base. Who wants to know when a body ends subscribes to the
+All bodies are used through this base. An observer of a body's end subscribes to the
 response's ``on_end``.
 
 A request body is a ``RequestBody``. What stands between two bodies is in ``http.transform``: transforming,
@@ -83,7 +83,7 @@ class RequestBody(ABC):
         """Send ``100 Continue`` with these extra headers now, when the client asked to wait for it.
 
         May be called again for a multi-stage body (object-server.md §10); afterwards ``next_stage``
-        continues with the following chunked body. Does nothing where nobody waits.
+        continues with the following chunked body. Does nothing where no client waits.
         """
 
     def next_stage(self) -> None:  # noqa: B027
@@ -120,7 +120,7 @@ class ResponseBody:
 
     __slots__ = ("_pieces",)
 
-    #: Bytes of the whole body, or None when nobody knows.
+    #: Bytes of the whole body, or None when unknown.
     length: int | None
     #: The class fills buffers itself: that is cheaper than to ask it for pieces.
     fills_buffers: ClassVar[bool] = False

@@ -27,7 +27,7 @@ def parse_http_date(text: str) -> int | None:
 
 
 def is_conditional(headers: HeaderMap) -> bool:
-    """Whether any conditional header is present."""
+    """Return True if any conditional header is present."""
     return not headers.keys().isdisjoint(_CONDITIONAL_HEADERS)
 
 

@@ -1,4 +1,4 @@
-"""What a keymaster and the encryption filter tell each other (spec: middleware.md §17.3)."""
+"""Interface between keymasters and the encryption filter (spec: middleware.md §17.3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FetchKeys = Callable[[KeyId | None], Keys]
 
 
 def is_sealed(headers: HeaderMap) -> bool:
-    """Whether an answer about an object is as it is stored: its body or its metadata encrypted."""
+    """Return True if an answer about an object is as it is stored: its body or its metadata encrypted."""
     return fields.SYSMETA_CRYPTO_BODY_META in headers or fields.TRANSIENT_CRYPTO_META in headers
 
 

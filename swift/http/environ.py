@@ -36,7 +36,7 @@ def _is_header(key: str) -> bool:
 
 
 def image_of(request: Request) -> WSGIEnvironment:
-    """What of a request foreign software may change by changing the environ.
+    """Return the parts of a request that foreign software may change through the environ.
 
     Headers with an underscore have no place there: ``X_Backend_A`` would come back as ``X-Backend-A``.
     """
@@ -146,7 +146,7 @@ def _name_of(key: str) -> str:
 
 
 def _raw_path(environ: WSGIEnvironment) -> str:
-    """The quoted path; as the client wrote it unless somebody changed it since."""
+    """The quoted path; as the client wrote it unless a filter changed it."""
     raw: str | None = environ.get("RAW_PATH_INFO")
     path: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     if raw is not None and unquote_to_bytes(raw.encode("latin-1")).decode("latin-1") == path:
@@ -184,7 +184,7 @@ class _Input(io.RawIOBase):
 
 
 class ForeignBody(RequestBody):
-    """A request body over somebody else's ``wsgi.input``."""
+    """A request body over a foreign ``wsgi.input``."""
 
     __slots__ = ("length", "received", "_left", "_source")
 

@@ -68,7 +68,7 @@ FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the
 LISTING_TEXT = _key(
     "swift.listing.text",
     _FLAG,
-    "The client wants text and nobody needs more than names, so a listing may be text (ours).",
+    "The client requests text and no filter needs more than names: a listing may be text (ours).",
 )
 CONTENT_TYPE_OVERRIDDEN = _key(
     "swift.content_type_overridden", _FLAG, "Parameters named swift_ are allowed in the content type."

@@ -1,4 +1,4 @@
-"""What a declaration of an internal name says (``http/fields.py``, ``http/environkeys.py``)."""
+"""Declaration of an internal name (``http/fields.py``, ``http/environkeys.py``)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class FieldKind(Enum):
-    """What a value is."""
+    """Type of a header's value."""
 
     TEXT = "text"
     FLAG = "flag"
@@ -21,7 +21,7 @@ class FieldKind(Enum):
 
 
 class Direction(Enum):
-    """Who tells whom."""
+    """Sender and receiver of a header."""
 
     TO_NODE = "to storage servers"
     FROM_NODE = "from storage servers"

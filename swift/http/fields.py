@@ -92,7 +92,7 @@ SYSMETA_ACCOUNT_QUOTED_ETAGS = _header(
 SYSMETA_CONTAINER_QUOTED_ETAGS = _header(
     "x-container-sysmeta-rfc-compliant-etags", _FLAG, _STORED, "The same, for a container."
 )
-SYSMETA_READ_ONLY = _header("x-account-sysmeta-read-only", _FLAG, _STORED, "Nobody writes to the account.")
+SYSMETA_READ_ONLY = _header("x-account-sysmeta-read-only", _FLAG, _STORED, "The account is read-only.")
 SYSMETA_WRITE_RATELIMIT = _header(
     "x-account-sysmeta-global-write-ratelimit",
     _TEXT,

@@ -1,4 +1,4 @@
-"""Which headers stay inside the cluster: those that ``http/fields.py`` declares."""
+"""Headers that stay inside the cluster: those that ``http/fields.py`` declares."""
 
 from __future__ import annotations
 

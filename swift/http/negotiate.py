@@ -1,4 +1,4 @@
-"""Which shape a listing is answered in (spec: public-api.md §7.1).
+"""Content negotiation of listings (spec: public-api.md §7.1).
 
 Pure decisions over the query and the Accept header; rendering is ``http.listing``.
 """
@@ -30,7 +30,7 @@ class ListingFormat(Enum):
 
     @property
     def is_xml(self) -> bool:
-        """Whether the body is XML, whichever name it goes by."""
+        """True if the body is XML, whichever name it goes by."""
         return self is ListingFormat.XML or self is ListingFormat.TEXT_XML
 
 

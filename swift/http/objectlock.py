@@ -18,7 +18,7 @@ CHECK, MAY_RELEASE, MAY_BYPASS, MAY_WITHDRAW = "check", "release", "bypass", "wi
 
 
 class ObjectLock(NamedTuple):
-    """How an object is locked."""
+    """Lock of an object."""
 
     mode: str = ""
     until_s: int = 0
@@ -28,15 +28,15 @@ class ObjectLock(NamedTuple):
         return f"{self.mode or _NONE} {self.until_s} {_ON if self.is_held else _OFF}"
 
     def is_retained(self, moment_s: float) -> bool:
-        """Whether its time is not over."""
+        """Return True if its time is not over."""
         return bool(self.mode) and self.until_s > moment_s
 
     def is_on(self, moment_s: float) -> bool:
-        """Whether the object must stay."""
+        """Return True if the object must stay."""
         return self.is_held or self.is_retained(moment_s)
 
     def allows_removal(self, authority: frozenset[str], moment_s: float) -> bool:
-        """Whether the object may be deleted or replaced."""
+        """Return True if the object may be deleted or replaced."""
         if MAY_WITHDRAW in authority:
             return True
         if self.is_held:
@@ -44,7 +44,7 @@ class ObjectLock(NamedTuple):
         return not self.is_retained(moment_s) or (self.mode == GOVERNANCE and MAY_BYPASS in authority)
 
     def allows(self, new: ObjectLock, authority: frozenset[str], moment_s: float) -> bool:
-        """Whether another lock may take its place: a weaker one only by who is allowed to."""
+        """Return True if another lock may take its place: a weaker one only by who is allowed to."""
         if self.is_held and not new.is_held and MAY_RELEASE not in authority:
             return False
         if not self.is_retained(moment_s):
@@ -57,7 +57,7 @@ NO_LOCK = ObjectLock()
 
 
 def parse_lock(text: str | None) -> ObjectLock:
-    """The lock in an object's metadata; what nobody understands is held."""
+    """The lock in an object's metadata; an invalid one counts as a legal hold."""
     if not text:
         return NO_LOCK
     words = text.split(" ")
@@ -72,13 +72,13 @@ def parse_lock(text: str | None) -> ObjectLock:
 
 
 def parse_authority(text: str | None) -> frozenset[str]:
-    """What a change is allowed."""
+    """Return the set of permissions in the header."""
     return frozenset((text or "").split(","))
 
 
 # --- what a container gives its new objects -----------------------------------------------------------
 
-#: A container's objects may be locked, but are not unless somebody says so.
+#: A container's objects can be locked, but are not by default.
 ENABLED = "on"
 DAY_S = 86400
 UNITS = {"Days": 1, "Years": 365}

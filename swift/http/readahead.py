@@ -17,7 +17,7 @@ from swift.http.response import Response
 
 
 def size_of(response: Response) -> int | None:
-    """Bytes of a response's body; None when nobody knows."""
+    """Bytes of a response's body; None when unknown."""
     known = body_of(response.body).length
     announced = response.headers.get("content-length", "")
     return int(announced) if known is None and is_digits(announced) else known
@@ -71,7 +71,7 @@ class _Whole:
                     break
                 self._got += more
         except BodyError as error:
-            # Whoever gets to this piece raises it.
+            # The reader of this piece raises it.
             self._error = error
         finally:
             self._response.discard()
@@ -88,7 +88,7 @@ class _Whole:
         return Response(200, {}, HeldBody(self._buffer))
 
     def abandon(self) -> None:
-        """Nobody wants it any more."""
+        """Discard it."""
         self._is_unwanted = True
 
 
@@ -123,7 +123,7 @@ class ReadAhead:
                 try:
                     found: Response | Exception | None = self._take()
                 except Exception as error:
-                    # Whoever reads on raises it.
+                    # The next read raises it.
                     found = error
                 self._put(found)
         finally:

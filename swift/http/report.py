@@ -23,7 +23,7 @@ def status_line(status: int) -> str:
 
 
 def plain_explanation(status: int) -> str:
-    """What the default body of a status says, without markup: reason and explanation on two lines."""
+    """Return the text of a status's default body without markup: reason and explanation on two lines."""
     text = default_body(status).decode()
     inner = text.removeprefix("<html><h1>").removesuffix("</p></html>")
     return inner.replace("</h1><p>", "\n")

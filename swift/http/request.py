@@ -100,7 +100,7 @@ class Request:
     def entity(self) -> Entity | None:
         """The API version and the account, container or object that the path names; None when it names none.
 
-        Parsed once for all filters; whoever sets ``raw_path`` changes it.
+        Parsed once for all filters; setting ``raw_path`` changes it.
         """
         raw_path = self.raw_path
         if self._entity_of is not raw_path:

@@ -53,7 +53,7 @@ class Response:
             self.on_end.append(observer)
 
     def ended(self, sent_bytes: int, complete: bool) -> None:
-        """Tell the observers; called by whoever sends or discards the body."""
+        """Tell the observers; called after the body is sent or discarded."""
         observers, self.on_end = self.on_end, None
         for observer in observers or ():
             observer(sent_bytes, complete)

@@ -1,4 +1,4 @@
-"""What filters keep in the ETag of a container's row, shown in listings as keys of their own.
+"""Parameters that filters append to the ETag of a container's row, shown in listings as keys of their own.
 
 The row of a large object or a link has a hash like ``<md5>; slo_etag=<md5>``: a filter takes its own
 parameters out of it again, in JSON listings as they come from the container (public-api.md §7.2).

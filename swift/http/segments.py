@@ -42,7 +42,7 @@ class _Ahead:
         try:
             self._answer = take()
         except Exception as error:
-            # Whoever reads on raises it.
+            # The next read raises it.
             self._error = error
         self._ready.set()
         if self._abandoned:
@@ -173,7 +173,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         return 0
 
     def _is_at_piece(self) -> bool:
-        """Whether a piece is open that has more bytes, after going on to the next if need be."""
+        """Return True if a piece is open that has more bytes, after going on to the next if need be."""
         while self._current is None or self._taken == self._size:
             if not self._next():
                 return False

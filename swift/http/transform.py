@@ -1,4 +1,4 @@
-"""What stands between two bodies: transforming them, observing them, and a response's body as a request's.
+"""Bodies around other bodies: transformed, observed, or replaced in a response.
 
     response.body = Mapped(response.body, decryptor.update)
     request.body = MappedRequest(request.body, encryptor.update)

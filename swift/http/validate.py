@@ -1,4 +1,4 @@
-"""What a request may say: names, UTF-8, metadata (spec: public-api.md §1, §4, §11).
+"""Validation of names, UTF-8 and metadata in requests (spec: public-api.md §1, §4, §11).
 
 Every check raises ``HTTPError`` with the exact text of the spec, or returns nothing. The storage
 servers check again what the proxy checked, where the spec says so (``check_stored_metadata``).
@@ -70,7 +70,7 @@ def check_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -> N
 
 
 def check_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
-    """Whether decoded text (or raw bytes) is non-empty UTF-8 without NUL; ``internal`` allows NUL."""
+    """Return True if decoded text (or raw bytes) is non-empty UTF-8 without NUL; ``internal`` allows NUL."""
     if not text:
         return False
     try:
@@ -124,7 +124,7 @@ def _check_length(noun: str, name: str, longest: int) -> None:
 
 
 def _is_text(value: str) -> bool:
-    """Whether a Latin-1 header view is UTF-8 without NUL."""
+    """Return True if a Latin-1 header view is UTF-8 without NUL."""
     if value.isascii():
         return RESERVED not in value
     try:

@@ -1,4 +1,4 @@
-"""What the verbs of ``swift-load`` do, once its command line is read."""
+"""Implements the verbs of ``swift-load`` after the command line is parsed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def verb(name: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _console(is_for_people: bool) -> Console:
-    """Where tables go: standard error when standard output is for programs."""
+    """Return the console for tables: standard error when standard output is for programs."""
     stream = sys.stdout if is_for_people else sys.stderr
     # Names, descriptions and errors are printed as they are, whatever is in brackets.
     return Console(file=stream, width=None if stream.isatty() else WIDTH, markup=False)
@@ -121,7 +121,7 @@ def _check_writable(path: Path | None) -> None:
 
 
 def _endpoint(args: argparse.Namespace) -> LoadEndpoint:
-    """Where to send requests, tried once; raises ``EndpointRefused``."""
+    """Return the endpoint for requests, after one trial; raises ``EndpointRefused``."""
     if args.s3:
         if not args.access_key or not args.secret_key:
             raise EndpointRefused("--s3 needs --access-key and --secret-key")

@@ -42,7 +42,7 @@ class Difference:
 
     @property
     def is_significant(self) -> bool | None:
-        """Whether the interval excludes that nothing has changed; None when there is none."""
+        """True if the interval excludes that nothing has changed; None when there is none."""
         return None if self.low is None or self.high is None else self.low > 0 or self.high < 0
 
     @property

@@ -32,7 +32,7 @@ _CONFIG_WITHOUT_EFFECT = frozenset(
 
 @dataclass(frozen=True)
 class Range:
-    """Which numbers, and how one is chosen: c, u, r or s."""
+    """Range of numbers and the way to choose one: c, u, r or s."""
 
     how: str
     first: int
@@ -40,15 +40,15 @@ class Range:
 
     @property
     def count(self) -> int:
-        """How many numbers there are."""
+        """Number of elements."""
         return self.last - self.first + 1
 
     def covers(self, other: Range) -> bool:
-        """Whether all numbers of the other are here too."""
+        """Return True if all numbers of the other are here too."""
         return self.first <= other.first and other.last <= self.last
 
     def meets(self, other: Range) -> bool:
-        """Whether any number is in both."""
+        """Return True if any number is in both."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -160,7 +160,7 @@ class _Converter:
 
     @staticmethod
     def _same(work: etree._Element) -> list[tuple[str, ...]]:
-        """What works have in common that can be done as one with the workers of all."""
+        """Return the operations that several works share and that all workers can do as one."""
         own = ("type", "runtime", "rampup", "rampdown", "config")
         inner = ("type", "ratio", "config")
         return [tuple(work.get(name, "") for name in own)] + [
@@ -273,7 +273,7 @@ class _Converter:
         return [f"working_set = {part!r}"] if part < 1 else []
 
     def _writes(self, found: dict[str, tuple[float, Config, etree._Element]]) -> list[str]:
-        """How names are chosen, and the sizes of what is written."""
+        """Return the naming scheme and the sizes of the written objects."""
         prepared = self._made.objects
         lines: list[str] = []
         how = "uniform"

@@ -1,4 +1,4 @@
-"""Where the load goes: address, credentials and way of speaking, as a command line gives them.
+"""Target of the load: address, credentials and protocol.
 
 Swift: a storage URL and a token, or an auth URL (v1, or Keystone's v3) to get them from. S3: an endpoint and
 a pair of keys.
@@ -24,7 +24,7 @@ class EndpointRefused(SwiftError):
 
 @dataclass(frozen=True)
 class LoadEndpoint:
-    """What a process needs to know to send requests; S3 when there is an access key."""
+    """Address and credentials for requests; S3 when there is an access key."""
 
     #: The storage URL, or the S3 endpoint.
     url: str
@@ -37,12 +37,12 @@ class LoadEndpoint:
 
     @property
     def is_s3(self) -> bool:
-        """Whether requests are signed for S3."""
+        """True if requests are signed for S3."""
         return bool(self.access_key)
 
     @property
     def is_tls(self) -> bool:
-        """Whether it is reached by https."""
+        """True if it is reached by https."""
         return urlsplit(self.url).scheme == "https"
 
     @property
@@ -57,7 +57,7 @@ class LoadEndpoint:
 
     @property
     def root(self) -> str:
-        """What precedes every path: ``/v1/AUTH_test``, nothing for S3."""
+        """Prefix of every path: ``/v1/AUTH_test``, empty for S3."""
         return urlsplit(self.url).path.rstrip("/")
 
     def to_json(self) -> dict[str, str]:
@@ -77,7 +77,7 @@ def checked_url(url: str) -> str:
 
 
 def tls_context(cacert: str = "") -> ssl.SSLContext:
-    """How certificates are checked; raises ``EndpointRefused``."""
+    """Return the TLS context that verifies certificates; raises ``EndpointRefused``."""
     try:
         return ssl.create_default_context(cafile=cacert or None)
     except (OSError, ValueError) as error:

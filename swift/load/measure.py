@@ -1,4 +1,4 @@
-"""What came of operations: counts, bytes, errors by kind and latencies, in all and second by second.
+"""Results of operations: counts, bytes, errors by kind and latencies, in total and by second.
 
 Latencies go into an HdrHistogram (three significant digits, a microsecond to an hour) and, for the heat map,
 into bins of a quarter of an octave a second. Everything can be written as JSON and added up, because every

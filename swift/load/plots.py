@@ -93,7 +93,7 @@ def failure(operations: Operations, seconds: float, lasted: tuple[float, float],
 
 
 def heat(name: str, result: OperationResult, seconds: float) -> str:
-    """How many operations of each second had which latency."""
+    """Draw the number of operations by second and latency."""
     length = max([1, int(seconds), *(at + 1 for at in result.seconds)])
     numbers = [number for one in result.seconds.values() for number in one.bins] or [0]
     low, high = min(numbers), max(numbers) + 1
@@ -119,7 +119,7 @@ def heat(name: str, result: OperationResult, seconds: float) -> str:
 
 
 def _lines(operations: Operations) -> list[tuple[str, OperationResult, str]]:
-    """What is drawn, in order; of two runs the second is dashed."""
+    """Return the series to draw, in order; of two runs the second is dashed."""
     return [(name, one, "--" if name.startswith("B ") else "-") for name, one in sorted(operations.items())]
 
 

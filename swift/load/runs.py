@@ -1,4 +1,4 @@
-"""A run: phase after phase, interrupted when somebody asks for it, and what came of it."""
+"""A run: phase after phase, interrupted on request, and its result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class LoadRun:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What to run, and where. Workers make the workload again from ``text`` and ``options``."""
+    """Workload and target of a run. Workers make the workload again from ``text`` and ``options``."""
 
     workload: Workload
     text: str

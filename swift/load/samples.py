@@ -1,4 +1,4 @@
-"""What a workload draws: sizes, and which object is next. Pure; all chance comes from the caller's generator.
+"""Random choices of a workload: sizes and objects. Pure; all chance comes from the caller's generator.
 
 A size belongs to an object, not to a request: every process, and a later verification, must find the same
 one, so it is drawn from a generator seeded by the object's number.
@@ -47,7 +47,7 @@ class Sizes(ABC):
         """The expected size."""
 
     def of(self, seed: int, number: int) -> int:
-        """The size of the object ``number``, the same whoever asks."""
+        """The size of the object ``number``, the same for every caller."""
         return self.draw(random.Random(f"{seed}/{number}"))
 
 
@@ -115,7 +115,7 @@ class Weighted(Sizes):
 
 
 class Names(ABC):
-    """Which of ``count`` prepared objects the next operation is about."""
+    """Chooses among ``count`` prepared objects for each operation."""
 
     def __init__(self, count: int):
         if count < 1:

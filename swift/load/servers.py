@@ -1,4 +1,4 @@
-"""What the servers of this machine use while they serve: CPU, memory, disk, and energy where it can be read.
+"""Resource usage of the servers on this machine: CPU, memory, disk, and energy.
 
 They are the processes that listen at the endpoint, their ancestors as long as these are of the same kind,
 and all below those; so the whole of a ``swift-aio`` is found from its proxy's port. Servers elsewhere are not
@@ -26,7 +26,7 @@ POWERCAP = Path("/sys/class/powercap")
 
 @dataclass(frozen=True)
 class ResourceUsage:
-    """What was used between two looks."""
+    """Resources used between two measurements."""
 
     seconds: float
     cpu_s: float
@@ -56,7 +56,7 @@ class Look:
 
 
 class Energy:
-    """What the processor's packages have used, as the kernel counts it (RAPL)."""
+    """Energy used by the processor's packages, from the kernel's counters (RAPL)."""
 
     def __init__(self, folder: Path = POWERCAP):
         self._packages = sorted(folder.glob("intel-rapl:[0-9]*"))
@@ -108,12 +108,12 @@ class Servers:
 
     @property
     def are_seen(self) -> bool:
-        """Whether there are any that can be looked at."""
+        """True if there are any that can be looked at."""
         return bool(self._roots)
 
     @property
     def no_watts(self) -> str:
-        """Why nobody knows what they use; empty when it is known, or there are none to look at."""
+        """The reason why their usage is unknown; empty when it is known, or there are none."""
         return self._energy.obstacle if self._roots else ""
 
     def look(self) -> Look:
@@ -131,7 +131,7 @@ class Servers:
         return Look(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
 
     def since(self, before: Look) -> ResourceUsage | None:
-        """What was used since a look; None where no server can be seen."""
+        """Return the usage since a measurement; None where no server can be observed."""
         if not self._roots:
             return None
         now = self.look()
@@ -231,7 +231,7 @@ def below(roots: set[int]) -> set[int]:
 
 
 def kernel_cpu_s() -> dict[int, float]:
-    """What each thread of the kernel has worked, seconds: it writes back what servers have left to it."""
+    """Return the CPU time of each kernel thread in seconds: the kernel writes back pages for the servers."""
     is_seen = _name_of(_KERNEL) == "kthreadd"
     used = {pid: _cpu_of(pid) for pid in below({_KERNEL})} if is_seen else {}
     return {pid: seconds for pid, seconds in used.items() if seconds is not None}

@@ -79,12 +79,12 @@ class LoadJob:
 
 
 def part_of(total: int, share: int, shares: int) -> int:
-    """How many of ``total`` things this share has."""
+    """Return the number of things in one share of ``total``."""
     return total // shares + (share < total % shares)
 
 
 class ObjectNumbers:
-    """Where objects are: by their numbers, over the containers of the run."""
+    """Maps object numbers to names over the containers of the run."""
 
     def __init__(self, workload: Workload, prefix: str):
         self._objects = workload.objects
@@ -398,7 +398,7 @@ class Checker:
         self.received = 0
 
     def feed(self, data: bytes | memoryview) -> bool:
-        """Whether these are the next bytes."""
+        """Return True if these are the next bytes."""
         view, matches = memoryview(data), True
         while view and matches:
             at = (self._begin + self.received) % PIECE_BYTES

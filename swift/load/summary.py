@@ -32,7 +32,7 @@ class OperationRow:
 
 @dataclass(frozen=True)
 class PhaseCosts:
-    """What one phase took from servers and from those who made the load."""
+    """Resources that one phase took from the servers and from the load generator."""
 
     phase: str
     seconds: float
@@ -83,7 +83,7 @@ def _row(ran: Ran, name: str, result: OperationResult) -> OperationRow:
 
 
 def costs_of(run: LoadRun, price_per_hour: float | None) -> list[PhaseCosts]:
-    """What each phase cost; ``price_per_hour`` is that of all servers."""
+    """Return the cost of each phase; ``price_per_hour`` is that of all servers."""
     return [_costs(ran, price_per_hour) for ran in run.phases]
 
 

@@ -73,7 +73,7 @@ class RunProgress:
 
 
 def _added(summaries: Summaries) -> dict[str, list[float]]:
-    """What all workers say together; of their latencies the worst, as an estimate until the end."""
+    """Return the sum over all workers; of their latencies the largest, as an estimate until the end."""
     found: dict[str, list[float]] = {}
     for one in summaries.values():
         for name, (count, size, failed, p50, p99) in one.items():

@@ -1,4 +1,4 @@
-"""How requests of a load are sent: the servers' own pooled connections, or TLS in threads."""
+"""Transports of the load's requests: the servers' own pooled connections, or TLS."""
 
 from __future__ import annotations
 

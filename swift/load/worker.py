@@ -19,7 +19,9 @@ from swift.load.share import LoadJob, LoadShare
 
 
 def summary(result: PhaseResult) -> dict[str, object]:
-    """How far a share is: per operation count, bytes, failures, and the latencies of 50 and 99 %, in ms."""
+    """Return the progress of a share: per operation count, bytes, failures, and the latencies of 50 and 99
+    %, in ms.
+    """
     return {
         name: [one.count, one.bytes, one.failed, one.latency_ms(50), one.latency_ms(99)]
         for name, one in result.operations.items()
@@ -31,7 +33,7 @@ def _say(**said: object) -> None:
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # Nobody wants the load any more.
+        # The load was cancelled.
         os._exit(1)
 
 

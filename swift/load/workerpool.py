@@ -30,7 +30,7 @@ class LoadWorkers(Protocol):
     """Whatever runs the shares of a phase: processes here, or workers elsewhere."""
 
     def __len__(self) -> int:
-        """How many shares there are."""
+        """Return the number of shares."""
 
     def run(self, jobs: list[LoadJob], watch: Callable[[Summaries], None]) -> PhaseResult:
         """Have each worker do its job; what all measured. Raises ``WorkerPoolFailed``."""

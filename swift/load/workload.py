@@ -31,7 +31,7 @@ class BadWorkload(SwiftError):
 
 @dataclass(frozen=True)
 class ObjectSet:
-    """What phases work on: ``containers`` times ``per_container`` objects."""
+    """Set of objects of a phase: ``containers`` times ``per_container`` objects."""
 
     containers: int = 8
     per_container: int = 128

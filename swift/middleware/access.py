@@ -1,4 +1,4 @@
-"""What filters that decide who may do what have in common (spec: middleware.md §1.2, §2)."""
+"""Functions that authorization filters share (spec: middleware.md §1.2, §2)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def prefix_of(account: str, prefixes: Iterable[str]) -> str | None:
 
 
 def has_sync_key(request: Request) -> bool:
-    """Whether container sync sent the key of the container, and a time."""
+    """Return True if container sync sent the key of the container, and a time."""
     sync_key = request.env.get(environkeys.SYNC_KEY)
     if not sync_key or "x-timestamp" not in request.headers:
         return False
@@ -45,7 +45,7 @@ def has_sync_key(request: Request) -> bool:
 
 
 def has_referrer(request: Request, rules: list[str]) -> bool:
-    """Whether the Referer of a request is one that an ACL's ``.r:`` rules let read."""
+    """Return True if the Referer of a request is one that an ACL's ``.r:`` rules let read."""
     return referrer_allowed(request.headers.get("referer"), rules)
 
 

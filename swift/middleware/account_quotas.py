@@ -44,7 +44,7 @@ class AccountQuotas(Filter):
         } | {f"{fields.SYSMETA_QUOTA}{word}": f"x-account-quota-{word}" for word in _WORDS}
 
     def handle(self, request: Request) -> Response:
-        """Take quotas from administrators, uploads from everybody who has room."""
+        """Accept quotas from administrators, and uploads below the quota from all users."""
         entity = request.entity
         if entity is None:
             return self.forward(request)

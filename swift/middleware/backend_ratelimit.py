@@ -73,7 +73,7 @@ class _Devices:
         self._next: OrderedDict[tuple[str, str], float] = OrderedDict()
 
     def takes(self, device: str, limits: Mapping[str, float], buffer_s: float, now: float) -> bool:
-        """Whether a request may come in under every limit; one that may is counted under all."""
+        """Return True if a request may come in under every limit; one that may is counted under all."""
         due = {}
         for method in limits:
             due[method] = max(self._next.get((device, method), 0.0), now - buffer_s)
@@ -135,7 +135,7 @@ class BackendRatelimit(Filter):
         try:
             self._settings = self._read()
         except ConfigError as error:
-            self._telemetry.log.warning(f"{self._path} was not used: {error}")
+            self._telemetry.log.warning(f"ignored {self._path}: {error}")
 
     def _mtime_now(self) -> float | None:
         try:

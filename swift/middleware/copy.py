@@ -67,7 +67,7 @@ class CopySettings(Settings):
 
 
 class _Ends(NamedTuple):
-    """Where from and where to."""
+    """Source and destination of a copy."""
 
     source: EntityPath
     target: EntityPath
@@ -270,7 +270,7 @@ def _writing(
 
 
 def _is_copied(name: str, *, fresh: bool) -> bool:
-    """Whether a header of the source becomes one of the copy."""
+    """Return True if a header of the source becomes one of the copy."""
     if name in _OF_ANSWER or name.startswith(_ANSWER_PREFIXES) or name.startswith(_MADE_ANEW):
         return False
     if name == fields.TRANSIENT_S3_LOCK:
@@ -282,12 +282,12 @@ def _is_copied(name: str, *, fresh: bool) -> bool:
 
 
 def _leaves_open(headers: HeaderMap, name: str) -> bool:
-    """Whether the request does not say itself what the copy gets: an empty type says nothing."""
+    """Return True if the request does not say itself what the copy gets: an empty type says nothing."""
     return name not in headers or (name == "content-type" and not headers[name])
 
 
 def _told(request: Request, source: Response, path: EntityPath) -> HeaderMap:
-    """What the answer says of the source and of the copy's metadata."""
+    """Return the response headers that name the source and the metadata of the copy."""
     quoted = path.quoted.split("/", 2)
     told = {
         "x-copied-from-account": quoted[1],

@@ -62,7 +62,7 @@ class DloSettings(Settings):
 
 
 class _Named(NamedTuple):
-    """What a manifest names: all objects of a container with a prefix."""
+    """Objects that a manifest names: all of a container with a prefix."""
 
     container: EntityPath
     prefix: str
@@ -206,7 +206,7 @@ class Dlo(Filter):
 
 
 def _is_static(response: Response) -> bool:
-    """Whether it is the manifest of a static large object, which says itself what its segments are."""
+    """Return True if it is the manifest of a static large object, which says itself what its segments are."""
     return is_true(response.headers.get("x-static-large-object"))
 
 

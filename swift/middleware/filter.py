@@ -1,4 +1,4 @@
-"""What a filter is: one method between a request and its response.
+"""Interface of filters: one method between a request and its response.
 
 ``handle`` gets a ``Request`` and returns a ``Response``; ``forward`` asks the rest of the pipeline. A filter
 keeps nothing on itself between requests. To foreign servers and filters it is a plain WSGI app.
@@ -7,7 +7,7 @@ The contract (``test/contract/test_filter.py``):
 
 * A filter refuses a request by returning a response or by raising ``HTTPError``. Either way the filters to
   its left get a ``Response`` from their ``forward``: an error that carries an answer (``HTTPError``,
-  ``BodyError``) never passes a filter's boundary, so that nobody's response side is skipped.
+  ``BodyError``) never passes a filter's boundary, so that each filter handles the response.
 * Other exceptions are programming errors; they pass all filters and become a 500 in the outermost one.
 * What a filter asks on its own it asks by ``gateway.subrequest.asked``, which releases the answer.
 * The body of a response is changed by ``http.transform``, and its end is watched by ``observe_end``.

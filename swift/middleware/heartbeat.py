@@ -96,6 +96,6 @@ class Heartbeat(ResponseBody):
         try:
             report = self._work()
         except Exception as error:
-            # Nobody else can answer: the status line is out.
+            # The status line has been sent: only this filter can respond.
             report = self._failed(error)
         box.put(report)

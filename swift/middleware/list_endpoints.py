@@ -1,4 +1,4 @@
-"""Where things are, for software that works beside the data (spec: middleware.md §15).
+"""Locations of entities, for software that runs beside the data (spec: middleware.md §15).
 
 Tells the URLs of the primary nodes of an account, container or object; they are for the storage network.
 """

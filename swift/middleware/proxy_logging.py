@@ -2,7 +2,7 @@
 
 A request is logged once: the outermost instance marks the environment, inner ones let it pass, and
 sub-requests of other filters, which have environments of their own, are logged with their ``source``.
-A line is written when the response body has ended; nothing is computed for a line nobody wants.
+A line is written when the response body has ended; nothing is computed for a line that is not logged.
 """
 
 from __future__ import annotations
@@ -389,7 +389,7 @@ def _client_of(headers: Mapping[str, str]) -> str:
 
 
 def access_conf(conf: Conf) -> Conf:
-    """Where access lines go: ``access_log_*`` options override ``log_*``.
+    """Return the configuration of the access log: ``access_log_*`` options override ``log_*``.
 
     ``log_address`` alone does not move them away from the system's syslog socket: as with the peer.
     """

@@ -1,4 +1,6 @@
-"""What the quota filters share: numbers of quotas, and the refusal of an upload (spec: middleware.md §12)."""
+"""Functions that the quota filters share: parsing of quotas, and the rejection of an upload (spec:
+middleware.md §12).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _DIGITS_MAX = 256
 
 
 def is_quota(text: str) -> bool:
-    """Whether a header is a quota: ASCII digits, or empty for none."""
+    """Return True if a header is a quota: ASCII digits, or empty for none."""
     return not text or (text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX)
 
 
@@ -22,7 +24,7 @@ def quota_of(text: str | None) -> int | None:
 
 
 def exceeds(quota: int | None, used: int, more: int) -> bool:
-    """Whether ``more`` would be too much."""
+    """Return True if ``more`` would be too much."""
     return quota is not None and used + more > quota
 
 

@@ -47,7 +47,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentPace:
-    """How fast segments may be opened.
+    """Limits on the rate at which a download opens segments.
 
     The first ``after`` are free, then ``per_s`` a second (0 is no limit). Segments of ``under_bytes`` and
     more do not count; None: all do. A download ends after ``time_s`` seconds.
@@ -146,12 +146,12 @@ def _mismatch(segment: Segment, response: Response) -> str | None:
 
 
 def parts_container(container: str) -> str:
-    """Where the hidden parts of a container's objects are."""
+    """Return the name of the container that holds the hidden parts of a container's objects."""
     return f"{RESERVED}segments{RESERVED}{container}"
 
 
 def is_part_of(path: EntityPath, owner: EntityPath) -> bool:
-    """Whether an object is a hidden part of another one."""
+    """Return True if an object is a hidden part of another one."""
     return (
         path.account == owner.account
         and path.container == parts_container(owner.container or "")
@@ -175,7 +175,9 @@ def version_query(request: Request, query: str = "") -> str:
 
 
 def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
-    """Where what an answer is of really is: a link to another account leads to segments of that account."""
+    """Return the path of the object that sent the response: a link to another account leads to that
+    account's segments.
+    """
     location = headers.get("content-location")
     if location is None:
         return path

@@ -58,7 +58,7 @@ class SymlinkSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class LinkTarget:
-    """Where a link leads."""
+    """Target of a symlink."""
 
     target: EntityPath
     #: What the target's ETag must be; None when any will do.
@@ -286,7 +286,7 @@ class Symlink(Filter):
 
 
 def _was_found(response: Response) -> bool:
-    """Whether an answer is of an object that is there."""
+    """Return True if an answer is of an object that is there."""
     return response.is_success or response.status in (304, 412, 416)
 
 
@@ -298,7 +298,7 @@ def _mismatch(found: str, wanted: str, target: Entity) -> Response:
 
 
 def _target_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
-    """What a new link is to lead to; raises ``HTTPError`` 412."""
+    """Return the target path of a new symlink; raises ``HTTPError`` 412."""
     text = headers[_TARGET]
     if text.startswith("/"):
         raise HTTPError(412, _FORM_ERROR, content_type=TEXT)
@@ -324,7 +324,7 @@ def _utf8(value: str) -> str:
 
 
 def _decoded(stored: str) -> str:
-    """A stored value, whoever wrote it."""
+    """A stored value of any writer."""
     return unquote_to_bytes(stored.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 
@@ -333,7 +333,7 @@ def _quoted(text: str) -> str:
 
 
 def _shown(row: Mapping[str, str], listing: Entity) -> dict[str, object]:
-    """What a listing says of a link."""
+    """Return the listing entry of a symlink."""
     shown: dict[str, object] = {}
     if "symlink_target_etag" in row:
         shown["symlink_etag"] = row["symlink_target_etag"]

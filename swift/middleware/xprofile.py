@@ -1,6 +1,6 @@
 """The place of the peer's profiler, so that its configurations load (spec: middleware.md §15).
 
-Profiling is done from outside here (``py-spy``, ``perf``), which costs nothing while nobody looks; the pages
+Profiling is done from outside here (``py-spy``, ``perf``), which costs nothing while it is unused; the pages
 say so.
 """
 

@@ -1,7 +1,7 @@
 """Listings and copies of accounts, containers and objects, compared on all their nodes.
 
-What a container lists is asked for once, by whoever needs it first, though many objects are audited at the
-same time. ``account_audit`` is the command.
+What a container lists is asked for once, by the first object that needs it, though many objects are audited
+at the same time. ``account_audit`` is the command.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SECTIONS = (
 
 @dataclass
 class Counts:
-    """What was checked and found, by section."""
+    """Counts of checks and findings, by section."""
 
     checked: Counter[str] = field(default_factory=Counter)
     found: dict[str, Counter[str]] = field(default_factory=dict)
@@ -184,7 +184,7 @@ class Auditor:
     # --- accounts, containers, objects
 
     def _listing(self, path: EntityPath) -> Listing:
-        """What an account or container lists, put together from all its nodes."""
+        """Return the merged listing of an account or container from all its nodes."""
         with self._fetching.setdefault(path, green.Semaphore(1)):
             if path not in self._listings:
                 fetch = self._account if path.kind == "account" else self._container

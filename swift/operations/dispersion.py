@@ -68,7 +68,7 @@ class LoginFailed(SwiftError):
 
 
 class Login(NamedTuple):
-    """What a login gives."""
+    """Result of a login."""
 
     host: str
     port: int
@@ -84,7 +84,7 @@ class Login(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What both tools have."""
+    """Add the arguments that both tools have."""
     parser.add_argument("config", nargs="?", default=CONFIG, help="configuration file (default: %(default)s)")
     parser.add_argument("--container-only", action="store_true", help="only containers")
     parser.add_argument("--object-only", action="store_true", help="only objects")

@@ -1,4 +1,4 @@
-"""What the info commands print: where an entity is stored, its metadata, and the state of a database file.
+"""Content of the info commands: location of an entity, its metadata, and the state of a database file.
 
 A copy of a database, which lies elsewhere, is opened in a temporary directory made for it.
 spec: cli-and-config.md §9
@@ -48,7 +48,7 @@ class NoDatabase(Exception):
 
 @dataclass(frozen=True)
 class DatabaseFacts:
-    """What a tool tells about a database, in the order of printing."""
+    """Facts about a database, in the order of printing."""
 
     path: EntityPath
     is_deleted: bool
@@ -332,7 +332,7 @@ def locate(
     policy: Policy | None = None,
     all_handoffs: bool = False,
 ) -> Located:
-    """Where an entity lies; as many handoffs as primaries unless all are wanted."""
+    """Return the location of an entity; as many handoffs as primaries unless all are requested."""
     index = None if policy is None else policy.index
     part = view.partition_of(digest)
     return Located(

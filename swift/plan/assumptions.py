@@ -1,4 +1,4 @@
-"""What the capacity plan assumes: each number with its unit and reason; a file or an option changes it.
+"""Assumptions of the capacity plan: each number with its unit and reason.
 
 Nothing is computed here.
 """

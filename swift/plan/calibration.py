@@ -52,7 +52,7 @@ TOLERANCE = 0.15
 
 @dataclass(frozen=True)
 class CalibrationOptions:
-    """What a calibration is asked for; sizes in bytes."""
+    """Options of a calibration; sizes in bytes."""
 
     root: Path
     seconds: float = 10.0
@@ -65,14 +65,14 @@ class CalibrationOptions:
 
 @dataclass(frozen=True)
 class Kept:
-    """How objects are kept: the name of a policy, and its shape."""
+    """Storage policy of a calibration: its name and layout."""
 
     policy: str
     shape: PolicyShape
 
     @property
     def is_coded(self) -> bool:
-        """Whether they are archives."""
+        """True if they are archives."""
         return "+" in self.shape.name
 
     @classmethod
@@ -143,7 +143,7 @@ class NamedServers(Servers):
         return super().look()
 
     def since(self, before: Look) -> PartUsage:
-        """What was used since a look, which was the last one."""
+        """Return the usage since the last measurement."""
         kernel = self._kernel
         now = self.look()
         by_server = {
@@ -407,7 +407,7 @@ def check_possible(cluster: Emulated) -> None:
 
 
 def measured(result: PhaseResult) -> Expected:
-    """What all operations of a phase came to."""
+    """Return the mean over all operations of a phase."""
     histogram, medians = new_histogram(), {}
     for verb, each in result.operations.items():
         histogram.add(each.histogram)

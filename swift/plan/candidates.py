@@ -51,7 +51,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class CandidateBench:
-    """Where it is done, and for how many seconds at least."""
+    """Where candidates are measured, and the least duration in seconds."""
 
     root: Path
     port: int = 29000
@@ -74,7 +74,7 @@ class Candidate:
 
     @property
     def off(self) -> float:
-        """How much the prediction is beyond what was measured, as a share of it."""
+        """Relative error of the prediction."""
         return self.tried.found.rate / self.measured - 1 if self.measured else 0.0
 
 
@@ -85,17 +85,17 @@ def cores_of(choice: ClusterChoice) -> float:
 
 
 def scale_of(choices: Sequence[ClusterChoice], cores: int) -> float:
-    """Which part of the real thing every machine is, so that the largest choice fits; at most all of it."""
+    """Return the scale at which the largest choice fits this machine; at most 1."""
     return min(1.0, SHARE_OF_CORES * cores / max(map(cores_of, choices)))
 
 
 def proxy_part(choice: ClusterChoice, scale: float) -> MachinePart:
-    """What all its proxies together have of this machine."""
+    """Return the part of this machine that all proxies together get."""
     return MachinePart(choice.proxies * cores_used(choice.proxy, choice.workers) * choice.proxy.speed * scale)
 
 
 def node_part(choice: ClusterChoice, scale: float, device: str) -> MachinePart:
-    """What a storage node has of this machine."""
+    """Return the part of this machine that a storage node gets."""
     storage, disk = choice.storage, choice.storage.disk
     assert disk is not None, "a storage node has drives"
     return MachinePart(
@@ -123,7 +123,7 @@ def plan_of(choice: ClusterChoice, bench: CandidateBench) -> ClusterPlan:
 
 
 def seconds_of(workload: PlannedWorkload, rate: float, bench: CandidateBench) -> float:
-    """How long to run, at so many requests a second here."""
+    """Return the duration of a run at this request rate, seconds."""
     return min(SECONDS_MAX, max(bench.seconds, ROUNDS * workload.clients / max(rate, 1e-9)))
 
 

@@ -1,4 +1,4 @@
-"""How large a cluster must be for a number of objects; every figure says what it follows from."""
+"""Computes the size of a cluster for a number of objects; every figure names its source."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Machine:
     disk: DiskModel | None = None
 
     def is_beaten_by(self, other: Machine) -> bool:
-        """Whether the other is nowhere worse and costs no more, and differs somewhere."""
+        """Return True if the other is nowhere worse and costs no more, and differs somewhere."""
         mine, its = self._merits(), other._merits()
         return its != mine and all(b >= a for a, b in zip(mine, its, strict=True))
 
@@ -99,7 +99,7 @@ class ClusterChoice:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What can be chosen from."""
+    """Machines and disks to choose from."""
 
     proxies: tuple[Machine, ...]
     storages: tuple[Machine, ...]

@@ -155,7 +155,10 @@ def predict(
     seed: int = 0,
     costs: Costs = ASSUMED,
 ) -> Prediction:
-    """What the cluster does in so long, or as long as many requests take. Raises PlanError."""
+    """Predict the cluster's throughput and latency for a duration or a number of requests.
+
+    Raises PlanError.
+    """
     cluster = SimulatedCluster(choice, workload, objects, f"{seed} {choice.name}", costs)
     many = REQUESTS_MIN + 4 * workload.clients
     return cluster.run(max(seconds, many / bound(choice, workload, objects, costs)))

@@ -1,4 +1,4 @@
-"""What requests cost the servers of this project: assumed, or measured by ``swift-plan calibrate``.
+"""Costs of requests on this project's servers: assumed, or measured by ``swift-plan calibrate``.
 
 Seconds are those of a core of speed 1. A kind of request is a verb and how objects are kept (``GET copies``,
 ``PUT archives``); at the proxy it costs something for itself, for each node that is asked and for each byte
@@ -71,7 +71,7 @@ def _assumed() -> dict[str, RequestCosts]:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What is known of all kinds."""
+    """Measured costs of all kinds of requests."""
 
     kinds: Mapping[str, RequestCosts] = field(default_factory=_assumed)
     #: At the proxy, for each node beyond those that a kind was measured with.

@@ -20,7 +20,7 @@ from swift.plan.fit import ROW_COPIES
 
 #: How long a PUT waits for the rest when enough nodes have it (post_quorum_timeout), seconds.
 GRACE_S = 0.5
-#: How long somebody works before others have their turn, seconds.
+#: Time slice of a process, seconds.
 SLICE_S = 0.0005
 
 
@@ -46,7 +46,7 @@ class Emulated:
 
     @property
     def is_coded(self) -> bool:
-        """Whether objects are archives."""
+        """True if objects are archives."""
         return self.data > 0
 
     @property
@@ -69,7 +69,7 @@ class Emulated:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is predicted: requests a second, the medians by verb and the 99th percentile of all, seconds.
+    """Prediction: requests a second, the medians by verb and the 99th percentile of all, seconds.
 
     A median of all would say nothing: where half of the requests take a hundred times as long as the others
     it is anywhere between.
@@ -119,7 +119,7 @@ class _World:
         self.tallies[verb].latencies.append(env.now - began)
 
     def _luck(self, kind: RequestCosts) -> float:
-        """How much longer this request takes than the mean one."""
+        """Return the ratio of this request's duration to the mean."""
         return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
 
     def _work(self, process: Station | None, seconds: float) -> Steps:
@@ -139,7 +139,7 @@ class _World:
         piece = 0.0 if verb == "DELETE" else cluster.piece
         store_s = self.costs.store_s(verb, piece, is_coded=cluster.is_coded)
         yield from self._work(self.servers[node], store_s * luck)
-        # Nobody waits for what the kernel does of its own accord, but it needs a core.
+        # No request waits for the kernel's own work, but it needs a core.
         self.env.process(self._work(None, (kind.kernel_s + kind.kernel_byte_s * piece) * luck))
         wait_s = (kind.wait_s + kind.wait_byte_s * piece) * luck
         if node in self.devices and verb != "GET":
@@ -152,7 +152,7 @@ class _World:
 
 
 def expect(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:
-    """What the clients get in so long, after a fifth of it to warm up."""
+    """Simulate the clients' throughput and latency, after a fifth of the time to warm up."""
     world, tally = _World(cluster, costs, seed), LatencyTally([])
     warm_up = seconds / 5
     closed_loop(world.env, cluster.clients, world.request, tally, warm_up)

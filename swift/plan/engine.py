@@ -38,7 +38,7 @@ class Station:
         return self.env.timeout(end - now)
 
     def is_busy(self) -> bool:
-        """Whether who comes now has to wait."""
+        """Return True if who comes now has to wait."""
         return self._free[0] > self.env.now
 
     def utilisation(self) -> float:

@@ -1,4 +1,4 @@
-"""What the planner refuses; every text is one sentence fit for an operator."""
+"""Errors of the planner; every text is one sentence for an operator."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Observed:
 
 
 def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """What does not depend on the size, and what each byte adds; neither below 0."""
+    """Return the intercept and the slope per byte; neither below 0."""
     xs, ys = [x for x, _ in points], [y for _, y in points]
     middle, mean = fmean(xs), fmean(ys)
     spread = sum((x - middle) ** 2 for x in xs)
@@ -95,7 +95,7 @@ def _kind(runs: Sequence[Observed], cores: int) -> RequestCosts:
 
 
 def work_of(run: Observed, cores: int) -> float:
-    """How long the work of a request takes when nothing else is done: nodes work beside each other."""
+    """Return the duration of a request on an idle cluster: nodes work in parallel."""
     beside = max(1, min(cores, run.nodes))
     return run.proxy_s + run.client_s + (run.store_s + run.row_s) / beside
 
@@ -120,7 +120,7 @@ def fit(runs: Sequence[Observed], *, machine: str, cores: int) -> Costs:
 
 
 def _node_s(kinds: Mapping[str, RequestCosts]) -> float:
-    """What a further node costs the proxy: reads of copies ask one, those of archives several."""
+    """Return the proxy's cost of one more node: reads of replicas use one, reads of fragments several."""
     copies, archives = kinds[f"GET {COPIES}"], kinds[f"GET {ARCHIVES}"]
     more = archives.nodes - copies.nodes
     return max(0.0, (archives.proxy_s - copies.proxy_s) / more) if more > 0 else 0.0

@@ -1,4 +1,4 @@
-"""What a simulation is given on the command line: ``name=number`` words, checked one by one."""
+"""Parses the parameters of a simulation: ``name=number`` words of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of devices does to a real ring: what moves, how long it takes, what is at risk meanwhile.
+"""Simulates a change of devices in a real ring: moved partitions, duration and risk.
 
 The change is made to a copy in memory and rebalanced until nothing moves any more; no file is written.
 """
@@ -107,7 +107,7 @@ def add_device(fields: DeviceRecord, weight: float) -> Change:
 
 @dataclass(frozen=True, slots=True)
 class Moves:
-    """What the change does; bytes and seconds, and partitions by the number of copies that are gone."""
+    """Effect of a ring change; bytes and seconds, and partitions by the number of lost replicas."""
 
     partitions: int
     copies: int

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import simpy
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import Admitted, Gate, PromisedLane
+from swift.middleware.admission.limiter import Admitted, Limiter, ReservedClass
 from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
 from swift.plan.engine import LatencyTally, Station, Steps
 from swift.plan.given import Given, counts_of, numbers_of
@@ -43,7 +43,7 @@ GIVEN = {
 
 @dataclass(frozen=True, slots=True)
 class OverloadSetting:
-    """What is simulated, by the names of ``GIVEN``."""
+    """Parameters of the simulation, by the names of ``GIVEN``."""
 
     loads: tuple[int, ...]
     numbers: dict[str, float]
@@ -51,13 +51,13 @@ class OverloadSetting:
 
     @property
     def capacity(self) -> float:
-        """What all devices deliver, bytes a second."""
+        """Bytes a second that all devices deliver."""
         return self.numbers["devices"] * self.numbers["rate_mb"] * MB
 
 
 @dataclass(frozen=True, slots=True)
 class OverloadOutcome:
-    """What came of a load; bytes a second, seconds."""
+    """Result of a load; bytes a second, seconds."""
 
     load: int
     is_admitting: bool
@@ -88,10 +88,10 @@ class _World:
         self.rng = random.Random(setting.seed)
         self.devices = [Station(self.env, "device") for _ in range(int(numbers["devices"]))]
         known = Amounts(bytes=capacity * numbers["told"] if self.is_admitting else None)
-        self.gate = Gate(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
+        self.gate = Limiter(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
         self.promised = numbers["reserved"] * capacity
         if self.promised:
-            self.gate.set_promises({TICKET: self.promised}, 0.0)
+            self.gate.set_reservations({TICKET: self.promised}, 0.0)
         self.warm_s = numbers["seconds"] / 6
         self.done: dict[str, LatencyTally] = {}
         self.refused = self.gave_up = 0
@@ -106,7 +106,7 @@ class _World:
         """One request, from its head to its end or to where its client gives up."""
         env, numbers = self.env, self.setting.numbers
         began, size = env.now, numbers["size_mb"] * MB
-        promise = PromisedLane(TICKET, self.promised) if who == RESERVED else None
+        promise = ReservedClass(TICKET, self.promised) if who == RESERVED else None
         grant = self.gate.ask(AdmissionFacts(who), began, promise=promise)
         if not isinstance(grant, Admitted):
             self.refused += began >= self.warm_s

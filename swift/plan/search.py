@@ -103,7 +103,7 @@ def _is_beaten(machine: Machine, others: Sequence[Machine]) -> bool:
 
 
 def _has_idle_workers(choice: ClusterChoice, workers: Sequence[int]) -> bool:
-    """Whether fewer workers would keep as many cores busy, on both kinds of machine."""
+    """Return True if fewer workers would keep as many cores busy, on both kinds of machine."""
     cores = max(choice.proxy.cores, choice.storage.cores)
     return any(cores <= fewer < choice.workers for fewer in workers)
 

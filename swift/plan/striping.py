@@ -42,7 +42,7 @@ GIVEN = {
     "memory_mib": Given(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
     "segment_mib": Given(1, 0.001, 64, "segment of the erasure code"),
     "parity": Given(2, 1, 8, "archives of parity"),
-    "socket_mib": Given(1, 0.01, 64, "what sockets hold of a stream that nobody reads"),
+    "socket_mib": Given(1, 0.01, 64, "bytes that sockets buffer of a stream without a reader"),
     "request_ms": Given(5, 0, 1000, "until a node begins to answer"),
     "cores": Given(2, 1, 1024, "cores of all servers together"),
     "cpu_ns": Given(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),
@@ -52,7 +52,7 @@ GIVEN = {
 
 @dataclass(frozen=True, slots=True)
 class StripingSetting:
-    """What is simulated; bytes, seconds and bytes a second."""
+    """Parameters of the simulation; bytes, seconds and bytes a second."""
 
     devices: int
     size: int
@@ -77,7 +77,7 @@ class StripingSetting:
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """How quick a transfer is."""
+    """Predicted rate of a transfer."""
 
     devices: int
     work: str
@@ -92,7 +92,7 @@ class Predicted:
         return self.bytes / self.seconds
 
     def times(self, device_rate: float) -> float:
-        """How many times the rate of one device."""
+        """Return the ratio to the rate of one device."""
         return self.rate / device_rate
 
 
@@ -144,7 +144,7 @@ class _World:
         return self._changed | self.env.timeout(at_most_s)
 
     def rate_of(self, number: int) -> float:
-        """What a device delivers."""
+        """Return the bytes a second of a device."""
         is_slow = number == self.setting.devices - 1 and number > 0
         return self.setting.rate * (self.setting.slow if is_slow else 1.0)
 

@@ -31,7 +31,7 @@ def own_addresses(bind_ip: str = "") -> frozenset[str]:
 
 
 def names_any_of(host: str, addresses: frozenset[str]) -> bool:
-    """Whether an address or host name of a ring means one of ``addresses``."""
+    """Return True if an address or host name of a ring means one of ``addresses``."""
     plain = normalized(host)
     if plain in addresses:
         return True
@@ -54,7 +54,7 @@ def _resolved(hosts: Iterable[str]) -> list[str]:
         try:
             found += [str(entry[4][0]) for entry in socket.getaddrinfo(host, None)]
         except OSError:
-            # A name that nobody knows is no address of ours.
+            # A name that does not resolve is no address of this host.
             continue
     return found
 

@@ -1,4 +1,4 @@
-"""Which run of the kernel this is: what was written in another one may have lost its last seconds."""
+"""Identifies this boot of the kernel: data written in another one may have lost its last pages."""
 
 from __future__ import annotations
 

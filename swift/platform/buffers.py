@@ -13,7 +13,7 @@ import mmap
 
 
 class Buffers:
-    """Equal buffers of ``size`` bytes; at most ``kept_max`` of them are kept while nobody uses them."""
+    """Equal buffers of ``size`` bytes; at most ``kept_max`` of them are kept while unused."""
 
     def __init__(self, size: int, kept_max: int):
         self.size = size

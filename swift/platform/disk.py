@@ -30,7 +30,9 @@ UNSUPPORTED = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EISDIR, errno.EIN
 
 
 class _CLibrary:
-    """What Python lacks: ``fallocate(2)`` with KEEP_SIZE, ``sync_file_range(2)``; looked up at first use."""
+    """Functions of libc that Python lacks: ``fallocate(2)`` with KEEP_SIZE, ``sync_file_range(2)``; looked
+    up at first use.
+    """
 
     def __init__(self) -> None:
         self._library: object = None
@@ -120,7 +122,7 @@ class Disk:
     def close(self, fd: int) -> None:
         """Give a descriptor back; never raises.
 
-        An error of close comes too late to mean anything: whoever needs to know has called fsync.
+        An error of close comes too late to mean anything: durability needs a call of fsync before.
         """
         try:
             os.close(fd)
@@ -157,7 +159,9 @@ class Disk:
         return bytes(buffer) if got == size_bytes else None
 
     def handle(self, file: int | str) -> bytes:
-        """What opens a file or descriptor without its path; raises OSError where there is nothing like it."""
+        """Return the handle that opens a file or descriptor without its path; raises OSError where the
+        filesystem has none.
+        """
         return handle_of(file)
 
     def open_handle(self, root: str, handle: bytes, flags: int) -> int:
@@ -191,7 +195,7 @@ class Disk:
 
     @property
     def tells_failures(self) -> bool:
-        """Whether ``sync_filesystem`` tells of failed writes.
+        """True if ``sync_filesystem`` tells of failed writes.
 
         Linux tells of failed writes of files since 5.8, of the filesystem's own since 5.17.
         """
@@ -199,7 +203,9 @@ class Disk:
         return release is not None and (int(release[1]), int(release[2])) >= (5, 17)
 
     def dirty_bytes(self) -> int:
-        """What this machine still has to write to its devices; 0 where the kernel does not tell."""
+        """Return the number of bytes that this machine still has to write to its devices; 0 where the
+        kernel does not report it.
+        """
         found = _DIRTY.search(_memory.read())
         return int(found[1]) << 10 if found else 0
 

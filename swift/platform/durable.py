@@ -60,7 +60,7 @@ def make_directories(disk: Disk, path: str, *, below: str) -> list[str]:
             # Another writer was quicker but may not have synced it yet.
             pass
         except FileNotFoundError:
-            # Somebody removed the parent, which was empty, between the two calls.
+            # Another process removed the empty parent between the two calls.
             if attempt == _MKDIR_TRIES:
                 raise
             continue
@@ -192,7 +192,7 @@ def _unlink_quietly(disk: Disk, path: str) -> None:
     try:
         disk.unlink(path)
     except OSError:
-        # Somebody else removed it, or the device fails anyway: the first error is the one to report.
+        # Another process removed it, or the device fails anyway: the first error is the one to report.
         return
 
 

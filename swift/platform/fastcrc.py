@@ -88,7 +88,7 @@ def crc64nvme() -> Crc | None:
 
 
 def _address(data: bytes | memoryview) -> object:
-    """What ctypes passes as a pointer to the bytes, without a copy where that is possible."""
+    """Return the pointer argument for ctypes, without a copy of the bytes where possible."""
     if isinstance(data, bytes):
         return data
     if data.readonly:

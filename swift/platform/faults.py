@@ -1,7 +1,7 @@
 """Errors of devices, and files of the wrong kind: two things that are no proof of damage and one that is.
 
 An error number tells that a call failed, never that stored bytes are wrong: the call may succeed a second
-later. Whoever quarantines needs a read that succeeded. A FIFO, a socket, a device node, a directory or a
+later. A quarantine needs a read that succeeded. A FIFO, a socket, a device node, a directory or a
 symbolic link in the place of a file is such a proof, because ``lstat`` succeeded. Opening such a file must
 neither wait nor follow a link, therefore files below a device are opened by ``open_regular``.
 """

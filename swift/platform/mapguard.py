@@ -1,6 +1,6 @@
 """Mapped files on devices that may fail: a page that cannot be read does not end the process.
 
-The kernel tells whoever reads a mapping that its device cannot deliver by SIGBUS, and a process dies of it.
+The kernel sends SIGBUS when a read of a mapping fails on its device, which ends the process.
 A ``MapGuard`` puts a page of its owner's choice in place of each one that cannot be had, lets the reading
 go on, and remembers that it did: what was read is worth nothing, and the mapping is to be given up. Pages
 past the end of the file count as well. A SIGBUS from anywhere else ends the process as ever.
@@ -76,7 +76,7 @@ class MapGuard:
         _watched.add(self)
 
     def has_lost_writes(self) -> bool:
-        """Whether the device has refused something since the last call; it takes no time."""
+        """Return True if the device has refused something since the last call; it takes no time."""
         return bool(_library().sync_file_range(self._fd, 0, mmap.PAGESIZE, _WAIT_BEFORE))
 
     def release(self) -> None:
@@ -85,7 +85,7 @@ class MapGuard:
         os.close(self._fd)
 
     def covers(self, address: int) -> bool:
-        """Whether an address is in the mapping."""
+        """Return True if an address is in the mapping."""
         return self._begin <= address < self._end
 
     def replace_page(self, address: int) -> None:
@@ -135,7 +135,7 @@ class _Watched:
                         return
                     except OSError:
                         break
-        # Not ours: as it was before there were guards, which ends the process unless somebody else knows.
+        # Not ours: as it was before there were guards, which ends the process unless another handler exists.
         assert self._before is not None
         _library().sigaction(number, ctypes.byref(self._before), None)
         if code <= 0:

@@ -1,4 +1,4 @@
-"""Where devices are and whether they may be used (spec: object-disk.md §13)."""
+"""Paths of devices and checks that they are mounted (spec: object-disk.md §13)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swift.base.errors import DeviceUnavailable
 
 
 def is_mount(path: str) -> bool:
-    """Whether ``path`` is a mount point, or carries an ``.ismount`` file that says so."""
+    """Return True if ``path`` is a mount point, or carries an ``.ismount`` file that says so."""
     try:
         here = os.lstat(path)
         if not os.path.islink(path):
@@ -62,7 +62,7 @@ class Devices:
         return path
 
     def is_usable(self, device: str) -> bool:
-        """Whether ``path`` would give a directory."""
+        """Return True if ``path`` would give a directory."""
         try:
             self.path(device)
         except DeviceUnavailable:

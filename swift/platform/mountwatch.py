@@ -31,7 +31,7 @@ class MountWatch:
         self._poll: _PollFd | None = None
 
     def has_changed(self) -> bool:
-        """Whether anything was mounted or unmounted since the last call; true the first time."""
+        """Return True if anything was mounted or unmounted since the last call; true the first time."""
         if self._poll is None:
             try:
                 fd = os.open(_TABLE, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""How long this thread was ready to run but had no CPU (Linux: ``/proc/thread-self/schedstat``).
+"""Measures the time that this thread was runnable without a CPU (Linux: ``/proc/thread-self/schedstat``).
 
 On a busy machine a call takes long for two reasons, a slow device or no CPU; only the first is the device's
 fault. Where the kernel does not tell, the answer is always zero and all of the time counts.

@@ -14,7 +14,7 @@ FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class ReserveRule(Protocol):
-    """How much must stay free, e.g. ``config.kinds.Reserve``."""
+    """Amount of space to keep free, e.g. ``config.kinds.Reserve``."""
 
     def bytes_of(self, total_bytes: int) -> int:
         """The reserve on a filesystem of that size."""

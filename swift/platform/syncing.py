@@ -32,9 +32,9 @@ _WORTHWHILE = 2
 #: for, was not the cheaper way, seconds.
 LONG_S = 0.1
 LONG_EACH_S = 0.02
-#: For how long everybody syncs alone after such a one, seconds.
+#: Duration of separate syncs after such a failure, seconds.
 PENALTY_S = 2.0
-#: Unwritten bytes of the machine above which nobody asks for them all to be written: so many for each single
+#: Unwritten bytes of the machine above which the filesystem is not synced as a whole: so many for each single
 #: sync that is saved, at most ``DIRTY_LIMIT``.
 DIRTY_EACH = 1 << 20
 DIRTY_LIMIT = 64 << 20
@@ -95,7 +95,7 @@ class _Member:
 
 
 class Worth:
-    """Whether one sync of a device's filesystem is cheaper than several syncs on it.
+    """Decides whether one sync of a device's filesystem is cheaper than several syncs of files.
 
     Learns from what syncs of the filesystem took (``took``); ``dirty_bytes`` tells what else they wait for.
     """
@@ -177,7 +177,7 @@ class SharedSyncs:
     def _sync_each(self, members: list[_Member], run: Callable[..., None]) -> None:
         for member in members:
             try:
-                # Whoever waits may give up and close its descriptor meanwhile.
+                # The waiting caller may give up and close its descriptor meanwhile.
                 fd = self._disk.duplicate(member.fd)
                 try:
                     run(self._single.make_durable, fd, member.opened, member.directories)
@@ -192,7 +192,7 @@ class SharedSyncs:
         started = self._monotonic()
         failure: OSError | None = None
         # The kernel tells a descriptor of the failures since it was opened: the first one hears of all.
-        # Whoever waits may give up and close it meanwhile.
+        # The waiting caller may give up and close it meanwhile.
         fd = self._disk.duplicate(min(members, key=_moment).fd)
         try:
             run(self._disk.sync_filesystem, fd)
@@ -257,7 +257,7 @@ class _GreenTurns:
                     batch.members.remove(member)
 
     def _sync_all(self) -> None:
-        """Sync batch after batch until nobody waits; begins when all who were woken together wait."""
+        """Sync batch after batch until no caller waits; begins when all callers woken together wait."""
         try:
             while self._gathering is not None:
                 batch, self._gathering = self._gathering, None

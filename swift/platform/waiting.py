@@ -1,4 +1,4 @@
-"""How long a green thread let others run while it was in a call that may block.
+"""Measures the time that a green thread is suspended during a call that may block.
 
 Who judges a device by how long calls take must not count what was not the device's doing: waiting for a lock
 or for others to join a sync, during which the event loop went on.

@@ -29,7 +29,7 @@ class AttributesUnsupported(OSError):
 
 
 class AttributesTooLarge(SwiftError):
-    """What is to be kept in attributes does not fit into those of one file; the device has room."""
+    """The attributes do not fit into those of one file; the device has space."""
 
 
 def read_attribute(disk: Disk, file: int | str, name: str) -> bytes | None:
@@ -66,7 +66,7 @@ def write_attribute(disk: Disk, file: int | str, name: str, value: bytes) -> Non
 
 
 def _has_room(disk: Disk, file: int | str) -> bool:
-    """Whether other files could still be written to the filesystem of ``file``."""
+    """Return True if other files could still be written to the filesystem of ``file``."""
     stats = disk.statvfs(file)
     if stats.f_files and not stats.f_favail:
         return False

@@ -70,7 +70,7 @@ class Policies:
 
     @classmethod
     def single(cls) -> Policies:
-        """What a swift.conf without policy sections means."""
+        """Return the policies of a swift.conf without policy sections."""
         return cls([Policy(0, "Policy-0", is_default=True)])
 
     @classmethod

@@ -56,7 +56,7 @@ class Policy:
 
     @property
     def is_ec(self) -> bool:
-        """Whether objects are erasure coded."""
+        """True if objects are erasure coded."""
         return self.ec is not None
 
     @property

@@ -42,7 +42,7 @@ _NEW_FILE_MODE = 0o644
 
 @dataclass(frozen=True, slots=True)
 class Rebalanced:
-    """What a rebalance did: partition-replicas moved, balance and dispersion (percent), devices gone."""
+    """Result of a rebalance: partition-replicas moved, balance and dispersion (percent), devices gone."""
 
     changed: int
     balance: float
@@ -216,7 +216,7 @@ class RingBuilder:
         return max(0, int(self.min_part_hours * _HOUR_S) - passed_s)
 
     def plan(self) -> Plan:
-        """What a rebalance would aim for. Raises EmptyRing or RingValidationError."""
+        """Return the target assignment of a rebalance. Raises EmptyRing or RingValidationError."""
         return make_plan(
             [dev if dev and dev["id"] not in self.removed_ids else None for dev in self.devs],
             parts=self.parts,

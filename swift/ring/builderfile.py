@@ -29,7 +29,7 @@ _D = TypeVar("_D")
 
 
 class BuilderFields(TypedDict):
-    """What a builder file holds; arrays have one entry a partition."""
+    """Content of a builder file; arrays have one entry per partition."""
 
     part_power: int
     next_part_power: int | None

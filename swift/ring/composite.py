@@ -29,7 +29,7 @@ _BUILDER_ONLY_MISSING = 0
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What is remembered of one builder."""
+    """Record of one component builder."""
 
     id: str
     replicas: float
@@ -45,7 +45,7 @@ class Composition:
     files: dict[str, str] = field(default_factory=dict)
 
     def metadata(self) -> dict[str, object]:
-        """What ``show`` prints."""
+        """Return the values that ``show`` prints."""
         return {
             "component_builder_files": dict(self.files),
             "components": [

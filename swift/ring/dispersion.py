@@ -1,4 +1,4 @@
-"""How well the replicas of each partition are kept apart, computed from rows alone.
+"""Computes the dispersion of each partition's replicas from rows alone.
 
 The graph counts, for every tier that holds anything, how many partitions have 0, 1, 2, ... replicas there.
 Partitions whose replicas are all in different tiers are counted in bulk; only the others are looked at one
@@ -61,7 +61,7 @@ def repeating(
 ) -> tuple[list[int], list[tuple[int, ...]]]:
     """The candidates with two replicas in one tier of the level, and their tier numbers.
 
-    Whoever repeats a zone repeats its region: pass what the level above returned.
+    A replica that repeats a zone repeats its region: pass what the level above returned.
     """
     full = len(rows)
     if full < 2 or not candidates:

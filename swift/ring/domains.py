@@ -1,4 +1,4 @@
-"""Where there is room while partitions are being moved: the tier tree with live counts.
+"""Tracks the free places of the tier tree while partitions are being moved.
 
 Every failure domain knows how many partition-replicas it may still take (its quota less what it holds) and
 keeps its children in a heap, roomiest first. ``Domains.receiver`` walks down from the cluster to the device
@@ -98,7 +98,7 @@ class Domains:
         heapq.heappush(domain.siblings, (-domain.room, domain.ticket, domain))
 
     def counts(self, dev_ids: Sequence[int]) -> dict[Domain, int]:
-        """How many of these replicas of one partition are in each domain."""
+        """Return the number of replicas of one partition in each failure domain."""
         counts: dict[Domain, int] = {}
         for dev_id in dev_ids:
             for domain in self.by_device[dev_id].path:

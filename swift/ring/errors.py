@@ -1,4 +1,4 @@
-"""What can go wrong with rings and builders; every text is one sentence fit for an operator.
+"""Errors of rings and builders; every text is one sentence for an operator.
 
 Nothing here decides an exit code: the commands in ``cli`` do.
 """

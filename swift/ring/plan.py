@@ -1,4 +1,4 @@
-"""How many partition-replicas every tier and device should hold: whole numbers, before anything moves.
+"""Computes the number of partition-replicas of every tier and device: whole numbers, before any is moved.
 
 A plan is pure: it is made from device records, the replica count, the overload and what is held now, and it
 can be printed. Each tier gets the floor of its target or one more, so sums are exact. The ones

@@ -246,7 +246,7 @@ class Reassignment:
         return on_device
 
     def _may_move(self, part: int, number: int) -> bool:
-        """Whether the minimum time has passed, or this very replica is on the move already."""
+        """Return True if the minimum time has passed, or this very replica is on the move already."""
         return bool(self._movable[part]) or (part, number) in self.placed
 
     def _trade(self, part: int, number: int, on_device: Mapping[int, list[tuple[int, int]]]) -> bool:

@@ -20,7 +20,7 @@ from swift.ring.tiers import Key, build_tree, plan_replicanths
 
 
 class RingState(Enum):
-    """How a ring file compares with the builder it is made from."""
+    """State of a ring file relative to its builder."""
 
     MISSING = "missing"
     INVALID = "invalid"
@@ -40,7 +40,7 @@ def ring_state(builder: RingBuilder, ring_path: str) -> tuple[RingState, str]:
 
 
 def same_ring(one: RingTable, other: RingTable) -> bool:
-    """Whether two rings say the same: devices, rows, shift, next power and version."""
+    """Return True if two rings say the same: devices, rows, shift, next power and version."""
     return (
         one.part_shift == other.part_shift
         and one.next_part_power == other.next_part_power
@@ -63,7 +63,7 @@ def balance_of(builder: RingBuilder, dev: DeviceRecord) -> float:
 
 
 class DeviceFacts(DeviceRecord, total=False):
-    """What ``device_facts`` adds to a device."""
+    """Fields that ``device_facts`` adds to a device."""
 
     partitions: int
     balance: float

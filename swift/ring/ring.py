@@ -4,7 +4,7 @@
 once per reload interval. A file that is missing, unreadable or damaged is reported and does not replace the
 ring in memory. While partitions are being split it looks at every use, so that all processes of a
 machine turn to the new partitions at the same moment. Construction touches nothing; the first use (or
-``load``) reads the file. It does not know what a policy is: whoever needs a certain replica count passes
+``load``) reads the file. It knows no policies: a caller that needs a certain replica count passes
 ``validate``.
 spec: ring.md §7
 """
@@ -115,7 +115,7 @@ class Ring:
             self._report(f"{self.path} cannot be used, the ring in memory stays in use: {reason}")
 
     def changed_on_disk(self) -> bool:
-        """Whether the file is another one than the one in memory; asks the disk."""
+        """Return True if the file is another one than the one in memory; asks the disk."""
         return os.stat(self.path).st_mtime_ns != self._mtime_ns
 
     def partition_of(self, digest: bytes) -> int:

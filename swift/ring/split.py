@@ -17,7 +17,7 @@ _HASH_BITS = 32
 
 
 class SplitPhase(Enum):
-    """What nodes do with object files while a ring is in this state."""
+    """Action of nodes on object files while a ring is in this state."""
 
     STEADY = "steady"
     RELINK = "relink"

@@ -170,7 +170,7 @@ class RingView:
 
 
 class _Assigned:
-    """What handoff walks need to know about the devices that hold partitions; made on the first walk."""
+    """Assignment facts for handoff walks about the devices that hold partitions; made on the first walk."""
 
     def __init__(self, view: RingView):
         assigned: frozenset[int] = frozenset().union(*view.rows)

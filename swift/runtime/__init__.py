@@ -1,1 +1,1 @@
-"""What every executable runs on: HTTP server, workers, pipelines, daemons."""
+"""Base of every executable: HTTP server, workers, pipelines, daemons."""

@@ -1,4 +1,4 @@
-"""What account, container and object servers have in common.
+"""Base of the account, container and object servers.
 
 A ``BackendApp`` looks a verb up in its table, turns errors into statuses at this one boundary, and
 writes the access line in the peer's field order (spec: account-container.md §12 end). It refuses to
@@ -250,7 +250,7 @@ class BackendApp:
         """Send the metrics with labels of a request; only object servers have any."""
 
     def _is_logged(self, _request: Request) -> bool:
-        """Whether a request gets an access line."""
+        """Return True if a request gets an access line."""
         return True
 
     def _line(self, request: Request, response: Response, now: float, seconds: float) -> str:

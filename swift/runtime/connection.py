@@ -95,7 +95,7 @@ class Connection:
 
     @property
     def is_parked(self) -> bool:
-        """Whether an answered client keeps the connection for a request that has not begun."""
+        """True if an answered client keeps the connection for a request that has not begun."""
         return self.idle and self.sent_bytes > 0
 
     def become_tls(self, sock: socket) -> None:
@@ -337,7 +337,7 @@ class Connection:
             return
 
     def hang_up(self) -> None:
-        """End the conversation in both directions; whoever waits for the client sees its end."""
+        """End the conversation in both directions; a wait for the client ends with EOF."""
         try:
             # Not the method of an encrypted socket: that forgets the encryption, in which its reader waits.
             socket.shutdown(self.sock, SHUT_RDWR)
@@ -350,7 +350,7 @@ class Connection:
         try:
             self.sock.close()
         except OSError:
-            # Whoever closed the other end has what it wanted.
+            # The peer closed its end: it needs no more.
             return
 
     def __repr__(self) -> str:
@@ -381,13 +381,13 @@ class ConnectionBody(RequestBody):
         self._decoder = ChunkDecoder() if length is None else None
         self._ready: list[bytes] = []
         self._must_continue = expects_continue
-        #: Reading failed: nobody knows where the next request would begin.
+        #: Reading failed: the start of the next request is unknown.
         self._broken = False
         self.may_wait = expects_continue
 
     @property
     def finished(self) -> bool:
-        """Whether every byte has been read."""
+        """True if every byte has been read."""
         if self._broken:
             return False
         if self._decoder is None:
@@ -396,9 +396,9 @@ class ConnectionBody(RequestBody):
 
     @property
     def is_short(self) -> bool:
-        """Whether the rest may be worth reading to keep the connection.
+        """True if the rest may be worth reading to keep the connection.
 
-        Never when the client may still wait for 100 Continue: nobody knows whether a body will come. Never
+        Never when the client may still wait for 100 Continue: a body may never come. Never
         after an error of reading, framing errors above all: what follows must not be taken for a request.
         """
         if self._must_continue or self._broken:
@@ -443,7 +443,7 @@ class ConnectionBody(RequestBody):
 
     @property
     def trailers(self) -> dict[str, str]:
-        """What came after the last chunk, once that is read."""
+        """Trailers after the last chunk, once they are read."""
         return {} if self._decoder is None else self._decoder.trailers
 
     def read_into(self, view: memoryview) -> int:

@@ -1,4 +1,4 @@
-"""How far a pass over a share is, kept across restarts: ``<recon_cache_path>/<daemon>.cursors/<share>``.
+"""Position of a pass over a share, kept across restarts: ``<recon_cache_path>/<daemon>.cursors/<share>``.
 
 A pass that can go on in the midst notes positions; what is noted is written now and then and at the end of
 the process, and forgotten when the pass is through. It is news, not data: what is lost is done again.
@@ -24,7 +24,7 @@ SAVED_EVERY_S = 10.0
 
 @dataclass
 class Journey:
-    """What is remembered of an unfinished pass."""
+    """Saved state of an unfinished pass."""
 
     #: Unix time at which the pass over the share began, whichever process began it.
     begun_s: float
@@ -53,7 +53,7 @@ class Cursor:
 
     @property
     def position(self) -> object:
-        """Where to go on: what was noted last, None when the pass begins."""
+        """Position at which to resume: the last one noted, or None at the start of a pass."""
         return self.journey.position
 
     @property
@@ -67,7 +67,7 @@ class Cursor:
         self._is_noted = True
 
     def save_if_due(self) -> bool:
-        """Whether it is time for ``save``."""
+        """Return True if it is time for ``save``."""
         return self._is_noted and self._clock.monotonic() >= self._next_save_s
 
     def save(self) -> None:
@@ -93,7 +93,7 @@ class Cursor:
             self._log.warning(f"cannot remove {self.path}: {error.strerror}")
 
     def _read(self) -> Journey | None:
-        """What a former process left; None when there is nothing, or nothing that can be used."""
+        """Return the state that an earlier process saved, or None when there is no usable one."""
         if not self.path:
             return None
         try:
@@ -117,5 +117,5 @@ class Cursor:
 
 
 def cursor_path(directory: str, daemon: str, share: str) -> str:
-    """Where the cursor of a share is; ``directory`` is that of the recon files."""
+    """Return the path of the cursor file of a share; ``directory`` is that of the recon files."""
     return os.path.join(directory, f"{daemon}.cursors", quote(share, safe=""))

@@ -62,7 +62,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class PassContext:
-    """What a pass is handed for one share."""
+    """Context of a pass over one share."""
 
     tally: Tally
     clock: Clock
@@ -90,7 +90,7 @@ class Pass(Protocol[U]):
         """Do one unit; called in a green thread of its own."""
 
     def facts(self) -> dict[str, object]:
-        """What is worth reporting so far, as JSON has it; asked during the pass as well."""
+        """Return the JSON-able figures of the pass so far; called during the pass as well."""
 
     def end(self) -> None:
         """No further unit comes: all were done, or the work is to end."""
@@ -106,7 +106,7 @@ class PassReport:
     ended_s: float
 
     def count(self, event: str) -> int:
-        """How often something was counted in all shares."""
+        """Return the number of times that an event was counted in all shares."""
         return sum(result.counts.get(event, 0) for result in self.results.values())
 
     def counts(self, events: Iterable[str]) -> dict[str, int]:
@@ -115,22 +115,22 @@ class PassReport:
 
 
 class DaemonTask(Protocol):
-    """What a daemon is for."""
+    """Interface of a daemon's work."""
 
     #: E.g. ``object-updater``; of several tasks of a process each has its own.
     name: str
 
     def shares(self) -> Sequence[str]:
-        """What can be worked on apart, e.g. device names, in the order to take them."""
+        """Return the units that can be processed separately, e.g. device names, in processing order."""
 
     def begin(self, share: str, context: PassContext) -> Pass[Any]:
         """A fresh pass over one share."""
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """What the recon file should say now."""
+        """Return the content of the recon file after a pass."""
 
     def progress(self, passed: PassReport) -> dict[str, object]:
-        """What the recon file should say in the midst of a long pass, besides how far it is."""
+        """Return the content of the recon file during a long pass, without the progress itself."""
 
 
 class Runner:
@@ -182,7 +182,7 @@ class Runner:
 
     @property
     def is_working(self) -> bool:
-        """Whether workers are left that have to be waited for."""
+        """True if workers are left that have to be waited for."""
         return self._workers.are_running
 
     def _once(self) -> Iterator[float]:
@@ -263,7 +263,7 @@ class Runner:
         log = self._telemetry.log
         lost = self._lost.get(share)
         if lost is not None and not lost.has_ended:
-            log.error(f"ERROR {share} still hangs since an earlier pass; it is left out")
+            log.error(f"ERROR {share} has hung since an earlier pass; skipped")
             return None
         self._lost.pop(share, None)
         own_stop = stop.branch()

@@ -76,7 +76,7 @@ class Daemon:
 
     @property
     def usual_path(self) -> str:
-        """Where its configuration mostly is."""
+        """Default path of the configuration file."""
         return f"/etc/swift/{self.conf_name or f'{self.server_type}-server.conf'}"
 
 
@@ -89,7 +89,7 @@ class Shared(Protocol):
 
     @property
     def process(self) -> int:
-        """Which of them this one is, from 0."""
+        """Number of this process, from 0."""
 
 
 class ProcessNumbers(TypedDict):

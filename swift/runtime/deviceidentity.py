@@ -1,4 +1,4 @@
-"""Which cluster a device belongs to, by a fingerprint of the hash path settings on it.
+"""Identifies the cluster of a device by a fingerprint of the hash path settings on it.
 
 All places on a device follow from the prefix and suffix in swift.conf. With others, everything would look
 lost or misplaced, and what is written would be lost to the right ones. Therefore each device carries the

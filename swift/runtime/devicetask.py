@@ -1,4 +1,4 @@
-"""What daemons have in common whose work is cut by device: the shares, and what a pass over one is handed."""
+"""Base of daemons whose work is divided by device."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class DevicePassBase:
         self._device_task.context.telemetry.faults.note(self._device, error)
 
     def _device_path(self) -> str | None:
-        """Where the device is; None, counted and logged, when it is not there."""
+        """Return the device's path; None, counted and logged, when the device is missing."""
         try:
             return self._device_task.context.devices.path(self._device)
         except DeviceUnavailable:
@@ -103,10 +103,10 @@ class DatabasePassBase(DevicePassBase):
         """Count and log a directory that cannot be listed; the walk goes on beside it."""
         self._tally.add(self.unavailable_event)
         self._note(error)
-        self._log.error(f"ERROR cannot look for databases: {error}")
+        self._log.error(f"ERROR cannot list databases: {error}")
 
     def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
-        """What is in some partitions, by what is known of settled databases."""
+        """Return the databases of some partitions, using the record of unchanged databases."""
         scan = self._run(settled.scan, device_path, directory, some, self._device_task.disk.now_ns())
         for error in scan.unreadable:
             self._tell_unreadable(error)
@@ -115,7 +115,7 @@ class DatabasePassBase(DevicePassBase):
     def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
         """Move a broken database away: replication brings a whole one. One of another place is only told."""
         if os.path.dirname(error.path) != place.directory:
-            self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
+            self._log.error(f"ERROR cannot process {place.directory}: {error}")
             return
         try:
             moved = self._run(quarantine_broken, self._device_task.disk, place, error)
@@ -124,7 +124,7 @@ class DatabasePassBase(DevicePassBase):
             self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
             return
         if moved is None:
-            self._log.error(f"ERROR {error}; sound when it was read again")
+            self._log.error(f"ERROR {error}; valid when read again")
         else:
             self._tally.add("quarantines")
             self._log.error(f"ERROR {error}; quarantined to {moved}")

@@ -1,8 +1,8 @@
-"""Where calls that may block on a disk run: on the event loop while that is quick, else in threads.
+"""Places calls that may block on a disk: on the event loop while they are quick, otherwise in threads.
 
 Handing a call to a thread costs two switches and, worse, lets two threads of one interpreter take turns
 at every system call (decision 0004 has figures). A process that serves one
-device has nobody else to protect from its disk, so calls run where they are made as long as the device
+device has no other disk's requests to protect, so calls run where they are made as long as the device
 answers quickly. When it does not, or when the process serves several devices, each device gets a few
 threads of its own, so that a slow disk delays only its own requests.
 
@@ -86,7 +86,7 @@ class QuickCalls:
 
 
 class DiskPools:
-    """How the devices of one process are called.
+    """Thread pools of the devices of one process.
 
     With 0 ``threads_per_disk`` everything runs where it is called. ``quick`` lets a single device be
     called on the event loop while it answers quickly.

@@ -37,7 +37,7 @@ Handle = Callable[[Request], Response]
 
 #: A response body up to this size is joined with its head into one send.
 JOIN_BYTES_MAX = 65536
-#: A server that nobody asks looks so often, seconds, whether it is to stop.
+#: An idle server checks for a stop request at this interval, seconds.
 LOOK_AGAIN_S = 10.0
 #: While all places are taken: how long it takes at most until another client is looked for to give way.
 PLACE_WAIT_S = 0.1
@@ -167,7 +167,7 @@ class HttpServer:
             # The client is gone or too slow; what it asked for has been answered or dropped.
             pass
         except Exception as error:
-            self._telemetry.log.exception("ERROR a connection broke", error)
+            self._telemetry.log.exception("ERROR unhandled error of a connection", error)
         finally:
             if connection is not None:
                 self._connections.discard(connection)
@@ -393,7 +393,7 @@ STALL_GRACE_S = 5.0
 
 
 def heads_max(places: int) -> int:
-    """How many incomplete heads one address may have when all ``places`` are taken."""
+    """Return the number of incomplete heads that one address may have when all ``places`` are taken."""
     return max(1, places // HEAD_SHARE)
 
 

@@ -77,7 +77,9 @@ class MetricsBoard:
         return Response(200, {"content-type": CONTENT_TYPE}, self.render())
 
     def server(self, path: str, log: Log) -> HttpServer:
-        """What answers GET and HEAD of ``path`` with the page; its own connections are not counted in it."""
+        """Return the server that answers GET and HEAD of ``path`` with the page; its own connections are
+        not counted in it.
+        """
         return HttpServer(
             partial(self.answer, path),
             Telemetry(log),

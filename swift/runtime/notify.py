@@ -1,7 +1,8 @@
-"""Telling systemd, and whoever reloads a service, how it is doing (sd_notify(3); spec: cli-and-config.md §8).
+"""Reports the state of a service to systemd and to ``swift-reload`` (sd_notify(3); spec: cli-and-config.md
+§8).
 
 Besides ``NOTIFY_SOCKET`` every message goes to an abstract socket that is named by the pid: there
-``swift-reload`` listens for a moment, and usually nobody.
+``swift-reload`` listens during a reload; otherwise there is no listener.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ REFUSED = "X_RELOAD_REFUSED="
 
 
 def refusal(reason: str) -> str:
-    """What a service says that does not reload, for the ``reason`` in one line."""
+    """Return the message of a service that refuses a reload for ``reason``, in one line."""
     return REFUSED + reason.replace("\n", " ")
 
 
 def reload_address(pid: int) -> str:
-    """Where those who reload the service of a process listen."""
+    """Return the address at which the clients of a process's reload listen."""
     return f"\0swift-notifications\0{pid}"
 
 

@@ -1,4 +1,4 @@
-"""Which partitions a storage server takes: those of its ring, written in the one way that paths have.
+"""Validates the partitions of requests to a storage server against its ring.
 
 A partition becomes a directory, so anything else that looks like a number (``01``, one beyond the ring) would
 hide what is stored there from every daemon. Rings only ever grow: the number of partitions is read again when
@@ -28,7 +28,7 @@ _DIGITS_MAX = len(str(PARTITIONS_MAX))
 
 @dataclass(slots=True)
 class _Known:
-    """What was read of one ring file."""
+    """Content of one ring file."""
 
     count: int = PARTITIONS_MAX
     #: None while there is no ring.
@@ -88,7 +88,8 @@ class Partitions:
         return any(value >> (32 - each) == asked for each in powers if 0 <= each <= 32)
 
     def home(self, partition: str, ring_name: str, name_hash: str, *, is_splitting: bool) -> Home | None:
-        """Where an object is kept that is asked for by ``partition``, which was checked.
+        """Return the partition that stores an object requested with ``partition``, which has been
+        validated.
 
         None when its partition is not being split. ``is_splitting`` is whether the sender says that it is.
         """
@@ -113,7 +114,9 @@ class Partitions:
             return None
 
     def _looked_at(self, ring_name: str) -> _Known:
-        """What the ring file says now; while partitions are being split the larger number of them."""
+        """Return the current content of the ring file; during a part power increase, the larger number of
+        partitions.
+        """
         known = self._known.get(ring_name)
         if known is None:
             known = _Known()

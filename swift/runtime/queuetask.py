@@ -1,4 +1,4 @@
-"""What daemons have in common whose work is one queue or registry of the cluster: it is their only share."""
+"""Base of daemons whose work is one queue or registry of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a daemon tells while it works: counts, progress, the page of numbers.
+"""Reports of a daemon at work: counts, progress, the metrics page.
 
 One ``Tally`` counts for the log, for statsd and for Prometheus, so that the three never disagree. A daemon
 has no port; its Prometheus page is the file ``<recon_cache_path>/<daemon>.prom``, in the format that
@@ -24,7 +24,7 @@ class Tally:
     """Counts the events of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
 
     def __init__(self, telemetry: Telemetry, daemon: str, counts: Mapping[str, int] | None = None):
-        """``counts`` were counted before a restart: they are told again by nobody but this."""
+        """``counts`` were counted before a restart: no other process reports them again."""
         self._telemetry = telemetry
         self._daemon = daemon
         self.counts: dict[str, int] = dict(counts or {})
@@ -123,7 +123,7 @@ class Progress:
 
 
 def terminal_of(stream: TextIO | None = None) -> TextIO | None:
-    """The stream (standard error) when somebody looks at it, else None."""
+    """The stream (standard error) when it is a terminal, else None."""
     stream = stream or sys.stderr
     return stream if stream.isatty() else None
 

@@ -1,4 +1,4 @@
-"""What a run by hand is limited to: ``--devices``, ``--partitions``, ``--policies`` of every daemon."""
+"""Selection of a manual run: ``--devices``, ``--partitions``, ``--policies``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Selection:
         return [name for name in names if not self.devices or name in self.devices]
 
     def has_partition(self, partition: str) -> bool:
-        """Whether a partition is wanted."""
+        """Return True if a partition is wanted."""
         return not self.partitions or partition in self.partitions
 
     def of_policies(self, policies: Iterable[Policy]) -> list[Policy]:

@@ -1,6 +1,6 @@
 """One pass over one share: planned, paced, done unit by unit, watched from beside.
 
-The work is done in green threads; whoever waits for it is told how far it is, and goes on without it when
+The work is done in green threads; a waiting caller receives its progress, and goes on without it when
 nothing has moved for ``stall_s``: neither a unit nor a byte nor a count. What hangs is told to stop, and what
 it may yet do is part of no report.
 """
@@ -21,7 +21,7 @@ from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
 from swift.telemetry.log import Log
 
-#: How often whoever waits for a share looks whether it moves, seconds.
+#: Interval of progress checks while a caller waits for a share, seconds.
 WATCH_S = 0.5
 #: A unit that is in work when the daemon is told to stop has so long to end, seconds: servers that hang must
 #: not keep the process, and what breaks off is safe. ``swift-init`` waits for three times as long.
@@ -30,7 +30,7 @@ STOP_GRACE_S = 5.0
 
 @dataclass
 class ShareResult:
-    """What came of one share, or has come of it so far."""
+    """Result of one share, final or so far."""
 
     facts: JsonObject = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class ShareResult:
 
 
 class UnitsOfWork(Protocol):
-    """What is needed of a ``daemon.Pass``."""
+    """Interface of the work that a share runs: a part of ``daemon.Pass``."""
 
     def plan(self) -> Any:
         """An iterator of units."""
@@ -55,7 +55,7 @@ class UnitsOfWork(Protocol):
         """Do one."""
 
     def facts(self) -> dict[str, object]:
-        """What is worth reporting so far."""
+        """Return the figures to report so far."""
 
     def end(self) -> None:
         """All units were done."""
@@ -91,7 +91,7 @@ class ShareRun:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs any more."""
+        """True if nothing of it runs any more."""
         return self._ended.is_set
 
     def watch(
@@ -118,7 +118,7 @@ class ShareRun:
             if self._stop.requested:
                 stopped_s = now_s if stopped_s is None else stopped_s
                 if now_s - stopped_s >= grace_s:
-                    self._log.info(f"{self.share}: stopped amid a unit that did not end in {grace_s:g}s")
+                    self._log.info(f"{self.share}: stopped within a unit that did not end in {grace_s:g}s")
                     self._save()
                     return None
             if self._moved() != moved:
@@ -142,7 +142,7 @@ class ShareRun:
         return progress.units, progress.bytes, progress.planned, self._tally.moves
 
     def result(self) -> ShareResult:
-        """What has come of it so far."""
+        """Return the result so far."""
         progress = self._progress
         counts = dict(self._tally.counts)
         return ShareResult(
@@ -158,7 +158,7 @@ class ShareRun:
         try:
             self._do_all()
         except BaseException as error:
-            # Not of a unit but of the process; whoever waits for the share is to end of it.
+            # An error of the process, not of a unit: it ends the wait for the share.
             self._crash = error
         finally:
             self._ended.set()
@@ -234,7 +234,7 @@ class ShareRun:
 
 
 def complain(log: Log, what: str, error: Exception) -> None:
-    """Log a failure; only one that nobody foresaw is worth a traceback."""
+    """Log a failure; only an unexpected one is logged with its traceback."""
     if isinstance(error, (SwiftError, OSError)):
         log.error(f"ERROR {what}: {error}")
     else:

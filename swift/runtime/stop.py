@@ -15,7 +15,7 @@ SLICE_S = 0.25
 
 
 class Stop:
-    """Whether work should end, and the only way in which a daemon sleeps.
+    """Stop request of a daemon; daemons sleep only through it.
 
     It sleeps in the event loop until the end is asked for. ``sleep`` is given where that must not run
     (``plain_stop``), and by tests that own the time: then it looks again after every slice.
@@ -29,7 +29,7 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """Whether the end was asked for."""
+        """True if the end was asked for."""
         return self._event.is_set
 
     def request(self) -> None:

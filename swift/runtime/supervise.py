@@ -1,7 +1,7 @@
 """Worker processes of a daemon's pass: each takes one share, tells how far it is, and ends.
 
 A process per share and pass gives its memory back, and a share whose device hangs or whose worker is killed
-holds up nobody else: its result is missing from this pass and tried again in the next. A worker that says
+delays no other worker: its result is missing from this pass and tried again in the next. A worker that says
 nothing any more is killed; one that not even that ends is left behind, and its share left out, until it has
 ended. The parent never runs an event loop, because a forked child would share it.
 """
@@ -42,7 +42,7 @@ class Workers:
 
     @property
     def are_running(self) -> bool:
-        """Whether a pass has workers at this moment."""
+        """True if a pass has workers at this moment."""
         return bool(self._running)
 
     def run(
@@ -93,7 +93,7 @@ class Workers:
         elif news is not None:
             tell(child.share, news)
         elif stall_s and time.monotonic() - child.heard_s > stall_s * SILENCE_FACTOR:
-            self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is silent; it is killed")
+            self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is unresponsive; it is killed")
             del self._running[child.pid]
             self._left_behind[child.share] = child
             _signal([child.pid], signal.SIGKILL)
@@ -104,7 +104,7 @@ class Workers:
                 child.close(self._log)
                 del self._left_behind[share]
             elif share in shares:
-                self._log.error(f"ERROR {share} still hangs since an earlier pass; it is left out")
+                self._log.error(f"ERROR {share} has hung since an earlier pass; skipped")
         return [share for share in shares if share not in self._left_behind]
 
 
@@ -129,7 +129,7 @@ class _Child:
         return self._status is not None
 
     def news(self) -> ShareResult | None:
-        """What it said last, when that is new and not the result."""
+        """Return the child's last report if it is new and not the result."""
         size = os.fstat(self._fd).st_size
         if size == self._read:
             return None

@@ -21,7 +21,7 @@ class Throttle:
         self._wait = wait
         self._gap_s = 1.0 / per_second if per_second > 0 else 0.0
         self._next_s = clock.monotonic()
-        # Locks of the standard library belong to the event loop once it is patched; this one is everybody's.
+        # A lock for operating system threads and green threads alike.
         self._token: _queue.SimpleQueue[None] = _queue.SimpleQueue()
         self._token.put(None)
 

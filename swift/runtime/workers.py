@@ -43,7 +43,7 @@ Renew = Callable[[Sequence[int]], None]
 
 @dataclass(frozen=True)
 class Succession:
-    """How a master is renewed, and what it took over from the image before it."""
+    """Renewal of a master process, and the state inherited from its previous image."""
 
     renew: Renew = lambda _pids: None
     #: Workers of former images, which are to end when the new ones have begun.

@@ -1,4 +1,4 @@
-"""Where foreign WSGI software (PEP 3333) and ours meet.
+"""Adapters between our filters and foreign WSGI software (PEP 3333).
 
 Between our own filters nothing is converted; these functions run only where a foreign filter stands in the
 pipeline, or where it left a callback in the environment. Both see a genuine environ (``http.environ``), and
@@ -12,8 +12,8 @@ the rest of the pipeline runs. The number of threads is therefore not limited he
 a worker accepts (``max_clients``): a limit below that would let requests that hold threads wait for each
 other.
 
-An authorisation callback (``swift.authorize``) is called with a request by whoever asks. One of ours is
-called with ``Request``, a foreign one with a ``ForeignRequest``, whoever calls it: what crosses the border is
+An authorisation callback (``swift.authorize``) is called with a request by any filter. One of ours is
+called with ``Request``, a foreign one with a ``ForeignRequest``, from either side: what crosses the border is
 wrapped by ``OurCallback`` or ``ForeignCallback``, and unwrapped when it comes home.
 """
 
@@ -55,7 +55,7 @@ def native(app: App) -> Handle:
 
 
 class _Answer:
-    """What a foreign application says by ``start_response``; until its first byte it may change its mind."""
+    """Response of a foreign application's ``start_response``; it may be replaced until the first byte."""
 
     def __init__(self) -> None:
         self.status = ""
@@ -138,7 +138,7 @@ def _close(chunks: Iterable[bytes] | None) -> None:
 
 def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
     if isinstance(chunks, _Served) and answer.status and not answer.written:
-        # Our own response, passed on: its body goes to the client as if nobody had stood between.
+        # Our own response, passed on: its body goes to the client unchanged.
         return chunks.handed_over(answer.response())
     if isinstance(chunks, list | tuple) and answer.status:
         response = answer.response()
@@ -241,7 +241,7 @@ def as_application(response: Response) -> App:
 
 
 def answered(handle: Handle, request: Request) -> Response:
-    """What ``handle`` answers, errors that carry an answer included; other errors pass."""
+    """Return the response of ``handle``, responses carried by exceptions included; other exceptions pass."""
     try:
         return handle(request)
     except HTTPError as error:
@@ -282,7 +282,7 @@ class ForeignRequest:
 
     @property
     def remote_user(self) -> str | None:
-        """Who the authentication filter says it is."""
+        """User that the authentication filter names."""
         return self.environ.get(environkeys.REMOTE_USER)
 
     @property

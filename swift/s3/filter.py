@@ -325,7 +325,9 @@ def _make(app: App, settings: S3Settings, services: Services) -> S3Api:
     below = info.public()
     multipart = settings.allow_multipart_uploads and "slo" in below
     if settings.allow_multipart_uploads and not multipart:
-        telemetry.log.warning("[filter:s3api]: there are no multipart uploads without slo right of it")
+        telemetry.log.warning(
+            "[filter:s3api]: multipart uploads are disabled: add slo after s3api to the pipeline"
+        )
     features = Features(
         multipart=multipart,
         versioning="object_versioning" in below,
@@ -336,7 +338,9 @@ def _make(app: App, settings: S3Settings, services: Services) -> S3Api:
     known = {*below, *(others if isinstance(others, dict) else ())}
     if settings.auth_pipeline_check and not {"tempauth", "s3token"} & known:
         # Foreign filters register nothing; what can be known here is only said.
-        telemetry.log.warning("[filter:s3api]: no filter of ours right of it checks signatures")
+        telemetry.log.warning(
+            "[filter:s3api]: no authentication filter after s3api in the pipeline validates signatures"
+        )
     info.register("s3api", _info(settings, features))
     return S3Api(app, settings, telemetry, features)
 

@@ -91,7 +91,7 @@ def target_of(request: Request, host_bucket: str) -> S3Target:
     except NotUTF8:
         raise _invalid_uri(request)
     if RESERVED in path:
-        # Nobody outside may name what filters hide.
+        # Clients may not use reserved names.
         raise _invalid_uri(request, "Names must not have NUL characters.")
     if not path.startswith("/"):
         raise _invalid_uri(request)
@@ -111,7 +111,7 @@ def _invalid_uri(request: Request, text: str | None = None) -> S3Error:
 def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
     """Return True if a request without a signature is one for a bucket: its host, or its path, names one.
 
-    ``account`` is whose buckets are meant where nothing says whose; empty: nobody's.
+    ``account`` is whose buckets are meant where nothing says whose; empty: no account.
     """
     if host_bucket:
         return bool(account)

@@ -39,7 +39,9 @@ class S3Settings(Settings):
         "Swift, and for trials.",
     )
     s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
-    allow_no_owner: bool = option(False, "With s3_acl: let everybody use what has no owner.")
+    allow_no_owner: bool = option(
+        False, "With s3_acl: allow every user access to buckets and objects without an owner."
+    )
     check_bucket_owner: bool = option(False, "With s3_acl, list only buckets that the caller owns.")
     allow_multipart_uploads: bool = option(True, "Offer multipart uploads; they need slo.")
     auth_pipeline_check: bool = option(True, "Refuse to start when no filter could check signatures.")

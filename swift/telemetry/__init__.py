@@ -1,1 +1,1 @@
-"""What a process tells the outside: log, access log, statsd, metrics."""
+"""Output about a process: log, access log, statsd, metrics."""

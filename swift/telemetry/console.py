@@ -12,7 +12,7 @@ STDERR = 2
 
 
 def needs_times(fd: int, journal: str) -> bool:
-    """Whether lines written to a descriptor have to say when they were written.
+    """Return True if lines written to a descriptor have to say when they were written.
 
     ``journal`` is ``$JOURNAL_STREAM``: device and inode of what goes to the journal, which notes times itself
     (systemd.exec(5)).
@@ -25,7 +25,7 @@ def needs_times(fd: int, journal: str) -> bool:
 
 
 def are_timed(fd: int) -> bool:
-    """Whether the lines of this process to a descriptor have to say when they were written."""
+    """Return True if the lines of this process to a descriptor have to say when they were written."""
     return needs_times(fd, os.environ.get("JOURNAL_STREAM", ""))
 
 

@@ -1,4 +1,4 @@
-"""What ``/info`` tells: features register their facts while pipelines are built (spec: public-api.md §4)."""
+"""Content of ``/info``: features register their facts while pipelines are built (spec: public-api.md §4)."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Log:
 
     @property
     def shows_debug(self) -> bool:
-        """Whether lines for developers are written at all."""
+        """True if lines for developers are written at all."""
         return self._logger.isEnabledFor(logging.DEBUG)
 
     def debug(self, message: str, *, txid: str | None = None) -> None:
@@ -54,12 +54,12 @@ class Log:
         self._emit(logging.ERROR, message, txid)
 
     def exception(self, message: str, error: BaseException, *, txid: str | None = None) -> None:
-        """An error that nobody foresaw, with its traceback on the same line."""
+        """An unexpected error, with its traceback on the same line."""
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         self._emit(logging.ERROR, f"{message}: {trace.rstrip()}", txid)
 
     def is_enabled(self, level: int) -> bool:
-        """Whether lines of this level are written; ask before building an expensive one."""
+        """Return True if lines of this level are written; ask before building an expensive one."""
         return self._logger.isEnabledFor(level)
 
     def raw(self, line: str) -> None:

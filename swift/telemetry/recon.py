@@ -66,7 +66,7 @@ class ReconFile:
         self._disk = disk or Disk()
 
     def read(self) -> JsonObject:
-        """What the file says; empty when there is none."""
+        """Return the content of the file; empty when there is none."""
         try:
             return parse(read_regular(self._disk, self.path).decode())
         except (OSError, UnicodeDecodeError):

@@ -53,7 +53,7 @@ class SysLogHandler(logging.handlers.SysLogHandler):
     append_nul = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """A log that nobody takes is lost without a word; other errors are ours and shown."""
+        """Drop lines that syslog does not accept without a message; raise other errors."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handleError(record)
 
@@ -81,7 +81,7 @@ class Syslog:
                 self._look_up()
             self._socket.sendto(data, self._address)  # type: ignore[union-attr]
         except (ConnectionRefusedError, FileNotFoundError):
-            # Nobody listens. Trying again would not make it heard.
+            # No process listens on the socket; a retry would fail too.
             return True
         except OSError:
             return False

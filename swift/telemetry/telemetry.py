@@ -1,4 +1,4 @@
-"""What a service tells the outside, in one value handed down from the composition root."""
+"""Log, statistics and metrics of a service in one value, passed down from the composition root."""
 
 from __future__ import annotations
 

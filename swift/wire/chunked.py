@@ -38,7 +38,7 @@ class ChunkDecoder:
     ``feed`` returns the data found and how much of the input was used; ``finished`` is set once the
     last chunk and its ``trailers`` are consumed, leaving what follows (a pipelined request) alone.
     Data of a chunk may bypass ``feed``: up to ``room`` bytes, reported by ``took``. Once the framing was
-    malformed nobody knows where data ends: ``feed`` raises for ever after.
+    malformed the end of the data is unknown: ``feed`` raises from then on.
     """
 
     __slots__ = ("finished", "trailers", "_left", "_state", "_line", "_trailer_bytes", "_broken")
@@ -55,7 +55,7 @@ class ChunkDecoder:
 
     @property
     def room(self) -> int:
-        """How many of the next bytes are data of the current chunk for sure."""
+        """Number of next bytes that are certainly data of the current chunk."""
         return self._left if self._state == "data" else 0
 
     def took(self, size: int) -> None:

@@ -23,10 +23,10 @@ SUMS = fields.BACKEND_BODY_SUMS
 
 
 def is_offered(headers: HeaderMap) -> bool:
-    """Whether a request's head, or the answer to it, speaks of it."""
+    """Return True if a request's head, or the answer to it, speaks of it."""
     return headers.get(OFFER) == CRC32
 
 
 def trailers(etag: str, sums: str) -> HeaderMap:
-    """What follows the last chunk."""
+    """Return the trailers that follow the last chunk."""
     return {ETAG: etag, SUMS: sums}

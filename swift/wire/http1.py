@@ -45,7 +45,7 @@ class BadHead(SwiftError):
 
 
 class HeadLimits:
-    """How large the parts of a head may be (public-api.md §1)."""
+    """Limits of the parts of a head (public-api.md §1)."""
 
     __slots__ = ("line_bytes", "header_bytes", "header_count")
 
@@ -240,7 +240,7 @@ def _finish(head: RequestHead) -> None:
 
 
 def _agree_on_connection(head: RequestHead) -> None:
-    """Whether the connection outlives the answer."""
+    """Set ``keep_alive`` from the head's Connection header and version."""
     wishes = head.headers.get("connection")
     if wishes is None:
         head.keep_alive = head.minor == 1
@@ -250,7 +250,7 @@ def _agree_on_connection(head: RequestHead) -> None:
         head.asks_keep_alive = "keep-alive" in words
         head.keep_alive = "close" not in words and (head.minor == 1 or head.asks_keep_alive)
     if head.chunked and head.minor == 0:
-        # HTTP/1.0 knows no chunked bodies: whoever relayed this may see its end elsewhere (RFC 9112 §6.1).
+        # HTTP/1.0 knows no chunked bodies: a relay may see its end elsewhere (RFC 9112 §6.1).
         head.keep_alive = False
 
 
@@ -310,7 +310,7 @@ def response_head(status: int, reason: str, headers: Mapping[str, str], extra: s
 def request_head(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
     """Request line, Host and headers as bytes; raises ValueError like ``response_head``.
 
-    A ``host`` among the headers, which somebody may have signed, stands in for the other.
+    A ``host`` among the headers, which a signature may cover, stands in for the other.
     """
     if "host" in headers:
         host = headers["host"]
@@ -358,7 +358,7 @@ def _fed_answer(data: bytes) -> tuple[ResponseHead, httptools.HttpResponseParser
     try:
         parser.feed_data(data)
     except httptools.HttpParserUpgrade as error:
-        # Nobody here offers to switch protocols, so an answer that does is malformed too.
+        # Our requests offer no protocol switch, so a response with one is malformed.
         raise BadHead(502, f"malformed answer: {error}")
     return head, parser
 

@@ -15,7 +15,7 @@ DEFAULT_DOMAIN: Domain = {"id": "default"}
 
 
 def tokens_url(auth_url: str) -> str:
-    """Where a token is asked for, given the URL of version 3 or that itself."""
+    """Return the URL of token requests, given that URL or the one of API version 3."""
     url = auth_url.rstrip("/")
     return url if url.endswith(TOKENS) else url + TOKENS
 

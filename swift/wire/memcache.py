@@ -48,7 +48,7 @@ def value_of(flags: int, data: bytes) -> object:
 
 
 class ServerRing:
-    """Which servers hold a key: points by MD5, walked as the peer walks them."""
+    """Maps keys to servers: points by MD5, walked in the peer's order."""
 
     def __init__(self, servers: Sequence[str], tries: int = 3):
         self.servers = sorted(servers)

@@ -66,7 +66,7 @@ class MimeParser:
         return events
 
     def take(self, size: int) -> bytes:
-        """Up to ``size`` bytes of the current document that wait for more, for whoever knows its length."""
+        """Return up to ``size`` unreleased bytes of the current document; the caller knows its length."""
         taken, self._buffer = self._buffer[:size], self._buffer[size:]
         return taken
 

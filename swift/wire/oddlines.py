@@ -16,7 +16,7 @@ _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+\Z")
 _NO_TOKEN = re.compile(rb"[^!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _LINE_BREAK = re.compile(rb"[\r\n]")
-#: Whoever leaves out what is odd in a name, or takes it for a dash, must not see one of these. (Without
+#: Software that drops odd characters of a name, or reads them as dashes, must not get one of these. (Without
 #: dashes.)
 _FRAMING = frozenset(
     (
@@ -67,8 +67,9 @@ def _resembles_framing(name: bytes) -> bool:
 
 
 def may_be_asked(odd: list[Line]) -> bool:
-    """Whether these may be in a request: no line break is part of them, NUL and spaces before the colon only
-    of metadata."""
+    """Return True if these may be in a request: no line break is part of them, NUL and spaces before the
+    colon only of metadata.
+    """
     for name, value in odd:
         if _LINE_BREAK.search(name) or _LINE_BREAK.search(value):
             return False
@@ -78,7 +79,7 @@ def may_be_asked(odd: list[Line]) -> bool:
 
 
 def means_something(name: bytes) -> bool:
-    """Whether a request's odd line is more than ignored: its name is a usual one or metadata's."""
+    """Return True if a request's odd line is more than ignored: its name is a usual one or metadata's."""
     return bool(_TOKEN.match(name)) or _is_metadata(name)
 
 

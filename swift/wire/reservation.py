@@ -33,22 +33,22 @@ RELEASE = "put release"
 
 #: So long after its promise a node still commits, seconds; writers collect promises no longer than that.
 LEASE_S = 10.0
-#: From then on nobody can rely on a promise, and the object is free again.
+#: A reservation expires after this time, and the object is free again.
 FORGOTTEN_AFTER_S = 2 * LEASE_S
 
 
 def is_offered(headers: HeaderMap) -> bool:
-    """Whether a request's head, or the first answer to it, speaks of it."""
+    """Return True if a request's head, or the first answer to it, speaks of it."""
     return headers.get(OFFER) == _YES
 
 
 def is_held(continue_headers: HeaderMap) -> bool:
-    """Whether a node says that it promised the object to us."""
+    """Return True if a node says that it promised the object to us."""
     return continue_headers.get(HELD) == _YES
 
 
 def holder_of(continue_headers: HeaderMap) -> Timestamp:
-    """The other writer that has the object; zero when nobody knows."""
+    """The other writer that has the object; zero when unknown."""
     try:
         return Timestamp(continue_headers.get(HELD, ""))
     except InvalidTimestamp:
@@ -56,12 +56,14 @@ def holder_of(continue_headers: HeaderMap) -> Timestamp:
 
 
 def told(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
-    """What a node says after it tried; ``holder`` is the other writer, None when there is none."""
+    """Return a node's response headers after a failed attempt; ``holder`` is the other writer, None when
+    there is none.
+    """
     return {HELD: _YES if holder is None else holder.internal, **judged_by(predecessor)}
 
 
 def judged_by(predecessor: Timestamp) -> HeaderMap:
-    """What a node says of the version that it knows."""
+    """Return a node's response headers about the version that it stores."""
     return {PREDECESSOR: predecessor.internal}
 
 

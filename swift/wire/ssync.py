@@ -140,7 +140,7 @@ def _options(text: str) -> dict[str, str]:
 
 
 class Want(NamedTuple):
-    """What a receiver wants of an offered object."""
+    """Parts of an offered object that a receiver requests."""
 
     hash: str
     data: bool
@@ -187,7 +187,7 @@ class Subrequest(NamedTuple):
 
     @property
     def body_bytes(self) -> int:
-        """How many bytes of body follow the head."""
+        """Number of body bytes after the head."""
         return int(self.headers.get("content-length", "0")) if self.method == "PUT" else 0
 
     @classmethod

@@ -24,7 +24,7 @@ class BadTar(InvalidValue):
 
 
 class MemberKind(Enum):
-    """What a member is."""
+    """Type of a member."""
 
     FILE = "file"
     SPARSE = "sparse file"

@@ -9,7 +9,7 @@ import random
 import pytest
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import Admitted, Gate, PromisedLane
+from swift.middleware.admission.limiter import Admitted, Limiter, ReservedClass
 from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
 
 MB = 1e6
@@ -41,11 +41,11 @@ class World:
         self.done = dict.fromkeys(offered, 0.0)
         self.times = {who: [] for who in offered}
         self.refused = dict.fromkeys(offered, 0)
-        self.gate = Gate(AdmissionRules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0)
-        self.gate.set_promises({"ticket:r": RESERVED}, 0.0)
+        self.gate = Limiter(AdmissionRules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0)
+        self.gate.set_reservations({"ticket:r": RESERVED}, 0.0)
 
     def come(self, who, now):
-        promise = PromisedLane("ticket:r", RESERVED) if who == "reserved" else None
+        promise = ReservedClass("ticket:r", RESERVED) if who == "reserved" else None
         grant = self.gate.ask(AdmissionFacts(who), now, promise=promise)
         if isinstance(grant, Admitted):
             grant.expect(SIZE, now)

@@ -12,8 +12,8 @@ FREE_BYTES_MIN = 6 << 30
 
 
 def memory_folder(memory=MEMORY):
-    """A new folder in memory; None if it is of no use, or not asked for by ``SWIFT_TEST_TMP=memory``."""
-    if os.environ.get("SWIFT_TEST_TMP") != "memory" or not memory.is_dir():
+    """Return a new folder in memory; None if it is too small or ``SWIFT_TEST_TMP=disk`` forbids it."""
+    if os.environ.get("SWIFT_TEST_TMP") == "disk" or not memory.is_dir():
         return None
     _remove_of_dead(memory)
     try:

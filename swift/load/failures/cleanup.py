@@ -1,7 +1,7 @@
-"""What a run of ``swift-load fail`` leaves on a machine when it is killed, and its removal by a later one.
+"""Repairs the effects that a killed ``swift-load fail`` leaves on a machine.
 
 A run has a directory of its own with a record, which it keeps locked as long as it lives: the lock goes with
-the process, however that ends. A directory whose record nobody holds is a leftover: its processes are ended,
+the process, however that ends. A directory whose record is not locked is stale: its processes are ended,
 what is mounted in it is unmounted, its loop devices and control groups go, and then itself. Nothing else is
 touched.
 """
@@ -79,7 +79,7 @@ def leftovers(parent: Path) -> list[LeftoverRun]:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Whether nobody else can have made it, nor put a link in its place."""
+    """Return True if no other user can have made it or put a link in its place."""
     facts = os.lstat(folder)
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid() and not facts.st_mode & 0o077
 
@@ -103,7 +103,7 @@ def remove(left: LeftoverRun) -> None:
     _end_processes(folder)
     for mounted in sorted(_mounts_in(folder), key=len, reverse=True):
         if subprocess.run(["umount", mounted], capture_output=True, check=False).returncode:
-            # Somebody looks at it; it goes as soon as they do not.
+            # A process uses it; the kernel removes it after the last use.
             subprocess.run(["umount", "--lazy", mounted], capture_output=True, check=False)
     for device in _loops_on(folder):
         subprocess.run(["losetup", "--detach", device], capture_output=True, check=False)

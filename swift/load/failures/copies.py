@@ -1,4 +1,4 @@
-"""How whole a cluster on this machine is, read off its devices: no daemon's word is taken for it."""
+"""Counts the replicas on the devices of a cluster on this machine, without any daemon."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ObjectId = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Lack:
-    """What primaries of known versions do not have."""
+    """Versions that primaries lack."""
 
     copies: int
     objects: int
@@ -57,7 +57,7 @@ class Copies:
         return newest
 
     def lacking(self, versions: dict[ObjectId, Timestamp]) -> Lack:
-        """What the primaries lack of these versions, or of newer ones."""
+        """Return the replicas of these or newer versions that primaries lack."""
         copies = objects = 0
         for (index, part, name), version in versions.items():
             policy, view = self._views[index]
@@ -103,7 +103,7 @@ def _files(directory: str, policy: Policy) -> list[FileName]:
 
 
 def _names(directory: str) -> list[str]:
-    """What is in a directory; nothing when it is none, or its disk is gone."""
+    """Return the entries of a directory; none when it is no directory, or its disk is gone."""
     try:
         return os.listdir(directory)
     except OSError:

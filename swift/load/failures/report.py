@@ -46,7 +46,7 @@ def rows_of(trials: Sequence[Trial]) -> list[list[object]]:
 def _whole(trial: Trial) -> str:
     if trial.whole_s is not None:
         return f"{trial.whole_s:.0f} s"
-    return f"not yet: {trial.lacks}" if trial.lacks else "nobody knows"
+    return f"not yet: {trial.lacks}" if trial.lacks else "unknown"
 
 
 def show(console: Console, trials: Sequence[Trial]) -> None:

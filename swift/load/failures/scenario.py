@@ -32,13 +32,13 @@ class Times:
 
     @property
     def load(self) -> float:
-        """How long the load lasts."""
+        """Length of the load, seconds."""
         return self.before + self.during + self.after
 
 
 @dataclass(frozen=True)
 class Window:
-    """What clients saw in one of the three."""
+    """Client statistics of one of the three windows."""
 
     name: str
     seconds: float
@@ -51,7 +51,7 @@ class Window:
 
 @dataclass
 class Trial:
-    """What came of one failure."""
+    """Result of one failure."""
 
     failure: Failure
     targets: Sequence[Target]
@@ -131,7 +131,7 @@ class FaultScenario:
 
 
 def windows_of(trial: Trial, times: Times) -> list[Window]:
-    """What clients saw before, during and after the failure, all operations together."""
+    """Return the statistics before, during and after the failure, over all operations."""
     bounds = (0.0, trial.began_s, trial.repaired_s, times.load)
     names = ("before", "during", "after")
     return [

@@ -26,7 +26,7 @@ from swift.load.failures.targets import Failure, Target
 SLOW_IOPS, SLOW_BYTES_A_SECOND = 100, 120_000_000
 _THROTTLE = CGROUPS / "blkio"
 _SERVERS = ("object", "container", "account", "daemons")
-#: Servers close what they have open on a disk that went away as soon as somebody asks for it.
+#: Servers close what they have open on a disk that went away at the next request for it.
 _CLOSING_S = 10.0
 
 
@@ -46,12 +46,12 @@ def check_possible(failure: Failure, *, has_disks: bool) -> None:
 
 
 def _is_alone_in_network() -> bool:
-    """Whether there is nothing but a loopback interface, so that rules hurt nobody."""
+    """Return True if there is nothing but a loopback interface, so that rules affect no other host."""
     return [name for _, name in socket.if_nameindex()] == ["lo"] and os.geteuid() == 0
 
 
 class FailureSite:
-    """Runs the cluster of a plan, with nobody who starts again what was killed."""
+    """Runs the cluster of a plan, without a supervisor that restarts killed processes."""
 
     def __init__(self, plan: ClusterPlan):
         self.plan = plan
@@ -120,7 +120,7 @@ class FailureSite:
             pids = [self._supervisor.pid(name) for name in self._names(target.node)]
             _slow_down(path, pids, self._undoing)
         elif way == "read-only":
-            # As after a restart: a disk that somebody writes to cannot be made so.
+            # As after a restart: a disk in use cannot be remounted read-only.
             names = self._names(target.node)
             for name in names:
                 self._supervisor.kill(name)

@@ -1,4 +1,4 @@
-"""What fails: of which unit, in which way, how many, and which of them."""
+"""Chooses the units that fail: their kind, the fault and the number."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Failure:
             raise BadFailure(f"disks fail {' or '.join(SPREADS)}, not {self.spread!r}")
 
     def count(self, total: int) -> int:
-        """How many of so many fail."""
+        """Return the number of targets that fail, of ``total``."""
         return max(1, min(total - 1, round(total * self.share / 100)))
 
     def __str__(self) -> str:
@@ -64,7 +64,10 @@ class Failure:
 def choose_targets(
     failure: Failure, nodes: int, disks: int, proxies: int, chance: random.Random
 ) -> list[Target]:
-    """Which of ``nodes`` with ``disks`` each, or of the proxy processes, fail. Raises ``BadFailure``."""
+    """Choose the failing targets among ``nodes`` with ``disks`` each, or among the proxy processes.
+
+    Raises ``BadFailure``.
+    """
     failure.check()
     if failure.unit == "proxies":
         every = [Target(number) for number in range(proxies)]

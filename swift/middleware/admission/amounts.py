@@ -1,4 +1,4 @@
-"""How much of each resource: the values that rules, capacity and reservations are made of."""
+"""Amounts of each resource: the values of rules, capacity and reservations."""
 
 from __future__ import annotations
 

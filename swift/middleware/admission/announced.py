@@ -27,7 +27,7 @@ class Announcement:
 
     @classmethod
     def of(cls, value: object) -> Announcement | None:
-        """What memcached says; None when that is none."""
+        """Return the announcement in a value from memcached, or None if the value holds none."""
         if not isinstance(value, Mapping):
             return None
         at_ns, text = value.get("at_ns"), value.get("text")
@@ -42,19 +42,19 @@ class Announcements:
     def __init__(self) -> None:
         self.newest: Announcement | None = None
 
-    def hear(self, cache: Cache) -> None:
+    def receive(self, cache: Cache) -> None:
         """Learn what others were told, and bring back what was lost; raises ``MemcacheError``."""
         heard, mine = Announcement.of(cache.get(_KEY, None, raise_on_error=True)), self.newest
         if heard is not None and (mine is None or heard.at_ns > mine.at_ns):
             self.newest = heard
         elif mine is not None and heard != mine:
-            self._tell(cache, mine)
+            self._publish(cache, mine)
 
     def announce(self, cache: Cache, made: Announcement) -> None:
         """Tell the others; raises ``MemcacheError``, and they are told as soon as it is back."""
         self.newest = made
-        self._tell(cache, made)
+        self._publish(cache, made)
 
     @staticmethod
-    def _tell(cache: Cache, made: Announcement) -> None:
+    def _publish(cache: Cache, made: Announcement) -> None:
         cache.set(_KEY, {"at_ns": made.at_ns, "text": made.text}, ttl_s=0, raise_on_error=True)

@@ -1,4 +1,4 @@
-"""Where an operator looks at admission and changes its rules while it runs (doc/admission.md).
+"""Operator API of admission: shows usage and changes rules at run time (doc/admission.md).
 
     GET /v1/.admission/cluster/state    what is known, asked for and promised, as JSON
     GET /v1/.admission/cluster/rules    the rules in force, as they were written
@@ -22,9 +22,9 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.access import unauthorised
 from swift.middleware.admission.announced import RULES_BYTES_MAX
-from swift.middleware.admission.gate import SPARE
+from swift.middleware.admission.limiter import SPARE
 from swift.middleware.admission.rules import LANE, LIMIT, AdmissionRules
-from swift.middleware.admission.sharing import DELIVERED, Told
+from swift.middleware.admission.shares import DELIVERED, Report
 
 #: No account of anybody has this name.
 ACCOUNT = ".admission"
@@ -33,13 +33,13 @@ _JSON = "application/json; charset=utf-8"
 _TOML = "application/toml; charset=utf-8"
 
 
-class NowhereToKeep(Exception):
+class RulesNotStored(Exception):
     """Rules can neither be written nor told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Console:
-    """Answers for one process. ``change`` raises ``ConfigError`` and ``NowhereToKeep``."""
+    """Answers for one process. ``change`` raises ``ConfigError`` and ``RulesNotStored``."""
 
     state: Callable[[], dict[str, object]]
     rules: Callable[[], str]
@@ -68,13 +68,13 @@ class Console:
             raise HTTPError(400, f"rules: byte {error.start} is no UTF-8\n", content_type=TEXT)
         except ConfigError as error:
             raise HTTPError(400, f"{error}\n", content_type=TEXT)
-        except NowhereToKeep:
-            text = "The file of rules cannot be written, and memcached is away: nobody would know of them.\n"
+        except RulesNotStored:
+            text = "The rules file cannot be written and memcached is away: other proxies get no rules.\n"
             raise HTTPError(503, text, content_type=TEXT)
 
 
-def uses_of(totals: Told, rules: AdmissionRules) -> dict[str, object]:
-    """What of each lane and under each limit is asked for, and what is delivered, in a form for JSON."""
+def uses_of(totals: Report, rules: AdmissionRules) -> dict[str, object]:
+    """Return the requested and delivered rates of each lane and limit as JSON-able values."""
     guarantees, lanes, limits = rules.guarantees(), {}, {}
     for key in sorted(totals):
         size, requests, streams = totals[key]

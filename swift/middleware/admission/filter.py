@@ -20,15 +20,15 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.middleware.admission.announced import Announcement, Announcements
 from swift.middleware.admission.bodies import MeteredDownload, MeteredUpload
-from swift.middleware.admission.console import ACCOUNT, Console, NowhereToKeep, uses_of
-from swift.middleware.admission.gate import Admitted, Gate, PromisedLane, Refusal
-from swift.middleware.admission.learning import LearntRate
-from swift.middleware.admission.ledger import Ledger
+from swift.middleware.admission.console import ACCOUNT, Console, RulesNotStored, uses_of
+from swift.middleware.admission.learned import LearnedRate
+from swift.middleware.admission.limiter import Admitted, Limiter, Rejection, ReservedClass
+from swift.middleware.admission.reservations import SharedReservations
 from swift.middleware.admission.reserving import ReservationHandler, is_reserving
 from swift.middleware.admission.rulefile import RuleFile
 from swift.middleware.admission.rules import AdmissionFacts, parse_rules
 from swift.middleware.admission.settings import LEARN, AdmissionSettings
-from swift.middleware.admission.sharing import DELIVERED, ShareExchange, even
+from swift.middleware.admission.shares import DELIVERED, ShareExchange, even
 from swift.middleware.admission.tickets import READ, WRITE, BadTicket, checked
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.telemetry import Telemetry
@@ -67,14 +67,14 @@ class Admission(Filter):
         warn = self._telemetry.log.warning
         self._file = RuleFile(settings.rules_path, settings.promisable(self._capacity), warn)
         now = self._clock.monotonic()
-        self.gate = Gate(self._file.rules, self._capacity, burst_s=settings.burst_seconds, now=now)
-        self._ledger = Ledger(sleep)
+        self.gate = Limiter(self._file.rules, self._capacity, burst_s=settings.burst_seconds, now=now)
+        self._ledger = SharedReservations(sleep)
         self._reservations = ReservationHandler(settings, self._ledger)
         self._key = settings.ticket_key.encode()
         self._exchange = ShareExchange()
         self._announcements = Announcements()
         self._learnt = {
-            name: LearntRate()
+            name: LearnedRate()
             for name, said in (
                 ("bytes", settings.capacity_bytes_per_second),
                 ("requests", settings.capacity_requests_per_second),
@@ -105,7 +105,7 @@ class Admission(Filter):
         now = self._clock.monotonic()
         size = self._expected(request)
         grant = self.gate.ask(facts, now, expected_bytes=size, promise=promise)
-        if isinstance(grant, Refusal):
+        if isinstance(grant, Rejection):
             return self._refused(grant)
         response = self._answered(request, grant)
         if problem:
@@ -122,8 +122,10 @@ class Admission(Filter):
             return "replication"
         return self._settings.request_class
 
-    def _promise_of(self, request: Request, account: str) -> tuple[PromisedLane | None, str]:
-        """What a request's ticket promises, and why it promises nothing; a bad one does no other harm."""
+    def _promise_of(self, request: Request, account: str) -> tuple[ReservedClass | None, str]:
+        """Return the lane that the request's ticket promises, and the reason when it promises none; an
+        invalid ticket has no other effect.
+        """
         ticket = request.headers.pop(TICKET, None)
         if ticket is None:
             return None, ""
@@ -134,7 +136,7 @@ class Admission(Filter):
             found = checked(ticket, self._key, account=account, direction=direction, now=self._clock.time())
         except BadTicket as error:
             return None, error.reason
-        return PromisedLane(found.key, found.bytes), ""
+        return ReservedClass(found.key, found.bytes), ""
 
     def _expected(self, request: Request) -> float | None:
         if request.method in _READING:
@@ -180,7 +182,7 @@ class Admission(Filter):
     def _count(self, amount: float) -> None:
         self.gate.uses[DELIVERED].bytes += amount
 
-    def _refused(self, refusal: Refusal) -> Response:
+    def _refused(self, refusal: Rejection) -> Response:
         name = "limited" if refusal.status == 429 else "refused"
         self._telemetry.statsd.increment(f"admission.{name}")
         counter = self._telemetry.metrics.counter(
@@ -216,12 +218,12 @@ class Admission(Filter):
             if self._file.follow(self._announcements.newest, self._settings.promisable(self._capacity)):
                 self._rules_changed()
             self._learn(delivered, answers_s / max(1, answers), answers)
-            self.gate.set_promises(self._promises(), self._clock.monotonic())
+            self.gate.set_reservations(self._promises(), self._clock.monotonic())
         finally:
             self._is_turning = False
 
     def _share(self, cache: Cache | None, passed_s: float) -> tuple[float, float]:
-        """Tell and hear; what all processes delivered a second."""
+        """Tell and receive; what all processes delivered a second."""
         uses, parts = self.gate.report(), even(self._exchange.processes)
         mine = uses.get(DELIVERED)
         delivered = (0.0, 0.0) if mine is None else (mine.bytes / passed_s, mine.requests / passed_s)
@@ -232,18 +234,18 @@ class Admission(Filter):
             try:
                 parts = self._exchange.turn(cache, uses, self._file.rules.guarantees(), passed_s, now)
                 delivered = parts.delivered
-                self._ledger.hear(cache, now)
-                self._announcements.hear(cache)
+                self._ledger.receive(cache, now)
+                self._announcements.receive(cache)
                 self._away(False)
             except MemcacheError:
                 self._away(True)
-        self.gate.set_parts(parts.parts, parts.other, parts.streams, self._clock.monotonic())
+        self.gate.set_shares(parts.parts, parts.other, parts.streams, self._clock.monotonic())
         return delivered
 
     def _away(self, is_away: bool) -> None:
         if is_away and not self._is_away:
             count = self._exchange.processes
-            self._telemetry.log.warning(f"memcached is away: each of {count} processes takes an even part")
+            self._telemetry.log.warning(f"memcached is away: each of {count} processes uses an even share")
         self._is_away = is_away
 
     def _learn(self, delivered: tuple[float, float], answer_s: float, answers: int) -> None:
@@ -269,21 +271,21 @@ class Admission(Filter):
         made = Announcement(at_ns, text)
         promisable = self._settings.promisable(self._capacity)
         parse_rules(text, source=self._file.source, promisable=promisable)
-        is_told = False
+        is_report = False
         if cache is not None:
             with contextlib.suppress(MemcacheError):
                 self._announcements.announce(cache, made)
-                is_told = True
+                is_report = True
         is_written = self._file.write(made)
-        if not is_told and not is_written:
+        if not is_report and not is_written:
             self._announcements.newest = newest
-            raise NowhereToKeep
+            raise RulesNotStored
         self._file.adopt(made, promisable)
         self._rules_changed()
-        return {"rules": len(self._file.rules.rules), "written": is_written, "told": is_told}
+        return {"rules": len(self._file.rules.rules), "written": is_written, "told": is_report}
 
     def _state(self) -> dict[str, object]:
-        """What is known here of all processes, as of the last exchange."""
+        """Return the state of all processes as of the last exchange."""
         file, now = self._file, self._clock.time()
         return {
             "capacity": asdict(self._capacity),
@@ -311,7 +313,7 @@ class Admission(Filter):
 
 
 def _user_of(request: Request) -> str:
-    """Who asks: the first of what the authentication says."""
+    """Return the name of the requesting user: the first name that the authentication filter sets."""
     return str(request.env.get(environkeys.REMOTE_USER) or "").split(",", 1)[0]
 
 

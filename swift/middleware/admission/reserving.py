@@ -1,4 +1,4 @@
-"""Where clients reserve: ``POST /v1/{account}?reserve`` with what they want, answered at once.
+"""Reservations by clients: ``POST /v1/{account}?reserve`` requests one, the response carries its ticket.
 
     POST /v1/AUTH_a?reserve&duration=600&bytes_per_second=50MB&direction=read
 
@@ -20,7 +20,7 @@ from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.admission.amounts import parse_amount, shown
-from swift.middleware.admission.ledger import Ledger
+from swift.middleware.admission.reservations import SharedReservations
 from swift.middleware.admission.settings import AdmissionSettings
 from swift.middleware.admission.tickets import DIRECTIONS, WRITE, ReservedShare, free_for, signed
 
@@ -28,7 +28,7 @@ JSON = "application/json; charset=utf-8"
 
 
 def is_reserving(request: Request) -> bool:
-    """Whether a request asks for a reservation."""
+    """Return True if a request asks for a reservation."""
     entity = request.entity
     return (
         request.method == "POST"
@@ -39,8 +39,8 @@ def is_reserving(request: Request) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ReservationWish:
-    """What a client wants to reserve; times in Unix seconds."""
+class RequestedReservation:
+    """A reservation that a client requests; times in Unix seconds."""
 
     direction: str
     bytes: float
@@ -48,7 +48,7 @@ class ReservationWish:
     ends: float
 
     @classmethod
-    def of(cls, request: Request, settings: AdmissionSettings, now: float) -> ReservationWish:
+    def of(cls, request: Request, settings: AdmissionSettings, now: float) -> RequestedReservation:
         """Raises ``HTTPError`` 400."""
         params = request.params
         direction = params.get("direction", "")
@@ -67,13 +67,13 @@ class ReservationWish:
 class ReservationHandler:
     """Makes reservations for one proxy."""
 
-    def __init__(self, settings: AdmissionSettings, ledger: Ledger):
+    def __init__(self, settings: AdmissionSettings, ledger: SharedReservations):
         self._settings = settings
         self._ledger = ledger
         self._key = settings.ticket_key.encode()
 
     def answer(self, request: Request, cache: Cache | None, promisable: float | None, now: float) -> Response:
-        """``promisable``: bytes a second for all reservations together; None while nobody knows."""
+        """``promisable``: bytes a second for all reservations together; None while unknown."""
         assert request.entity is not None
         authorise = request.env.get(environkeys.AUTHORIZE)
         denied = None if authorise is None else authorise(request)
@@ -84,7 +84,7 @@ class ReservationHandler:
             return error_response(
                 501, "Nothing can be reserved here: there is no ticket_key.\n", content_type=TEXT
             )
-        wish = ReservationWish.of(request, self._settings, now)
+        wish = RequestedReservation.of(request, self._settings, now)
         if promisable is None or cache is None:
             return _unknown()
         account = request.entity.path.account
@@ -99,11 +99,11 @@ class ReservationHandler:
         return self._granted(made)
 
     def cost(self, direction: str, rate: float) -> float:
-        """What a reservation takes of the capacity."""
+        """Return the capacity that a reservation takes."""
         return rate * self._settings.write_cost if direction == WRITE else rate
 
     def _decide(
-        self, wish: ReservationWish, account: str, rivals: Iterable[ReservedShare], promisable: float
+        self, wish: RequestedReservation, account: str, rivals: Iterable[ReservedShare], promisable: float
     ) -> ReservedShare | None:
         taken = self.cost(wish.direction, wish.bytes)
         free = free_for(rivals, promisable=promisable, begins=wish.begins, ends=wish.ends)
@@ -123,7 +123,7 @@ class ReservationHandler:
         }
         return Response(201, {"content-type": JSON}, json.dumps(answer).encode())
 
-    def _refusal(self, wish: ReservationWish, promisable: float, now: float) -> Response:
+    def _refusal(self, wish: RequestedReservation, promisable: float, now: float) -> Response:
         rivals = self._ledger.known(now).values()
         free = free_for(rivals, promisable=promisable, begins=wish.begins, ends=wish.ends)
         free /= self.cost(wish.direction, 1.0)
@@ -134,7 +134,7 @@ class ReservationHandler:
 
 
 def _unknown() -> Response:
-    text = "Nothing can be reserved now: nobody knows what is free.\n"
+    text = "Nothing can be reserved now: the free capacity is unknown.\n"
     return error_response(503, text, {"retry-after": "10"}, content_type=TEXT)
 
 

@@ -37,11 +37,11 @@ class RuleFile:
 
     @property
     def source(self) -> str:
-        """What errors call the rules."""
+        """Name of the rules' source in error messages."""
         return self._path or "rules"
 
     def look(self, promisable: Amounts) -> bool:
-        """Whether there are other rules since the last look."""
+        """Return True if there are other rules since the last look."""
         state = self._state()
         if state == self._seen:
             return False

@@ -1,4 +1,4 @@
-"""Who is guaranteed how much, and who may have how much at most: a file of rules.
+"""File of rules with the guarantees and limits of classes of requests.
 
     [[rule]]
     name = "backup"
@@ -35,7 +35,7 @@ _HEADER = re.compile(r"\s*\[\[\s*rule\s*\]\]")
 
 @dataclass(frozen=True, slots=True)
 class AdmissionFacts:
-    """What rules look at in a request; empty where a request has none."""
+    """Properties of a request that rules match; empty where the request has none."""
 
     account: str
     container: str = ""
@@ -64,11 +64,11 @@ class AdmissionRule:
 
     @property
     def makes_lane(self) -> bool:
-        """Whether requests that meet it have a share of their own."""
+        """True if requests that meet it have a share of their own."""
         return self.is_weighted or self.guaranteed != NOTHING
 
     def holds(self, facts: AdmissionFacts) -> bool:
-        """Whether a request meets it."""
+        """Return True if a request meets it."""
         for whom, wanted in self.whom:
             said = facts.said(whom)
             if not said or (wanted not in (EACH, said)):
@@ -102,14 +102,14 @@ class AdmissionRules:
                 yield rule.key(facts, LIMIT), rule
 
     def guarantees(self) -> dict[str, Amounts]:
-        """What is guaranteed, by the name of its lane."""
+        """Return the guaranteed amounts by lane name."""
         return {LANE + rule.name: rule.guaranteed for rule in self.rules if rule.guaranteed != NOTHING}
 
 
 def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> AdmissionRules:
     """The rules of a file; raises ``ConfigError`` naming file, line and rule.
 
-    ``promisable`` is what guarantees may add up to; None where nobody knows.
+    ``promisable`` is what guarantees may add up to; None where it is unknown.
     """
     try:
         document = tomllib.loads(text)
@@ -183,7 +183,9 @@ class _Reader:
         self._check_whom(dict(whom))
         guaranteed, greatest = self._amounts("guaranteed"), self._amounts("greatest")
         if guaranteed != NOTHING and any(value == EACH for _key, value in whom):
-            raise self._error("nobody can guarantee something to each of any number", "guaranteed")
+            raise self._error(
+                "a guarantee needs names: it cannot be given to each of any number", "guaranteed"
+            )
         for resource in RESOURCES:
             low, high = getattr(guaranteed, resource), getattr(greatest, resource)
             if low is not None and high is not None and low > high:

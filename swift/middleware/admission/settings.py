@@ -83,7 +83,7 @@ class AdmissionSettings(Settings):
 
     @property
     def capacity(self) -> Amounts:
-        """What is known of the capacity from the start; None where nothing is, or nothing is limited."""
+        """Configured capacity; None where none is configured or nothing is limited."""
         return Amounts(
             bytes=_known(self.capacity_bytes_per_second),
             requests=_known(self.capacity_requests_per_second),
@@ -91,7 +91,7 @@ class AdmissionSettings(Settings):
         )
 
     def promisable(self, capacity: Amounts) -> Amounts:
-        """What may be promised of a capacity."""
+        """Return the part of a capacity that may be reserved."""
         part = self.promisable_percent / 100
         values = (capacity.bytes, capacity.requests, capacity.streams)
         return Amounts(*(None if value is None else value * part for value in values))

@@ -34,7 +34,7 @@ class BadTicket(SwiftError):
 
 @dataclass(frozen=True, slots=True)
 class ReservedShare:
-    """What a ticket is for; times in Unix seconds."""
+    """Bandwidth that a ticket reserves; times in Unix seconds."""
 
     id: str
     account: str
@@ -49,7 +49,7 @@ class ReservedShare:
         return f"ticket:{self.id}"
 
     def holds(self, now: float) -> bool:
-        """Whether it is good now."""
+        """Return True if it is good now."""
         return self.begins <= now < self.ends
 
     @classmethod
@@ -73,7 +73,7 @@ def signed(reservation: ReservedShare, key: bytes) -> str:
 
 
 def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float) -> ReservedShare:
-    """What a ticket is good for now; raises ``BadTicket``."""
+    """Return the reservation of a valid ticket; raises ``BadTicket``."""
     payload, dot, signature = ticket.partition(".")
     if not dot or len(ticket) > _TEXT_MAX or not ticket.isascii():
         raise BadTicket("malformed")
@@ -102,7 +102,7 @@ def _signature(payload: bytes, key: bytes) -> str:
 def free_for(
     reservations: Iterable[ReservedShare], *, promisable: float, begins: float, ends: float
 ) -> float:
-    """Bytes a second that nobody has reserved at any moment between two times; never below zero."""
+    """Bytes a second without a reservation at any moment between two times; never below zero."""
     rivals = [r for r in reservations if r.begins < ends and begins < r.ends]
     # The sum changes only where one begins.
     moments = {begins, *(max(begins, r.begins) for r in rivals)}

@@ -34,7 +34,7 @@ class TooMany(BadList):
 
 @dataclass(frozen=True, slots=True)
 class DeleteLimits:
-    """How much one list may do and fail, and how fast."""
+    """Limits of one bulk delete: number of objects, of failures, and the rate."""
 
     names: int
     failures: int

@@ -49,7 +49,7 @@ class MemberBody(RequestBody):
 
 @dataclass(frozen=True, slots=True)
 class ExtractLimits:
-    """How much one archive may do and fail."""
+    """Limits of one archive extraction: number of files and of failures."""
 
     containers: int
     failures: int

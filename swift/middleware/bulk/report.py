@@ -1,4 +1,4 @@
-"""What the client is told when all is done: counts, a status and what failed, as text, JSON or XML."""
+"""Final report of a bulk request: counts, a status and the failures, in the requested format."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Unpacked:
 
 
 class _Packed:
-    """What both kinds of compression share: streams that may follow each other."""
+    """Base of both decompressors: concatenated streams are read as one."""
 
     #: What each stream begins with.
     magic = b""
@@ -54,7 +54,7 @@ class _Packed:
                     return b""
                 continue
             if between and not self._rest.startswith(self.magic):
-                # What follows a whole stream and is none belongs to nobody.
+                # Bytes after the last complete stream are ignored.
                 self._ended = True
                 return b""
             data = self._unpack(size)

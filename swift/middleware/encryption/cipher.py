@@ -24,7 +24,7 @@ _MARK = "; swift_meta="
 
 
 class BadCrypto(SwiftError):
-    """What is stored with something encrypted cannot be understood."""
+    """Stored crypto metadata or ciphertext is invalid."""
 
 
 class Stream:
@@ -52,7 +52,7 @@ def new_key() -> bytes:
 
 
 def mac_of(key: bytes, etag: str) -> str:
-    """What stands for an ETag in conditions."""
+    """Return the HMAC that stands for an ETag in conditional requests."""
     return base64.b64encode(hmac.digest(key, etag.encode("latin-1"), sha256)).decode("ascii")
 
 
@@ -75,7 +75,9 @@ def _as_text(meta: JsonObject) -> JsonObject:
 
 
 def load(text: str) -> JsonObject:
-    """What ``dump`` wrote; raises ``BadCrypto`` for anything else, and for another cipher."""
+    """Return the value that ``dump`` serialized; raises ``BadCrypto`` for anything else, and for another
+    cipher.
+    """
     try:
         found = _as_bytes(json.loads(unquote_plus(text)))
     except (ValueError, TypeError, RecursionError, binascii.Error) as error:
@@ -110,12 +112,12 @@ def seal(value: str, key: bytes, key_id: dict[str, str] | None = None) -> str:
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a value was made by ``seal``."""
+    """Return True if a value was made by ``seal``."""
     return _MARK in text
 
 
 def sealed_meta(text: str) -> JsonObject:
-    """What stands behind a sealed value; raises ``BadCrypto``."""
+    """Return the crypto metadata of a sealed value; raises ``BadCrypto``."""
     _data, mark, meta = text.partition(_MARK)
     if not mark:
         raise BadCrypto("a value is not encrypted")
@@ -126,7 +128,7 @@ def sealed_meta(text: str) -> JsonObject:
 
 
 def unseal(text: str, key: bytes) -> str:
-    """What ``seal`` encrypted, as a Latin-1 view; raises ``BadCrypto``."""
+    """Return the plaintext of a sealed value as a Latin-1 view; raises ``BadCrypto``."""
     meta = sealed_meta(text)
     try:
         data = base64.b64decode(text.partition(_MARK)[0], validate=True)

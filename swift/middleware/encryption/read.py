@@ -1,4 +1,4 @@
-"""What is read: plaintext comes out of what is stored (spec: middleware.md §17.3)."""
+"""Decrypts responses: bodies, ETags and users' metadata (spec: middleware.md §17.3)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
 
 
 def _restore_override(headers: HeaderMap, fetch: FetchKeys) -> None:
-    """What other filters wanted the container's row to say; copies bring it along."""
+    """Restore the container-update override headers of other filters, which copies carry along."""
     override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
     if not cipher.is_sealed(override):
         return
@@ -102,7 +102,7 @@ def decrypt_body(request: Request, response: Response, body_meta: str, fetch: Fe
     if response.status == 206 and response.headers.get("content-type", "").startswith("multipart/"):
         ranges = ByteRanges.parse(request.headers.get("range", ""))
         if ranges is None:
-            raise cipher.BadCrypto("several parts that nobody asked for")
+            raise cipher.BadCrypto("several parts, though one was requested")
         source = body_of(response.body)
         response.body = Pieces(_parts(source, ranges, stream), source.length, source.close)
         return

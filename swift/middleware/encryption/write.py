@@ -1,4 +1,4 @@
-"""What is written: bodies, ETags and users' metadata become ciphertext (spec: middleware.md §17.2)."""
+"""Encrypts requests: bodies, ETags and users' metadata (spec: middleware.md §17.2)."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class FormPost(Filter):
     def handle(self, request: Request) -> Response:
         """Store what a form brings; everything else is not this filter's business."""
         if request.method != "POST" or "/" not in request.raw_path.strip("/"):
-            # A form for no account is somebody else's: a bucket's of S3, for one.
+            # A form without an account is for another filter, e.g. S3's form upload.
             return self.forward(request)
         kind, parameters = parse_parameters(request.headers.get("content-type", ""))
         boundary = parameters.get("boundary")
@@ -202,7 +202,7 @@ def _check_redirect(redirect: str) -> None:
 
 
 def _answer(status: int, message: str, redirect: str) -> Response:
-    """What the user is told, or where the browser is sent to be told."""
+    """Return the response for the browser: a page, or a redirect that carries the status."""
     if not redirect:
         text = f"{status} {reason_of(status)}"
         if message:

@@ -139,6 +139,6 @@ class BoundedFileBody(FormFileBody):
             raise FileTooLarge(f"a file of more than {self._size_max} bytes")
 
     def drain(self) -> None:
-        """Read what nobody wanted of it."""
+        """Read and discard the rest."""
         while self.read(CHUNK_BYTES):
             pass

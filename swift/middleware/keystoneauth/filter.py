@@ -25,7 +25,7 @@ from swift.middleware.keystoneauth.settings import (
     roles_by_prefix,
 )
 
-#: What an account says whose owner's domain nobody knew when it was made.
+#: Stored domain of an account whose owner's domain was unknown at its creation.
 UNKNOWN_DOMAIN = "_unknown"
 DOMAIN_HEADER = "x-account-project-domain-id"
 _READING = ("GET", "HEAD")
@@ -101,7 +101,7 @@ class Keystoneauth(Filter):
     def _authorise_member(
         self, request: Request, identity: Identity, account: str, granted: list[str], *, by_referrer: bool
     ) -> Response | None:
-        """The decision about somebody of the project that the account belongs to."""
+        """Decide for a user of the account's own project."""
         mine, roles = self._roles_of(account), identity.own_roles
         if mine.operator & roles and (not mine.service or mine.service & identity.own_service_roles):
             request.env[environkeys.OWNER] = True
@@ -114,7 +114,7 @@ class Keystoneauth(Filter):
         return None if folded(granted) & roles else _denied(request)
 
     def authorise_anonymous(self, request: Request) -> Response | None:
-        """The decision when nobody said who asks."""
+        """Decide for an anonymous request."""
         if request.entity is None:
             return error_response(404)
         account, _container, obj = request.entity.path
@@ -131,7 +131,7 @@ class Keystoneauth(Filter):
     # accounts and projects
 
     def _owns(self, identity: Identity, account: str) -> bool:
-        """Whether an account is that of the token's project, below any prefix."""
+        """Return True if an account is that of the token's project, below any prefix."""
         project = identity.project[0]
         return project is not None and any(account == prefix + project for prefix in self._prefixes)
 
@@ -142,7 +142,7 @@ class Keystoneauth(Filter):
     def _acl_names(
         self, request: Request, identity: Identity, account: str, granted: list[str], info: AccountInfo | None
     ) -> bool:
-        """Whether an ACL has ``project:user`` with one of these or a star on either side."""
+        """Return True if an ACL has ``project:user`` with one of these or a star on either side."""
         if not any(":" in item for item in granted):
             return False
         project_id, project_name = identity.project
@@ -157,7 +157,7 @@ class Keystoneauth(Filter):
     def _names_count(
         self, request: Request, identity: Identity, account: str, info: AccountInfo | None
     ) -> bool:
-        """Whether names are unambiguous: only those of the default domain are."""
+        """Return True if names are unambiguous: only those of the default domain are."""
         if not self._settings.allow_names_in_acls:
             return False
         default = self._settings.default_domain_id
@@ -183,7 +183,7 @@ class Keystoneauth(Filter):
         return info
 
     def _new_domain(self, identity: Identity, account: str, info: AccountInfo) -> str | None:
-        """What an account is to say from now on of its project's domain, None for what it says already."""
+        """Return the domain to store for the account's project, or None when the stored one is right."""
         domain, owns = identity.project_domain_id, self._owns(identity, account)
         if not _is_there(info):
             return domain if owns else UNKNOWN_DOMAIN
@@ -197,7 +197,7 @@ class Keystoneauth(Filter):
 
 
 def _is_there(info: AccountInfo) -> bool:
-    """Whether an account is stored; one that its first container would make is not."""
+    """Return True if an account is stored; one that its first container would make is not."""
     return info.exists and info.really_exists
 
 

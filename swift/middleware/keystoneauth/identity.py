@@ -1,4 +1,6 @@
-"""Who a request comes from, as the filter that checked its token says (spec: middleware.md §2)."""
+"""Identity of the requester, from the headers of the filter that validated the token (spec: middleware.md
+§2).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from swift.http.request import Request
 
 CONFIRMED = "Confirmed"
 
-#: The id of something and its name as headers have them (Latin-1 views); None is what nobody said.
+#: The id of something and its name as headers have them (Latin-1 views); None is absent.
 Named = tuple[str | None, str | None]
 
 
@@ -53,9 +55,9 @@ def identity_of(request: Request) -> Identity | None:
     )
     roles, service_roles = _words(headers, "x-roles"), _words(headers, "x-service-roles")
     version = _version_of(request.env.get(environkeys.KEYSTONE_TOKEN_INFO))
-    nobody: Named = (None, None)
-    user_domain = _named(headers, "x-user-domain") if version == 3 else nobody
-    project_domain = _named(headers, "x-project-domain") if version == 3 else nobody
+    absent: Named = (None, None)
+    user_domain = _named(headers, "x-user-domain") if version == 3 else absent
+    project_domain = _named(headers, "x-project-domain") if version == 3 else absent
     shared = {
         "user": user,
         "tenant": project,
@@ -85,7 +87,7 @@ def _words(headers: HeaderMap, name: str) -> tuple[str, ...]:
 
 
 def _version_of(token_info: object) -> int:
-    """The version of the identity service's API that a token's facts are of; 0 when nobody says."""
+    """The version of the identity service's API that a token's facts are of; 0 when unknown."""
     if not isinstance(token_info, Mapping):
         return 0
     return 2 if "access" in token_info else 3 if "token" in token_info else 0

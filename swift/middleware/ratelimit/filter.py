@@ -79,7 +79,7 @@ class Ratelimit(Filter):
         cache = env.get(environkeys.CACHE)
         if cache is None:
             if not self._warned:
-                self._log.warning("ratelimit does nothing without the cache filter before it")
+                self._log.warning("ratelimit has no effect: add the cache filter before it to the pipeline")
                 self._warned = True
             return self.forward(request)
         refused = self._limit(request, entity.path, cache)
@@ -102,7 +102,7 @@ class Ratelimit(Filter):
         except TooFast:
             return _refusal(498, "Rate Limited", b"Slow down")
         except MemcacheError:
-            # Nobody counts, so nobody is limited.
+            # Without counters there is no limit.
             return None
         return None
 

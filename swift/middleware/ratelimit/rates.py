@@ -56,7 +56,7 @@ class SizedRates:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How counters are kept: ticks a second, the buffer and the longest wait, both in seconds."""
+    """Clock of the counters: ticks a second; the buffer and the longest wait in seconds."""
 
     accuracy: int
     buffer_s: float
@@ -74,7 +74,7 @@ class Pace:
             return 0.0
         wait = max(0, running - now - step)
         if wait > self.sleep_max_s * self.accuracy:
-            # Who is refused takes nobody's turn.
+            # A rejected request does not use up a slot.
             cache.incr(key, -step)
             raise TooFast
         return wait / self.accuracy

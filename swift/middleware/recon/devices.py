@@ -1,4 +1,4 @@
-"""What the devices of a storage node look like from outside: mounted, full, quarantined.
+"""State of a storage node's devices: mounted, full, quarantined.
 
 Everything here may block on a sick disk and is called in a thread. A device that cannot be looked at is
 reported with its error instead of failing the others.
@@ -37,7 +37,7 @@ def unmounted(root: str) -> list[dict[str, object]]:
 
 
 def _mounted(path: str) -> bool | str:
-    """Whether something is mounted there, or why that cannot be said."""
+    """Return True if a filesystem is mounted at ``path``, or the reason why this is unknown."""
     try:
         os.lstat(path)
     except OSError as error:
@@ -65,7 +65,7 @@ def _usage(root: str, name: str) -> dict[str, object]:
 
 
 def quarantined(root: str) -> dict[str, object]:
-    """How many things of each kind were moved away, objects also by policy. Raises OSError."""
+    """Return the number of quarantined entries by kind, for objects also by policy. Raises OSError."""
     totals: dict[str, int] = dict.fromkeys(_KINDS, 0)
     policies: dict[str, dict[str, int]] = {}
     for device in os.listdir(root):
@@ -84,7 +84,7 @@ def quarantined(root: str) -> dict[str, object]:
 
 
 def _count(path: str) -> int:
-    """How many directories are in a directory, without listing it."""
+    """Return the number of subdirectories of a directory without listing it."""
     try:
         links = os.lstat(path).st_nlink
     except OSError:

@@ -140,7 +140,7 @@ class Recon(Filter):
         return Response(200, {"content-type": "application/json"}, json.dumps(value).encode())
 
     def _find(self, raw_path: str) -> Callable[[], object] | None:
-        """What a path asks for; None when it asks for nothing known."""
+        """Return the function that serves a path, or None for an unknown path."""
         name, _, kind = raw_path.removeprefix(PREFIX).partition("/")
         kind = kind.strip("/")
         if name in self._checks:
@@ -154,7 +154,7 @@ class Recon(Filter):
         return lambda: self._stored(file, keys)
 
     def _stored(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
-        """Keys of a recon file, None for what nobody has written."""
+        """Keys of a recon file, None for missing ones."""
         try:
             path = f"{self._settings.recon_cache_path}/{file}.recon"
             facts = parse(read_regular(Disk(), path).decode())

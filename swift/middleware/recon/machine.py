@@ -1,4 +1,4 @@
-"""What the kernel knows about this machine: texts of /proc as JSON-able values. Parsing is pure.
+"""Kernel statistics of this machine: contents of /proc as JSON-able values. Parsing is pure.
 
 Every function takes the text of its file, so that a test needs no such machine.
 """

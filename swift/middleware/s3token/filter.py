@@ -76,7 +76,7 @@ class S3Token(Filter):
     # who it is
 
     def _known(self, request: Request, access: str, details: AuthDetails) -> Known | None:
-        """Who signed, from the cache or by asking; raises ``Unreachable``."""
+        """Return the signer from the cache or from Keystone; raises ``Unreachable``."""
         cached = self._cached(request, access)
         if cached is not None and details["check_signature"](cached[1]):
             self._tell(request, cached[0].headers)
@@ -104,7 +104,7 @@ class S3Token(Filter):
         request.env[environkeys.KEYSTONE_TOKEN_INFO] = {version: {}}
 
     def _cached(self, request: Request, access: str) -> tuple[Known, str] | None:
-        """Whom an access key is of, and its secret."""
+        """Return the cached owner of an access key and its secret."""
         cache = request.env.get(environkeys.CACHE)
         if cache is None or not self._settings.keeps_secrets:
             return None

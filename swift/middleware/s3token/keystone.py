@@ -28,10 +28,10 @@ class Unreachable(SwiftError):
 
 
 class Keystone(Protocol):
-    """What an identity service is asked."""
+    """Requests to a Keystone service."""
 
     def check(self, credentials: Mapping[str, str]) -> Document | None:
-        """The token of whoever signed, None for nobody; raises ``Unreachable``."""
+        """Return the signer's token, or None if the signature is invalid; raises ``Unreachable``."""
 
     def secret(self, user_id: str, access: str) -> str | None:
         """The secret key of a user's access key; raises ``Unreachable``."""

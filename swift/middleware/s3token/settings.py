@@ -35,7 +35,7 @@ class S3TokenSettings(Settings):
 
     @property
     def keeps_secrets(self) -> bool:
-        """Whether secret keys can be had and are to be kept."""
+        """True if secret keys can be had and are to be kept."""
         return bool(self.secret_cache_duration and self.auth_url and self.username)
 
 

@@ -1,4 +1,4 @@
-"""What a token of an identity service says, as the headers that keystoneauth reads. Pure."""
+"""Converts a token of Keystone into the headers that keystoneauth reads. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from swift.http.headers import HeaderMap, wire_value
 
-#: Headers by which somebody may say who it is; none is believed from a client.
+#: Identity headers; removed from requests of clients.
 IDENTITY_HEADERS = (
     "x-identity-status",
     "x-service-identity-status",
@@ -28,7 +28,7 @@ IDENTITY_HEADERS = (
 
 
 class Known(NamedTuple):
-    """Who signed."""
+    """Identity of the signer."""
 
     headers: HeaderMap
     project_id: str
@@ -37,7 +37,7 @@ class Known(NamedTuple):
 
 
 def known_of(document: Mapping[str, object]) -> Known | None:
-    """Who a token of either version is of; None for what is none."""
+    """Return the identity in a token of version 2 or 3, or None if the document is no token."""
     token, access = document.get("token"), document.get("access")
     if isinstance(token, dict):
         return _of_v3(token)

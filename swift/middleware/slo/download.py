@@ -132,7 +132,7 @@ class Download:
         return _Whole(self, request, version, home_of(response.headers, path), response).answer()
 
     def source(self, request: Request, version: str) -> SegmentSource:
-        """What opens the segments of one download."""
+        """Return the source that opens the segments of one download."""
         return SegmentSource(self._forward, request, version, SOURCE, self._pace, self._log)
 
     def ask_manifest(self, sub: Request) -> tuple[HeaderMap, list[Part]]:
@@ -312,7 +312,7 @@ class _Whole:
 
 
 def is_manifest(response: Response) -> bool:
-    """Whether a response is of the manifest of a static large object."""
+    """Return True if a response is of the manifest of a static large object."""
     return is_true(response.headers.get("x-static-large-object"))
 
 

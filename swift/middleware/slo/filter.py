@@ -1,4 +1,4 @@
-"""Which requests are about static large objects (spec: middleware.md §5)."""
+"""Routes the requests about static large objects (spec: middleware.md §5)."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class HiddenSegments:
         return self._finish(request, entity, upload_id, former)
 
     def _checked(self, request: Request, entity: Entity) -> ContainerInfo:
-        """What is known of the container, if the caller may upload parts there; raises ``HTTPError``."""
+        """Return the container's info if the caller may upload parts there; raises ``HTTPError``."""
         path = entity.path
         info = container_info(request, self._forward, path.account, str(path.container))
         authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
@@ -285,7 +285,7 @@ def part_path(path: EntityPath, upload_id: str, number: int) -> EntityPath:
 
 
 def keeps_versions(info: ContainerInfo) -> bool:
-    """Whether a container's objects have, or had, versions."""
+    """Return True if a container's objects have, or had, versions."""
     return any(map(info.sysmeta.get, _OF_VERSIONS)) or bool(info.versions)
 
 

@@ -124,7 +124,7 @@ def _reference(item: dict[str, object], own_path: EntityPath) -> Reference:
 
 
 def _is_utf8(text: str) -> bool:
-    """Whether no half of a surrogate pair stands alone."""
+    """Return True if no half of a surrogate pair stands alone."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -185,12 +185,12 @@ class Part:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the segment is taken as a whole."""
+        """True if the segment is taken as a whole."""
         return self.span == (0, self.size)
 
     @property
     def digest(self) -> str:
-        """What it gives to the ETag of the whole."""
+        """Return the part's contribution to the manifest ETag."""
         if not self.name:
             return md5(self.data, usedforsecurity=False).hexdigest()
         return self.etag if self.is_whole else f"{self.etag}:{self._range};"

@@ -55,7 +55,7 @@ class _Unreadable(Exception):
 
 @dataclass(slots=True)
 class _Outcome:
-    """What came of deleting."""
+    """Result of deleting a large object."""
 
     status: str = "200 OK"
     deleted: int = 0
@@ -179,7 +179,7 @@ class Removal:
     def _parts(
         self, request: Request, version: str, path: EntityPath, query: str
     ) -> tuple[list[Part], EntityPath]:
-        """What a manifest names, and where it is when ``path`` is a link to it; raises ``_Unreadable``."""
+        """Return the parts of a manifest, and its path when ``path`` is a link; raises ``_Unreadable``."""
         query = f"multipart-manifest=get&{query}" if query else "multipart-manifest=get"
         sub = segment_request(request, version, "GET", path, query, SOURCE)
         with asked(self._forward, sub) as response:
@@ -237,7 +237,7 @@ class Removal:
             try:
                 self._enqueue(request, path, targets)
             except HTTPError as error:
-                self._log.error(f"the segments of {path} stay, which was deleted: {error}")
+                self._log.error(f"cannot delete the segments of {path}, which was deleted: {error}")
         return response
 
     def _check_may_write(self, request: Request, account: str, container: str) -> None:

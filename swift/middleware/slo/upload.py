@@ -53,12 +53,14 @@ _READ_BYTES = 65536
 
 
 def owns_parts(request: Request) -> bool:
-    """Whether a manifest is of hidden parts, as this filter made it."""
+    """Return True if a manifest is of hidden parts, as this filter made it."""
     return fields.SYSMETA_SLO_UPLOAD in request.headers
 
 
 def _is_expanded(request: Request) -> bool:
-    """Whether a filter made a manifest of the numbers of parts: names, not the client, make it long."""
+    """Return True if a filter made a manifest of the numbers of parts: names, not the client, make it
+    long.
+    """
     return owns_parts(request) or fields.SYSMETA_S3_UPLOAD_ID in request.headers
 
 
@@ -120,7 +122,9 @@ class ManifestUpload:
     def _parts(
         self, request: Request, version: str, path: EntityPath, entries: Sequence[Entry]
     ) -> tuple[list[Part], list[Problem]]:
-        """What the entries are, once their objects have been looked at, and what is wrong with those."""
+        """Return the parts that the manifest's entries name and the problems found, after a HEAD of each
+        object.
+        """
         references = [entry for entry in entries if isinstance(entry, Reference)]
         found = self._look_at(request, version, path.account, references)
         parts, problems = [], []
@@ -256,7 +260,7 @@ class ManifestUpload:
 
 
 def _wrong(entry: Reference, seen: Part, is_last: bool) -> list[str]:
-    """How an object differs from what its entry says."""
+    """Return the differences between an object and its manifest entry."""
     wrong = []
     if entry.size is not None and entry.size != seen.size:
         wrong.append("Size Mismatch")

@@ -41,7 +41,7 @@ class StaticWebSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ContainerSite:
-    """What a container's metadata says of its web site."""
+    """Web site settings in a container's metadata."""
 
     index: str
     error: str
@@ -64,7 +64,7 @@ class ContainerSite:
 
     @property
     def is_one(self) -> bool:
-        """Whether the container is a web site at all."""
+        """True if the container is a web site at all."""
         return bool(self.index or self.listings)
 
 
@@ -152,7 +152,7 @@ class _Visit:
         return self._missing()
 
     def _is_directory(self, response: Response) -> bool:
-        """Whether it is a marker: an object of the directory type with next to nothing in it."""
+        """Return True if it is a marker: an object of the directory type with next to nothing in it."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip()
         length = response.headers.get("content-length", "")
         return response.is_success and kind == self._site.directory_type and length in ("0", "1")

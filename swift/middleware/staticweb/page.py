@@ -104,7 +104,7 @@ def _row(
 
 
 def disabled_page(*, title: str, prefix: str, css: str, index: str) -> bytes:
-    """What stands where a listing is not wanted and an index is not there."""
+    """Return the page for a container without an index whose listing is disabled."""
     style = style_link(css, prefix.count("/")) if css else _DISABLED_STYLE
     lines = [
         f"<!DOCTYPE html>\n<html>\n<head>\n<title>Listing of {escape(title)}</title>\n{style}</head>\n",

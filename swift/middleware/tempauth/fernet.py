@@ -46,7 +46,7 @@ class FernetTokens:
 
     @property
     def makes_tokens(self) -> bool:
-        """Whether there is an active key."""
+        """True if there is an active key."""
         return self._active is not None
 
     def seal(self, groups: str) -> str:

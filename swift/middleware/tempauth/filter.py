@@ -297,7 +297,7 @@ class Tempauth(Filter):
 
     @staticmethod
     def _realm_of(request: Request, owner: str, account: str | None) -> str:
-        """What a failed log-in names: the account as the client wrote it."""
+        """Return the realm of a failed authentication: the account as the client wrote it."""
         if owner or not account:
             return wire_value(owner) or "unknown"
         headers = request.headers

@@ -40,7 +40,7 @@ _PASSED = {"GET": ("part-number",), "HEAD": ("part-number",)}
 _REFUSED = frozenset(
     ("multipart-manifest", "version-id", "versions", "symlink", "bulk-delete", "extract-archive")
 )
-#: Headers by which an object refers to others: whoever may write one object may not choose them.
+#: Headers by which an object refers to others: the right to write one object does not include them.
 POINTERS = ("x-object-manifest", "x-symlink-target", "x-copy-from")
 #: Methods whose signature is good for a HEAD too.
 _HEAD_BY = ("HEAD", "GET", "POST", "PUT")
@@ -72,7 +72,7 @@ class TempURLSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class SignedLink:
-    """What a query says of a temporary URL; texts are Latin-1 views, None for absent ones."""
+    """Parameters of a temporary URL; texts are Latin-1 views, None for absent ones."""
 
     signature: str
     expires: str
@@ -211,7 +211,7 @@ class TempURL(Filter):
         request.set_query("&".join(f"{name}={quote(kept[name].encode('latin-1'))}" for name in kept))
 
     def _dispose(self, request: Request, response: Response, link: SignedLink, expires: int) -> None:
-        """How a browser is to keep what it got, and until when."""
+        """Set the headers that name the downloaded file and limit caching to the URL's lifetime."""
         headers = response.headers
         headers["expires"] = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(expires))
         name = link.filename
@@ -226,7 +226,7 @@ class TempURL(Filter):
 
 
 class HeaderRule:
-    """Which headers are dropped: those named, unless they are allowed all the same."""
+    """Header names to remove, with exceptions."""
 
     def __init__(self, removed: tuple[str, ...], allowed: tuple[str, ...]):
         self._removed = _Names(removed)
@@ -273,7 +273,7 @@ def _signed_path(path: EntityPath, prefix: str | None, method: str) -> bytes | N
 
 
 def _comes_from(request: Request, ip_range: str | None) -> bool:
-    """Whether the client's address is in the range that was signed, if one was."""
+    """Return True if the client's address is in the range that was signed, if one was."""
     if ip_range is None:
         return True
     try:

@@ -22,13 +22,13 @@ from swift.http.request import Request
 
 #: Digest → characters of its hexadecimal form.
 HEX_LENGTHS = {"sha1": 40, "sha256": 64, "sha512": 128}
-#: Digests that are allowed only until everybody has left them.
+#: Deprecated digests, still allowed.
 DEPRECATED_DIGESTS = frozenset(("sha1",))
 #: The metadata of accounts and containers that has the keys.
 KEY_NAMES = ("temp-url-key", "temp-url-key-2")
 
 _is_hex = re.compile(r"[0-9a-f]+").fullmatch
-#: Texts of numbers longer than this are none, and neither are later times: nobody can print their dates.
+#: Texts of numbers longer than this are none, and neither are later times: their dates cannot be formatted.
 _NUMBER_CHARS_MAX = 32
 _EXPIRY_MAX = 10**13
 

@@ -1,6 +1,6 @@
 """The versions of one object: made, listed, brought back (spec: middleware.md §9.1).
 
-All of it runs with rights of its own: whoever may write to the object's container may have versions kept, and
+All of it runs with rights of its own: a user who may write to the object's container may create versions, and
 the caller was asked about that before. Bytes stream from one object to the other; manifests and links are
 moved as the objects they are.
 """
@@ -69,7 +69,7 @@ class Archive:
         return self._home._replace(obj=self._prefix + timestamp.internal)
 
     def _is_kept(self, source: Response) -> bool:
-        """Whether the present object is only a link to a version that is kept already."""
+        """Return True if the present object is only a link to a version that is kept already."""
         return False
 
     def _ask(
@@ -157,7 +157,7 @@ class Archive:
             raise HTTPError(503)
 
     def exists(self) -> bool:
-        """Whether there is an object now; raises ``HTTPError`` 503."""
+        """Return True if there is an object now; raises ``HTTPError`` 503."""
         sub = self._ask("HEAD", self._object, _AS_STORED, {"x-newest": "true"})
         with asked(self._forward, sub) as response:
             if response.status >= 500:
@@ -186,7 +186,7 @@ class Archive:
 
 
 def _check_stored(status: int) -> None:
-    """Raise 412 when the versions' container refuses, 503 when nobody knows."""
+    """Raise 412 when the versions' container refuses, 503 when its state is unknown."""
     if 200 <= status <= 299:
         return
     raise HTTPError(412 if 400 <= status < 500 else 503)

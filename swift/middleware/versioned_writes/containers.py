@@ -42,7 +42,7 @@ _NOT_EMPTY = "Delete all versions before deleting container."
 
 
 def keeps_versions(info: ContainerInfo) -> bool:
-    """Whether a container keeps new versions."""
+    """Return True if a container keeps new versions."""
     return is_true(info.sysmeta.get("versions-enabled"))
 
 
@@ -247,5 +247,5 @@ def _text(request: Request, name: str) -> str | None:
 
 
 def _limit(text: str | None, most: int) -> int:
-    """How many rows are wanted; larger numbers were refused before."""
+    """Return the number of rows to list; larger numbers were refused before."""
     return min(int(text), most) if text is not None and is_digits(text) else most

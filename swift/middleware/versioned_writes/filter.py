@@ -1,4 +1,4 @@
-"""Which containers keep versions, and what becomes of a PUT and a DELETE there (spec: middleware.md §9).
+"""Enables versioning of containers and routes their PUT and DELETE requests (spec: middleware.md §9).
 
 Three modes: two keep former objects in another container that clients see, and are decided here. The third
 (X-Versions-Enabled) keeps every version in a hidden one: ``containers`` and ``objects``.
@@ -208,7 +208,7 @@ def _removal_of(name: str) -> str:
 
 
 def is_reserved(entity: Entity) -> bool:
-    """Whether somebody asks for what is hidden, which is what it is, or for what cannot be."""
+    """Return True if the path names a reserved container or object, or an impossible one."""
     return (entity.path.container or "").startswith(RESERVED) or RESERVED in (entity.path.obj or "")
 
 

@@ -26,7 +26,7 @@ class Version(NamedTuple):
 
     @property
     def id(self) -> str:
-        """What clients call it."""
+        """Version id in the API."""
         return self.time.internal
 
     @property
@@ -48,7 +48,7 @@ class Version(NamedTuple):
 
 
 def hidden_container(container: str) -> str:
-    """Where the versions of a container's objects are."""
+    """Return the name of the hidden container that holds the versions of a container's objects."""
     return HIDDEN + container
 
 
@@ -89,5 +89,5 @@ def stored_name(container: str) -> str:
 
 
 def name_of_stored(text: str) -> str:
-    """The name that metadata keeps, whoever wrote it."""
+    """The name in the metadata, of any writer."""
     return unquote_to_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

@@ -1,9 +1,9 @@
 """Objects of containers that keep every version of them (spec: middleware.md §9.2).
 
-The object is a static link to its current version, which is in a hidden container. Whoever may write to the
-container may have versions made, and whoever may read the object is led to its version by the link. One that
-is asked for by its id is read and removed with the caller's own rights, which in the hidden container only
-the account's owner has.
+The object is a static link to its current version, which is in a hidden container. A user who may write to
+the container may have versions made, and one who may read the object is led to its version by the link. One
+that is asked for by its id is read and removed with the caller's own rights, which in the hidden container
+only the account's owner has.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _GONE = "The specified version does not exist"
 
 
 class _Target(NamedTuple):
-    """What a link to a version says of it."""
+    """Version that a link names."""
 
     version: Version
     etag: str
@@ -189,7 +189,9 @@ class _Asked:
         return found
 
     def _null(self) -> Response:
-        """What is in the container itself, if that is no link to a version."""
+        """Return the response for the null version: the object in the container itself, unless it is a
+        link to a version.
+        """
         request = self._request
         if request.method == "PUT":
             raise HTTPError(400, "Invalid version parameter")

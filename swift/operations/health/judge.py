@@ -1,4 +1,4 @@
-"""What the state of a cluster means: pure, from rings and what servers said.
+"""Evaluates the state of a cluster: pure, from rings and the responses of servers.
 
 A device is *away* when its server does not answer, or says that it is not mounted. From the rings follows
 which partitions have how many copies left. Nothing is asked here and nothing printed.
@@ -29,7 +29,7 @@ MINUTE_S = 60.0
 
 
 class Severity(IntEnum):
-    """How bad something is; the numbers are the exit codes that monitoring knows."""
+    """Severity of a finding; the numbers are the exit codes of monitoring plugins."""
 
     OK = 0
     WARNING = 1
@@ -90,7 +90,7 @@ class DeviceErrors:
 
 @dataclass
 class ClusterSnapshot:
-    """What servers said, by type and host; who is in no mapping did not answer."""
+    """Responses of the servers, by type and host; a server in no mapping did not respond."""
 
     #: Type → hosts that did not answer.
     silent: dict[str, list[Host]] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Health:
     devices: int
     away: Sequence[str]
     #: Unix seconds at which the replicators should have made up for it; None when nothing is to be healed or
-    #: nobody can say.
+    #: it is unknown.
     done_s: float | None
     facts: JsonObject
     copies: Sequence[RingCopies] = ()
@@ -198,7 +198,7 @@ IsAway = Callable[[Host, str], bool]
 
 
 def is_away_by(snapshot: ClusterSnapshot, server_type: str, *, check_mounts: bool) -> IsAway:
-    """How to tell of a device of one type of server."""
+    """Return the test for an absent device of one type of server."""
     silent = set(snapshot.silent.get(server_type, ()))
 
     def is_away(host: Host, device: str) -> bool:
@@ -212,7 +212,7 @@ def is_away_by(snapshot: ClusterSnapshot, server_type: str, *, check_mounts: boo
 
 
 def uses_mounts(snapshot: ClusterSnapshot) -> bool:
-    """Whether devices are mount points in this cluster: where none is, they are plain directories."""
+    """Return True if devices are mount points in this cluster: where none is, they are plain directories."""
     return any(
         device not in snapshot.unmounted.get(host, ())
         for host, devices in snapshot.present.items()
@@ -520,7 +520,9 @@ def _failing(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
 
 
 def _fullness(snapshot: ClusterSnapshot) -> dict[str, float]:
-    """How full mounted devices (``address/name``) are, in percent: the most that any of its servers says."""
+    """Return the fill level of mounted devices (``address/name``) in percent: the maximum over their
+    servers.
+    """
     percents: dict[str, float] = {}
     for host, entries in snapshot.usage.items():
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Whom ``swift-health`` asks, and what of the answers can be used: a server may say anything.
+"""Collects the servers' responses for ``swift-health`` and drops unusable values.
 
 What is not of the shape that recon has counts as not said.
 """
@@ -34,7 +34,7 @@ class WatchedRing:
 
     @property
     def server_type(self) -> str:
-        """Which servers it is about."""
+        """Type of the servers in the ring."""
         return self.name.partition("-")[0]
 
 
@@ -123,7 +123,7 @@ def _mappings(replies: Sequence[ReconReply]) -> Iterator[tuple[ReconReply, Mappi
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    """Whether it can be reckoned with: neither infinite nor beyond what a float holds."""
+    """Return True if it can be reckoned with: neither infinite nor beyond what a float holds."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return abs(value) < NUMBER_MAX
@@ -134,7 +134,7 @@ def _numbers_of(said: Mapping[str, object]) -> dict[str, object]:
 
 
 def _is_usage(entry: object) -> bool:
-    """Whether it says how full a mounted device is."""
+    """Return True if it says how full a mounted device is."""
     if not isinstance(entry, dict) or not isinstance(entry.get("device"), str):
         return False
     return entry.get("mounted") is True and _is_number(entry.get("size")) and _is_number(entry.get("used"))

@@ -62,7 +62,7 @@ def _of_kind(reply: ReconReply, kind: type) -> ReconReply:
 
 
 def _entries(reply: ReconReply) -> list[JsonObject]:
-    """What a server says of its devices."""
+    """Return the device entries of a server's reply."""
     return [entry for entry in reply.content if isinstance(entry, dict) and "device" in entry]
 
 
@@ -71,7 +71,7 @@ def _mapping(value: object) -> JsonObject:
 
 
 def _number(value: object) -> int | float | None:
-    """A figure; None of what a server does not know, or of what nobody can reckon with."""
+    """A figure; None if it is unknown or not a finite number."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
     return cast("int | float", value) if is_one else None
 
@@ -121,7 +121,7 @@ def check_unmounted(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_replication(context: CheckContext, report: ReconReport) -> None:
-    """How the last passes of the replicators went."""
+    """Report the last passes of the replicators."""
     report.begin("Checking on replication")
     replies = context.recon(f"replication/{context.server_type}", report)
     report.stats("replication_time", _values(replies, "replication_time"))
@@ -146,7 +146,7 @@ def _name_failures(replies: Sequence[ReconReply], report: ReconReport) -> None:
 
 
 def check_reconstruction(context: CheckContext, report: ReconReport) -> None:
-    """How the last passes of the reconstructors went."""
+    """Report the last passes of the reconstructors."""
     report.begin("Checking on reconstructors")
     replies = context.recon("reconstruction/object", report)
     report.stats("object_reconstruction_time", _values(replies, "object_reconstruction_time"))
@@ -154,7 +154,7 @@ def check_reconstruction(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_auditor(context: CheckContext, report: ReconReport) -> None:
-    """What the auditors found."""
+    """Report the findings of the auditors."""
     if context.server_type == "object":
         _check_object_auditor(context, report)
         return
@@ -204,7 +204,7 @@ def _summed(stats: object) -> dict[str, object]:
 
 
 def check_updater(context: CheckContext, report: ReconReport) -> None:
-    """How long the last sweeps of the updaters took."""
+    """Report the duration of the last sweeps of the updaters."""
     report.begin("Checking updater times")
     kind = context.server_type
     replies = context.recon(f"updater/{kind}", report)
@@ -213,7 +213,7 @@ def check_updater(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_expirer(context: CheckContext, report: ReconReport) -> None:
-    """What the expirers did last."""
+    """Report the last pass of the expirers."""
     report.begin("Checking on expirers")
     replies = context.recon("expirer/object", report)
     for key in ("object_expiration_pass", "expired_last_pass"):
@@ -221,7 +221,7 @@ def check_expirer(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_sharding(context: CheckContext, report: ReconReport) -> None:
-    """How the last passes of the sharders went."""
+    """Report the last passes of the sharders."""
     report.begin("Checking on sharders")
     replies = context.recon("sharding", report)
     report.stats("sharding_time", _values(replies, "sharding_time"))
@@ -231,7 +231,7 @@ def check_sharding(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_servers(context: CheckContext, report: ReconReport) -> None:
-    """Whether the servers are those that the ring says."""
+    """Compare the servers with the addresses in the ring."""
     report.begin(f"Validating server type '{context.server_type}' on {len(context.hosts)} hosts...")
     errors = wrong = 0
     for reply in context.client.ask_all(context.hosts, "", "OPTIONS"):
@@ -254,7 +254,7 @@ def check_load(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_quarantined(context: CheckContext, report: ReconReport) -> None:
-    """What auditors and servers moved out of the way."""
+    """Report the quarantined entries."""
     report.begin("Checking quarantine")
     replies = context.recon("quarantined", report)
     policies = [_mapping(reply.content.get("policies")) for reply in replies]
@@ -281,7 +281,7 @@ def check_drive_audit(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_time(context: CheckContext, report: ReconReport) -> None:
-    """Whether the clocks of the servers agree with the one here."""
+    """Compare the servers' clocks with the local one."""
     report.begin("Checking time-sync")
     good = errors = 0
     for host in context.hosts:
@@ -302,7 +302,7 @@ def check_time(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_versions(context: CheckContext, report: ReconReport) -> None:
-    """Whether all servers run the same release."""
+    """Compare the releases of the servers."""
     report.begin("Checking versions")
     replies = context.client.recon(context.hosts, "version")
     good = report.record([_of_kind(reply, dict) for reply in replies])
@@ -314,7 +314,7 @@ def check_versions(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_digests(context: CheckContext, report: ReconReport) -> None:
-    """Whether the servers have the same rings and swift.conf as this machine."""
+    """Compare the checksums of the servers' rings and swift.conf with the local ones."""
     report.begin("Checking ring md5sums")
     own = {name: _digest(os.path.join(context.swift_dir, name)) for name in context.rings}
     for name, digest in own.items():
@@ -356,7 +356,7 @@ def _compare(context: CheckContext, report: ReconReport, check: str, own: Mappin
 
 
 def check_disk_usage(context: CheckContext, report: ReconReport) -> None:
-    """How full the devices are."""
+    """Report the fill level of the devices."""
     report.begin("Checking disk usage now")
     usage: list[tuple[float, Host, str]] = []
     used = size = free = 0
@@ -397,7 +397,7 @@ def check_disk_usage(context: CheckContext, report: ReconReport) -> None:
 
 
 def _is_usage(entry: JsonObject) -> bool:
-    """Whether it says how full a device is."""
+    """Return True if it says how full a device is."""
     figures = [_number(entry.get(name)) for name in ("size", "used", "avail")]
     return None not in figures and figures[0] != 0
 

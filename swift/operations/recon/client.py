@@ -32,7 +32,7 @@ class Host(NamedTuple):
 
 @dataclass(frozen=True)
 class ReconReply:
-    """What a server said, or why it said nothing."""
+    """Reply of a server, or the reason for none."""
 
     host: Host
     url: str
@@ -66,11 +66,11 @@ class ReconClient:
         self._places = green.Semaphore(AT_ONCE)
 
     def ask_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[ReconReply]:
-        """What each host says to a path below ``/``, in their order."""
+        """Return each host's reply for a path below ``/``, in the order of the hosts."""
         return green.gather([partial(self._ask, host, path, method) for host in hosts])
 
     def recon(self, hosts: Sequence[Host], check: str) -> list[ReconReply]:
-        """What each host says to ``/recon/<check>``."""
+        """Return each host's reply for ``/recon/<check>``."""
         return self.ask_all(hosts, f"recon/{check}")
 
     def _ask(self, host: Host, path: str, method: str) -> ReconReply:

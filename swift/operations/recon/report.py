@@ -27,7 +27,7 @@ def clock_text(seconds: float) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """How long ago, in the greatest unit that fits."""
+    """Return an age in the largest unit that fits."""
     for size, name in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {name} ago"
@@ -44,7 +44,7 @@ def size_text(count: float) -> str:
 
 
 def statistics(values: Sequence[Number | None]) -> JsonObject | None:
-    """The figures of a check; None when nobody gave any."""
+    """The figures of a check; None when no host reported any."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -122,7 +122,7 @@ class ReconReport:
         )
 
     def completions(self, last: Mapping[str, float]) -> None:
-        """Who completed something longest ago, and who last; ``last`` is by host, 0 for never."""
+        """Print the hosts with the oldest and the newest completion; ``last`` is by host, 0 for never."""
         if not last:
             return
         oldest = min(last, key=lambda host: last[host])
@@ -136,6 +136,6 @@ class ReconReport:
             self.say(f"{replies} {clock_text(when)} ({age_text(time.time() - when)}) by {host}.")
 
     def matched(self, good: int, of: int, errors: int, noun: str = "matched") -> None:
-        """How many hosts are as they should be."""
+        """Print the number of hosts that match."""
         self.facts["hosts"] = {noun: good, "of": of, "errors": errors}
         self.say(f"{good}/{of} hosts {noun}, {errors} error[s] while checking hosts.")

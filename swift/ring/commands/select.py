@@ -220,7 +220,7 @@ class Arguments:
         self.wanted = cast(DeviceRecord, wanted)
 
     def searches(self, words: Sequence[str]) -> list[DeviceRecord]:
-        """What to look for: the options, or each of ``words``; WrongUsage for both or none."""
+        """Return the search values: the options, or each of ``words``; WrongUsage for both or none."""
         if bool(self.wanted) == bool(words):
             raise WrongUsage
         return [self.wanted] if self.wanted else [parse_search_value(word) for word in words]

@@ -110,7 +110,7 @@ class BuilderSession:
             raise EndSubcommand(EXIT_ERROR, refusal)
 
     def progress(self) -> Callable[[str, int, int], None] | None:
-        """A line on stderr that shows how far a rebalance is, or None when nobody is watching."""
+        """A line on stderr that shows the progress of a rebalance, or None when it is no terminal."""
         return LineProgress(self.err) if self.err.isatty() else None
 
 

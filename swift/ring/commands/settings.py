@@ -29,7 +29,7 @@ _NEXT_WRITE = "The change will take effect after the next write_ring."
 
 
 def show(session: BuilderSession, argv: Sequence[str]) -> int:
-    """What the command does without a subcommand: the settings, the ring file's state, the devices."""
+    """Print the settings, the ring file's state and the devices, as the command does without a subcommand."""
     builder = session.loaded
     facts = summary(builder, session.builder_path, session.ring_path)
     session.report(facts)

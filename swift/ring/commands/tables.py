@@ -1,4 +1,4 @@
-"""How devices and dispersion look on a terminal, column by column as upstream prints them.
+"""Prints devices and dispersion as tables with upstream's columns.
 
 Facts come in as data (``ring.report``), lines go out. spec: ring.md §11
 """

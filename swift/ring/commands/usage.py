@@ -1,4 +1,4 @@
-"""What each subcommand says about itself: arguments, purpose, an example.
+"""Help of each subcommand: arguments, purpose, an example.
 
 spec: ring.md §11
 """

@@ -102,7 +102,7 @@ class Prepared:
 
     @property
     def forks(self) -> bool:
-        """Whether the process only watches workers: if one task forks, all do."""
+        """True if the process only watches workers: if one task forks, all do."""
         return any(schedule.workers > 1 for _task, schedule in self.tasks)
 
     def runners(self, stop: Stop, terminal: TextIO | None = None) -> list[Runner]:

@@ -1,4 +1,4 @@
-"""What a server leaves to the next image of itself: its listening sockets and its workers (SIGUSR1).
+"""Passes a server's listening sockets and state to its next image (SIGUSR1).
 
 The master executes its own command line again, in the same process. Descriptors of sockets stay open across
 that, workers stay its children; which ones they are is told in an environment variable. The configuration is

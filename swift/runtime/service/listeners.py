@@ -1,4 +1,4 @@
-"""Where the workers of a server listen: one port for all, or a few workers for each port of the rings.
+"""Listening addresses of a server's workers: one port for all, or a few workers for each port.
 
 A worker is a *slot* of the master (``runtime.workers``); here it is decided which slots there are and on
 which socket each accepts. With ``servers_per_port`` every port by which the object rings know this node gets
@@ -27,7 +27,7 @@ Listen = Callable[[int], socket]
 
 
 class Listeners(Protocol):
-    """Which workers there should be now, and where each listens."""
+    """Requested workers, and the address of each."""
 
     #: More slots than there will ever be at a time.
     slots_max: int
@@ -97,7 +97,7 @@ class RingPorts:
             return
         for port in sorted(set(self._ports) - wanted):
             self._ports.pop(port)[0].close()
-            self._log.notice(f"port {port} is in no ring any more")
+            self._log.notice(f"port {port} is no longer in a ring")
         for port in sorted(wanted - set(self._ports)):
             self._open(port)
         if not self._ports:
@@ -160,7 +160,7 @@ class PortFinder:
 
 
 def _mark(path: str) -> tuple[int, int] | None:
-    """What changes when a file is replaced; None when it is missing."""
+    """Return the mark that changes when a file is replaced; None when it is missing."""
     try:
         stat = os.stat(path)
     except FileNotFoundError:

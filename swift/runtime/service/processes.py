@@ -156,7 +156,7 @@ def _remove(path: str) -> None:
 
 
 def is_of(service: Service, pid: int) -> bool:
-    """Whether a pid is that of a process of the service."""
+    """Return True if a pid is that of a process of the service."""
     if pid <= 1:
         return False
     running = process(pid)
@@ -253,7 +253,7 @@ class ReadyWord:
         self._socket.close()
 
     def wait(self, timeout_s: float | None, tell: Say = lambda _text: None) -> bool:
-        """Whether it said so in time; ``tell`` gets every message. Raises ``ReloadRefused``."""
+        """Return True if it said so in time; ``tell`` gets every message. Raises ``ReloadRefused``."""
         self._socket.settimeout(timeout_s)
         while True:
             try:

@@ -73,7 +73,10 @@ def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.liste
 def bind_metrics(
     settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = sockets.listen
 ) -> socket | None:
-    """The socket of the metrics page; None when there is no page, or none can be had, which stops nobody."""
+    """The socket of the metrics page.
+
+    None without a page, or when the port is taken, which does not stop the server.
+    """
     port = settings.metrics_port
     if not settings.metrics_path or not port:
         return None

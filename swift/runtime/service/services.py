@@ -35,12 +35,12 @@ class Service:
 
     @property
     def is_server(self) -> bool:
-        """Whether it is one of the four servers, which have workers and listen."""
+        """True if it is one of the four servers, which have workers and listen."""
         return self.name in MAIN
 
     @property
     def is_known(self) -> bool:
-        """Whether there is such a service."""
+        """True if there is such a service."""
         return self.name in GROUPS["all"]
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ def service_of(word: str) -> Service:
 
 
 def is_group(word: str) -> bool:
-    """Whether a word stands for several services, of which some may well not be configured."""
+    """Return True if a word stands for several services, of which some may well not be configured."""
     return word in GROUPS or "*" in word
 
 
@@ -117,7 +117,7 @@ def configs_of(service: Service, swift_dir: str = SWIFT_DIR, number: int = 0) ->
 
 
 def pid_file(service: Service, config: str, run_dir: str, swift_dir: str = SWIFT_DIR) -> str:
-    """Where the pid of the process of a configuration is kept."""
+    """Return the path of the pid file of a configuration's process."""
     below = os.path.relpath(config, swift_dir)
     base = _base_of(service, swift_dir)
     head, dot, rest = below.partition(base)

@@ -140,9 +140,9 @@ class Call:
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
         """Return the body of a small document, all promises kept; raise ``S3Error``.
 
-        The signature of the request is checked first, so nobody else makes us read. At the end of a
-        multipart upload the checksum in the head is that of the object, not of the document.
-        ``error`` is the code for a body that exceeds the limit.
+        The signature of the request is checked first, so only a valid signature makes the server read the
+        body. At the end of a multipart upload the checksum in the head is that of the object, not of the
+        document. ``error`` is the code for a body that exceeds the limit.
         """
         self.session.identify()
         headers = self.request.headers
@@ -169,7 +169,7 @@ class Call:
         """Remove a part that no object refers to; log it if it stays."""
         with self.session.ask("DELETE", container, name) as response:
             if not response.is_success and response.status != 404:
-                self.log.warning(f"{container}/{name} stays, which no object needs: {response.status}")
+                self.log.warning(f"cannot delete unused {container}/{name}: {response.status}")
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"
@@ -251,7 +251,7 @@ def explain(call: Call, error: Exception) -> bytes:
 # document of a 200, as S3 does it.
 
 Work = Callable[[], Response]
-#: The document of an error, or None for one that is nobody's answer.
+#: The document of an error, or None for one without a response.
 Explain = Callable[[Exception], bytes]
 
 
@@ -269,7 +269,7 @@ def keep_alive_response(work: Work, explain: Explain, *, interval_s: float) -> R
         try:
             box.put(work())
         except Exception as error:
-            # Whoever waits raises or tells it.
+            # The waiting caller raises or reports it.
             box.put(error)
 
     green.spawn_detached(run)

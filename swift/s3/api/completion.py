@@ -1,7 +1,7 @@
 """CompleteMultipartUpload: the parts become one object (spec: middleware.md §20).
 
-The manifest is stored by slo, which looks at every part; so the object appears at once and whole. Whoever
-repeats a completion that was done hears the same again.
+The manifest is stored by slo, which looks at every part; so the object appears at once and whole. A client
+that repeats a completion that was done hears the same again.
 """
 
 from __future__ import annotations
@@ -383,11 +383,11 @@ def _finish(call: Call, state: UploadState, version: str) -> Response:
         lock_parts(call, places, {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
     with call.session.ask("DELETE", segments_of(call.bucket), marker_of(call.key, state.id)) as response:
         if not response.is_success and response.status != 404:
-            call.log.warning(f"the marker of the upload {state.id} stays: {response.status}")
+            call.log.warning(f"cannot delete the marker of upload {state.id}: {response.status}")
     try:
         remove_parts(call, state, but=places)
     except S3Error as error:
-        call.log.warning(f"parts that the upload {state.id} does not need stay: {error}")
+        call.log.warning(f"cannot delete unused parts of upload {state.id}: {error}")
     announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
     value = _result(call, etag)
     answer_headers: HeaderMap = (
@@ -519,7 +519,7 @@ def _sum_of(head: Response) -> _Sum | None:
 
 
 def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
-    """Return the checksum that an object gets for which nobody wished, if all its parts have that."""
+    """Return the checksum of an object without a requested one, if all its parts have it."""
     usual = usual_algorithm()
     if usual is None or not sums or not all(seen is not None and seen.algorithm is usual for seen in sums):
         return None

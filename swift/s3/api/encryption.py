@@ -1,10 +1,10 @@
 """Encryption in S3's words: what the filter ``encryption`` does, and keys that customers bring (SSE-C).
 
-With the filter everything is encrypted with keys of the cluster, AES256 as S3 calls it, whether a client asks
-for it or not. A customer's key encrypts the body here, on its way to the rest of the pipeline; beside the
-object there is only a random beginning of the key stream, and a sum by which the key is known again. The key
-is never stored, so whoever loses it loses the object. Each part of a multipart object has a beginning of its
-own, so that a part that is sent again shares no key stream with what it replaces.
+With the filter everything is encrypted with keys of the cluster, AES256 as S3 calls it, whether a client
+asks for it or not. A customer's key encrypts the body here, on its way to the rest of the pipeline; beside
+the object there is only a random beginning of the key stream, and a sum by which the key is known again.
+The key is never stored, so an object whose key is lost is lost. Each part of a multipart object has a
+beginning of its own, so that a part that is sent again shares no key stream with what it replaces.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class FormUpload:
             value = self._value(left)
             left -= len(value) + len(name)
             if name in self.fields or len(self.fields) >= FIELDS_MAX:
-                # Whoever signed the policy must have seen what is believed.
+                # Fields that are not covered by the signed policy are rejected.
                 raise S3Error("InvalidArgument", "A form has a field twice, or too many fields.")
             if name:
                 self.fields[name] = _text(value)
@@ -239,8 +239,8 @@ def _denied(text: str) -> S3Error:
 
 
 # --- PostObject ---------------------------------------------------------------------------------------
-# The fields become the headers of a PutObject, which stores the file as it arrives. Whoever signed
-# the policy uploads; without a policy it is nobody, who may do what everybody may.
+# The fields become the headers of a PutObject, which stores the file as it arrives. The signer of
+# the policy uploads; without a policy the upload is anonymous.
 
 RESULT = Group("PostResponse", Text("Location"), Text("Bucket"), Text("Key"), Text("ETag"))
 _FILE_NAME = "${filename}"
@@ -275,7 +275,7 @@ def post_object(call: Call) -> Response:
     session = call.session if claim is None else call.session.signed(claim)
     if claim is None and not session.account:
         raise S3Error("AccessDenied")
-    # Nobody learns what is wrong with a policy that nobody we know has signed.
+    # Errors of a policy are reported only to a known signer.
     session.identify()
     literal = dict(fields)
     form.name_file(_FILE_NAME)

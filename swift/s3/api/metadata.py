@@ -110,7 +110,7 @@ USUAL_TYPE = "binary/octet-stream"
 CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 #: In which metadata conditions find an ETag.
 ETAG_PLACES = fields.SYSMETA_S3_ETAG
-#: The same where there may be a link to a version: of a write nobody asks for the target first.
+#: The same where there may be a link to a version: a write does not request the target first.
 WRITE_ETAG_PLACES = f"{ETAG_PLACES},{fields.SYSMETA_SLO_ETAG},{fields.SYSMETA_SYMLINK_TARGET_ETAG}"
 _SHOWN = frozenset(
     (

@@ -2,7 +2,7 @@
 
 The class of an object that is not its bucket's is a storage policy that the bucket has not. Then its bytes
 are in the container of parts that the bucket has for that class, and in the bucket there is a manifest of
-them, as of a multipart object. The bytes come first, so nobody finds a manifest without them.
+them, as of a multipart object. The bytes come first, so no client finds a manifest without them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
         raise
     if not response.is_success:
         if response.status < 500:
-            # Nobody will ever ask for it; after a 5xx it may be the object, and the daemon looks.
+            # No request can reach it; after a 5xx it may be the object, and the daemon looks.
             call.remove_unneeded(segments, part)
         return response
     response.headers["etag"] = f'"{etag}"'

@@ -101,7 +101,7 @@ def head_version(call: Call, headers: HeaderMap | None = None) -> HeaderMap:
 # --- conditions ---------------------------------------------------------------------------------------
 
 _SOURCE = "x-amz-copy-source-"
-#: Conditions of writes that nobody judges, those of AWS's directory buckets among them.
+#: Conditions of writes that are not evaluated, those of AWS's directory buckets among them.
 _UNJUDGED = (
     *("if-modified-since", "if-unmodified-since", "x-amz-if-match-size"),
     *("x-amz-if-match-last-modified-time", "x-amz-if-match-initiated-time"),
@@ -140,7 +140,7 @@ def unmet(session: Session, bucket: str, key: str, conditions: HeaderMap) -> S3E
 
 # --- what is stored beside the bytes ------------------------------------------------------------------
 
-#: Headers whose wish nobody here can meet; each would change what is stored or who may change it.
+#: Unsupported headers; each would change the stored object or its permissions.
 _UNMET = ("x-amz-mfa", "x-amz-write-offset-bytes")
 _REDIRECT_MAX = 2048
 #: The latest end of an object.
@@ -303,7 +303,7 @@ def just_above(found: HeaderMap) -> HeaderMap:
 
 
 def _unchanged(call: Call) -> HeaderMap:
-    """Return the condition that nobody writes the object from now on.
+    """Return the condition that the object stays unchanged from now on.
 
     Where it is a link to a version, the link.
     """

@@ -124,7 +124,7 @@ _configuration("BucketReplication", "replication")
 _configuration("BucketOwnershipControls", "ownershipControls")
 _configuration("PublicAccessBlock", "publicAccessBlock")
 _configuration("BucketAccelerateConfiguration", "accelerate", "GET PUT", note="There is none to be had.")
-_configuration("BucketRequestPayment", "requestPayment", "GET PUT", note="Nobody is charged.")
+_configuration("BucketRequestPayment", "requestPayment", "GET PUT", note="No requester is charged.")
 _configuration("BucketAbac", "abac", "GET PUT")
 _configuration("ObjectLockConfiguration", "object-lock", "GET PUT")
 for _noun, _mark in (("Lifecycle", "lifecycle"), ("Notification", "notification")):

@@ -44,7 +44,7 @@ class ChunkedPayload(WrappedRequest):
     def __init__(self, source: RequestBody, claim: Claim, announced: int, trailers: Sequence[str] = ()):
         """``announced`` is the size of the data, ``trailers`` are the names of what may follow it."""
         super().__init__(source)
-        # An empty one is read to its end too, so nobody may know its length in advance.
+        # An empty body is read to its end too, so its length is not announced.
         self.length = announced or None
         self._claim = claim
         self._signed = claim.payload != UNSIGNED_TRAILER

@@ -171,7 +171,7 @@ class Claim:
         }
 
     def chunk_signature(self, kind: str, previous: str, digests: str) -> str | None:
-        """Return the signature of a chunk of the body; None where nobody told a secret."""
+        """Return the signature of a chunk of the body; None without a secret."""
         return None
 
     def condition_values(self, now: float) -> Mapping[str, str]:

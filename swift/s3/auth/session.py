@@ -128,7 +128,7 @@ class Rights(Enum):
     """The part of a container's ACL that counts for the caller."""
 
     ALL = "all"
-    #: Nothing that is said to everybody.
+    #: Not part of any public document.
     NOT_PUBLIC = "not public"
     #: Nothing: only the account's own may do anything.
     OWN = "own"
@@ -145,7 +145,7 @@ class KnownAccounts:
         self._names: dict[str, str] = {}
 
     def find(self, request: Request, access_key: str) -> str:
-        """Return the account of a key; empty when nobody has seen it."""
+        """Return the account of a key; empty when unknown."""
         name = self._names.get(access_key)
         if name is None:
             cache = request.env.get(environkeys.CACHE)
@@ -511,7 +511,7 @@ class Session:
             name = self.identify().account
         info = container_info(self.request, port.forward, name, bucket)
         if info.status >= 500:
-            # Nobody knows what the bucket forbids.
+            # The bucket's policy is unknown.
             raise S3Error("ServiceUnavailable")
         return info.sysmeta
 

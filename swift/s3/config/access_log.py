@@ -1,7 +1,7 @@
 """Access logs of buckets: lines in AWS's format, their destination and their delivery.
 
-What a client sends stands in quotes or without spaces, and never with either of its own: nobody can write a
-line that is not theirs. Signatures and tokens are left out.
+What a client sends stands in quotes or without spaces, and never with either of its own: a client cannot
+forge a line that is not theirs. Signatures and tokens are left out.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class AccessLogDelivery:
         self._interval_s = interval_s
         self._lines: dict[LogDestination, list[str]] = {}
         self._sizes: dict[LogDestination, int] = {}
-        #: Logs that somebody will store when the time has come.
+        #: Logs with a scheduled delivery.
         self._awaited: set[LogDestination] = set()
         self._held = 0
 
@@ -211,13 +211,13 @@ class AccessLogDelivery:
         try:
             status = self._put(place, "".join(lines).encode("ascii", "replace"), cache)
         except Exception as error:
-            # Nobody waits for this green thread.
+            # No caller waits for this green thread.
             self._log.exception(f"the log of {place.account} was not delivered", error)
             status = 500
         if not 200 <= status <= 299:
             self._statsd.increment("s3api.logs.dropped", len(lines))
             self._log.warning(
-                f"{len(lines)} lines of a log for {place.account}/{place.target.bucket} are lost: {status}"
+                f"{len(lines)} access log lines for {place.account}/{place.target.bucket} were lost: {status}"
             )
 
     def _put(self, place: LogDestination, content: bytes, cache: object) -> int:
@@ -241,7 +241,7 @@ _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryStri
 
 def log_destination(request: Request, session: Session, bucket: str) -> LogDestination | None:
     """Return the destination of a bucket's log; None if it has none or the account is not known."""
-    # The rules of the bucket were asked for before; for its log alone nobody is asked.
+    # The rules of the bucket were asked for before; there is no request for the log alone.
     known = known_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None
     target = log_target_of(sysmeta.get(_KEY)) if isinstance(sysmeta, dict) else None

@@ -220,7 +220,7 @@ def decorate(headers: HeaderMap, more: Mapping[str, str]) -> None:
 
 
 # --- the registry -------------------------------------------------------------------------------------
-# A browser's question carries no signature, so nobody knows whose bucket it is about; the rules of
+# A preflight request carries no signature, so the bucket's owner is unknown; the rules of
 # all of that name are asked then. A yes is only a yes to ask: what the browser may see, the bucket
 # says that its signed request is about. What stands there in vain does no harm, as the rules are the
 # bucket's own.

@@ -16,7 +16,9 @@ TRANSITION_BYTES_MIN = 128 << 10
 
 
 class Transition(NamedTuple):
-    """Which storage class something gets, so many days after a moment or at a midnight (Unix time)."""
+    """Storage class to which an object moves a number of days after an event, or at a midnight (Unix
+    time).
+    """
 
     kind: str
     days: int | None = None
@@ -161,7 +163,7 @@ def class_by(
 ) -> str:
     """Return the storage class that is due for an object, empty if it stays in ``kind``.
 
-    That of the last transition that was due counts. What somebody put into a class that no transition led to
+    That of the last transition that was due counts. An object that was put into a class without a transition
     stays there; ``kind`` is empty for the bucket's. Without ``tags`` they remain to be looked at.
     """
     moves = [

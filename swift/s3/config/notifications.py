@@ -167,7 +167,7 @@ def _parsed(text: str) -> tuple[NotificationRule, ...]:
 
 # --- events -------------------------------------------------------------------------------------------
 # The queue is a hidden account, as the expirer's: a container for each hour, in it an object for each
-# event and webhook. Nobody asks a webhook while a client waits. An event is delivered at least once: a
+# event and webhook. No webhook is called while a client waits. An event is delivered at least once: a
 # client that hears 503, because the event could not be kept after its change was done, asks again,
 # and so the event comes again.
 

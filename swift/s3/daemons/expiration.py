@@ -124,7 +124,7 @@ class Expiration:
         if current is not None and (
             unit.is_marker and not unit.rules or current.get(VERSION_ID) == unit.version
         ):
-            # Somebody stored the object again, or made this version the current one.
+            # A client stored the object again, or made this version the current one.
             return CHANGED
         parts: list[EntityPath] = []
         if not unit.is_marker:

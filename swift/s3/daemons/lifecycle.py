@@ -198,7 +198,7 @@ class LifecyclePass:
             except _FAILURES as error:
                 self._fail(entry, f"cannot go on with {entry.name}", error)
             self._walked[entry.name] = (entry.changed, today)
-        # These take long: nobody's lifecycle waits for the inventories of others.
+        # Inventories take long, so they run after all lifecycle work.
         yield from dues
 
     def _bucket(
@@ -283,7 +283,7 @@ class LifecyclePass:
                 continue
             if outcome == REFUSED:
                 self._task.log.warning(
-                    f"the inventory {inventory.id} of {due.entry.name} has no bucket to go to: "
+                    f"inventory {inventory.id} of {due.entry.name}: the destination bucket does not exist: "
                     f"{inventory.bucket}"
                 )
             self._tally.add(f"inventories.{outcome}")

@@ -196,7 +196,7 @@ class NotifierPass:
         age_s = self._context.clock.time() - int(unit.container)
         if not target or age_s > task.settings.give_up_age:
             if target:
-                task.log.error(f"ERROR {target} never took {unit.path}; it is dropped")
+                task.log.error(f"ERROR {target} never accepted {unit.path}; the event is dropped")
             task.client.delete(unit.path)
             return "dropped"
         if url is None or target in self._away:
@@ -205,7 +205,7 @@ class NotifierPass:
             task.tell(url, event)
         except NotTaken as error:
             self._away.add(target)
-            task.log.warning(f"{target} does not take events: {error}")
+            task.log.warning(f"{target} does not accept events: {error}")
             return "refused"
         task.client.delete(unit.path)
         return "told"

@@ -1,9 +1,10 @@
 """Giving objects and versions the storage class that a lifecycle says (decision 0018).
 
 An object that moves stays the same version: its bytes are stored in the container of the class, and then a
-manifest of them takes its place with the object's own time, a step of the offset later. Whoever wrote or
-deleted it meanwhile did that later, and wins; metadata that was posted since stays on top. So nothing has to
-be locked, and a move that breaks off leaves the object as it was, and bytes that ``Leftovers`` finds.
+manifest of them takes its place with the object's own time, a step of the offset later. A client that wrote
+or deleted it meanwhile did that later, and wins; metadata that was posted since stays on top. So nothing
+has to be locked, and a move that breaks off leaves the object as it was, and bytes that ``Leftovers``
+finds.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class TransitionRun:
         outcome = self._version(unit.entry.path, unit.key, unit.version, judge)
         current = self._head(path, "symlink=get")
         if outcome == MOVED and current is not None and current.get(VERSION_ID) == unit.version:
-            # Somebody made it the current one while it moved: the link must know what it leads to now.
+            # It became the current version during the transition: the link must name its new location.
             self._relink(path, unit.version, current)
         return outcome
 
@@ -171,7 +172,7 @@ class TransitionRun:
         headers = {**copied_metadata(found), **manifest_headers(kind, start.rpartition("/")[2], etag)}
         headers["x-timestamp"] = _later(stamp).internal
         if not self._replace(place, headers, parts):
-            # Somebody was quicker.
+            # Another request changed the object first.
             for part in parts:
                 self._client.delete(part.path, accept=(2, 404, 409))
             return CHANGED
@@ -179,7 +180,7 @@ class TransitionRun:
         return MOVED
 
     def _replace(self, place: EntityPath, headers: HeaderMap, parts: Sequence[_Part]) -> bool:
-        """Store the manifest of parts; whether nobody was quicker."""
+        """Store the manifest of parts; return True if no other request changed the object first."""
         manifest = [{"path": f"/{part.path.container}/{part.path.obj}", "etag": part.etag} for part in parts]
         with self._client.ask(
             "PUT",

@@ -114,8 +114,8 @@ def remove_parts(
 
 
 # --- the walk -----------------------------------------------------------------------------------------
-# Listings say names, sizes and times. What they do not say (tags), and what may have changed since, whoever
-# ends something looks at again.
+# Listings say names, sizes and times. What they do not say (tags), and what may have changed since, the
+# rule that ends something looks at again.
 
 #: Uploads that are aborted together.
 UPLOADS_AT_ONCE = 100
@@ -218,7 +218,7 @@ class Walk:
                 is_alone = is_first and (following is None or following["name"] != name)
                 unit = self._latest(row, modified_s, is_alone=is_alone)
             elif not is_first:
-                # Of the newest nobody knows since when it is not current: an older one was restored.
+                # The newest version is not current since an unknown time: an older one was restored.
                 unit = self._former(row, since_s, newer)
             newer += not is_latest
             since_s = modified_s

@@ -22,7 +22,7 @@ GROUPS = {
     "LogDelivery": f"{_GROUPS}s3/LogDelivery",
 }
 _GROUP_OF = {uri: name for name, uri in GROUPS.items()}
-#: The groups in which everybody is, or everybody with a key.
+#: The groups of all users, and of all users with a key.
 EVERYBODY = ("AllUsers", "AuthenticatedUsers")
 _PUBLIC = tuple(GROUPS[name] for name in EVERYBODY)
 FULL_CONTROL = "FULL_CONTROL"
@@ -57,7 +57,7 @@ ACL_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Somebody may do something: an access key or the name of a group."""
+    """A permission of an access key or of a group."""
 
     grantee: str
     permission: str
@@ -73,7 +73,7 @@ class Acl:
     def allows(self, user: str, permission: str, *, publicly: bool = True) -> bool:
         """Return True if a user may do something.
 
-        Nobody has no name. ``publicly``: grants to everybody count.
+        An anonymous caller has an empty name. ``publicly``: grants to all users count.
         """
         if user == self.owner and permission in ("READ_ACP", "WRITE_ACP"):
             return True
@@ -83,12 +83,12 @@ class Acl:
 
     @property
     def is_public(self) -> bool:
-        """True if it grants something to everybody."""
+        """True if it grants something to all users."""
         return any(grant.grantee in EVERYBODY for grant in self.grants)
 
     @property
     def is_private(self) -> bool:
-        """True if it grants nobody but the owner anything."""
+        """True if it grants something only to the owner."""
         return all(grant.grantee == self.owner for grant in self.grants)
 
     def stored(self) -> str:
@@ -160,7 +160,7 @@ def has_acl_headers(headers: Mapping[str, str]) -> bool:
 
 
 def is_public_grant(headers: Mapping[str, str]) -> bool:
-    """Return True if headers grant something to everybody, or to everybody with a key."""
+    """Return True if headers grant something to all users, or to all users with a key."""
     if headers.get("x-amz-acl") in ("public-read", "public-read-write", "authenticated-read"):
         return True
     return any(uri in headers.get(name, "") for name in _GRANT_HEADERS for uri in _PUBLIC)
@@ -269,15 +269,15 @@ def swift_acl_of_document(acl: Acl) -> HeaderMap:
     for grant in acl.grants:
         if grant.grantee == acl.owner:
             continue
-        everybody = grant.grantee == "AllUsers"
-        if grant.grantee in GROUPS and not everybody:
+        public = grant.grantee == "AllUsers"
+        if grant.grantee in GROUPS and not public:
             raise S3Error("NotImplemented", f"Grants to {grant.grantee} are not implemented.")
         if grant.permission.endswith("_ACP"):
             raise S3Error("NotImplemented", f"The permission {grant.permission} is not implemented.")
         if grant.permission in ("READ", FULL_CONTROL):
-            reads.append(READ_ALL if everybody else grant.grantee)
+            reads.append(READ_ALL if public else grant.grantee)
         if grant.permission in ("WRITE", FULL_CONTROL):
-            writes.append(".r:*" if everybody else grant.grantee)
+            writes.append(".r:*" if public else grant.grantee)
     return {
         "x-container-read": wire_value(",".join(dict.fromkeys(reads))),
         "x-container-write": wire_value(",".join(dict.fromkeys(writes))),

@@ -179,7 +179,7 @@ KEYS = frozenset(
         *("s3:RequestObjectTagKeys", "s3:if-match", "s3:if-none-match", "s3:ResourceAccount"),
     )
 )
-#: Keys by which a statement for everybody is for few, if their values are fixed.
+#: Keys that restrict a statement for all principals, if their values are fixed.
 NARROW = frozenset(("aws:sourceip", "aws:username", "aws:userid", "aws:principalarn", "aws:principalaccount"))
 
 

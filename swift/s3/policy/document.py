@@ -137,14 +137,14 @@ def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, 
 
 # --- documents ----------------------------------------------------------------------------------------
 # What is not understood is refused when a policy is stored, and not passed over when it is asked: a
-# Deny that nobody understands would allow.
+# Deny that is not understood would allow.
 
 POLICY_BYTES_MAX = 20 << 10
 STATEMENTS_MAX = 1000
 VERSIONS = ("2008-10-17", "2012-10-17")
 ARN = "arn:aws:s3:::"
 _USER_ARN = "arn:aws:iam::"
-#: In a bucket's policy, who is not a user of ours: they are kept and match nobody.
+#: In a bucket's policy, who is not a user of ours: they are stored and match no principal.
 _FOREIGN = ("Service", "Federated")
 ANYBODY = "*"
 #: What JSON can hold.
@@ -155,7 +155,7 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 class Principals:
     """The principals of a statement."""
 
-    #: Everybody, anonymous callers too.
+    #: All principals, anonymous ones included.
     anybody: bool = False
     #: Access keys.
     users: frozenset[str] = frozenset()
@@ -489,7 +489,7 @@ def _is_one_of(principals: Principals, principal: Principal) -> bool:
 
 
 def is_public(policy: BucketPolicy) -> bool:
-    """Return True if a policy allows everybody something, apart from conditions that only few meet."""
+    """Return True if a policy allows all principals something, without a restricting condition."""
     return any(
         statement.allows
         and (statement.principals.anybody or statement.not_principal)

@@ -50,7 +50,7 @@ def test_where_nothing_was_done_before_nothing_is_compared(trial):
         Window(name, 1.0, rate, 0.0, 0, 0.0, 0.0) for name, rate in (("before", 0.0), ("after", 5.0))
     ]
     assert [row[3] for row in report.rows_of([trial])] == ["", ""]
-    assert report.rows_of([trial])[-1][-1] == "nobody knows"
+    assert report.rows_of([trial])[-1][-1] == "unknown"
     json.dumps(report.to_json([trial], TIMES, {}))
 
 

@@ -11,7 +11,7 @@ OLD, NEW = Announcement(1, "old"), Announcement(2, "new")
 def test_what_one_process_announces_another_hears():
     cache, one, other = MemoryCache(), Announcements(), Announcements()
     one.announce(cache, OLD)
-    other.hear(cache)
+    other.receive(cache)
     assert other.newest == OLD
 
 
@@ -19,9 +19,9 @@ def test_the_newest_wins_whoever_tells_it_last():
     cache, one, other = MemoryCache(), Announcements(), Announcements()
     one.announce(cache, NEW)
     other.announce(cache, OLD)
-    one.hear(cache)
+    one.receive(cache)
     assert one.newest == NEW
-    other.hear(cache)
+    other.receive(cache)
     assert other.newest == NEW
 
 
@@ -29,9 +29,9 @@ def test_what_was_lost_is_brought_back():
     cache, one = MemoryCache(), Announcements()
     one.announce(cache, NEW)
     cache.values.clear()
-    one.hear(cache)
+    one.receive(cache)
     later = Announcements()
-    later.hear(cache)
+    later.receive(cache)
     assert later.newest == NEW
 
 
@@ -53,5 +53,5 @@ def test_what_is_no_announcement_is_none(value):
     assert Announcement.of(value) is None
     cache, one = MemoryCache(), Announcements()
     cache.values["admission/rules"] = value
-    one.hear(cache)
+    one.receive(cache)
     assert one.newest is None

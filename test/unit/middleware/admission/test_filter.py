@@ -191,5 +191,5 @@ def test_memcached_that_goes_away_is_told_once():
         bench.clock.advance(2)
         assert bench.ask().status == 200
     assert [line for line in bench.told.log.lines if "away" in line] == [
-        "memcached is away: each of 1 processes takes an even part"
+        "memcached is away: each of 1 processes uses an even share"
     ]

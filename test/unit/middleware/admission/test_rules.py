@@ -94,7 +94,7 @@ def test_amounts_are_shown_as_people_read_them():
         ('[[rule]]\nname = "a"\ngreatest = 5', "line 3: rule 'a': greatest must be a table"),
         (
             '[[rule]]\nname = "a"\naccount = "*"\nguaranteed = { bytes = 1 }',
-            "line 4: rule 'a': nobody can guarantee",
+            "line 4: rule 'a': a guarantee needs names",
         ),
         (
             '[[rule]]\nname = "a"\ngreatest = { bytes = 1 }\nguaranteed = { bytes = 2 }',

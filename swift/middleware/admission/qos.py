@@ -1,10 +1,10 @@
-"""Who may use how much of one rate: lanes with a guarantee each, and fair shares of the rest.
+"""Divides one rate among lanes: a guarantee for each, and fair shares of the rest.
 
 Every lane (an account, or whom a rule is for) has two stocks. Its *own* grows at its guaranteed rate and is
-nobody else's until it is full; what overflows is lent. Its *spare* grows by its share of what is free: all
-that is not guaranteed or not used, divided among the lanes that ask, by weight. A lane whose stocks are not
-in debt may go on; use is counted after the fact, so a stock may go below zero and is paid back before
-anything else.
+used by no other lane until it is full; what overflows is lent. Its *spare* grows by its share of what is
+free: all that is not guaranteed or not used, divided among the lanes that ask, by weight. A lane whose
+stocks are not in debt may go on; use is counted after the fact, so a stock may go below zero and is paid
+back before anything else.
 
 What holds at any time, and is tested: in any time T no more than capacity x (T + 2 x burst) is used, and a
 piece for each stream; a lane that asks for its guarantee gets it; how many connections a lane has plays no
@@ -22,12 +22,12 @@ TICK_S = 0.005
 LANE_TICK_S = 50e-6
 #: How much of the past counts in what a lane is given, seconds.
 FLOW_S = 0.5
-#: Nobody is told to wait for longer.
+#: Longest Retry-After.
 WAIT_MAX_S = 60.0
 
 
 @dataclass(slots=True)
-class Lane:
+class QosClass:
     """One lane; stocks in units of the resource."""
 
     guaranteed: float = 0.0
@@ -40,18 +40,18 @@ class Lane:
 
     @property
     def left(self) -> float:
-        """What it may use now; negative when it owes."""
+        """Bytes that the lane may use now; negative while it is in debt."""
         return self.own + self.spare
 
 
-class Lanes:
+class QosClasses:
     """All lanes of one rate (units a second); capacity None: nothing is scarce."""
 
     def __init__(self, capacity: float | None, burst_s: float, now: float):
         self._capacity = capacity
         self._burst_s = burst_s
-        self._lanes: dict[str, Lane] = {}
-        #: What is free and nobody has taken.
+        self._lanes: dict[str, QosClass] = {}
+        #: Free amount without a taker.
         self._pool = (capacity or 0.0) * burst_s
         self._at = now
 
@@ -65,11 +65,11 @@ class Lanes:
         self.refill(now)
         self._capacity = capacity
 
-    def set_lane(self, key: str, *, guaranteed: float = 0.0, weight: float = 1.0) -> None:
+    def set_class(self, key: str, *, guaranteed: float = 0.0, weight: float = 1.0) -> None:
         """Make or change a lane; one without a guarantee goes away by itself."""
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = Lane()
+            lane = self._lanes[key] = QosClass()
             lane.own = guaranteed * self._burst_s
             self._pool -= lane.own
         lane.guaranteed, lane.weight = guaranteed, weight
@@ -119,7 +119,7 @@ class Lanes:
         self._forget = min(1.0, passed_s / FLOW_S)
         self._pool = self._give(free, now, self._forget / passed_s)
 
-    def _refill_own(self, lane: Lane, passed_s: float, scale: float) -> float:
+    def _refill_own(self, lane: QosClass, passed_s: float, scale: float) -> float:
         """Let a lane's own stock grow; what that leaves of what is free (negative: takes)."""
         fresh = lane.guaranteed * passed_s * scale
         lane.own += fresh
@@ -136,7 +136,7 @@ class Lanes:
 
         ``learn`` is what a unit that is given now changes of what is known of a lane's flow.
         """
-        asking: list[Lane] = []
+        asking: list[QosClass] = []
         for key, lane in list(self._lanes.items()):
             if now - lane.asked_at <= ACTIVE_S or lane.spare < 0:
                 asking.append(lane)
@@ -147,7 +147,7 @@ class Lanes:
                 del self._lanes[key]
         weights = sum(lane.weight for lane in asking)
         self._weights = weights
-        rooms: list[tuple[float, Lane]] = []
+        rooms: list[tuple[float, QosClass]] = []
         for lane in asking:
             lane.flow *= 1.0 - self._forget
             room = self._stock_max(lane) - lane.spare
@@ -171,26 +171,26 @@ class Lanes:
     #: What of the flows of lanes is from before that.
     _forget: float = 1.0
 
-    def _part(self, lane: Lane) -> float:
+    def _part(self, lane: QosClass) -> float:
         return lane.weight / max(self._weights, lane.weight)
 
-    def _stock_max(self, lane: Lane) -> float:
+    def _stock_max(self, lane: QosClass) -> float:
         return (self._capacity or 0.0) * self._burst_s * self._part(lane)
 
-    def _rate(self, lane: Lane) -> float:
-        """How fast a lane's stocks grow while all who ask now go on asking."""
+    def _rate(self, lane: QosClass) -> float:
+        """Return the rate at which a lane's tokens refill while all current lanes stay active."""
         capacity = self._capacity or 0.0
         promised = sum(other.guaranteed for other in self._lanes.values())
         free = max(0.0, capacity - promised)
-        # What others are guaranteed and do not use is lent; nobody knows for how long.
+        # What others are guaranteed and do not use is lent for an unknown time.
         return max(lane.guaranteed + max(lane.flow, free * self._part(lane)), capacity / 1000, 1e-9)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{key} {lane.left:.0f}" for key, lane in sorted(self._lanes.items()))
-        return f"<Lanes of {self._capacity}: {shown}; {self._pool:.0f} free>"
+        return f"<QosClasses of {self._capacity}: {shown}; {self._pool:.0f} free>"
 
 
-class Bound:
+class RateLimit:
     """A greatest rate: a stock that grows at it, and is used after the fact."""
 
     __slots__ = ("rate", "_burst_s", "_stock", "_at")
@@ -212,4 +212,4 @@ class Bound:
         self._stock -= amount
 
     def __repr__(self) -> str:
-        return f"<Bound {self.rate:g}/s, {self._stock:g} left>"
+        return f"<RateLimit {self.rate:g}/s, {self._stock:g} left>"

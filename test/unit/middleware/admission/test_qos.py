@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from swift.middleware.admission.lanes import Bound, Lanes
+from swift.middleware.admission.qos import QosClasses, RateLimit
 from test.support.checks import every
 
 SEEDS = int(os.environ.get("SWIFT_ADMISSION_SEEDS", "200"))
@@ -37,7 +37,7 @@ class Load:
                 if not is_on(key, now) or self.waits[turn] > now:
                     continue
                 guaranteed, weight = self.shapes.get(key, (0.0, 1.0))
-                self.lanes.set_lane(key, guaranteed=guaranteed, weight=weight)
+                self.lanes.set_class(key, guaranteed=guaranteed, weight=weight)
                 wait_s = self.lanes.ask(key, now)
                 if wait_s:
                     self.waits[turn] = now + wait_s
@@ -49,9 +49,9 @@ class Load:
 
 
 def lanes_of(**guarantees):
-    lanes = Lanes(CAPACITY, BURST_S, 0.0)
+    lanes = QosClasses(CAPACITY, BURST_S, 0.0)
     for key, (guaranteed, weight) in guarantees.items():
-        lanes.set_lane(key, guaranteed=guaranteed, weight=weight)
+        lanes.set_class(key, guaranteed=guaranteed, weight=weight)
     return lanes
 
 
@@ -112,7 +112,7 @@ def test_who_comes_seldom_is_let_in_however_full_it_is():
     now, refused = 0.0, 0
     for _ in range(20):
         now = load.run(now, now + 5.0, 0.02, draw)
-        lanes.set_lane("seldom")
+        lanes.set_class("seldom")
         refused += lanes.ask("seldom", now) > 0
         lanes.take("seldom", PIECE, now)
     assert refused == 0
@@ -137,24 +137,24 @@ def test_less_capacity_than_promised_is_divided_by_what_was_promised():
 
 
 def test_without_a_capacity_nothing_waits():
-    lanes = Lanes(None, BURST_S, 0.0)
-    lanes.set_lane("a")
+    lanes = QosClasses(None, BURST_S, 0.0)
+    lanes.set_class("a")
     for _ in range(1000):
         assert lanes.ask("a", 0.0) == 0
         lanes.take("a", 1e9, 0.0)
 
 
 def test_lanes_that_nobody_asks_for_are_forgotten():
-    lanes = Lanes(CAPACITY, BURST_S, 0.0)
+    lanes = QosClasses(CAPACITY, BURST_S, 0.0)
     for n in range(500):
-        lanes.set_lane(f"l{n}")
+        lanes.set_class(f"l{n}")
         lanes.ask(f"l{n}", n * 0.01)
     lanes.refill(100.0)
     assert len(lanes._lanes) == 0
 
 
 def test_a_bound_is_a_rate_and_a_burst():
-    bound, now, used = Bound(100.0, BURST_S, 0.0), 0.0, 0.0
+    bound, now, used = RateLimit(100.0, BURST_S, 0.0), 0.0, 0.0
     while now < 10.0:
         if bound.ask(now) == 0:
             bound.take(5.0)

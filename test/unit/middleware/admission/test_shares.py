@@ -7,9 +7,9 @@ import pytest
 
 from swift.cluster.memcache import MemcacheError
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import SPARE, Admitted, Gate, Use
+from swift.middleware.admission.limiter import SPARE, Admitted, Limiter, Use
 from swift.middleware.admission.rules import AdmissionFacts, parse_rules
-from swift.middleware.admission.sharing import NAMES_MAX, ShareExchange, even, is_told, parts_of
+from swift.middleware.admission.shares import NAMES_MAX, ShareExchange, even, is_report, shares_of
 from test.support.checks import every
 from test.support.filters import SharedCache
 
@@ -22,7 +22,7 @@ def test_the_parts_of_all_processes_add_up_to_one(seed):
         {name: [draw.choice((0.0, draw.uniform(0, 1e6))), draw.uniform(0, 9), 0.0] for name in names}
         for _ in range(draw.randint(1, 8))
     ]
-    found = [parts_of(mine, [t for t in told if t is not mine]) for mine in told]
+    found = [shares_of(mine, [t for t in told if t is not mine]) for mine in told]
     for name in names:
         for resource in ("bytes", "requests"):
             assert sum(parts.parts[resource, name] for parts in found) == pytest.approx(1.0)
@@ -36,7 +36,7 @@ def test_when_nobody_can_be_told_the_parts_are_even():
 
 @pytest.mark.parametrize("value", [None, [], {"a": 1}, {"a": [1, 2]}, {"a": [1, 2, "x"]}, {"a": [1, 2, -3]}])
 def test_what_no_process_tells_is_not_believed(value):
-    assert not is_told(value)
+    assert not is_report(value)
 
 
 def test_they_hear_each_other_also_when_a_window_ends():
@@ -104,7 +104,7 @@ class Proxies:
         self.cache = cache
         rules = parse_rules(RULES, source="r")
         self.guarantees = rules.guarantees()
-        self.gates = [Gate(rules, Amounts(bytes=1000.0), burst_s=0.5, now=0.0) for _ in range(count)]
+        self.gates = [Limiter(rules, Amounts(bytes=1000.0), burst_s=0.5, now=0.0) for _ in range(count)]
         self.exchanges = [ShareExchange() for _ in range(count)]
         self.used = {}
 
@@ -115,7 +115,7 @@ class Proxies:
                 parts = exchange.turn(self.cache, uses, self.guarantees, 1.0, now)
             except MemcacheError:
                 parts = even(exchange.processes)
-            gate.set_parts(parts.parts, parts.other, parts.streams, now)
+            gate.set_shares(parts.parts, parts.other, parts.streams, now)
 
     def ask(self, gate, account, now):
         grant = self.gates[gate].ask(AdmissionFacts(account), now, expected_bytes=5)

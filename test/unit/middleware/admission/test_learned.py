@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.middleware.admission.learning import LearntRate
+from swift.middleware.admission.learned import LearnedRate
 
 
 class Devices:
@@ -22,7 +22,7 @@ class Devices:
 
 @pytest.mark.parametrize("rate", [50.0, 1e6, 5e9])
 def test_it_is_found_when_more_is_offered_and_most_of_it_is_used(rate):
-    devices, learnt, done, bounds = Devices(rate), LearntRate(), [], []
+    devices, learnt, done, bounds = Devices(rate), LearnedRate(), [], []
     for _ in range(600):
         offered = 1.5 * rate if learnt.bound is None else min(1.5 * rate, learnt.bound)
         delivered, answer_s = devices.second(offered)
@@ -35,13 +35,13 @@ def test_it_is_found_when_more_is_offered_and_most_of_it_is_used(rate):
 
 
 def test_while_nothing_is_slow_nothing_is_bounded():
-    learnt = LearntRate()
+    learnt = LearnedRate()
     for n in range(100):
         assert learnt.learn(1000.0 * n, 0.01, 100) is None
 
 
 def test_it_follows_devices_that_become_faster_and_slower():
-    devices, learnt = Devices(1000.0), LearntRate()
+    devices, learnt = Devices(1000.0), LearnedRate()
     for rate in (1000.0, 3000.0, 500.0):
         devices.rate = rate
         for _ in range(400):
@@ -51,7 +51,7 @@ def test_it_follows_devices_that_become_faster_and_slower():
 
 
 def test_few_answers_say_nothing():
-    learnt = LearntRate()
+    learnt = LearnedRate()
     learnt.learn(1000.0, 0.01, 100)
     assert learnt.learn(10.0, 5.0, 2) is None
     assert learnt.learn(0.0, 5.0, 200) is None

@@ -3,7 +3,7 @@
 Each process tells the others, every now and then, what was asked of it under each name, and takes a part of
 each rate that goes with its demand. The parts of all processes add up to one whatever they are, so that no
 more is used than there is; a little of each is divided evenly, so that a process that has been idle can
-begin. They are late by one interval: that is the error. When nobody can be told, each takes an even part, for
+begin. They are late by one interval: that is the error. When memcached is away, each takes an even part, for
 as many processes as were there last: a client that reaches only one of them gets less then, and never more.
 What is decided is pure.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from swift.gateway.infocache import Cache
 from swift.middleware.admission.amounts import NOTHING, RATES, Amounts
-from swift.middleware.admission.gate import SPARE, Use
+from swift.middleware.admission.limiter import SPARE, Use
 from swift.middleware.admission.rules import LIMIT
 
 #: What of each rate is divided evenly.
@@ -35,15 +35,15 @@ _ROSTER = "admission/processes"
 DELIVERED = LIMIT + "@delivered"
 
 #: name → [bytes/s, requests/s, open streams]
-Told = dict[str, list[float]]
+Report = dict[str, list[float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What a process goes by until the next exchange."""
+class Shares:
+    """Shares that a process uses until the next exchange."""
 
     parts: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    #: The part of names that nobody spoke of.
+    #: The part of names in no report.
     other: float = 1.0
     streams: Mapping[str, int] = field(default_factory=dict)
     processes: int = 1
@@ -51,12 +51,12 @@ class Parts:
     delivered: tuple[float, float] = (0.0, 0.0)
 
 
-def even(processes: int) -> Parts:
-    """When nobody can be told."""
-    return Parts(other=1.0 / max(1, processes), processes=max(1, processes))
+def even(processes: int) -> Shares:
+    """Without an exchange."""
+    return Shares(other=1.0 / max(1, processes), processes=max(1, processes))
 
 
-def parts_of(mine: Told, others: Sequence[Told]) -> Parts:
+def shares_of(mine: Report, others: Sequence[Report]) -> Shares:
     """The parts of the one that tells ``mine`` among ``others``; those of all add up to one."""
     count = 1 + len(others)
     floor = EVEN / count
@@ -71,13 +71,13 @@ def parts_of(mine: Told, others: Sequence[Told]) -> Parts:
             total = own + sum(told[key][index] for told in others if key in told)
             share = own / total if total > 0 else 1.0 / count
             parts[resource, key] = floor + (1.0 - EVEN) * share
-    all_told = [told[DELIVERED] for told in (mine, *others) if DELIVERED in told]
-    delivered = sum(amounts[0] for amounts in all_told), sum(amounts[1] for amounts in all_told)
-    return Parts(parts, 1.0 / count, dict(streams), count, delivered)
+    reports = [told[DELIVERED] for told in (mine, *others) if DELIVERED in told]
+    delivered = sum(amounts[0] for amounts in reports), sum(amounts[1] for amounts in reports)
+    return Shares(parts, 1.0 / count, dict(streams), count, delivered)
 
 
-def is_told(value: object) -> bool:
-    """Whether a value from the cache is what a process tells."""
+def is_report(value: object) -> bool:
+    """Return True if a value from the cache is what a process tells."""
     return isinstance(value, dict) and all(
         isinstance(amounts, list)
         and len(amounts) == 3
@@ -94,14 +94,14 @@ class ShareExchange:
         self._id = ""
         self._window = -1
         self._place = 0
-        self._smooth: Told = {}
+        self._smooth: Report = {}
         #: How many there were at the last exchange.
         self.processes = 1
         #: What was asked for of all processes, as of the last exchange.
-        self.totals: Told = {}
+        self.totals: Report = {}
 
-    def alone(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Told:
-        """What was asked for in the last ``passed_s`` seconds of this process, and all that is known."""
+    def alone(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Report:
+        """Return this process's usage in the last ``passed_s`` seconds as if it were the only process."""
         self.totals = self.digest(uses, guarantees, passed_s)
         return self.totals
 
@@ -112,7 +112,7 @@ class ShareExchange:
         guarantees: Mapping[str, Amounts],
         passed_s: float,
         now: float,
-    ) -> Parts:
+    ) -> Shares:
         """Tell what was asked for in the last ``passed_s`` seconds; what part is ours now."""
         self._id = self._id or os.urandom(8).hex()
         mine = self.alone(uses, guarantees, passed_s)
@@ -122,36 +122,40 @@ class ShareExchange:
             self._window = window
         value = {"id": self._id, "told": mine}
         cache.set(f"{_ROSTER}/{window}/{self._place}", value, ttl_s=2 * WINDOW_S, raise_on_error=True)
-        others = self._hear(cache, window)
-        found, self.totals = parts_of(mine, others), _sum((mine, *others))
+        others = self._receive(cache, window)
+        found, self.totals = shares_of(mine, others), _sum((mine, *others))
         self.processes = found.processes
         return found
 
-    def _hear(self, cache: Cache, window: int) -> list[Told]:
-        """What the others say; those that have not come in this window yet are found in the last one."""
-        heard: dict[str, Told] = {}
+    def _receive(self, cache: Cache, window: int) -> list[Report]:
+        """Return the reports of other processes; for a process without a report in this window, the one of
+        the last window.
+        """
+        heard: dict[str, Report] = {}
         for number, known in ((window, self._place), (window - 1, 0)):
             self._listen(cache, number, known, heard)
         heard.pop(self._id, None)
         return list(heard.values())
 
     @staticmethod
-    def _listen(cache: Cache, window: int, known: int, heard: dict[str, Told]) -> None:
+    def _listen(cache: Cache, window: int, known: int, heard: dict[str, Report]) -> None:
         """Places are given out in turn, so the first two that are empty are behind the last."""
         empty = 0
         for place in range(1, PROCESSES_MAX):
             if place > known and empty > 1:
                 break
             value = cache.get(f"{_ROSTER}/{window}/{place}", None, raise_on_error=True)
-            if not isinstance(value, dict) or not is_told(value.get("told")):
+            if not isinstance(value, dict) or not is_report(value.get("told")):
                 empty += 1
                 continue
             empty = 0
             heard.setdefault(str(value.get("id")), value["told"])
 
-    def digest(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Told:
-        """What is told: smoothed rates of the names most asked for, and of all that is not guaranteed."""
-        rates: Told = {SPARE: [0.0, 0.0, 0.0]}
+    def digest(self, uses: Mapping[str, Use], guarantees: Mapping[str, Amounts], passed_s: float) -> Report:
+        """Return this process's report: smoothed rates of the busiest names, and of everything that is not
+        guaranteed.
+        """
+        rates: Report = {SPARE: [0.0, 0.0, 0.0]}
         for key, use in uses.items():
             rates[key] = [use.bytes / passed_s, use.requests / passed_s, float(max(0, use.streams))]
             if key.startswith(LIMIT):
@@ -159,7 +163,7 @@ class ShareExchange:
             kept = guarantees.get(key, NOTHING)
             for index, resource in enumerate(RATES):
                 rates[SPARE][index] += max(0.0, rates[key][index] - (getattr(kept, resource) or 0.0))
-        smooth: Told = {}
+        smooth: Report = {}
         for key in {*rates, *self._smooth}:
             new, old = rates.get(key, _NONE), self._smooth.get(key, _NONE)
             values = [a * _SMOOTH + b * (1 - _SMOOTH) for a, b in zip(new[:2], old[:2], strict=True)]
@@ -173,9 +177,9 @@ class ShareExchange:
 _NONE = (0.0, 0.0, 0.0)
 
 
-def _sum(all_told: Sequence[Told]) -> Told:
-    found: Told = {}
-    for told in all_told:
+def _sum(reports: Sequence[Report]) -> Report:
+    found: Report = {}
+    for told in reports:
         for key, amounts in told.items():
             found[key] = [a + b for a, b in zip(found.get(key, _NONE), amounts, strict=True)]
     return found

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.cluster.memcache import MemcacheError
-from swift.middleware.admission.ledger import Ledger
+from swift.middleware.admission.reservations import SharedReservations
 from swift.middleware.admission.tickets import ReservedShare, free_for
 from test.support.filters import SharedCache
 
@@ -17,7 +17,7 @@ def wish(number, rate=40.0, ends=100.0):
 
 
 def ledger(slept=None):
-    return Ledger([].append if slept is None else slept.append)
+    return SharedReservations([].append if slept is None else slept.append)
 
 
 def test_two_proxies_promise_no_more_than_one():
@@ -38,7 +38,7 @@ def test_a_memcached_that_forgot_is_told_again():
     cache, one, other = SharedCache(), ledger(), ledger()
     one.reserve(cache, wish(1, 100.0), 1.0)
     cache.values.clear()
-    one.hear(cache, 2.0)
+    one.receive(cache, 2.0)
     assert not other.reserve(cache, wish(2, 100.0), 2.0)
     assert set(other.known(2.0)) == {"r1"}
 
@@ -63,5 +63,5 @@ def test_rubbish_in_the_list_is_left_out():
     cache.values["admission/reservations"] = ["x", {"id": 1}, None]
     assert proxy.reserve(cache, wish(1), 1.0)
     cache.values["admission/reservations"] = "no list"
-    proxy.hear(cache, 1.0)
+    proxy.receive(cache, 1.0)
     assert len(cache.values["admission/reservations"]) == 1

@@ -1,7 +1,7 @@
 """Requests are let in, or refused with the reason and a time (doc/admission.md)."""
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.gate import Admitted, Gate, PromisedLane, Refusal
+from swift.middleware.admission.limiter import Admitted, Limiter, Rejection, ReservedClass
 from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules, parse_rules
 
 EVERYBODY = AdmissionFacts("AUTH_a")
@@ -9,7 +9,7 @@ BACKUP = AdmissionFacts("AUTH_backup")
 
 
 def gate_of(text="", **capacity):
-    return Gate(parse_rules(text, source="r"), Amounts(**capacity), burst_s=0.5, now=0.0)
+    return Limiter(parse_rules(text, source="r"), Amounts(**capacity), burst_s=0.5, now=0.0)
 
 
 def let_in(gate, facts, now, count, **more):
@@ -25,7 +25,7 @@ def test_beyond_capacity_is_503_with_a_reason_and_a_time():
     gate = gate_of(requests=10.0)
     assert 5 <= len(let_in(gate, EVERYBODY, 0.0, 100)) <= 7
     refusal = gate.ask(EVERYBODY, 0.0)
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, Rejection)
     assert (refusal.status, refusal.wait_s > 0) == (503, True)
     assert refusal.why == "No requests are free for account:AUTH_a: all 10 requests/s are in use or promised."
     assert isinstance(gate.ask(EVERYBODY, refusal.wait_s + 0.11), Admitted)
@@ -85,7 +85,7 @@ def test_what_was_expected_is_counted_once_and_given_back_when_it_does_not_come(
     (grant,) = let_in(gate, EVERYBODY, 0.0, 1, expected_bytes=500)
     assert grant.draw(500, 0.0) == 0
     (empty,) = let_in(gate, EVERYBODY, 10.0, 1, expected_bytes=1_000_000)
-    assert isinstance(gate.ask(EVERYBODY, 10.0), Refusal)
+    assert isinstance(gate.ask(EVERYBODY, 10.0), Rejection)
     empty.end(10.0)
     assert isinstance(gate.ask(EVERYBODY, 10.0), Admitted)
 
@@ -103,11 +103,11 @@ def test_the_size_of_what_is_asked_next_is_learnt():
 
 def test_a_promise_is_a_lane_of_its_own():
     gate = gate_of(bytes=1000.0)
-    gate.set_promises({"ticket:1": 800.0}, 0.0)
+    gate.set_reservations({"ticket:1": 800.0}, 0.0)
     promised, other = 0.0, 0.0
     now = 0.0
     while now < 10.0:
-        for facts, promise in ((EVERYBODY, None), (EVERYBODY, PromisedLane("ticket:1", 800.0))):
+        for facts, promise in ((EVERYBODY, None), (EVERYBODY, ReservedClass("ticket:1", 800.0))):
             grant = gate.ask(facts, now, expected_bytes=10, promise=promise)
             if isinstance(grant, Admitted):
                 grant.draw(10, now)
@@ -124,7 +124,7 @@ def test_a_promise_is_a_lane_of_its_own():
 def test_other_rules_hold_at_once():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { streams = 1 }\n')
     let_in(gate, EVERYBODY, 0.0, 1)
-    assert isinstance(gate.ask(EVERYBODY, 0.0), Refusal)
+    assert isinstance(gate.ask(EVERYBODY, 0.0), Rejection)
     gate.set_rules(AdmissionRules(), 0.0)
     assert isinstance(gate.ask(EVERYBODY, 0.0), Admitted)
 
@@ -132,10 +132,10 @@ def test_other_rules_hold_at_once():
 def test_a_process_has_its_part_of_everything():
     text = '[[rule]]\nname = "r"\naccount = "AUTH_a"\ngreatest = { requests = 100 }\n'
     gate = gate_of(text, requests=1000.0)
-    gate.set_parts({("requests", "limit:r"): 0.25}, 0.5, {}, 0.0)
+    gate.set_shares({("requests", "limit:r"): 0.25}, 0.5, {}, 0.0)
     assert 12 <= len(let_in(gate, EVERYBODY, 0.0, 100)) <= 14
     gate = gate_of("", requests=100.0)
-    gate.set_parts({}, 0.1, {}, 0.0)
+    gate.set_shares({}, 0.1, {}, 0.0)
     taken = len(let_in(gate, EVERYBODY, 0.0, 1000))
     later = sum(len(let_in(gate, EVERYBODY, n * 0.1, 100)) for n in range(1, 101))
     assert taken <= 52
@@ -144,7 +144,7 @@ def test_a_process_has_its_part_of_everything():
 
 def test_streams_of_other_processes_count():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { streams = 5 }\n', streams=50.0)
-    gate.set_parts({}, 0.5, {"limit:r/AUTH_a": 4, "account:AUTH_b": 49}, 0.0)
+    gate.set_shares({}, 0.5, {"limit:r/AUTH_a": 4, "account:AUTH_b": 49}, 0.0)
     assert len(let_in(gate, EVERYBODY, 0.0, 9)) == 1
 
 

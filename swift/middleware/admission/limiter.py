@@ -1,7 +1,7 @@
-"""Whether a request may come in: rules, capacity and what is in use, decided without I/O.
+"""Decides whether a request is admitted, from rules, capacity and usage, without input or output.
 
     grant = gate.ask(facts, now, expected_bytes=size)
-    if isinstance(grant, Refusal): ...
+    if isinstance(grant, Rejection): ...
     wait_s = grant.draw(65536, now)   # as bytes flow
     grant.end(now)
 
@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from swift.middleware.admission.amounts import NOTHING, RATES, Amounts, shown
-from swift.middleware.admission.lanes import Bound, Lanes
+from swift.middleware.admission.qos import QosClasses, RateLimit
 from swift.middleware.admission.rules import LIMIT, AdmissionFacts, AdmissionRule, AdmissionRules
 
 #: Of a request of unknown size so much is expected at first.
@@ -36,7 +36,7 @@ SPARE = "spare"
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class Rejection:
     """Why a request may not come in, and when it might."""
 
     status: int
@@ -45,7 +45,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class PromisedLane:
+class ReservedClass:
     """A lane that a ticket gives: so many bytes a second."""
 
     key: str
@@ -54,7 +54,7 @@ class PromisedLane:
 
 @dataclass(slots=True)
 class Use:
-    """What was asked for and used under one name since the last report, and streams that are open."""
+    """Requests and bytes under one name since the last report, and the number of open streams."""
 
     bytes: float = 0.0
     requests: float = 0.0
@@ -62,7 +62,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class _Lane:
+class _Class:
     key: str
     guaranteed: Amounts
     weight: float
@@ -74,7 +74,12 @@ class Admitted:
     __slots__ = ("lane", "_gate", "_limits", "_expected", "_prepaid", "_size", "_drawn", "_is_over")
 
     def __init__(
-        self, gate: Gate, lane: _Lane, limits: Mapping[str, AdmissionRule], expected: float, prepaid: float
+        self,
+        gate: Limiter,
+        lane: _Class,
+        limits: Mapping[str, AdmissionRule],
+        expected: float,
+        prepaid: float,
     ):
         self.lane = lane.key
         self._gate = gate
@@ -96,7 +101,7 @@ class Admitted:
 
     def draw(self, amount: float, now: float) -> float:
         """Count bytes that were moved; the seconds to wait before any more are."""
-        # What was expected has been counted already, and waits for nobody.
+        # What was expected has been counted already and does not wait.
         counted = min(amount, self._expected)
         self._expected -= counted
         self._drawn += amount
@@ -116,16 +121,16 @@ class Admitted:
             self._gate.end(self.lane, self._limits, self._expected, size, now)
 
 
-class Gate:
+class Limiter:
     """Decides for one process."""
 
     def __init__(self, rules: AdmissionRules, capacity: Amounts, *, burst_s: float, now: float):
         self._rules = rules
         self._capacity = capacity
         self._burst_s = burst_s
-        self._lanes = {name: Lanes(getattr(capacity, name), burst_s, now) for name in RATES}
-        self._known: dict[str, _Lane] = {}
-        self._bounds: dict[tuple[str, str], Bound] = {}
+        self._lanes = {name: QosClasses(getattr(capacity, name), burst_s, now) for name in RATES}
+        self._known: dict[str, _Class] = {}
+        self._bounds: dict[tuple[str, str], RateLimit] = {}
         #: What part of a name's rates is this process's, by (resource, name), and of names that are not
         #: there.
         self._parts: Mapping[tuple[str, str], float] = {}
@@ -152,16 +157,18 @@ class Gate:
         self._capacity = capacity
         self._settle(now)
 
-    def set_promises(self, promises: Mapping[str, float], now: float) -> None:
-        """What is promised to reservations that hold now: bytes a second by the names of their lanes."""
+    def set_reservations(self, promises: Mapping[str, float], now: float) -> None:
+        """Set the bandwidth reserved by the current reservations: bytes a second by lane name."""
         if promises != self._promises:
             self._promises = promises
             self._settle(now)
 
-    def set_parts(
+    def set_shares(
         self, parts: Mapping[tuple[str, str], float], other: float, streams: Mapping[str, int], now: float
     ) -> None:
-        """Which part of the cluster's rates is this process's, and what streams others have open."""
+        """Set this process's share of the cluster's rates, and the numbers of streams that other processes
+        have open.
+        """
         self._parts, self._other_part, self._elsewhere = parts, other, streams
         self._known.clear()
         for (resource, key), bound in self._bounds.items():
@@ -204,15 +211,15 @@ class Gate:
         now: float,
         *,
         expected_bytes: float | None = None,
-        promise: PromisedLane | None = None,
-    ) -> Admitted | Refusal:
-        """Let a request in, or say why not. ``expected_bytes`` None: nobody knows its size yet."""
-        lane = self._lane_of(facts, promise)
+        promise: ReservedClass | None = None,
+    ) -> Admitted | Rejection:
+        """Let a request in, or say why not. ``expected_bytes`` None: its size is unknown."""
+        lane = self._class_of(facts, promise)
         limits = dict(self._rules.limits_of(facts))
         size = self._sizes.get(lane.key, FIRST_GUESS_BYTES) if expected_bytes is None else expected_bytes
         prepaid = self._prepaid(limits)
         expected = min(size, prepaid)
-        refusal = self._beyond_limits(limits, now) or self._beyond_lane(lane, now)
+        refusal = self._check_limits(limits, now) or self._check_class(lane, now)
         if refusal is not None:
             self._note(lane, limits, expected, 0)
             return refusal
@@ -254,10 +261,10 @@ class Gate:
         before = self._sizes.get(lane, FIRST_GUESS_BYTES)
         self._sizes[lane] = before + _LEARN * (min(size, PREPAID_BYTES) - before)
 
-    def _lane_of(self, facts: AdmissionFacts, promise: PromisedLane | None) -> _Lane:
+    def _class_of(self, facts: AdmissionFacts, promise: ReservedClass | None) -> _Class:
         if promise is not None:
             promised = Amounts(bytes=promise.bytes * self.part("bytes", promise.key))
-            lane = self._known[promise.key] = _Lane(promise.key, promised, 1.0)
+            lane = self._known[promise.key] = _Class(promise.key, promised, 1.0)
             return lane
         key, rule = self._rules.lane_of(facts)
         known = self._known.get(key)
@@ -267,26 +274,26 @@ class Gate:
             whole = NOTHING if rule is None else rule.guaranteed
             mine = {n: a * self.part(n, key) for n in RATES if (a := getattr(whole, n)) is not None}
             weight = 1.0 if rule is None else rule.weight
-            known = self._known[key] = _Lane(key, replace(whole, **mine), weight)
+            known = self._known[key] = _Class(key, replace(whole, **mine), weight)
         return known
 
     def _prepaid(self, limits: Mapping[str, AdmissionRule]) -> float:
-        """How many bytes of a request are counted before it moves any: what may be moved in a second."""
+        """Return the number of bytes to count before a request moves any: at most one second of the rate."""
         rates = [self._lanes["bytes"].capacity or PREPAID_BYTES]
         for key, rule in limits.items():
             if rule.greatest.bytes:
                 rates.append(rule.greatest.bytes * self.part("bytes", key))
         return max(FIRST_GUESS_BYTES, min(PREPAID_BYTES, *rates))
 
-    def _open(self, lanes: Lanes, resource: str, key: str) -> None:
+    def _open(self, lanes: QosClasses, resource: str, key: str) -> None:
         """Have a lane ready to be asked."""
         lane = self._known.get(key)
         if lane is None:
-            lanes.set_lane(key)
+            lanes.set_class(key)
         else:
-            lanes.set_lane(key, guaranteed=getattr(lane.guaranteed, resource) or 0.0, weight=lane.weight)
+            lanes.set_class(key, guaranteed=getattr(lane.guaranteed, resource) or 0.0, weight=lane.weight)
 
-    def _note(self, lane: _Lane, limits: Mapping[str, AdmissionRule], expected: float, streams: int) -> None:
+    def _note(self, lane: _Class, limits: Mapping[str, AdmissionRule], expected: float, streams: int) -> None:
         """Keep what was asked for, let in or not: it says how much of the whole this process needs."""
         for key in (lane.key, *limits):
             use = self.uses[key]
@@ -294,7 +301,7 @@ class Gate:
             use.requests += 1
             use.streams += streams
 
-    def _beyond_limits(self, limits: Mapping[str, AdmissionRule], now: float) -> Refusal | None:
+    def _check_limits(self, limits: Mapping[str, AdmissionRule], now: float) -> Rejection | None:
         for key, rule in limits.items():
             most = rule.greatest.streams
             if most is not None and self._streams(key) >= most:
@@ -305,20 +312,20 @@ class Gate:
                     continue
                 bound = self._bounds.get((name, key))
                 if bound is None:
-                    bound = Bound(rate * self.part(name, key), self._burst_s, now)
+                    bound = RateLimit(rate * self.part(name, key), self._burst_s, now)
                     self._keep(name, key, bound)
                 wait_s = bound.ask(now)
                 if wait_s > 0:
                     return _limited(rule, name, rate, wait_s)
         return None
 
-    def _keep(self, name: str, key: str, bound: Bound) -> None:
+    def _keep(self, name: str, key: str, bound: RateLimit) -> None:
         if len(self._bounds) >= _SIZES_MAX:
             self._bounds.clear()
         self._bounds[name, key] = bound
 
-    def _beyond_lane(self, lane: _Lane, now: float) -> Refusal | None:
-        refusal = self._beyond_streams(lane)
+    def _check_class(self, lane: _Class, now: float) -> Rejection | None:
+        refusal = self._check_streams(lane)
         if refusal is not None:
             return refusal
         for name, lanes in self._lanes.items():
@@ -331,7 +338,7 @@ class Gate:
                 return _full(lane.key, name, f"all {shown(whole, name)} are in use or promised", wait_s)
         return None
 
-    def _beyond_streams(self, lane: _Lane) -> Refusal | None:
+    def _check_streams(self, lane: _Class) -> Rejection | None:
         """Streams cannot be taken back, so those that are guaranteed are never lent."""
         whole = self._capacity.streams
         if whole is None:
@@ -359,7 +366,7 @@ class Gate:
         return (0 if use is None else use.streams) + self._elsewhere.get(key, 0)
 
     def report(self) -> dict[str, Use]:
-        """What was asked for since the last report, by name, and begin anew; streams that are open stay."""
+        """Return the usage since the last report by name, and reset it; the numbers of open streams stay."""
         self._waits = {key: until for key, until in self._waits.items() if key in self.uses}
         told = {key: replace(use) for key, use in self.uses.items()}
         for key, use in list(self.uses.items()):
@@ -369,12 +376,12 @@ class Gate:
         return told
 
     def __repr__(self) -> str:
-        return f"<Gate {self._capacity}, {len(self._rules.rules)} rules, {self._lanes!r}>"
+        return f"<Limiter {self._capacity}, {len(self._rules.rules)} rules, {self._lanes!r}>"
 
 
-def _limited(rule: AdmissionRule, resource: str, most: float, wait_s: float) -> Refusal:
-    return Refusal(429, wait_s, f"Rule {rule.name} allows {shown(most, resource)}.")
+def _limited(rule: AdmissionRule, resource: str, most: float, wait_s: float) -> Rejection:
+    return Rejection(429, wait_s, f"Rule {rule.name} allows {shown(most, resource)}.")
 
 
-def _full(key: str, resource: str, what: str, wait_s: float) -> Refusal:
-    return Refusal(503, wait_s, f"No {resource} are free for {key}: {what}.")
+def _full(key: str, resource: str, what: str, wait_s: float) -> Rejection:
+    return Rejection(503, wait_s, f"No {resource} are free for {key}: {what}.")

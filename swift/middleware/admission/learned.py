@@ -22,8 +22,8 @@ _RISE = 1.01
 _ANSWERS_MIN = 5
 
 
-class LearntRate:
-    """What the whole cluster delivers a second; None while nothing was ever slow."""
+class LearnedRate:
+    """Estimates how much the cluster delivers a second; None until responses have been slow once."""
 
     __slots__ = ("bound", "_usual_s")
 
@@ -47,4 +47,4 @@ class LearntRate:
         return self.bound
 
     def __repr__(self) -> str:
-        return f"<LearntRate {self.bound}, usually {self._usual_s} s>"
+        return f"<LearnedRate {self.bound}, usually {self._usual_s} s>"

@@ -2,7 +2,7 @@
 
 A reservation is made while a lock is held (a counter that only the first brings to one); what each proxy
 knows of reservations that are not over is put into the list again at every turn, so that a memcached that was
-started anew forgets nothing that a proxy knows. When memcached is away nothing is reserved: nobody may
+started anew forgets nothing that a proxy knows. When memcached is away nothing is reserved: no client may
 promise what others might have promised as well. Tickets that are out hold all the same: they carry what they
 are good for.
 """
@@ -34,8 +34,8 @@ class Busy(MemcacheError):
     """Others held the lock for too long."""
 
 
-class Ledger:
-    """What this proxy knows of all reservations."""
+class SharedReservations:
+    """The reservations that this proxy knows."""
 
     def __init__(self, sleep: Callable[[float], None]):
         self._sleep = sleep
@@ -50,27 +50,27 @@ class Ledger:
         """Make a reservation, if ``decide`` does; raises ``MemcacheError``."""
         self._lock(cache)
         try:
-            self.hear(cache, now)
+            self.receive(cache, now)
             if len(self._known) >= RESERVATIONS_MAX:
                 return None
             made = decide(tuple(self._known.values()))
             if made is not None:
                 self._known[made.id] = made
-                self._tell(cache, now)
+                self._publish(cache, now)
             return made
         finally:
             cache.delete(_LOCK)
 
-    def hear(self, cache: Cache, now: float) -> None:
+    def receive(self, cache: Cache, now: float) -> None:
         """Learn what others reserved, and bring back what the list has lost; raises ``MemcacheError``."""
         value = cache.get(_LIST, None, raise_on_error=True)
         told = [r for item in value if (r := ReservedShare.of(item))] if isinstance(value, list) else []
         ids = {r.id for r in told}
         self._known = live((*told, *self._known.values()), now)
         if any(id_ not in ids for id_ in self._known):
-            self._tell(cache, now)
+            self._publish(cache, now)
 
-    def _tell(self, cache: Cache, now: float) -> None:
+    def _publish(self, cache: Cache, now: float) -> None:
         last = max((r.ends for r in self._known.values()), default=now)
         values = [asdict(r) for r in self._known.values()]
         cache.set(_LIST, values, ttl_s=max(1.0, last - now), raise_on_error=True)
