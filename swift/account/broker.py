@@ -114,8 +114,7 @@ class AccountBroker(Broker):
                 ),
             )
 
-        engine = self.engine
-        return files.create(engine.disk, self.place, build, trace=engine.trace)
+        return files.create(self.engine.disk, self.place, build, trace=self.engine.trace)
 
     def info(self) -> AccountFacts:
         """What is known of the account now."""

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
@@ -237,10 +238,10 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
         if not node.devices.is_usable(device):
             continue
         for policy in cluster.policies:
-            store = stores.of(policy)
+            store = stores.at(policy, device)
             for partition in store.partitions(device, policy):
                 store.hashes(device, partition, policy)
-                for name_hash in store.inventory(device, partition, policy):
+                for name_hash in chain.from_iterable(store.inventory(partition, policy)):
                     store.upkeep.find(
                         Location(device, partition, policy, name_hash), Viewpoint(time.time(), True)
                     )

@@ -176,8 +176,7 @@ class ContainerBroker(Broker):
             )
             connection.execute("INSERT INTO policy_stat (storage_policy_index) VALUES (?)", (policy_index,))
 
-        engine = self.engine
-        return files.create(engine.disk, self.place, build, trace=engine.trace)
+        return files.create(self.engine.disk, self.place, build, trace=self.engine.trace)
 
     def info(self) -> ContainerFacts:
         """What is known of the container now; while it is being split, the old file has the counts."""

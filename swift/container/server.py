@@ -436,7 +436,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         check_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
 
     def _keep_sync_link(self, broker: ContainerBroker, info: ContainerFacts) -> None:
-        keep_link(broker, info, self.disk, self.context.pools.run(broker.place.device))
+        keep_link(broker, info)
 
     def _check_sync_to(self, value: str) -> None:
         try:

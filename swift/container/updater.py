@@ -97,7 +97,9 @@ class ContainerUpdater(DeviceTask):
         """What is known of a device's containers, at the beginning of another pass."""
         if device not in self._settled:
             interval_s = self.settings.interval
-            self._settled[device] = Settled(self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s)
+            self._settled[device] = Settled(
+                self.disk_at(device), RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s
+            )
         self._settled[device].begin(0)
         return self._settled[device]
 
@@ -118,7 +120,7 @@ class ContainerUpdaterPass(DatabasePassBase):
     def __init__(self, task: ContainerUpdater, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine.at(self._disk, self._log.warning)
         self._direct = DirectClient(task.context.transport, NAME, task.settings, missed=self._missed)
         self._settled = task.settled(device)
 
@@ -145,7 +147,7 @@ class ContainerUpdaterPass(DatabasePassBase):
                 return
             try:
                 if not self._process(broker):
-                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
+                    self._settled.settle(unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
@@ -188,7 +190,7 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     def _quarantine(self, broker: ContainerBroker) -> None:
         """Nobody can ever list this container: move it away, as the peer does."""
-        moved = self._run(quarantine, self._task.disk, broker.place, "no account replicas exist")
+        moved = broker.on_disk(quarantine, broker.place, "no account replicas exist")
         self._tally.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 

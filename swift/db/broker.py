@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
-from swift.base.calls import run_inline
+from swift.base.calls import Ts, run_inline
 from swift.base.errors import InvalidValue, LockTimeout
 from swift.db import files, pending
 from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
@@ -32,6 +32,7 @@ from swift.db.transaction import GroupCommit, Run
 from swift.db.watch import Watch
 from swift.green import Semaphore, pause
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.platform.waiting import letting_others_run
 
 T = TypeVar("T")
@@ -62,6 +63,19 @@ class Engine:
     preallocate: bool = False
     #: Seconds to wait, in calls and between them, for others that write to a database.
     wait_s: float = BUSY_TIMEOUT_S
+
+    @classmethod
+    def at(
+        cls,
+        handle: DiskHandle,
+        warn: Callable[[str], None],
+        *,
+        trace: Trace | None = None,
+        preallocate: bool = False,
+        wait_s: float = BUSY_TIMEOUT_S,
+    ) -> Engine:
+        """Return the engine of a device."""
+        return cls(handle.disk, handle.run, warn, trace, preallocate, wait_s)
 
 
 class _Change:
@@ -231,6 +245,10 @@ class Broker:
             finally:
                 _turn_of.reset(token)
 
+    def on_disk(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
+        """Run a function of the disk where this broker's own calls run."""
+        return self._run(work, self.engine.disk, *args)
+
     @contextmanager
     def _used(self) -> Iterator[None]:
         """Keep the broker from being closed in the block."""
@@ -355,13 +373,14 @@ class Broker:
         """
         return self._repeat(lambda: self._change(change))
 
-    def alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def alone(self, work: Callable[[sqlite3.Connection, Disk], T]) -> T:
         """Run ``work`` in a disk thread while nobody else can change the hash directory.
 
         Pending rows are merged before. It is no transaction: ``work`` gets a connection to read the newest
         file and may replace or remove that file; call ``refresh`` afterwards.
         """
-        return self._repeat(lambda: self._change(work, alone=True))
+        disk = self.engine.disk
+        return self._repeat(lambda: self._change(lambda have: work(have, disk), alone=True))
 
     def _change(self, work: Callable[[sqlite3.Connection], Any] | None, *, alone: bool = False) -> Any:
         change = _Change(work, alone=alone)

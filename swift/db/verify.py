@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from swift.db import files
+from swift.db.broker import Broker
 from swift.db.connection import DatabaseBroken, Translating, connect
 from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
@@ -25,6 +26,16 @@ PIECE_ROWS = 5000
 
 #: Asks for sentences about totals that are not what the rows say, in one transaction for reading.
 Totals = Callable[[sqlite3.Connection], list[str]]
+
+
+def verify_files(
+    broker: Broker, table: str, totals: Totals, *, whole_bytes_max: int = WHOLE_BYTES_MAX
+) -> list[str]:
+    """Read the files of a refreshed broker to their ends; see ``verify``."""
+    found = []
+    for database in broker.databases:
+        found += verify(database.path, table, totals, broker.engine.run, whole_bytes_max=whole_bytes_max)
+    return found
 
 
 def verify(
@@ -50,7 +61,7 @@ def verify(
 def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -> str | None:
     """Move a broken database to the quarantine; its new path, None when it is sound on a second reading.
 
-    Call in a disk thread. Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
+    Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
     OSError: then nothing was moved.
     """
     if not error.is_proven and not is_broken(error.path):

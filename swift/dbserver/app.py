@@ -146,10 +146,9 @@ class DatabaseApp(BackendApp, Generic[B]):
     def _make_broker(self, place: DatabasePlace, *names: str) -> B:
         engine = self._engines.get(place.device)
         if engine is None:
-            engine = self._engines[place.device] = Engine(
-                disk=self.disk,
-                run=self.context.pools.run(place.device),
-                warn=self.context.telemetry.log.warning,
+            engine = self._engines[place.device] = Engine.at(
+                self.context.disk_at(place.device, self.disk),
+                self.context.telemetry.log.warning,
                 trace=self._query_log,
                 preallocate=self._preallocate,
             )
@@ -164,7 +163,7 @@ class DatabaseApp(BackendApp, Generic[B]):
         txid = request.headers.get("x-trans-id")
         self.brokers.forget(place)
         try:
-            target = self.context.pools.run(place.device)(quarantine_broken, self.disk, place, error)
+            target = self.context.disk_at(place.device, self.disk).place(quarantine_broken, place, error)
         except (SwiftError, OSError) as failure:
             self.context.telemetry.faults.note(place.device, failure)
             log.error(f"{error}; cannot be quarantined: {failure}", txid=txid)

@@ -16,8 +16,7 @@ from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import HTTPError
 from swift.platform.buffers import Buffers
-from swift.runtime.diskcalls import Run
-from swift.store.api import Draft
+from swift.store.handle import OpenDraft
 from swift.wire import etagtrailer
 
 #: Bodies up to this size are held in memory and written in one go.
@@ -57,17 +56,16 @@ class DraftWriter:
     still writing to.
     """
 
-    def __init__(self, draft: Draft, run: Run):
+    def __init__(self, draft: OpenDraft):
         self.draft = draft
         self.size = 0
-        self._run = run
         self._task: Task[None] | None = None
 
     def write(self, batch: bytes | memoryview) -> None:
         """Hand over a batch, left alone until the next call returns; raises an earlier one's error."""
         self.size += len(batch)
         self.wait()
-        self._task = spawn(self._run, self.draft.write, batch)
+        self._task = spawn(self.draft.write, batch)
 
     def wait(self) -> None:
         """Wait until everything is written; raises the error of the last write."""
@@ -159,7 +157,7 @@ def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
     return buffer[:filled]
 
 
-def accept_trailers(draft: Draft, trailers: HeaderMap) -> None:
+def accept_trailers(draft: OpenDraft, trailers: HeaderMap) -> None:
     """Take the sender's MD5 from trailers or footers (``wire.etagtrailer``).
 
     Raises ``ClientDisconnected`` when it sent none, ``HTTPError`` 422 when other bytes arrived than it sent.

@@ -30,6 +30,8 @@ from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.platform.mounts import Devices
 from swift.policy.policies import Policies
 from swift.runtime.diskcalls import DiskPools
@@ -126,6 +128,11 @@ class BackendContext:
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
     ring_ip: str = ""
     ring_port: int = 0
+
+    def disk_at(self, device: str, disk: Disk, purpose: str = "") -> DiskHandle:
+        """Return the handle of a device's disk; calls for a ``purpose`` have threads of their own."""
+        pools = self.pools
+        return DiskHandle(disk, pools.threads(device, purpose) if purpose else pools.run(device))
 
 
 class BackendApp:

@@ -13,9 +13,9 @@ from swift.db.files import DatabasePlace
 from swift.db.settled import Scan, Settled
 from swift.db.verify import quarantine_broken
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.diskcalls import Run
 from swift.runtime.selection import Selection
 
 
@@ -41,6 +41,10 @@ class DeviceTask:
         self.rng.shuffle(names)
         return names
 
+    def disk_at(self, device: str) -> DiskHandle:
+        """Return the handle of a device's disk."""
+        return self.context.disk_at(device, self.disk)
+
     def progress(self, passed: PassReport) -> dict[str, object]:
         """Nothing beyond how far the pass is."""
         return {}
@@ -59,7 +63,7 @@ class DevicePassBase:
         self._pass_context = pass_context
         self._tally = pass_context.tally
         self._log = context.telemetry.log
-        self._run: Run = context.pools.run(device)
+        self._disk = task.disk_at(device)
 
     def _note(self, error: Exception) -> None:
         """Count an error of the device; one of another kind counts elsewhere."""
@@ -88,13 +92,12 @@ class DatabasePassBase(DevicePassBase):
     def _partitions(self, device_path: str, directory: str) -> list[str]:
         """The selected partitions below ``accounts`` or ``containers`` of the device, in random order."""
         task = self._device_task
-        found = walk.partitions(task.disk, self._run, device_path, directory, task.rng)
+        found = walk.partitions(self._disk, device_path, directory, task.rng)
         return [partition for partition in found if task.selection.has_partition(partition)]
 
     def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePlace]:
         """The databases of a partition, until the work is to end."""
-        disk, told = self._device_task.disk, self._tell_unreadable
-        for place in walk.places(disk, self._run, device_path, directory, partition, told):
+        for place in walk.places(self._disk, device_path, directory, partition, self._tell_unreadable):
             if self._pass_context.stop.requested:
                 return
             yield place
@@ -107,7 +110,7 @@ class DatabasePassBase(DevicePassBase):
 
     def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
         """What is in some partitions, by what is known of settled databases."""
-        scan = self._run(settled.scan, device_path, directory, some, self._device_task.disk.now_ns())
+        scan = settled.scan(device_path, directory, some, self._device_task.disk.now_ns())
         for error in scan.unreadable:
             self._tell_unreadable(error)
         return scan
@@ -118,7 +121,7 @@ class DatabasePassBase(DevicePassBase):
             self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
             return
         try:
-            moved = self._run(quarantine_broken, self._device_task.disk, place, error)
+            moved = self._disk.place(quarantine_broken, place, error)
         except (SwiftError, OSError) as failure:
             self._note(failure)
             self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")

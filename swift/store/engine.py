@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 
+from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
 from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, Viewpoint
 from swift.store.asyncpending import FileUpdates
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
 from swift.store.core import TRIES, EngineCore
 from swift.store.draft import FileDraft
 from swift.store.edit import FileEdit

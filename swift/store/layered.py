@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 
+from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
@@ -31,7 +32,7 @@ from swift.store.api import (
     Upkeep,
     Viewpoint,
 )
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
 from swift.store.metadata import Metadata
 
 

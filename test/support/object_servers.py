@@ -162,7 +162,7 @@ class ObjectNode:
 
     def hashes(self, partition, policy=GOLD):
         """The partition's suffix hashes, found out anew."""
-        store = self.stores.of(policy)
+        store = self.stores.engine(policy)
         return dict(store.hashes(self.device, str(partition), policy, list_suffixes=True))
 
     def wipe(self):

@@ -8,6 +8,7 @@ directory locked, so that no row falls between them.
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from uuid import uuid4
 
 from swift.base.timestamp import Timestamp
@@ -27,6 +28,7 @@ from swift.db.unknown import (
     schema_of,
     table_names,
 )
+from swift.platform.disk import Disk
 
 _EVERY_RANGE = ShardQuery(include_deleted=True, include_own=True)
 _NOT_COPIED = ("hash", "id")
@@ -39,7 +41,6 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
     if broker.place.epoch_of(path) == wanted:
         return True
     kept = broker.read(_kept)
-    engine = broker.engine
 
     def build(connection: sqlite3.Connection) -> None:
         if kept.schema:
@@ -48,7 +49,8 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
             create_tables(connection)
         _fill(connection, kept, f"{uuid4()}-{broker.place.device}")
 
-    engine.run(lambda: files.create(engine.disk, broker.place, build, epoch=wanted, trace=engine.trace))
+    create = partial(files.create, epoch=wanted, trace=broker.engine.trace)
+    broker.on_disk(create, broker.place, build)
     broker.refresh()
     return len(broker.databases) > 1
 
@@ -98,9 +100,8 @@ def remove_retiring(broker: ContainerBroker, seen_max_row: int) -> bool:
     old = broker.oldest
     if len(broker.databases) < 2:
         return True
-    disk = broker.engine.disk
 
-    def work(_connection: sqlite3.Connection) -> bool:
+    def work(_connection: sqlite3.Connection, disk: Disk) -> bool:
         if old.ask_locked(lambda connection: max_row(connection, "object")) > seen_max_row:
             return False
         disk.unlink(old.path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
@@ -82,7 +81,7 @@ class ContainerSharder(DeviceTask):
         if device not in self._settled:
             interval_s = self.settings.interval
             self._settled[device] = Settled(
-                self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
+                self.disk_at(device), RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
             )
         self.own.ids(self.ring.view())
         self._settled[device].begin(self.own.rings_seen)
@@ -130,9 +129,7 @@ class ShardingPass(DatabasePassBase):
     def __init__(self, task: ContainerSharder, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(
-            disk=task.disk, run=self._run, warn=self._log.warning, wait_s=task.settings.broker_timeout
-        )
+        self._engine = Engine.at(self._disk, self._log.warning, wait_s=task.settings.broker_timeout)
         self._delivery = ShardDelivery(task.replication, device, pass_context, self._engine)
         self._settled = task.settled(device)
         self._overview = task.overviews.setdefault(device, Overview())
@@ -160,7 +157,7 @@ class ShardingPass(DatabasePassBase):
                 if is_candidate:
                     self._run_visit(visit, broker)
                 if visit.is_at_rest:
-                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
+                    self._settled.settle(unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
@@ -205,7 +202,7 @@ class ShardingPass(DatabasePassBase):
     def end(self) -> None:
         """What was found out is kept for the next pass."""
         shown = list(self._overview.shown)
-        self._overview.forget(self._run(lambda: [path for path in shown if not os.path.isdir(path)]))
+        self._overview.forget([path for path in shown if not self._disk.is_directory(path)])
         self._settled.end()
 
 

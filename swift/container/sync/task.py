@@ -84,7 +84,7 @@ class ContainerSync(DeviceTask):
 
     def settled(self, device: str) -> Settled:
         """What is known of a device's containers, at the beginning of another pass."""
-        known = self._settled.setdefault(device, Settled(self.disk, RECHECK_S, busy_s=0.0))
+        known = self._settled.setdefault(device, Settled(self.disk_at(device), RECHECK_S, busy_s=0.0))
         self.own.ids(self.ring.view())
         known.begin(self.own.rings_seen)
         return known
@@ -104,7 +104,7 @@ class SyncPass(DatabasePassBase):
     def __init__(self, task: ContainerSync, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine.at(self._disk, self._log.warning)
         self._settled = task.settled(device)
 
     def plan(self) -> Iterator[Due]:
@@ -116,7 +116,7 @@ class SyncPass(DatabasePassBase):
         for partition in self._partitions(device_path, DIRECTORY):
             for place in self._places(device_path, DIRECTORY, partition):
                 now_ns = self._task.disk.now_ns()
-                due = self._run(self._settled.due, place._replace(kind="containers"), now_ns)
+                due = self._settled.due(place._replace(kind="containers"), now_ns)
                 if due is not None:
                     yield due
 
@@ -128,7 +128,7 @@ class SyncPass(DatabasePassBase):
                 return
             try:
                 if self._look(broker):
-                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
+                    self._settled.settle(unit, self._task.disk.now_ns())
             finally:
                 broker.close()
         except DatabaseMissing:
@@ -149,7 +149,7 @@ class SyncPass(DatabasePassBase):
         """Copy what is to be copied; whether there was nothing to do, and nothing kept us from it."""
         info = broker.info()
         if not is_synced(info):
-            keep_link(broker, info, self._task.disk, self._run)
+            keep_link(broker, info)
             self._tally.add("skips")
             return False
         index, count = self._own_place(broker)

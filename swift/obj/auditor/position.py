@@ -6,6 +6,7 @@ import json
 
 from swift.base.clock import Clock
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.platform.durable import replace_file
 from swift.platform.faults import read_regular
 
@@ -14,9 +15,9 @@ SAVED_EVERY_S = 60.0
 
 
 class AuditPosition:
-    """The partitions of a policy that are still to do, those begun among them. All calls block."""
+    """The partitions of a policy that are still to do, those begun among them."""
 
-    def __init__(self, disk: Disk, objects_dir: str, kind: str, clock: Clock):
+    def __init__(self, disk: DiskHandle, objects_dir: str, kind: str, clock: Clock):
         self._disk = disk
         self._directory = objects_dir
         self.path = f"{objects_dir}/auditor_status_{kind}.json"
@@ -26,7 +27,7 @@ class AuditPosition:
     def load(self) -> list[str] | None:
         """What a former pass left to do; None when there is none, or nothing that can be read."""
         try:
-            names = json.loads(read_regular(self._disk, self.path))["partitions"]
+            names = json.loads(self._disk.place(read_regular, self.path))["partitions"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         known = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -35,10 +36,9 @@ class AuditPosition:
     def save(self, left: list[str]) -> None:
         """Remember what is left, now and then, and always that nothing is. Raises OSError."""
         now_s = self._clock.monotonic()
-        if (left and now_s - self._saved_s < SAVED_EVERY_S) or not self._is_there():
+        if left and now_s - self._saved_s < SAVED_EVERY_S:
             return
-        self._saved_s = now_s
-        replace_file(self._disk, self.path, json.dumps({"partitions": left}).encode())
+        self._disk.place(self._replace, json.dumps({"partitions": left}).encode(), now_s)
 
     def forget(self) -> None:
         """The pass is complete: the next one looks for what is there. Raises OSError."""
@@ -47,13 +47,14 @@ class AuditPosition:
         except FileNotFoundError:
             return
 
-    def _is_there(self) -> bool:
-        """Whether the policy has anything on this device; nothing is made for one that has not."""
+    def _replace(self, disk: Disk, data: bytes, now_s: float) -> None:
+        """Write the file, unless the policy has nothing on this device."""
         try:
-            self._disk.stat(self._directory)
+            disk.stat(self._directory)
         except FileNotFoundError:
-            return False
-        return True
+            return
+        self._saved_s = now_s
+        replace_file(disk, self.path, data)
 
     def __repr__(self) -> str:
         return f"<AuditPosition {self.path}>"

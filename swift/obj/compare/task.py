@@ -14,6 +14,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from swift.base.documents import JsonObject
@@ -42,7 +43,8 @@ from swift.runtime.declaration import DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import ObjectStore
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
+from swift.store.handle import StoreHandle
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 
@@ -159,7 +161,7 @@ class CompareTask(DeviceTask, Generic[S]):
         """Who pushes objects of a policy."""
         return Sender(
             self.context.transport,
-            self.stores.of(policy),
+            partial(self.stores.at, policy),
             self.times,
             agent=self.direct.agent,
             now_s=self.context.clock.time,
@@ -240,14 +242,13 @@ class ComparePass(DevicePassBase, Generic[T]):
             yield from self._of_policy(policy, view)
 
     def _of_policy(self, policy: Policy, view: RingView) -> Iterator[PartitionUnit]:
-        store = self._task.stores.of(policy)
-        run = store.run(self._device, Effort.HASHES)
+        store = self._task.stores.at(policy, self._device)
         before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
         try:
-            for name in run(store.upkeep.prepare, self._device, policy, before_s):
+            for name in store.upkeep.prepare(self._device, policy, before_s):
                 self._tally.add("failures")
                 self._log.warning(f"{name!r} is no partition, and is in the way on {self._device}")
-            names = run(store.partitions, self._device, policy)
+            names = store.partitions(self._device, policy)
         except (DeviceUnavailable, OSError) as error:
             self._tally.add("failures")
             self._log.error(f"ERROR cannot list {self._device}: {error}")
@@ -258,7 +259,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         self._copies[policy.ring_name] = copies
         self._task.rng.shuffle(parts)
         for start in range(0, len(parts), SURVEYED):
-            locals_ = self._look(policy, view, parts[start : start + SURVEYED], store, run)
+            locals_ = self._look(policy, view, parts[start : start + SURVEYED], store)
             for unit in self.ordered(self._survey(policy, view, locals_)):
                 if self._is_over(policy, view):
                     return
@@ -285,9 +286,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         self._log.info(f"the ring of policy {policy.index} has changed; the next pass goes by the new one")
         return True
 
-    def _look(
-        self, policy: Policy, view: RingView, parts: Sequence[int], store: ObjectStore, run: Run
-    ) -> list[Local]:
+    def _look(self, policy: Policy, view: RingView, parts: Sequence[int], store: StoreHandle) -> list[Local]:
         """What this device has of the partitions."""
         ids = {
             device.id
@@ -305,7 +304,7 @@ class ComparePass(DevicePassBase, Generic[T]):
             if self._stop.requested:
                 return found
             some = chosen[start : start + _LOOKED_AT]
-            entries = run(self._entries, policy, view, store, some)
+            entries = store.place(Effort.HASHES, self._entries, policy, view, some)
             found += [
                 Local(policy, view, part, primaries, own, entry)
                 for (part, primaries, own), entry in zip(some, entries, strict=True)
@@ -315,21 +314,21 @@ class ComparePass(DevicePassBase, Generic[T]):
 
     def _entries(
         self,
+        engine: ObjectStore,
         policy: Policy,
         view: RingView,
-        store: ObjectStore,
         some: Sequence[tuple[int, tuple[Node, ...], Node | None]],
     ) -> list[KnownPartition | None]:
-        """Blocking; None for what cannot be hashed, or is better left alone now."""
+        """Return what is known; None for what cannot be hashed, or is better left alone now."""
         entries: list[KnownPartition | None] = []
         for part, _primaries, own in some:
             try:
-                idle_s = store.upkeep.idle_s(self._device, str(part), policy)
+                idle_s = engine.upkeep.idle_s(self._device, str(part), policy)
                 if self._task.calm.may_wait(self._device, policy.index, view, part, idle_s):
                     entries.append(None)
                     continue
                 index = self.index_of(own, policy)
-                entries.append(self._task.book.entry(store, self._device, part, policy, index))
+                entries.append(self._task.book.entry(engine, self._device, part, policy, index))
             except (OSError, LockTimeout) as error:
                 self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")

@@ -30,9 +30,10 @@ from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.obj.ssync.sender import CannotRebuild, SenderTimes
 from swift.policy.policy import Policy
 from swift.ring.device import Node
-from swift.store.api import Found, Location, ObjectKey, ObjectStore, StoredObject, Viewpoint
-from swift.store.calls import Effort, Run
+from swift.store.api import Found, Location, ObjectKey, Viewpoint
+from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
+from swift.store.handle import StoreHandle
 from swift.store.metadata import Metadata
 
 #: As they are stored.
@@ -161,14 +162,14 @@ class Rebuilder:
         self,
         archives: Archives,
         codec: Codec,
-        store: ObjectStore,
+        store_at: Callable[[str], StoreHandle],
         around: Around,
         rule: SolitaryRule,
         now_s: Callable[[], float],
     ):
         self._archives = archives
         self._codec = codec
-        self._store = store
+        self._store_at = store_at
         self._around = around
         self._rule = rule
         self._now_s = now_s
@@ -211,9 +212,8 @@ class Rebuilder:
 
     def _quarantine(self, key: ObjectKey, reason: str) -> None:
         """Move it out of the way; always raises ``CannotRebuild``."""
-        run = self._store.run(key.device, Effort.SSYNC)
         location = Location(key.device, key.partition, key.policy, key.hash)
-        run(self._store.upkeep.quarantine, location, reason)
+        self._store_at(key.device).upkeep.quarantine(location, reason)
         raise CannotRebuild(f"it was quarantined: {reason}")
 
     def _survey(self, found: Found, key: ObjectKey, own: int, index: int) -> Survey:
@@ -252,29 +252,26 @@ class Rebuilder:
 
     def _local(self, found: Found, key: ObjectKey, index: int) -> SourceArchive:
         """This device's own archive."""
-        run = self._store.run(key.device, Effort.SSYNC)
-        stored: StoredObject = run(
-            self._store.open, key, Viewpoint(found.state.timestamp.seconds, True, None, index)
-        )
+        view = Viewpoint(found.state.timestamp.seconds, True, None, index)
+        stored = self._store_at(key.device).for_purpose(Effort.SSYNC).open(key, view)
         if stored.state.data_timestamp != found.state.data_timestamp or stored.state.written is None:
-            run(stored.close)
+            stored.close()
             raise CannotRebuild("it was replaced")
-        blocks = _Blocks(stored.blocks(0, stored.state.size), run)
+        blocks = _Blocks(stored.blocks(0, stored.state.size))
         return SourceArchive(index, partial(_read_exactly, blocks.read), stored.close)
 
 
 class _Blocks:
     """Blocks of a stored body, read in other pieces."""
 
-    def __init__(self, blocks: Iterator[bytes], run: Run):
+    def __init__(self, blocks: Iterator[bytes]):
         self._blocks = blocks
-        self._run = run
         self._rest = b""
 
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes, empty at the end."""
         if not self._rest:
-            self._rest = bytes(self._run(next, self._blocks, b""))
+            self._rest = bytes(next(self._blocks, b""))
         data, self._rest = self._rest[:size], self._rest[size:]
         return data
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from swift.base.errors import LockTimeout
@@ -32,7 +32,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.declaration import Daemon
 from swift.runtime.selection import Selection
-from swift.store.api import DELETED, HandedOver, Location, Viewpoint
+from swift.store.api import DELETED, HandedOver, Location, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.registry import StoreRegistry
 from swift.wire.ssync import Offer
@@ -84,7 +84,7 @@ class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
         return Rebuilder(
             Archives(self.context.transport, policy, self.times, self.direct.agent),
             self._codecs[policy.index],
-            self.stores.of(policy),
+            partial(self.stores.at, policy),
             Around(local.part, local.others, partial(local.view.handoffs, local.part)),
             rule,
             self.context.clock.time,
@@ -170,9 +170,8 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         local = unit.local
         name = str(local.part)
         self._tally.add("attempts")
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.HASHES)
-        hashes: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
+        store = self._task.stores.at(local.policy, self._device)
+        hashes = store.hashes(self._device, name, local.policy)
         failures = self.failures
         if local.own is not None:
             with self._timed("update"), self.working_on(unit):
@@ -183,11 +182,11 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 self._bring_home(local, revert)
         is_left = False
         if local.own is None:
-            is_left = not run(store.upkeep.remove_partition, self._device, name, local.policy)
+            is_left = not store.upkeep.remove_partition(self._device, name, local.policy)
             if not is_left:
                 self._tally.add("removes")
         elif reverts:
-            again: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
+            again = store.hashes(self._device, name, local.policy)
             is_left = bool(
                 jobs.reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng)
             )
@@ -271,38 +270,34 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     def _differing(self, local: Local, mine: int, theirs: Mapping[str, object], index: int) -> list[str]:
         """What a node lacks, looked at once more: it may be we who are not up to date."""
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.HASHES)
+        store = self._task.stores.at(local.policy, self._device)
         name = str(local.part)
-        here = run(store.hashes, self._device, name, local.policy)
+        here = store.hashes(self._device, name, local.policy)
         suspects = differing_archives(here, mine, theirs, index)
         if not suspects:
             return []
         self._tally.add("suffix.hashes", len(suspects))
-        again = partial(store.hashes, self._device, name, local.policy, recalculate=suspects)
-        return differing_archives(run(again), mine, theirs, index)
+        again = store.hashes(self._device, name, local.policy, recalculate=suspects)
+        return differing_archives(again, mine, theirs, index)
 
     # --- what does not belong here -------------------------------------------------------------------
 
     def _bring_home(self, local: Local, revert: jobs.ArchiveRevert) -> None:
         """Push archives to where they belong; what all of those nodes have goes from here."""
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.SSYNC)
-        part = str(local.part)
-        lock = store.replication_lock(self._device, part, local.policy, LOCK_S, incoming=False)
-        try:
-            run(lock.__enter__)
-        except LockTimeout:
-            self._tally.add("partition.lock-failure.count")
-            return
-        try:
+        store = self._task.stores.at(local.policy, self._device)
+        with ExitStack() as held:
+            try:
+                held.enter_context(
+                    store.replication_lock(str(local.part), local.policy, LOCK_S, incoming=False)
+                )
+            except LockTimeout:
+                self._tally.add("partition.lock-failure.count")
+                return
             offers = self._handed_over(local, revert)
             names = list(offers)
             for start in range(0, len(names), _BATCH):
                 some = {name: offers[name] for name in names[start : start + _BATCH]}
-                run(self._purge, local, revert, some)
-        finally:
-            run(lock.__exit__, None, None, None)
+                store.place(Effort.SSYNC, self._purge, local, revert, some)
 
     def _handed_over(self, local: Local, revert: jobs.ArchiveRevert) -> dict[str, Offer]:
         """What every node that should have it is known to have."""
@@ -328,16 +323,17 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 common = {name: offer for name, offer in common.items() if pushed.in_sync.get(name) == offer}
         return common or {}
 
-    def _purge(self, local: Local, revert: jobs.ArchiveRevert, offers: Mapping[str, Offer]) -> None:
-        """Blocking: forget exactly what was handed over. A primary keeps its tombstones and metadata."""
-        upkeep = self._task.stores.of(local.policy).upkeep
+    def _purge(
+        self, engine: ObjectStore, local: Local, revert: jobs.ArchiveRevert, offers: Mapping[str, Offer]
+    ) -> None:
+        """Forget exactly what was handed over. A primary keeps its tombstones and metadata."""
         view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)
         for name, offer in offers.items():
             location = Location(self._device, str(local.part), local.policy, name)
-            if local.own is not None and upkeep.find(location, view).state.kind == DELETED:
+            if local.own is not None and engine.upkeep.find(location, view).state.kind == DELETED:
                 continue
             meta = offer.meta if local.own is None else None
-            upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
+            engine.upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
 
 
 DAEMON = Daemon(

@@ -19,9 +19,9 @@ from swift.runtime.daemon import PassContext, PassReport, ShareResult
 from swift.runtime.declaration import Daemon
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.store.api import PendingUpdate, PendingUpdates, UpdateRef
-from swift.store.calls import Effort, Run
+from swift.store.api import PendingUpdate, UpdateRef
 from swift.store.errors import Damaged
+from swift.store.handle import UpdatesHandle
 from swift.store.registry import StoreRegistry
 
 NAME = "object-updater"
@@ -108,24 +108,21 @@ class UpdaterPass(DevicePassBase):
     def _pendings(self) -> Iterator[PendingUpdate]:
         policies = tuple(self._task.context.policies)
         for policy in self._task.selection.of_policies(policies):
-            kept, run = self._kept(policy)
+            kept = self._kept(policy)
             if policy is policies[0]:
-                for name in run(kept.strangers, self._device, policies):
+                for name in kept.strangers(self._device, policies):
                     self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
-            groups = run(kept.groups, self._device, policy)
+            groups = kept.groups(self._device, policy)
             # So that no object is always last.
             self._task.rng.shuffle(groups)
             for group in groups:
                 yield from self._of_group(policy, group)
 
-    def _kept(self, policy: Policy) -> tuple[PendingUpdates, Run]:
-        """The updates of a policy, and where calls to them are made."""
-        store = self._task.stores.of(policy)
-        return store.updates, store.run(self._device, Effort.SHORT)
+    def _kept(self, policy: Policy) -> UpdatesHandle:
+        return self._task.stores.at(policy, self._device).updates
 
     def _of_group(self, policy: Policy, group: str) -> Iterator[PendingUpdate]:
-        kept, run = self._kept(policy)
-        found, bad = run(kept.objects, self._device, policy, group)
+        found, bad = self._kept(policy).objects(self._device, policy, group)
         for name in bad:
             self._tally.add("errors")
             self._log.error(f"ERROR async pending file with unexpected name {name}")
@@ -140,11 +137,11 @@ class UpdaterPass(DevicePassBase):
         """The newest readable update of an object; damaged ones are quarantined, older ones removed."""
         pending = None
         for ref in refs:
-            kept, run = self._kept(ref.policy)
+            kept = self._kept(ref.policy)
             try:
                 if pending is None:
-                    pending = run(kept.load, ref)
-                elif run(kept.remove, ref):
+                    pending = kept.load(ref)
+                elif kept.remove(ref):
                     self._tally.add("outdated_unlinks")
             except Damaged as error:
                 self._quarantine(ref, error)
@@ -157,9 +154,8 @@ class UpdaterPass(DevicePassBase):
         return pending
 
     def _quarantine(self, ref: UpdateRef, error: Damaged) -> None:
-        kept, run = self._kept(ref.policy)
         try:
-            moved = run(kept.quarantine, ref, str(error))
+            moved = self._kept(ref.policy).quarantine(ref, str(error))
         except OSError as failed:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot quarantine async pending {ref} ({error}): {failed}")
@@ -171,12 +167,12 @@ class UpdaterPass(DevicePassBase):
 
     def do(self, unit: PendingUpdate) -> None:
         """Deliver one update; remove it when everybody has it, else remember who has."""
-        kept, run = self._kept(unit.ref.policy)
+        kept = self._kept(unit.ref.policy)
         started_s = self._pass_context.clock.monotonic()
         delivery = self._deliverer.deliver(unit, self._tally)
         if delivery.is_complete:
             # Only now: a crash before this repeats the delivery, which changes nothing.
-            run(kept.remove, unit.ref)
+            kept.remove(unit.ref)
             self._tally.add("successes")
             self._tally.add("unlinks")
         else:
@@ -184,7 +180,7 @@ class UpdaterPass(DevicePassBase):
             path = unit.update.path
             self._failures.add(path.account, path.container or "", unit.timestamp)
             if delivery.is_changed:
-                run(kept.rewrite, delivery.pending)
+                kept.rewrite(delivery.pending)
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def facts(self) -> dict[str, object]:

@@ -46,7 +46,7 @@ class Node:
 
     @property
     def store(self):
-        return self.stores.of(GOLD)
+        return self.stores.engine(GOLD)
 
     def tick(self):
         self.tier._next_tick_s = 0.0

@@ -50,7 +50,7 @@ class Node:
         parts = EngineParts(devices=context.devices, hasher=HASHER, clock=self.clock, disk=Disk())
         self.stores = StoreRegistry(parts)
         self.app = ObjectServer(context, ObjectSettings(), self.stores)
-        self.store = self.stores.of(Policies.single().get(0))
+        self.store = self.stores.engine(Policies.single().get(0))
         self.policy = Policies.single().get(0)
 
     def ask(self, method, second=0, body=b"", path=PATH, **headers):

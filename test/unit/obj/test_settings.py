@@ -48,7 +48,7 @@ class CacheDisk(Disk):
 
 def use_disk(bench):
     disk = CacheDisk()
-    bench.app._stores.of(bench.context.policies.default).core.disk = disk
+    bench.app._stores.engine(bench.context.policies.default).core.disk = disk
     return disk
 
 
