@@ -33,9 +33,9 @@ from swift.http.negotiate import choose_format
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.space import SpaceGuard
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 
 _PREFIXES = ("x-account-meta-", fields.ACCOUNT_SYSMETA)

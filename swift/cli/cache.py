@@ -20,9 +20,9 @@ from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.mounts import Devices
 from swift.store.api import Location, Viewpoint
 from swift.store.metadata import BadMetadata, decode_metadata
 from swift.store.registry import EngineParts, StoreRegistry

@@ -55,8 +55,8 @@ from swift.http.negotiate import ListingFormat, choose_format
 from swift.http.request import Request
 from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))

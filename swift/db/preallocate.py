@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 
 from swift.base.errors import NoSpace
+from swift.platform.devices import FULL
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.faults import open_regular
-from swift.platform.space import FULL
 
 _MB = 1_000_000
 _STEPS = (1 * _MB, 2 * _MB, 5 * _MB, 10 * _MB, 25 * _MB, 50 * _MB)

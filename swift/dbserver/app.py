@@ -27,9 +27,9 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
 from swift.platform.faults import CALL_FAILED, DEVICE_LOST
-from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 
 B = TypeVar("B", bound=Broker)

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.conditions import Judge
-from swift.obj.objectlock import Guard, check_removal, guard_of
-from swift.obj.target import next_part_power_of
+from swift.obj.request import Guard, Judge, check_removal, guard_of, next_part_power_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.handle import placed

@@ -18,9 +18,8 @@ from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
-from swift.http.status import default_body
-from swift.obj.conditions import condition_etag, metadata_value
+from swift.http.response import HTTPError, Response, default_body, error_response
+from swift.obj.request import condition_etag, metadata_value
 from swift.obj.settings import ObjectSettings
 from swift.store.api import ABSENT, ObjectState, StoredObject
 from swift.store.errors import CorruptBody

@@ -14,11 +14,17 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.obj.conditions import Judge
-from swift.obj.expiry import parse_delete_at
-from swift.obj.objectlock import Guard, check_change, check_end, guard_of
 from swift.obj.put import copied_headers, with_delete_at
-from swift.obj.target import PLAIN, next_part_power_of
+from swift.obj.request import (
+    PLAIN,
+    Guard,
+    Judge,
+    check_change,
+    check_end,
+    guard_of,
+    next_part_power_of,
+    parse_delete_at,
+)
 from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.handle import placed

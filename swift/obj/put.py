@@ -21,10 +21,18 @@ from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.obj.conditions import Conditions, conditions_of
-from swift.obj.expiry import parse_delete_at
-from swift.obj.objectlock import Guard, check_end, check_removal, guard_of
-from swift.obj.target import PLAIN, is_flagged, next_part_power_of
+from swift.obj.request import (
+    PLAIN,
+    Conditions,
+    Guard,
+    check_end,
+    check_removal,
+    conditions_of,
+    guard_of,
+    is_flagged,
+    next_part_power_of,
+    parse_delete_at,
+)
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged

@@ -13,11 +13,10 @@ from typing import Generic, TypeVar
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
 from swift.http.response import HTTPError
-from swift.obj.conditions import Conditions
 from swift.obj.delete import DeletePlan, DeleteResult, carry_out_delete, decide_delete
-from swift.obj.objectlock import check_change, check_removal
 from swift.obj.post import PostPlan, PostResult, carry_out_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, publish_draft
+from swift.obj.request import Conditions, check_change, check_removal
 from swift.store.api import ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
 from swift.store.calls import Effort
 from swift.store.errors import AlreadyReserved

@@ -27,11 +27,20 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.compare import digests
-from swift.obj.conditions import conditions_of
 from swift.obj.containerupdates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
-from swift.obj.intake import SMALL_BYTES, DraftWriter, accept_trailers, read_small, receive_all
-from swift.obj.multistage import MimeBody, Stages, await_order, receive, stages_of
+from swift.obj.intake import (
+    SMALL_BYTES,
+    DraftWriter,
+    MimeBody,
+    Stages,
+    accept_trailers,
+    await_order,
+    read_small,
+    receive,
+    receive_all,
+    stages_of,
+)
 from swift.obj.post import PostResult, parse_post, store_post
 from swift.obj.put import (
     PutPlan,
@@ -42,20 +51,20 @@ from swift.obj.put import (
     store_draft,
     store_small,
 )
+from swift.obj.request import PLAIN, conditions_of, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
 from swift.obj.stores import make_stores
-from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.platform.devices import Devices
 from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile, UnreadableFile
-from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
-from swift.platform.xattrs import AttributesTooLarge
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
+from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 from swift.telemetry.repeated import RepeatedErrors

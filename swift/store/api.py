@@ -28,7 +28,6 @@ from swift.base.timestamp import ZERO, Timestamp
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.calls import Effort, effort
-from swift.store.choice import FragmentPreference
 from swift.store.metadata import Metadata
 
 ABSENT = "absent"
@@ -45,6 +44,14 @@ class ObjectKey(NamedTuple):
     policy: Policy
     path: EntityPath
     hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPreference:
+    """A timestamp whose fragments are welcome, except those of the excluded indexes."""
+
+    timestamp: Timestamp
+    exclude: frozenset[int] = frozenset()
 
 
 class Viewpoint(NamedTuple):

@@ -22,17 +22,16 @@ from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
+from swift.platform.devices import Devices, ReserveRule, SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
-from swift.platform.space import ReserveRule, SpaceGuard
 from swift.platform.syncing import SharedSyncs, SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import Capabilities, ObjectStore
 from swift.store.calls import InlinePools, Pools
+from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
 from swift.store.handle import StoreHandle
-from swift.store.reclaim import ReclaimRules
 from swift.telemetry.metrics import Registry
 
 ENTRY_POINT_GROUP = "swift.diskfile"

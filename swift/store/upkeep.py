@@ -20,7 +20,6 @@ from swift.platform.durable import make_directories
 from swift.platform.faults import OddFile, open_regular
 from swift.platform.locks import file_lock, lock_directory
 from swift.platform.syncing import sync_directory
-from swift.platform.xattrs import AttributesTooLarge, write_attribute
 from swift.policy.policy import Policy
 from swift.store.api import (
     LIVE,
@@ -33,25 +32,28 @@ from swift.store.api import (
     Pace,
     Viewpoint,
 )
+from swift.store.chooser import remove_if_empty
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged, MisplacedLeft
-from swift.store.filenames import (
+from swift.store.fragmentwalk import FragmentWalk, archive_walk
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_mark
+from swift.store.layout import (
     DATA,
     META,
+    Place,
     UnexpectedName,
     data_name,
     is_rsync_temporary,
+    is_suffix,
+    objects_dir,
     parse_name,
+    partition_dir,
+    temporary_dir,
     tombstone_name,
 )
-from swift.store.fragmentwalk import FragmentWalk, archive_walk
-from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_mark
-from swift.store.layout import is_suffix, objects_dir, partition_dir, temporary_dir
-from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
+from swift.store.metadata import CHECKSUM_ATTRIBUTE, AttributesTooLarge, read_metadata_blob, write_attribute
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
-from swift.store.place import Place
 from swift.store.reader import ANY_NAME, Loaded, names_in
-from swift.store.reclaim import remove_if_empty
 
 READ_BYTES = 1 << 20
 #: Beginning of the names of files in which auditors keep their place.

@@ -15,9 +15,9 @@ from hashlib import md5
 from swift.base.checksum import CHUNK_BYTES
 from swift.http.body import FileBody
 from swift.platform.disk import Disk
-from swift.platform.xattrs import read_attribute
 from swift.store.api import ObjectState
 from swift.store.errors import CorruptBody
+from swift.store.metadata import read_attribute
 from swift.store.recent import Identity, RecentChecks
 from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
 

@@ -22,9 +22,8 @@ from swift.obj.replicator.task import ObjectReplicator
 from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.obj.updater.task import ObjectUpdater
 from swift.platform import sockets
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.backendapp import BackendContext

@@ -26,9 +26,8 @@ from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
 from swift.platform import sockets
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.backendapp import BackendContext

@@ -1,7 +1,7 @@
 """The filesystem engine with a tier around it: reads ask the tier first, changes tell it beforehand.
 
 The tier is the innermost wrapper, because it has to know every change of the disk: it is told of them by
-the engine itself (``store.changes``), whoever asked for them. What it cannot answer, the engine does.
+the engine itself (``store.core``), whoever asked for them. What it cannot answer, the engine does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from swift.store.engine import FileStore
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import partition_stamp
 from swift.store.layered import ForwardingStore, ForwardingUpkeep
-from swift.store.layout import is_suffix, partition_dir
+from swift.store.layout import Place, is_suffix, partition_dir
 from swift.store.metadata import decode_metadata
-from swift.store.place import Place
 from swift.store.reader import ANY_NAME
 from swift.store.tier.bodies import Bodies, KeepingObject, PiecedObject, SmallObject
 from swift.store.tier.directory import Where, path_of, state_in

@@ -25,7 +25,7 @@ from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.dbsync.reclaim import reclaim
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from test.support import databases
 

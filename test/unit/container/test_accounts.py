@@ -10,7 +10,7 @@ from swift.container.settings import ContainerSettings
 from swift.dbserver.app import StorageTarget
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry

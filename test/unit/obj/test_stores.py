@@ -8,9 +8,8 @@ from swift.base.errors import ConfigError, LockTimeout
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.observed import ObservedStore
 from swift.store.tier.store import TierStore

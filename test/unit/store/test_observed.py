@@ -5,7 +5,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.errors import DeviceUnavailable
 from swift.base.timestamp import Timestamp
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.policy.policy import Policy
 from swift.store.api import Viewpoint
 from swift.store.observed import ObservedStore, observe

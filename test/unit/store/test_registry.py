@@ -7,7 +7,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.policy.policy import Policy
 from swift.store.engine import FileStore
 from swift.store.layered import ForwardingStore
