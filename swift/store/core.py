@@ -39,7 +39,7 @@ from swift.store.hashes import mark_dirty
 from swift.store.layout import Place, quarantine_kind, suffix_of, temporary_dir
 from swift.store.metadata import AttributesTooLarge, Metadata, write_attribute, write_metadata
 from swift.store.reader import Loaded, load, names_in
-from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
+from swift.store.verified import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
 
 
 class Changes(Protocol):

@@ -27,11 +27,10 @@ from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
 from swift.store.layout import Place, is_suffix, objects_dir, partition_dir
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reader import Loaded
-from swift.store.recent import RecentChecks
 from swift.store.relink import Linker
 from swift.store.reservation import FileReservation, reserve
 from swift.store.upkeep import FileUpkeep
-from swift.store.verified import FileObject
+from swift.store.verified import FileObject, RecentChecks
 
 _CAPABILITIES = Capabilities(rsyncable=True, sendfile=True)
 

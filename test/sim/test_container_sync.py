@@ -9,8 +9,7 @@ import pytest
 from swift.cluster.syncrealms import Realm, Realms
 from swift.container.server import ContainerServer
 from swift.container.sync.remote import RemoteAnswer, RemoteError
-from swift.container.sync.settings import ContainerSyncSettings
-from swift.container.sync.task import ContainerSync
+from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext

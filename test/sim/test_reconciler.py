@@ -10,8 +10,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.container.misplaced import entry
 from swift.container.reconciler.queue import ReconcilerQueue
-from swift.container.reconciler.settings import ContainerReconcilerSettings
-from swift.container.reconciler.task import ContainerReconciler
+from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings
 from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient
 from swift.platform.devices import Devices

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from swift.account.settings import AccountSettings
+from swift.account.server import AccountSettings
 from swift.aio.make import PIPELINE
 from swift.base.limits import Limits
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION

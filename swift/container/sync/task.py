@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from swift import green
@@ -20,13 +21,14 @@ from swift.cluster.owndevices import OwnDevices
 from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
 from swift.compose import internal_client
 from swift.config.common import ServerSettings
+from swift.config.kinds import SECONDS, integer
+from swift.config.schema import Settings, option
 from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts
 from swift.container.reported import open_found
 from swift.container.rows import row_of_mapping
 from swift.container.sync.copying import Copier
 from swift.container.sync.remote import RemoteCluster, SyncTarget
-from swift.container.sync.settings import ContainerSyncSettings
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
@@ -36,11 +38,42 @@ from swift.http import fields
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.runtime.share import complain
+
+
+@dataclass(frozen=True)
+class ContainerSyncSettings(Settings):
+    """How often containers are copied, and through what."""
+
+    interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    container_time: float = option(60.0, "Seconds spent on a container in one pass.", kind=SECONDS)
+    sync_proxy: tuple[str, ...] = option(
+        (), "Proxies to the other clusters, one of which is taken: http://host:port."
+    )
+    conn_timeout: float = option(
+        5.0, "Seconds to wait for each step of a request to another cluster.", kind=SECONDS
+    )
+    request_tries: int = option(3, "How often a request to this cluster is tried.", kind=integer(1))
+    sync_row_concurrency: int = option(8, "Objects of a container copied at the same time.", kind=integer(1))
+    allowed_sync_hosts: tuple[str, ...] = option(
+        (),
+        "Hosts, or host:port, that X-Container-Sync-To URLs may name beside realms; mostly set in [DEFAULT]. "
+        "Only host:port may be on this machine.",
+    )
+    internal_client_conf_path: str = option(
+        "/etc/swift/internal-client.conf", "The pipeline by which objects are read."
+    )
+
+    @property
+    def schedule(self) -> Schedule:
+        """The same for the runner."""
+        return Schedule(self.interval, report_interval_s=self.report_interval)
+
 
 NAME = "container-sync"
 #: What is counted, under the names of the recon file.

@@ -1,9 +1,13 @@
 """Making a lost archive from others of the same object, and not letting it go before it was verified.
 
 The sources are this device's archive and those of other primaries, all of one upload: of the same timestamp
-and the same ETag of the object. Segment by segment the lost fragment is made from k others; the bytes of the
-object are made as well, and only when their MD5 is the object's does the last piece leave, without which the
-receiver stores nothing. spec: replication.md §5.3
+and the same ETag of the object. Segment by segment the lost fragment is made from k others; the bytes of
+the object are made as well, and only when their MD5 is the object's does the last piece leave, without
+which the receiver stores nothing. spec: replication.md §5.3
+
+A solitary archive is given up: it is one of too few of its object, and no node will ever have more. Such
+archives are left behind by a node that was away while the object was deleted, and its tombstone
+reclaimed. They are quarantined rather than removed: an operator may know better. spec: replication.md §5.3
 """
 
 from __future__ import annotations
@@ -26,7 +30,6 @@ from swift.ec.codec import Codec, CodecError
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import title_case
-from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.obj.ssync.sender import CannotRebuild, SenderTimes
 from swift.policy.policy import Policy
 from swift.ring.device import Node
@@ -35,6 +38,28 @@ from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
 from swift.store.handle import StoreHandle
 from swift.store.metadata import Metadata
+
+
+@dataclass(frozen=True)
+class SolitaryRule:
+    """What an operator has decided; ``threshold`` 0: no archive is ever given up."""
+
+    threshold: int
+    age_s: float
+    #: Nodes that are to be asked before anything is given up, handoffs among them.
+    nodes: int
+
+    def may_apply(self, written_s: float, now_s: float) -> bool:
+        """Whether an archive of this Unix time is old enough."""
+        return self.threshold > 0 and written_s < now_s - self.age_s
+
+    def condemns(self, *, archives: int, needed: int, doubtful: int) -> bool:
+        """Whether so many archives in all (ours among them) are too few.
+
+        ``doubtful`` nodes failed, or have another upload: as long as there is one, nothing is known.
+        """
+        return not doubtful and archives <= self.threshold and archives < needed
+
 
 #: As they are stored.
 _FRAG_INDEX = title_case(fields.SYSMETA_EC_FRAG_INDEX)

@@ -1,10 +1,14 @@
 """The reconstructor: what erasure coded primaries lack is rebuilt by neighbours, strays are brought home.
 
 A primary compares the archives of its own index with those of three neighbours and rebuilds for them what
-they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries of
-their index, and purged here object by object when all of those have them (``_bring_home``). Archives that
-nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the engine.
-spec: replication.md §5
+they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries
+of their index, and purged here object by object when all of those have them (``_bring_home``). Archives
+that nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the
+engine. spec: replication.md §5
+
+What is to be done about a partition is decided from suffix hashes alone. Tombstones belong to no index:
+they go along with the first job, and where there is none to enough primaries that a majority meets one of
+them. spec: replication.md §5
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from swift.base.errors import LockTimeout
@@ -20,10 +25,8 @@ from swift.ec.codec import Codec
 from swift.obj.compare.partners import differing_archives
 from swift.obj.compare.survey import Asked, SurveyVerdict
 from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit, make_compare_task
-from swift.obj.reconstructor import jobs
-from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder
+from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder, SolitaryRule
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
-from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.obj.ssync.sender import Push, Pushed, PushFailed, Sender
 from swift.platform.disk import Disk
 from swift.policy.policy import ErasureCode, Policy
@@ -36,6 +39,60 @@ from swift.store.api import DELETED, HandedOver, Location, ObjectStore, Viewpoin
 from swift.store.calls import Effort
 from swift.store.registry import StoreRegistry
 from swift.wire.ssync import Offer
+
+
+@dataclass(frozen=True)
+class ArchiveRevert:
+    """Archives of one index (None: tombstones only) that go to these nodes, and leave here."""
+
+    index: int | None
+    suffixes: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+def fragment_of(node: Node, ec: ErasureCode) -> int:
+    """The index of the archives that belong to a primary."""
+    return (node.index or 0) % ec.fragments
+
+
+def sync_partners(own: Node, primaries: Sequence[Node]) -> list[Node]:
+    """The neighbours that a primary rebuilds for: left, right and far."""
+    count, at = len(primaries), own.index or 0
+    places = dict.fromkeys(((at - 1) % count, (at + 1) % count, (at + count // 2) % count))
+    return [primaries[place] for place in places if primaries[place].id != own.id]
+
+
+def reverts_of(
+    hashes: Mapping[str, object],
+    own: Node | None,
+    primaries: Sequence[Node],
+    ec: ErasureCode,
+    rng: random.Random,
+) -> list[ArchiveRevert]:
+    """What does not belong here. Archives of an index that no primary has stay."""
+    by_index: dict[int, list[str]] = {}
+    bare: list[str] = []
+    for suffix, value in sorted(hashes.items()):
+        indexes = [key for key in value if key is not None] if isinstance(value, Mapping) else []
+        for index in indexes:
+            if own is None or index != fragment_of(own, ec):
+                by_index.setdefault(index, []).append(suffix)
+        if not indexes and isinstance(value, Mapping):
+            bare.append(suffix)
+    reverts = []
+    for index, suffixes in sorted(by_index.items()):
+        nodes = tuple(node for node in primaries if fragment_of(node, ec) == index)
+        if nodes:
+            reverts.append(ArchiveRevert(index, tuple(suffixes), nodes))
+    if own is None and bare:
+        if reverts:
+            first = reverts[0]
+            reverts[0] = ArchiveRevert(first.index, tuple(sorted({*first.suffixes, *bare})), first.nodes)
+        else:
+            enough = min(len(primaries), ec.fragments * ec.duplication - ec.data + 1)
+            reverts.append(ArchiveRevert(None, tuple(bare), tuple(rng.sample(list(primaries), enough))))
+    return reverts
+
 
 NAME = "object-reconstructor"
 #: How long another one who replicates into a partition is waited for, seconds.
@@ -125,7 +182,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     def index_of(self, own: Node | None, policy: Policy) -> int | None:
         """See ``ComparePass``."""
-        return None if own is None else jobs.fragment_of(own, _ec(policy))
+        return None if own is None else fragment_of(own, _ec(policy))
 
     def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
         """Neighbours are to have the same, each of its own index."""
@@ -133,8 +190,8 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             return []
         ec = _ec(local.policy)
         return [
-            (node, Asked(local.part, local.entry.digest, jobs.fragment_of(node, ec)))
-            for node in jobs.sync_partners(local.own, local.primaries)
+            (node, Asked(local.part, local.entry.digest, fragment_of(node, ec)))
+            for node in sync_partners(local.own, local.primaries)
         ]
 
     @property
@@ -176,7 +233,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         if local.own is not None:
             with self._timed("update"), self.working_on(unit):
                 self._sync(unit, local.own, hashes)
-        reverts = jobs.reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
+        reverts = reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
         for revert in reverts:
             with self._timed("delete"):
                 self._bring_home(local, revert)
@@ -187,9 +244,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 self._tally.add("removes")
         elif reverts:
             again = store.hashes(self._device, name, local.policy)
-            is_left = bool(
-                jobs.reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng)
-            )
+            is_left = bool(reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng))
         self.note_result(unit, failures, is_left=is_left)
 
     @contextmanager
@@ -224,14 +279,14 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         """Rebuild for three neighbours what they lack; handoffs stand in for devices that are not there."""
         local = unit.local
         rebuild = self._task.rebuilder(local)
-        for node in jobs.sync_partners(own, local.primaries):
+        for node in sync_partners(own, local.primaries):
             if self._stop.requested:
                 return
             if unit.standing.says(node) is SurveyVerdict.EQUAL:
                 self._tally.add("hashmatches")
                 continue
             for place in self._stand_ins(local, node):
-                if self._sync_with(local, own, place, jobs.fragment_of(node, _ec(local.policy)), rebuild):
+                if self._sync_with(local, own, place, fragment_of(node, _ec(local.policy)), rebuild):
                     break
 
     def _stand_ins(self, local: Local, node: Node) -> Iterator[Node]:
@@ -242,7 +297,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             self.fail(node)
         if node.id not in self.unmounted:
             return
-        index, fragments = jobs.fragment_of(node, _ec(local.policy)), _ec(local.policy).fragments
+        index, fragments = fragment_of(node, _ec(local.policy)), _ec(local.policy).fragments
         left = self._settings.rebuild_handoff_node_count
         for handoff in local.view.handoffs(local.part):
             if left == 0:
@@ -257,7 +312,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         if status != 200:
             self.refused(node, status, local)
             return False
-        mine = jobs.fragment_of(own, _ec(local.policy))
+        mine = fragment_of(own, _ec(local.policy))
         suffixes = self._differing(local, mine, theirs, index)
         if suffixes:
             job = Push(
@@ -282,7 +337,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     # --- what does not belong here -------------------------------------------------------------------
 
-    def _bring_home(self, local: Local, revert: jobs.ArchiveRevert) -> None:
+    def _bring_home(self, local: Local, revert: ArchiveRevert) -> None:
         """Push archives to where they belong; what all of those nodes have goes from here."""
         store = self._task.stores.at(local.policy, self._device)
         with ExitStack() as held:
@@ -299,7 +354,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 some = {name: offers[name] for name in names[start : start + _BATCH]}
                 store.place(Effort.SSYNC, self._purge, local, revert, some)
 
-    def _handed_over(self, local: Local, revert: jobs.ArchiveRevert) -> dict[str, Offer]:
+    def _handed_over(self, local: Local, revert: ArchiveRevert) -> dict[str, Offer]:
         """What every node that should have it is known to have."""
         common: dict[str, Offer] | None = None
         for node in revert.nodes:
@@ -324,7 +379,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         return common or {}
 
     def _purge(
-        self, engine: ObjectStore, local: Local, revert: jobs.ArchiveRevert, offers: Mapping[str, Offer]
+        self, engine: ObjectStore, local: Local, revert: ArchiveRevert, offers: Mapping[str, Offer]
     ) -> None:
         """Forget exactly what was handed over. A primary keeps its tombstones and metadata."""
         view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)

@@ -8,7 +8,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.obj.updater.pendings import container_of, redirected
+from swift.obj.updater.delivery import container_of, redirected
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy

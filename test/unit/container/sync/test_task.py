@@ -12,8 +12,7 @@ from swift.cluster.syncrealms import Realm, Realms
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.container.sync.remote import RemoteAnswer, RemoteError
-from swift.container.sync.settings import ContainerSyncSettings
-from swift.container.sync.task import ContainerSync
+from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.container.syncstore import keep_link, link_of
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.obj.auditor.position import SAVED_EVERY_S, AuditPosition
+from swift.obj.auditor.task import SAVED_EVERY_S, AuditPosition
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from test.support.disks import ODD, bounded, replace
