@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from swift.base.entity import EntityPath
-from swift.base.errors import LockTimeout, NoSpace
 from swift.cluster.direct import Answers, DirectClient
 from swift.cluster.transport import TransportError
 from swift.config.kinds import SECONDS, integer, number
@@ -21,7 +21,6 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerFacts
 from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import CALM, Due, Settled
 from swift.http import fields
@@ -141,25 +140,13 @@ class ContainerUpdaterPass(DatabasePassBase):
     def do(self, unit: Due) -> None:
         """Look at one container and tell its account when there is news."""
         started_s = self._pass_context.clock.monotonic()
-        try:
-            broker = open_found(unit.place, self._engine)
-            if broker is None:
-                return
-            try:
-                if not self._process(broker):
-                    self._settled.settle(unit, self._task.disk.now_ns())
-            finally:
-                broker.close()
-        except DatabaseMissing:
-            # It was removed or replaced while we looked; the next pass sees what is there.
-            return
-        except DatabaseBroken as error:
-            self._tally.add("errors")
-            self._quarantine_broken(unit.place, error)
-        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
-            self._tally.add("errors")
-            self._note(error)
-            self._log.error(f"ERROR cannot look at container database {unit}: {error}")
+
+        def work(broker: ContainerBroker) -> None:
+            if not self._process(broker):
+                self._settled.settle(unit, self._task.disk.now_ns())
+
+        open_broker = partial(open_found, unit.place, self._engine)
+        self._on_database(unit.place, open_broker, work, failed="errors", doing="look at container database")
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _process(self, broker: ContainerBroker) -> bool:

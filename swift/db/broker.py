@@ -36,6 +36,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar, Unpack
 
 from swift.base.calls import Ts, run_inline
@@ -312,6 +313,13 @@ class Broker:
                 return self._run(function, *args)
             finally:
                 _turn_of.reset(token)
+
+    def make_file(self, build: Callable[[sqlite3.Connection], None], *, epoch: str | None = None) -> bool:
+        """Make a database file and ``refresh``; False when one of that epoch was there already."""
+        create = partial(files.create, epoch=epoch, trace=self.engine.trace)
+        made = self.on_disk(create, self.place, build)
+        self.refresh()
+        return made
 
     def on_disk(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
         """Run a function of the disk where this broker's own calls run."""

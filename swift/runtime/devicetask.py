@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
-from swift.base.errors import DeviceUnavailable, SwiftError
+from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace, SwiftError
 from swift.db import walk
-from swift.db.connection import DatabaseBroken
+from swift.db.broker import Broker
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.settled import Scan, Settled
 from swift.db.verify import quarantine_broken
@@ -17,6 +19,8 @@ from swift.platform.diskhandle import DiskHandle
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.selection import Selection
+
+B = TypeVar("B", bound=Broker)
 
 
 class DeviceTask:
@@ -114,6 +118,36 @@ class DatabasePassBase(DevicePassBase):
         for error in scan.unreadable:
             self._tell_unreadable(error)
         return scan
+
+    def _on_database(
+        self,
+        place: DatabasePlace,
+        open_broker: Callable[[], B | None],
+        work: Callable[[B], object],
+        *,
+        failed: str,
+        doing: str,
+        expected: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Open a database, work on it and close it; its errors and ``expected`` ones count as ``failed``."""
+        failures: tuple[type[Exception], ...] = (DatabaseError, LockTimeout, NoSpace, OSError, *expected)
+        try:
+            broker = open_broker()
+            if broker is not None:
+                try:
+                    work(broker)
+                finally:
+                    broker.close()
+        except DatabaseMissing:
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except DatabaseBroken as error:
+            self._tally.add(failed)
+            self._quarantine_broken(place, error)
+        except failures as error:
+            self._tally.add(failed)
+            self._note(error)
+            self._log.error(f"ERROR cannot {doing} {place.directory}: {error}")
 
     def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
         """Move a broken database away: replication brings a whole one. One of another place is only told."""

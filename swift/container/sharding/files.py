@@ -8,7 +8,6 @@ directory locked, so that no row falls between them.
 from __future__ import annotations
 
 import sqlite3
-from functools import partial
 from uuid import uuid4
 
 from swift.base.timestamp import Timestamp
@@ -16,7 +15,6 @@ from swift.container import shardtable
 from swift.container.broker import TABLE, ContainerBroker
 from swift.container.schema import KNOWN_TABLES, create_tables
 from swift.container.shardtable import ShardQuery
-from swift.db import files
 from swift.db.schema import max_row, run_statements
 from swift.db.syncpoints import all_syncs, merge_syncs
 from swift.db.unknown import (
@@ -49,9 +47,7 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
             create_tables(connection)
         _fill(connection, kept, f"{uuid4()}-{broker.place.device}")
 
-    create = partial(files.create, epoch=wanted, trace=broker.engine.trace)
-    broker.on_disk(create, broker.place, build)
-    broker.refresh()
+    broker.make_file(build, epoch=wanted)
     return len(broker.databases) > 1
 
 

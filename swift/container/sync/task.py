@@ -15,7 +15,6 @@ from functools import partial
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.errors import LockTimeout, NoSpace
 from swift.cluster.outbound import Outbound
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
@@ -31,7 +30,6 @@ from swift.container.sync.copying import Copier
 from swift.container.sync.remote import RemoteCluster, SyncTarget
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import Due, Settled
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
@@ -155,24 +153,15 @@ class SyncPass(DatabasePassBase):
 
     def do(self, unit: Due) -> None:
         """Copy what is new in one container."""
-        try:
-            broker = open_found(unit.place, self._engine)
-            if broker is None:
-                return
-            try:
-                if self._look(broker):
-                    self._settled.settle(unit, self._task.disk.now_ns())
-            finally:
-                broker.close()
-        except DatabaseMissing:
-            return
-        except DatabaseBroken as error:
-            self._tally.add("failures")
-            self._quarantine_broken(unit.place, error)
-        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
-            self._tally.add("failures")
-            self._note(error)
-            self._log.error(f"ERROR cannot look at container database {unit}: {error}")
+
+        def work(broker: ContainerBroker) -> None:
+            if self._look(broker):
+                self._settled.settle(unit, self._task.disk.now_ns())
+
+        open_broker = partial(open_found, unit.place, self._engine)
+        self._on_database(
+            unit.place, open_broker, work, failed="failures", doing="look at container database"
+        )
 
     def end(self) -> None:
         """What was found out is kept for the next pass."""
