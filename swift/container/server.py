@@ -19,7 +19,7 @@ from swift.cluster.syncrealms import Realms, SyncToError, endpoint_of, validate_
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.container import listing, records
-from swift.container.accounts import AccountsAnswer, AccountUpdater
+from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings
 from swift.container.broker import (
     LISTED,
     ContainerBroker,
@@ -32,7 +32,6 @@ from swift.container.broker import (
 from swift.container.held import held_document, knows_shards
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
-from swift.container.settings import ContainerSettings
 from swift.container.syncstore import keep_link
 from swift.db import metadata as meta
 from swift.db.listing import PageRow

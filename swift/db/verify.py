@@ -12,12 +12,14 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from swift.base.errors import SwiftError
 from swift.db import files
 from swift.db.broker import Broker
 from swift.db.connection import DatabaseBroken, Translating, connect
 from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 
 #: Files up to this size are checked in one go: about a tenth of a second.
 WHOLE_BYTES_MAX = 32 << 20
@@ -67,6 +69,28 @@ def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -
     if not error.is_proven and not is_broken(error.path):
         return None
     return files.quarantine(disk, place, error.reason)
+
+
+def put_away(
+    disk: DiskHandle,
+    place: DatabasePlace,
+    error: DatabaseBroken,
+    *,
+    tell: Callable[[str], object],
+    note: Callable[[Exception], object],
+) -> bool:
+    """Quarantine a broken database and tell what became of it; True if it was moved.
+
+    ``note`` counts an error of the device that prevents it.
+    """
+    try:
+        moved = disk.place(quarantine_broken, place, error)
+    except (SwiftError, OSError) as failure:
+        note(failure)
+        tell(f"{error}; cannot be quarantined: {failure}")
+        return False
+    tell(f"{error}; sound when it was read again" if moved is None else f"{error}; quarantined to {moved}")
+    return moved is not None
 
 
 def is_broken(path: str) -> bool:

@@ -8,15 +8,16 @@ is broken or lies under a wrong name is quarantined. Failures are counted and ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from swift.base.errors import LockTimeout, NoSpace, SwiftError
+from swift.base.errors import LockTimeout, NoSpace
 from swift.base.misplaced import MisplacedGuard
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import DatabasePlace
-from swift.db.verify import quarantine_broken
+from swift.db.verify import put_away
 from swift.dbsync import handoffs
 from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
@@ -94,17 +95,9 @@ class DeviceReplication:
         return False
 
     def _quarantine(self, place: DatabasePlace, why: DatabaseBroken) -> None:
-        try:
-            moved = self._disk.place(quarantine_broken, place, why)
-        except (SwiftError, OSError) as error:
-            self._replication.context.telemetry.faults.note(self._device, error)
-            self._log.error(f"ERROR {why}; cannot be quarantined: {error}")
-            return
-        if moved is None:
-            self._log.error(f"ERROR {why}; sound when it was read again")
-        else:
+        note = partial(self._replication.context.telemetry.faults.note, self._device)
+        if put_away(self._disk, place, why, tell=lambda text: self._log.error(f"ERROR {text}"), note=note):
             self.quarantined.add(self._replication.ring.view().partition_of(bytes.fromhex(place.name_hash)))
-            self._log.error(f"ERROR {why}; quarantined to {moved}")
 
     # --- where does it belong ----------------------------------------------------------------------
 

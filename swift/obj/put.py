@@ -242,31 +242,22 @@ def store_small(
 ) -> PutResult:
     """Decide and write in one call; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
-    try:
-        return _store_small(engine, key, view, plan, body, etag, is_new=plan.conditions is None)
-    except FilesChanged:
-        # Others write the same object; without a guess the second look sees what they wrote.
-        return _store_small(engine, key, view, plan, body, etag, is_new=False)
-
-
-def _store_small(
-    engine: ObjectStore,
-    key: ObjectKey,
-    view: Viewpoint,
-    plan: PutPlan,
-    body: bytes,
-    etag: str,
-    *,
-    is_new: bool,
-) -> PutResult:
-    with engine.edit(key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power) as edit:
-        check(edit.state, plan, etag)
-        draft = edit.draft(len(body), etag=etag)
+    for is_new in (plan.conditions is None, False):
         try:
-            draft.write(body)
-            return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
-        finally:
-            draft.discard()
+            with engine.edit(
+                key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power
+            ) as edit:
+                check(edit.state, plan, etag)
+                draft = edit.draft(len(body), etag=etag)
+                try:
+                    draft.write(body)
+                    return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
+                finally:
+                    draft.discard()
+        except FilesChanged as error:
+            # Others write the same object; without a guess the second look sees what they wrote.
+            failure = error
+    raise failure
 
 
 def publish_draft(

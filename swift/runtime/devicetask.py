@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace, SwiftError
+from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.db import walk
 from swift.db.broker import Broker
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.settled import Scan, Settled
-from swift.db.verify import quarantine_broken
+from swift.db.verify import put_away
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from swift.runtime.backendapp import BackendContext
@@ -154,17 +154,11 @@ class DatabasePassBase(DevicePassBase):
         if os.path.dirname(error.path) != place.directory:
             self._log.error(f"ERROR cannot go on with {place.directory}: {error}")
             return
-        try:
-            moved = self._disk.place(quarantine_broken, place, error)
-        except (SwiftError, OSError) as failure:
-            self._note(failure)
-            self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
-            return
-        if moved is None:
-            self._log.error(f"ERROR {error}; sound when it was read again")
-        else:
+        if put_away(self._disk, place, error, tell=self._tell_error, note=self._note):
             self._tally.add("quarantines")
-            self._log.error(f"ERROR {error}; quarantined to {moved}")
+
+    def _tell_error(self, text: str) -> None:
+        self._log.error(f"ERROR {text}")
 
     def _portions(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
         """Partitions, as many as one call of a disk thread takes, until the work is to end."""

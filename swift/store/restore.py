@@ -14,10 +14,9 @@ from swift.store.api import LIVE, Found, Location, ObjectKey, Viewpoint
 from swift.store.chooser import remove_if_empty
 from swift.store.core import EngineCore
 from swift.store.errors import Damaged
-from swift.store.fragmentwalk import archive_walk
 from swift.store.layout import Place
 from swift.store.reader import ANY_NAME, load, names_in
-from swift.store.upkeep import FileUpkeep
+from swift.store.upkeep import FileUpkeep, archive_walk
 
 
 class Restorer:

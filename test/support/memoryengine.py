@@ -43,11 +43,11 @@ from swift.store.api import (
 from swift.store.calls import Effort, Run, run_inline
 from swift.store.chooser import ReclaimRules, choose, files_to_remove
 from swift.store.errors import AlreadyReserved, BadFragmentIndex, CorruptBody, Damaged
-from swift.store.fragmentwalk import FragmentWalk, archive_walk
 from swift.store.hashes import SuffixFeeds, SuffixHash
 from swift.store.layout import DATA, META, data_name, meta_name, parse_name, suffix_of, tombstone_name
 from swift.store.metadata import Metadata
 from swift.store.reader import ANY_NAME, choose_for, state_of
+from swift.store.upkeep import FragmentWalk, archive_walk
 from swift.wire.reservation import LEASE_S
 
 BLOCK_BYTES = 1 << 20

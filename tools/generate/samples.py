@@ -23,7 +23,7 @@ from swift.config.common import (
 )
 from swift.config.schema import Settings
 from swift.config.unknown import DEFAULT, KNOWN_FILE, KnownOptions, section_key
-from swift.container.settings import ContainerSettings
+from swift.container.accounts import ContainerSettings
 from swift.http import environkeys, fields
 from swift.middleware.keymaster.filter import KeymasterSettings
 from swift.middleware.keymaster.kmip import KmipKeymasterSettings

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -445,6 +445,18 @@ class ComparePass(DevicePassBase, Generic[T]):
         if self._failures == failures and not self._stop.requested:
             local = unit.local
             self._task.calm.settled(self._device, local.policy.index, local.view, [local.part])
+
+    def differing(self, local: Local, compare: Callable[[Mapping[str, object]], list[str]]) -> list[str]:
+        """Return the suffixes that a node lacks, looked at once more: this device may not be up to date."""
+        store, name = self._task.stores.at(local.policy, self._device), str(local.part)
+        here = store.hashes(self._device, name, local.policy)
+        if not local.policy.is_ec:
+            self._tally.add("suffix.counts", len(here))
+        suspects = compare(here)
+        if not suspects:
+            return []
+        self._tally.add("suffix.hashes", len(suspects))
+        return compare(store.hashes(self._device, name, local.policy, recalculate=suspects))
 
     def fail(self, node: Node) -> None:
         """Something could not be done with a node."""

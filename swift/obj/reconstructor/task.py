@@ -313,7 +313,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             self.refused(node, status, local)
             return False
         mine = fragment_of(own, _ec(local.policy))
-        suffixes = self._differing(local, mine, theirs, index)
+        suffixes = self.differing(local, lambda here: differing_archives(here, mine, theirs, index))
         if suffixes:
             job = Push(
                 self._device, str(local.part), local.policy, node, suffixes, fragment=mine, target=index
@@ -322,18 +322,6 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         else:
             self._tally.add("hashmatches")
         return True
-
-    def _differing(self, local: Local, mine: int, theirs: Mapping[str, object], index: int) -> list[str]:
-        """What a node lacks, looked at once more: it may be we who are not up to date."""
-        store = self._task.stores.at(local.policy, self._device)
-        name = str(local.part)
-        here = store.hashes(self._device, name, local.policy)
-        suspects = differing_archives(here, mine, theirs, index)
-        if not suspects:
-            return []
-        self._tally.add("suffix.hashes", len(suspects))
-        again = store.hashes(self._device, name, local.policy, recalculate=suspects)
-        return differing_archives(again, mine, theirs, index)
 
     # --- what does not belong here -------------------------------------------------------------------
 

@@ -246,7 +246,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         if status != 200:
             self.refused(node, status, local)
             return False
-        suffixes = self._differing(local, theirs)
+        suffixes = self.differing(local, lambda mine: differing(mine, theirs))
         if not suffixes:
             self._count_equal()
             return False
@@ -267,19 +267,6 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
 
     def _path(self) -> str:
         return self._task.context.devices.path(self._device)
-
-    def _differing(self, local: Local, theirs: Mapping[str, object]) -> list[str]:
-        """What a node lacks, looked at once more: it may be we who are not up to date."""
-        store = self._task.stores.at(local.policy, self._device)
-        name = str(local.part)
-        mine = store.hashes(self._device, name, local.policy)
-        self._tally.add("suffix.counts", len(mine))
-        suspects = differing(mine, theirs)
-        if not suspects:
-            return []
-        self._tally.add("suffix.hashes", len(suspects))
-        again = store.hashes(self._device, name, local.policy, recalculate=suspects)
-        return differing(again, theirs)
 
 
 DAEMON = Daemon(

@@ -4,9 +4,8 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.cluster.transport import Reply, TransportError
-from swift.container.accounts import AccountsAnswer, AccountUpdater, split_host
+from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings, split_host
 from swift.container.broker import ContainerFacts
-from swift.container.settings import ContainerSettings
 from swift.dbserver.app import StorageTarget
 from swift.http.request import Request
 from swift.http.response import HTTPError

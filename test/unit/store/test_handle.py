@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from swift.base.errors import LockTimeout
-from swift.store.api import ObjectStore, PendingUpdates, Upkeep
+from swift.store.api import ObjectState, ObjectStore, PendingUpdates, Upkeep
 from swift.store.calls import Effort
 from swift.store.handle import OpenDraft, OpenObject, StoreHandle, UpdatesHandle, UpkeepHandle, placed
 from swift.store.layered import ForwardingStore
@@ -101,14 +99,30 @@ def test_a_body_is_read_block_by_block_where_long_calls_run(engine, handle):
     assert set(engine.ran) == {Effort.LONG}
 
 
-def test_a_small_body_in_memory_is_read_at_once_and_the_object_closed(engine, handle):
-    put(engine, key_of(), ts(10), b"body")
-    before = len(os.listdir("/proc/self/fd"))
-    opened = handle.open(key_of(), NOW)
-    engine.ran.clear()
-    assert opened.read_small(65536) == b"body"
-    assert engine.ran == []
-    assert len(os.listdir("/proc/self/fd")) == before
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_a_small_body_is_read_at_once_if_it_is_in_memory_and_the_object_closed(in_memory):
+    class Stored:
+        state = ObjectState(size=4)
+        is_closed = False
+
+        def read_quickly(self, _size_max):
+            return b"body" if in_memory else None
+
+        def blocks(self, start, stop):
+            yield b"body"[start:stop]
+
+        def close(self):
+            self.is_closed = True
+
+    stored, ran = Stored(), []
+
+    def run(function, *args):
+        ran.append(function)
+        return function(*args)
+
+    assert OpenObject(stored, run).read_small(65536) == b"body"
+    assert stored.is_closed
+    assert len(ran) == (0 if in_memory else 1)
 
 
 def test_a_draft_is_written_where_long_calls_run(engine, handle):
