@@ -117,9 +117,11 @@ class StoreHandle(Handle[ObjectStore]):
         """With a ``purpose`` all calls run where those of that effort do."""
         self.device = device
         self._engine = engine
-        self._runs = {effort: engine.run(device, purpose or effort) for effort in Effort}
+        #: By the value of an effort, because hashing a member of an enumeration is a call.
+        self._runs = {effort.value: engine.run(device, purpose or effort) for effort in Effort}
+        self._short, self._long = self._runs[Effort.SHORT.value], self._runs[Effort.LONG.value]
         self._purposes: dict[Effort, StoreHandle] = {}
-        super().__init__(engine, self._runs.__getitem__)
+        super().__init__(engine, lambda effort: self._runs[effort.value])
 
     @cached_property
     def upkeep(self) -> UpkeepHandle:
@@ -140,19 +142,18 @@ class StoreHandle(Handle[ObjectStore]):
 
     def open(self, key: ObjectKey, view: Viewpoint) -> OpenObject:
         """Open an object for reading; see ``ObjectStore``."""
-        runs = self._runs
-        return OpenObject(runs[Effort.SHORT](self._engine.open, key, view), runs[Effort.LONG])
+        return OpenObject(self._short(self._engine.open, key, view), self._long)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> OpenDraft:
         """Begin a new body; see ``ObjectStore``."""
         make = partial(self._engine.draft, key, size, etag_follows=etag_follows)
-        return OpenDraft(self._runs[Effort.SHORT](make), self._runs[Effort.LONG])
+        return OpenDraft(self._short(make), self._long)
 
     def inventory(
         self, partition: str, policy: Policy, suffixes: Sequence[str] | None = None
     ) -> Iterator[list[str]]:
         """The hashes in a partition, some in each list; see ``ObjectStore``."""
-        run = self._runs[Effort.SSYNC]
+        run = self._run_of(Effort.SSYNC)
         names = run(self._engine.inventory, self.device, partition, policy, suffixes)
         while some := run(_some, names):
             yield some
@@ -163,7 +164,7 @@ class StoreHandle(Handle[ObjectStore]):
     ) -> Iterator[None]:
         """Hold a partition; see ``ObjectStore``. A thread waits for it, so ``timeout_s`` is short."""
         lock = self._engine.replication_lock(self.device, partition, policy, timeout_s, incoming=incoming)
-        self._runs[Effort.SSYNC](lock.__enter__)
+        self._run_of(Effort.SSYNC)(lock.__enter__)
         try:
             yield
         finally:
@@ -175,7 +176,7 @@ class StoreHandle(Handle[ObjectStore]):
 
         It must not keep the engine, nor anything of it that blocks.
         """
-        return self._runs[effort](work, self._engine, *args)
+        return self._runs[effort.value](work, self._engine, *args)
 
     def __repr__(self) -> str:
         return f"StoreHandle({self._engine!r}, {self.device!r})"
@@ -189,12 +190,13 @@ def placed(
     effort: Effort,
 ) -> Callable[[Callable[Concatenate[ObjectStore, P], R]], Callable[Concatenate[StoreHandle, P], R]]:
     """Make a function of an engine one of a handle: it runs as one call of this effort."""
+    name = effort.value
 
     def declare(work: Callable[Concatenate[ObjectStore, P], R]) -> Callable[Concatenate[StoreHandle, P], R]:
         @wraps(work)
         def call(handle: StoreHandle, /, *args: P.args, **options: P.kwargs) -> R:
             unit = partial(work, **options) if options else work
-            made: R = handle._runs[effort](unit, handle._engine, *args)
+            made: R = handle._runs[name](unit, handle._engine, *args)
             return made
 
         return call

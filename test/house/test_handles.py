@@ -56,6 +56,8 @@ def _ways(node):
         yield f"{owner}.engine"
     if node.attr in ("run", "threads") and last in ("pools", "_pools", "store", "_store", "stores", "engine"):
         yield f"{owner}.{node.attr}"
+    if last == "disk" and owner != last and node.attr not in ("now_ns", "tells_failures"):
+        yield f"{owner}.{node.attr}"
     if node.attr in ("disk", "run") and last in ("engine", "_engine", "_disk") and owner != "self.engine":
         yield f"{owner}.{node.attr}"
 
@@ -121,6 +123,7 @@ def test_engines_are_reached_through_handles():
         "def get(self, key): return store.run(key.device, effort)(function)",
         "def size(broker): return broker.engine.disk.stat(broker.newest.path)",
         "def size(self): return self._disk.run(os.stat, path)",
+        "def size(self, path): return self._task.disk.stat(path)",
         "def keep(self, engine: ObjectStore): self.engine = engine",
         "def give(engine: ObjectStore): return engine",
         "def later(engine: ObjectStore): return lambda: engine.look(key, view)",
