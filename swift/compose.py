@@ -26,13 +26,12 @@ from swift.config.common import (
 from swift.config.files import parser_of
 from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit
+from swift.platform.devices import Devices
+from swift.policy.policy import Policies
+from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit, Partitions
 from swift.runtime.declaration import DaemonParts
 from swift.runtime.deviceidentity import DeviceIdentity
 from swift.runtime.diskcalls import DiskPools
-from swift.runtime.partitions import Partitions
 from swift.runtime.pipeline import load_app
 from swift.runtime.wsgi import native
 from swift.telemetry.accesslog import AccessLog

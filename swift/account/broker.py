@@ -13,10 +13,11 @@ from uuid import uuid4
 from swift.account import containertable
 from swift.account.rows import row_of_pending
 from swift.account.schema import MIGRATIONS, create_tables
+from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.base.timestamp import Timestamp
-from swift.db import files, stat
 from swift.db import metadata as meta
+from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.database import Dialect
 from swift.db.files import DatabasePlace
@@ -95,11 +96,7 @@ class AccountBroker(Broker):
 
     def create(self, timestamp: Timestamp, *, created_at: Timestamp) -> bool:
         """Make the database; False when another process was faster. ``refresh`` is done."""
-        made = self._run(self._create, timestamp, created_at)
-        self.refresh()
-        return made
 
-    def _create(self, timestamp: Timestamp, created_at: Timestamp) -> bool:
         def build(connection: sqlite3.Connection) -> None:
             create_tables(connection)
             connection.execute(
@@ -114,8 +111,7 @@ class AccountBroker(Broker):
                 ),
             )
 
-        engine = self.engine
-        return files.create(engine.disk, self.place, build, trace=engine.trace)
+        return self.make_file(build)
 
     def info(self) -> AccountFacts:
         """What is known of the account now."""
@@ -171,20 +167,9 @@ class AccountBroker(Broker):
 def info_of(connection: sqlite3.Connection) -> AccountFacts:
     """What a database says about its account, within a transaction or without."""
     row = stat.stat_row(connection, TABLE)
-    return AccountFacts(
-        account=row["account"],
-        created_at=row["created_at"],
-        put_timestamp=row["put_timestamp"],
-        delete_timestamp=row["delete_timestamp"],
-        status_changed_at=row["status_changed_at"],
-        status=row["status"],
-        container_count=row["container_count"] or 0,
-        object_count=row["object_count"] or 0,
-        bytes_used=row["bytes_used"] or 0,
-        hash=row["hash"],
-        id=row["id"],
-        metadata=meta.parse(row["metadata"]),
-    )
+    known: JsonObject = {name: row[name] for name in AccountFacts.__match_args__}
+    known |= {name: row[name] or 0 for name in ("container_count", "object_count", "bytes_used")}
+    return AccountFacts(**(known | {"metadata": meta.parse(row["metadata"])}))
 
 
 def open_found(place: DatabasePlace, engine: Engine) -> AccountBroker | None:

@@ -149,7 +149,7 @@ class ReaperPass(DatabasePassBase):
         context = task.context
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine.at(self._disk, self._log.warning)
         self._addresses = own_addresses(context.ring_ip)
 
     # --- planning -------------------------------------------------------------------------------------

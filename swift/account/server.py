@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from swift.account.broker import AccountBroker, AccountFacts, RecentlyDeleted
 from swift.account.replication import replica_of
 from swift.account.rows import ContainerRow
-from swift.account.settings import AccountSettings
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
+from swift.config.kinds import COUNT
+from swift.config.schema import Settings, option
 from swift.db import metadata as meta
 from swift.db.listing import PageRow
 from swift.db.stat import as_timestamp
@@ -33,10 +35,25 @@ from swift.http.negotiate import choose_format
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.space import SpaceGuard
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
+
+
+@dataclass(frozen=True)
+class AccountSettings(Settings):
+    """What an account server can be told beside where its devices are."""
+
+    db_preallocation: bool = option(False, "Allocate databases in large steps.")
+    db_query_logging: bool = option(False, "Log every SQL statement.")
+    threads_per_disk: int = option(
+        4,
+        "Threads per device for long calls, and for all while it is slow or not the only one of its process. "
+        "0 runs everything on the event loop.",
+        kind=COUNT,
+    )
+
 
 _PREFIXES = ("x-account-meta-", fields.ACCOUNT_SYSMETA)
 _POLICY = fields.BACKEND_STORAGE_POLICY_INDEX

@@ -17,8 +17,13 @@ from swift.base.errors import ConfigError
 from swift.base.limits import Limits
 from swift.http import fields
 from swift.http.headers import title_case
-from swift.platform.xattrs import PIECE_BYTES
-from swift.store.metadata import CHECKSUM_ATTRIBUTE, METADATA_ATTRIBUTE, Metadata, encode_metadata
+from swift.store.metadata import (
+    CHECKSUM_ATTRIBUTE,
+    METADATA_ATTRIBUTE,
+    PIECE_BYTES,
+    Metadata,
+    encode_metadata,
+)
 
 _UNSUPPORTED = frozenset((errno.EOPNOTSUPP, errno.ENOTSUP))
 #: Room kept for a Content-Type, and for what filters store with an object, bytes each.

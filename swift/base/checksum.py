@@ -1,7 +1,7 @@
 """A fast checksum for every chunk of a body, computed while the body passes by.
 
 CRC-32 costs a fifth of MD5 at most. Object servers keep the checksums beside a body, so that ranges can be
-verified (``store.sidecar``); a proxy sends their digest along, so that an object server knows it
+verified (``store.verified``); a proxy sends their digest along, so that an object server knows it
 has what the proxy hashed (``wire.etagtrailer``).
 """
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
@@ -19,9 +20,9 @@ from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.config.common import StorageSettings
 from swift.config.files import parser_of
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.mounts import Devices
 from swift.store.api import Location, Viewpoint
 from swift.store.metadata import BadMetadata, decode_metadata
 from swift.store.registry import EngineParts, StoreRegistry
@@ -237,10 +238,10 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
         if not node.devices.is_usable(device):
             continue
         for policy in cluster.policies:
-            store = stores.of(policy)
+            store = stores.at(policy, device)
             for partition in store.partitions(device, policy):
                 store.hashes(device, partition, policy)
-                for name_hash in store.inventory(device, partition, policy):
+                for name_hash in chain.from_iterable(store.inventory(partition, policy)):
                     store.upkeep.find(
                         Location(device, partition, policy, name_hash), Viewpoint(time.time(), True)
                     )

@@ -30,9 +30,8 @@ from swift.db.broker import Broker, Engine
 from swift.db.files import DatabasePlace
 from swift.db.walk import is_hash
 from swift.platform.quarantine import move_to_quarantine
-from swift.store.filenames import UnexpectedName, parse_name
 from swift.store.hashes import mark_dirty
-from swift.store.layout import is_suffix
+from swift.store.layout import UnexpectedName, is_suffix, parse_name
 from swift.store.metadata import read_metadata
 
 NAME = "swift-future"

@@ -26,10 +26,10 @@ from swift.config.common import LogSettings
 from swift.config.files import parser_of
 from swift.config.kinds import SECONDS, Kind
 from swift.config.schema import Settings, option
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.faults import open_own, read_regular
-from swift.platform.mounts import Devices
 from swift.platform.privileges import become_owner, drop_privileges
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table

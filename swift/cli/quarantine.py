@@ -30,18 +30,16 @@ from swift.db.connection import Translating, connect
 from swift.db.database import Dialect
 from swift.db.files import DatabasePlace
 from swift.db.verify import is_broken
+from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.platform.privileges import become_owner, drop_privileges
 from swift.platform.quarantine import DIRECTORY, QuarantineNote, move_to_quarantine, read_note
-from swift.platform.space import SpaceGuard
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location
-from swift.store.changes import Unwatched
-from swift.store.core import EngineCore
+from swift.store.core import EngineCore, Unwatched
 from swift.store.hashes import mark_dirty
 from swift.store.layout import is_suffix
 from swift.store.restore import Restorer

@@ -19,7 +19,7 @@ from swift.config.commandline import CommandLine
 from swift.operations.recon.checks import CHECKS, CheckContext
 from swift.operations.recon.client import Host, ReconClient, hosts_of
 from swift.operations.recon.report import RULE, ReconReport
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR

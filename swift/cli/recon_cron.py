@@ -35,10 +35,10 @@ def count_pending(context: BackendContext, stores: StoreRegistry) -> int:
     """The updates that wait on all devices that can be looked at."""
     count = 0
     for policy in context.policies:
-        updates = stores.of(policy).updates
         for device in context.devices.names():
             if not context.devices.is_usable(device):
                 continue
+            updates = stores.at(policy, device).updates
             try:
                 for group in updates.groups(device, policy):
                     objects, _others = updates.objects(device, policy, group)

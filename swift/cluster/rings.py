@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from swift.base.clock import Clock
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.ring.errors import RingError
 from swift.ring.ring import Ring
 from swift.ring.view import RingView

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
 
+from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue, NoSpace
 from swift.base.shardrange import COUNTED_STATES, ShardRange, State
 from swift.base.timestamp import Timestamp
@@ -27,8 +28,8 @@ from swift.container.schema import (
     create_tables,
 )
 from swift.container.shardtable import ShardQuery
-from swift.db import files, stat
 from swift.db import metadata as meta
+from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseUnwritable
 from swift.db.database import Dialect
@@ -139,6 +140,10 @@ class ContainerFacts:
         return stat.as_timestamp(self.delete_timestamp) > stat.as_timestamp(self.put_timestamp)
 
 
+#: The facts that are columns.
+_COLUMNS = tuple(name for name in ContainerFacts.__match_args__ if name != "db_state")
+
+
 class ContainerBroker(Broker):
     """Call ``refresh`` first; then every method may raise the errors of ``db.connection``."""
 
@@ -154,11 +159,7 @@ class ContainerBroker(Broker):
 
     def create(self, timestamp: Timestamp, policy_index: int, *, created_at: Timestamp) -> bool:
         """Make the database; False when another process was faster. ``refresh`` is done."""
-        made = self._run(self._create, timestamp, policy_index, created_at)
-        self.refresh()
-        return made
 
-    def _create(self, timestamp: Timestamp, policy_index: int, created_at: Timestamp) -> bool:
         def build(connection: sqlite3.Connection) -> None:
             create_tables(connection)
             connection.execute(
@@ -176,8 +177,7 @@ class ContainerBroker(Broker):
             )
             connection.execute("INSERT INTO policy_stat (storage_policy_index) VALUES (?)", (policy_index,))
 
-        engine = self.engine
-        return files.create(engine.disk, self.place, build, trace=engine.trace)
+        return self.make_file(build)
 
     def info(self) -> ContainerFacts:
         """What is known of the container now; while it is being split, the old file has the counts."""
@@ -201,27 +201,9 @@ class ContainerBroker(Broker):
                 count, size = count + inside[0], size + inside[1]
             else:
                 count, size = inside
-        return ContainerFacts(
-            account=row["account"],
-            container=row["container"],
-            created_at=row["created_at"],
-            put_timestamp=row["put_timestamp"],
-            delete_timestamp=row["delete_timestamp"],
-            status_changed_at=row["status_changed_at"],
-            object_count=count,
-            bytes_used=size,
-            reported_put_timestamp=row["reported_put_timestamp"],
-            reported_delete_timestamp=row["reported_delete_timestamp"],
-            reported_object_count=row["reported_object_count"],
-            reported_bytes_used=row["reported_bytes_used"],
-            hash=row["hash"],
-            id=row["id"],
-            metadata=metadata,
-            x_container_sync_point1=row["x_container_sync_point1"],
-            x_container_sync_point2=row["x_container_sync_point2"],
-            storage_policy_index=row["storage_policy_index"],
-            db_state=state,
-        )
+        known: JsonObject = {name: row[name] for name in _COLUMNS}
+        known |= {"object_count": count, "bytes_used": size, "metadata": metadata, "db_state": state}
+        return ContainerFacts(**known)
 
     def _state(self, connection: sqlite3.Connection) -> str:
         """The sharding state by files and ranges (§19.2)."""

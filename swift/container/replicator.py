@@ -22,7 +22,7 @@ def _afterwards(replica: Replica, view: RingView, hasher: PathHasher, answers: S
     queue_misplaced(replica, view, hasher, answers)
     broker = replica.broker
     assert isinstance(broker, ContainerBroker)
-    keep_link(broker, broker.info(), broker.engine.disk, broker.engine.run)
+    keep_link(broker, broker.info())
 
 
 KIND = ReplicatorKind("container", "containers", replica_at, identify, _afterwards)

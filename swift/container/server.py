@@ -19,7 +19,7 @@ from swift.cluster.syncrealms import Realms, SyncToError, endpoint_of, validate_
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.container import listing, records
-from swift.container.accounts import AccountsAnswer, AccountUpdater
+from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings
 from swift.container.broker import (
     LISTED,
     ContainerBroker,
@@ -32,7 +32,6 @@ from swift.container.broker import (
 from swift.container.held import held_document, knows_shards
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow, rows_of_mappings, tombstone
-from swift.container.settings import ContainerSettings
 from swift.container.syncstore import keep_link
 from swift.db import metadata as meta
 from swift.db.listing import PageRow
@@ -55,8 +54,8 @@ from swift.http.negotiate import ListingFormat, choose_format
 from swift.http.request import Request
 from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_stored_metadata
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
@@ -436,7 +435,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         check_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
 
     def _keep_sync_link(self, broker: ContainerBroker, info: ContainerFacts) -> None:
-        keep_link(broker, info, self.disk, self.context.pools.run(broker.place.device))
+        keep_link(broker, info)
 
     def _check_sync_to(self, value: str) -> None:
         try:

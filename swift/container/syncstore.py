@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 
-from swift.base.calls import Run
 from swift.container.broker import ContainerBroker, ContainerFacts
 from swift.db.files import DatabasePlace
 from swift.platform.disk import Disk
@@ -26,10 +25,10 @@ def is_synced(info: ContainerFacts) -> bool:
     return all(values) and not info.is_deleted
 
 
-def keep_link(broker: ContainerBroker, info: ContainerFacts, disk: Disk, run: Run) -> None:
+def keep_link(broker: ContainerBroker, info: ContainerFacts) -> None:
     """Make the link of a container that is to be copied, remove that of another; raises OSError."""
     if "X-Container-Sync-To" in info.metadata:
-        run(_keep, disk, broker.place, broker.newest.path if is_synced(info) else None)
+        broker.on_disk(_keep, broker.place, broker.newest.path if is_synced(info) else None)
 
 
 def _keep(disk: Disk, place: DatabasePlace, target: str | None) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from swift.base.entity import EntityPath
-from swift.base.errors import LockTimeout, NoSpace
 from swift.cluster.direct import Answers, DirectClient
 from swift.cluster.transport import TransportError
 from swift.config.kinds import SECONDS, integer, number
@@ -21,7 +21,6 @@ from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerFacts
 from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import quarantine
 from swift.db.settled import CALM, Due, Settled
 from swift.http import fields
@@ -97,7 +96,9 @@ class ContainerUpdater(DeviceTask):
         """What is known of a device's containers, at the beginning of another pass."""
         if device not in self._settled:
             interval_s = self.settings.interval
-            self._settled[device] = Settled(self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s)
+            self._settled[device] = Settled(
+                self.disk_at(device), RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s
+            )
         self._settled[device].begin(0)
         return self._settled[device]
 
@@ -118,7 +119,7 @@ class ContainerUpdaterPass(DatabasePassBase):
     def __init__(self, task: ContainerUpdater, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine.at(self._disk, self._log.warning)
         self._direct = DirectClient(task.context.transport, NAME, task.settings, missed=self._missed)
         self._settled = task.settled(device)
 
@@ -139,25 +140,13 @@ class ContainerUpdaterPass(DatabasePassBase):
     def do(self, unit: Due) -> None:
         """Look at one container and tell its account when there is news."""
         started_s = self._pass_context.clock.monotonic()
-        try:
-            broker = open_found(unit.place, self._engine)
-            if broker is None:
-                return
-            try:
-                if not self._process(broker):
-                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
-            finally:
-                broker.close()
-        except DatabaseMissing:
-            # It was removed or replaced while we looked; the next pass sees what is there.
-            return
-        except DatabaseBroken as error:
-            self._tally.add("errors")
-            self._quarantine_broken(unit.place, error)
-        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
-            self._tally.add("errors")
-            self._note(error)
-            self._log.error(f"ERROR cannot look at container database {unit}: {error}")
+
+        def work(broker: ContainerBroker) -> None:
+            if not self._process(broker):
+                self._settled.settle(unit, self._task.disk.now_ns())
+
+        open_broker = partial(open_found, unit.place, self._engine)
+        self._on_database(unit.place, open_broker, work, failed="errors", doing="look at container database")
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _process(self, broker: ContainerBroker) -> bool:
@@ -188,7 +177,7 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     def _quarantine(self, broker: ContainerBroker) -> None:
         """Nobody can ever list this container: move it away, as the peer does."""
-        moved = self._run(quarantine, self._task.disk, broker.place, "no account replicas exist")
+        moved = broker.on_disk(quarantine, broker.place, "no account replicas exist")
         self._tally.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 

@@ -9,6 +9,22 @@ by the directory's lock. Everything that touches the disk, looking and reading i
 ``run`` says: where it is called while a process serves one quick device, else in threads (decision 0004).
 A database that others have locked is waited for between such calls, not in them, so that it keeps neither the
 event loop nor the threads of its device from other databases.
+
+``Freshness`` is what a broker knows of its hash directory, and how sure it is of that.
+
+===========  ====================================================  =========================================
+state        what it means                                         what may be done
+===========  ====================================================  =========================================
+UNKNOWN      nobody has looked yet, or what was there went away    look before anything else
+ABSENT       there was no database when last looked at             the same
+OPENED       the files are open, but names came or went so lately  read and write; look before each request
+             that another change might not show
+FRESH        the directory has been at rest since the files were   rows may be put without looking, because
+             opened                                                putting them looks again
+===========  ====================================================  =========================================
+
+Each look notes what it ``saw``, and opening notes which files; the state follows. Pending rows are known
+beside it: None when there was no look since the last ``ask_anew``.
 """
 
 from __future__ import annotations
@@ -19,20 +35,74 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from enum import Enum
+from functools import partial
+from typing import Any, TypeVar, Unpack
 
-from swift.base.calls import run_inline
+from swift.base.calls import Ts, run_inline
 from swift.base.errors import InvalidValue, LockTimeout
 from swift.db import files, pending
 from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
 from swift.db.files import DatabasePlace
-from swift.db.freshness import Freshness
 from swift.db.transaction import GroupCommit, Run
 from swift.db.watch import Watch
 from swift.green import Semaphore, pause
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.platform.waiting import letting_others_run
+
+
+class FileState(Enum):
+    """See above."""
+
+    UNKNOWN = "unknown"
+    ABSENT = "absent"
+    OPENED = "opened"
+    FRESH = "fresh"
+
+
+class Freshness:
+    """Of one broker; decides without I/O. Names are the tuples of ``db.watch``, told apart as objects."""
+
+    __slots__ = ("state", "has_pending", "opened")
+
+    def __init__(self) -> None:
+        self.state = FileState.UNKNOWN
+        #: Whether rows wait to be merged; None: nobody has looked.
+        self.has_pending: bool | None = None
+        #: The names whose files are open; empty where some are not.
+        self.opened: tuple[str, ...] = ()
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether rows may be put without another look."""
+        return self.state is FileState.FRESH
+
+    def saw(self, names: tuple[str, ...]) -> None:
+        """Somebody looked: these are there. The same object as before comes from a directory at rest."""
+        if not names:
+            self.state = FileState.ABSENT
+        else:
+            self.state = FileState.FRESH if names is self.opened else FileState.OPENED
+
+    def learn_pending(self, has_pending: bool) -> None:
+        """What a look said of pending rows, unless somebody put or merged some since."""
+        if self.has_pending is None:
+            self.has_pending = has_pending
+
+    def lost(self) -> None:
+        """What was to be written to is not there."""
+        self.state = FileState.UNKNOWN
+
+    def closed(self) -> None:
+        """No file is open any more."""
+        self.state, self.opened = FileState.UNKNOWN, ()
+
+    def __repr__(self) -> str:
+        pending = {None: "pending rows unknown", True: "rows pending", False: "nothing pending"}
+        return f"<Freshness {self.state.value}, {pending[self.has_pending]}>"
+
 
 T = TypeVar("T")
 
@@ -62,6 +132,19 @@ class Engine:
     preallocate: bool = False
     #: Seconds to wait, in calls and between them, for others that write to a database.
     wait_s: float = BUSY_TIMEOUT_S
+
+    @classmethod
+    def at(
+        cls,
+        handle: DiskHandle,
+        warn: Callable[[str], None],
+        *,
+        trace: Trace | None = None,
+        preallocate: bool = False,
+        wait_s: float = BUSY_TIMEOUT_S,
+    ) -> Engine:
+        """Return the engine of a device."""
+        return cls(handle.disk, handle.run, warn, trace, preallocate, wait_s)
 
 
 class _Change:
@@ -231,6 +314,17 @@ class Broker:
             finally:
                 _turn_of.reset(token)
 
+    def make_file(self, build: Callable[[sqlite3.Connection], None], *, epoch: str | None = None) -> bool:
+        """Make a database file and ``refresh``; False when one of that epoch was there already."""
+        create = partial(files.create, epoch=epoch, trace=self.engine.trace)
+        made = self.on_disk(create, self.place, build)
+        self.refresh()
+        return made
+
+    def on_disk(self, work: Callable[[Disk, Unpack[Ts]], T], *args: *Ts) -> T:
+        """Run a function of the disk where this broker's own calls run."""
+        return self._run(work, self.engine.disk, *args)
+
     @contextmanager
     def _used(self) -> Iterator[None]:
         """Keep the broker from being closed in the block."""
@@ -355,13 +449,14 @@ class Broker:
         """
         return self._repeat(lambda: self._change(change))
 
-    def alone(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def alone(self, work: Callable[[sqlite3.Connection, Disk], T]) -> T:
         """Run ``work`` in a disk thread while nobody else can change the hash directory.
 
         Pending rows are merged before. It is no transaction: ``work`` gets a connection to read the newest
         file and may replace or remove that file; call ``refresh`` afterwards.
         """
-        return self._repeat(lambda: self._change(work, alone=True))
+        disk = self.engine.disk
+        return self._repeat(lambda: self._change(lambda have: work(have, disk), alone=True))
 
     def _change(self, work: Callable[[sqlite3.Connection], Any] | None, *, alone: bool = False) -> Any:
         change = _Change(work, alone=alone)

@@ -1,9 +1,12 @@
 """One database file open in this process.
 
 A ``Database`` keeps one connection for reading, used where the caller runs and never waiting, and one for
-writing, made when first needed and used only in a disk thread under the lock of the hash directory. The file
-may be replaced or removed by another process at any time: ``is_current`` compares the inode, and a write
-checks it again under the lock. It refuses to know what the tables mean; the ``Dialect`` does.
+writing, made when first needed and used only in a disk thread under the lock of the hash directory. The
+file may be replaced or removed by another process at any time: ``is_current`` compares the inode, and a
+write checks it again under the lock. It refuses to know what the tables mean; the ``Dialect`` does.
+
+Files are preallocated, so that they grow in few pieces (account-container.md §3). That descriptor stays
+open as long as the database does: closing it would drop SQLite's locks on the file.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from swift.base.errors import NoSpace
 from swift.db.connection import (
     BUSY_TIMEOUT_S,
     READER_CACHE_KIB,
@@ -30,10 +34,54 @@ from swift.db.connection import (
     prepare,
 )
 from swift.db.files import DatabasePlace, locked
-from swift.db.preallocate import Preallocator
 from swift.db.schema import Migration, facts_of, migrate
-from swift.platform.disk import Disk
-from swift.platform.faults import OddFile, check_regular
+from swift.platform.devices import FULL
+from swift.platform.disk import UNSUPPORTED, Disk
+from swift.platform.faults import OddFile, check_regular, open_regular
+
+_MB = 1_000_000
+_STEPS = (1 * _MB, 2 * _MB, 5 * _MB, 10 * _MB, 25 * _MB, 50 * _MB)
+#: So close to the end of what is allocated the next step is taken, bytes.
+_MARGIN = _MB // 2
+
+
+def target_size(size_bytes: int) -> int:
+    """How much to allocate for a file of this size: the next of 1, 2, 5, 10, 25, 50, 100, 150... MB."""
+    for step in _STEPS:
+        if size_bytes < step - _MARGIN:
+            return step
+    whole = _STEPS[-1]
+    return ((size_bytes + _MARGIN) // whole + 1) * whole
+
+
+class Preallocator:
+    """Keeps one file allocated ahead of its size."""
+
+    def __init__(self, disk: Disk, path: str):
+        self._disk = disk
+        self._fd = open_regular(disk, path, os.O_RDWR)
+        self._allocated = 0
+
+    def grow(self) -> None:
+        """Allocate the next step when the file comes near; raises ``NoSpace`` or OSError."""
+        wanted = target_size(self._disk.fstat(self._fd).st_size)
+        if wanted <= self._allocated:
+            return
+        try:
+            self._disk.preallocate(self._fd, wanted)
+        except OSError as error:
+            if error.errno in FULL:
+                raise NoSpace(f"no room for a database of {wanted} bytes")
+            if error.errno not in UNSUPPORTED:
+                raise
+        self._allocated = wanted
+
+    def close(self) -> None:
+        """Only when every connection of this process to the file is closed."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            self._disk.close(fd)
+
 
 _Result = TypeVar("_Result")
 

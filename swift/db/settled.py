@@ -23,6 +23,7 @@ from swift.db.files import DatabasePlace
 from swift.db.walk import is_hash
 from swift.db.watch import REST_NS
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 
 #: A database that is being written is visited after so long, seconds, although it did not come to rest.
 BUSY_S = 600.0
@@ -64,7 +65,7 @@ class Settled:
     """
 
     def __init__(
-        self, disk: Disk, period_s: float, *, busy_s: float, calm_s: float = 0.0, is_eager: bool = False
+        self, disk: DiskHandle, period_s: float, *, busy_s: float, calm_s: float = 0.0, is_eager: bool = False
     ):
         self._disk = disk
         self._is_eager = is_eager
@@ -79,7 +80,7 @@ class Settled:
         self._urgent: set[bytes] = set()
         self._still_urgent: set[bytes] = set()
         self._is_first = True
-        self._names = _Names(disk)
+        self._names = _Names()
         self._circumstances = 0
 
     def begin(self, circumstances: int) -> None:
@@ -96,23 +97,24 @@ class Settled:
         self._names.end()
 
     def scan(self, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
-        """Blocking: look at the databases of some partitions; ``now_ns`` is Unix time."""
+        """Look at the databases of some partitions; ``now_ns`` is Unix time."""
+        return self._disk.place(self._scan, device_path, kind, partitions, now_ns)
+
+    def _scan(self, disk: Disk, device_path: str, kind: str, partitions: Sequence[str], now_ns: int) -> Scan:
         found = Scan([], [], [], [])
         for partition in partitions:
-            self._scan(device_path, kind, partition, now_ns, found)
+            root = f"{device_path}/{kind}/{partition}"
+            for suffix in self._names_told(disk, root, now_ns, found):
+                for name in self._names_told(disk, f"{root}/{suffix}", now_ns, found):
+                    if is_hash(name):
+                        place = DatabasePlace(device_path, kind, partition, name)
+                        self._scan_place(disk, place, now_ns, found)
         return found
 
-    def _scan(self, device_path: str, kind: str, partition: str, now_ns: int, found: Scan) -> None:
-        root = f"{device_path}/{kind}/{partition}"
-        for suffix in self._names_told(root, now_ns, found):
-            for name in self._names_told(f"{root}/{suffix}", now_ns, found):
-                if is_hash(name):
-                    self._scan_place(DatabasePlace(device_path, kind, partition, name), now_ns, found)
-
-    def _names_told(self, directory: str, now_ns: int, found: Scan) -> list[str]:
+    def _names_told(self, disk: Disk, directory: str, now_ns: int, found: Scan) -> list[str]:
         """The names in a directory; one that is empty or cannot be listed is noted."""
         try:
-            names = self._names.of(directory, now_ns)
+            names = self._names.of(disk, directory, now_ns)
         except OSError as error:
             found.unreadable.append(error)
             return []
@@ -120,9 +122,9 @@ class Settled:
             found.empty.append(directory)
         return names
 
-    def _scan_place(self, place: DatabasePlace, now_ns: int, found: Scan) -> None:
+    def _scan_place(self, disk: Disk, place: DatabasePlace, now_ns: int, found: Scan) -> None:
         try:
-            mark = self.mark(place, now_ns)
+            mark = self._mark(disk, place, now_ns)
         except OSError:
             # Whoever visits it tells what is the matter, and does something about it.
             found.due.append(Due(place, None))
@@ -153,9 +155,9 @@ class Settled:
         return True
 
     def due(self, place: DatabasePlace, now_ns: int) -> Due | None:
-        """Blocking: a database to be visited, None if nothing has happened to it; it never waits for rest."""
+        """Return a database to be visited, None if nothing has happened to it; it never waits for rest."""
         try:
-            mark, key = self.mark(place, now_ns), bytes.fromhex(place.name_hash)
+            mark, key = self._disk.place(self._mark, place, now_ns), bytes.fromhex(place.name_hash)
         except OSError:
             return Due(place, None)
         if mark is None or self._known.get(key) != mark:
@@ -164,20 +166,25 @@ class Settled:
         return None
 
     def settle(self, unit: Due, now_ns: int) -> None:
-        """Blocking: a visit found the database in order; unless it changed meanwhile, that was the last."""
-        if unit.mark is not None and self.mark(unit.place, now_ns) == unit.mark:
+        """Note that a visit found the database in order; unless it changed meanwhile, that was the last."""
+        if unit.mark is not None and self._disk.place(self._mark, unit.place, now_ns) == unit.mark:
             self._seen[bytes.fromhex(unit.place.name_hash)] = unit.mark
 
     def gone(self, device_path: str, kind: str, partition_of: Callable[[bytes], int]) -> set[int]:
-        """Blocking: partitions of databases that the last pass knew and that are not there any more.
+        """Return partitions of databases that the last pass knew and that are not there any more.
 
         To be asked when all were seen, before ``end``. Raises OSError.
         """
+        return self._disk.place(self._gone, device_path, kind, partition_of)
+
+    def _gone(
+        self, disk: Disk, device_path: str, kind: str, partition_of: Callable[[bytes], int]
+    ) -> set[int]:
         lost: set[int] = set()
         for key in self._known.keys() - self._seen.keys():
             part = partition_of(key)
             place = DatabasePlace(device_path, kind, str(part), key.hex())
-            if part not in lost and not files.look(self._disk, place):
+            if part not in lost and not files.look(disk, place):
                 lost.add(part)
         return lost
 
@@ -189,13 +196,13 @@ class Settled:
         else:
             self._still_urgent.discard(key)
 
-    def mark(self, place: DatabasePlace, now_ns: int) -> int | None:
-        """Blocking: the mark of a database now, None when it is not at rest or gone. Raises OSError."""
+    def _mark(self, disk: Disk, place: DatabasePlace, now_ns: int) -> int | None:
+        """Return the mark of a database now, None when it is not at rest or gone. Raises OSError."""
         facts: list[int] = []
-        for name in sorted(self._names.of(place.directory, now_ns)):
+        for name in sorted(self._names.of(disk, place.directory, now_ns)):
             if name.endswith((".db", ".pending")):
                 try:
-                    status = self._disk.stat(f"{place.directory}/{name}")
+                    status = disk.stat(f"{place.directory}/{name}")
                 except FileNotFoundError:
                     return None
                 if not now_ns - status.st_ctime_ns > self._calm_ns:
@@ -215,8 +222,7 @@ class Settled:
 class _Names:
     """The names in directories, listed again only when one changed, kept from pass to pass."""
 
-    def __init__(self, disk: Disk):
-        self._disk = disk
+    def __init__(self) -> None:
         #: Directory → its change time, and what was in it then.
         self._known: dict[str, tuple[int, list[str]]] = {}
         self._seen: dict[str, tuple[int, list[str]]] = {}
@@ -225,13 +231,13 @@ class _Names:
         """The pass is over; what was not asked for in it is forgotten."""
         self._known, self._seen = self._seen, {}
 
-    def of(self, directory: str, now_ns: int) -> list[str]:
+    def of(self, disk: Disk, directory: str, now_ns: int) -> list[str]:
         """None when it went away, or is a file that does not belong there. Raises OSError."""
         try:
-            changed_ns = self._disk.stat(directory).st_ctime_ns
+            changed_ns = disk.stat(directory).st_ctime_ns
             found = self._seen.get(directory) or self._known.get(directory)
             if found is None or found[0] != changed_ns:
-                found = changed_ns, self._disk.listdir(directory)
+                found = changed_ns, disk.listdir(directory)
         except (FileNotFoundError, NotADirectoryError):
             return []
         if now_ns - changed_ns > REST_NS and len(self._seen) < NAMES_MAX:

@@ -12,11 +12,14 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
+from swift.base.errors import SwiftError
 from swift.db import files
+from swift.db.broker import Broker
 from swift.db.connection import DatabaseBroken, Translating, connect
 from swift.db.files import DatabasePlace
 from swift.db.transaction import Run
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 
 #: Files up to this size are checked in one go: about a tenth of a second.
 WHOLE_BYTES_MAX = 32 << 20
@@ -25,6 +28,16 @@ PIECE_ROWS = 5000
 
 #: Asks for sentences about totals that are not what the rows say, in one transaction for reading.
 Totals = Callable[[sqlite3.Connection], list[str]]
+
+
+def verify_files(
+    broker: Broker, table: str, totals: Totals, *, whole_bytes_max: int = WHOLE_BYTES_MAX
+) -> list[str]:
+    """Read the files of a refreshed broker to their ends; see ``verify``."""
+    found = []
+    for database in broker.databases:
+        found += verify(database.path, table, totals, broker.engine.run, whole_bytes_max=whole_bytes_max)
+    return found
 
 
 def verify(
@@ -50,12 +63,34 @@ def verify(
 def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -> str | None:
     """Move a broken database to the quarantine; its new path, None when it is sound on a second reading.
 
-    Call in a disk thread. Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
+    Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
     OSError: then nothing was moved.
     """
     if not error.is_proven and not is_broken(error.path):
         return None
     return files.quarantine(disk, place, error.reason)
+
+
+def put_away(
+    disk: DiskHandle,
+    place: DatabasePlace,
+    error: DatabaseBroken,
+    *,
+    tell: Callable[[str], object],
+    note: Callable[[Exception], object],
+) -> bool:
+    """Quarantine a broken database and tell what became of it; True if it was moved.
+
+    ``note`` counts an error of the device that prevents it.
+    """
+    try:
+        moved = disk.place(quarantine_broken, place, error)
+    except (SwiftError, OSError) as failure:
+        note(failure)
+        tell(f"{error}; cannot be quarantined: {failure}")
+        return False
+    tell(f"{error}; valid when read again" if moved is None else f"{error}; quarantined to {moved}")
+    return moved is not None
 
 
 def is_broken(path: str) -> bool:

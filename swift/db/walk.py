@@ -9,8 +9,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from swift.db.files import DatabasePlace
-from swift.db.transaction import Run
-from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 
 PORTION = 32
 _HASH_DIGITS = 32
@@ -22,21 +21,18 @@ def is_hash(name: str) -> bool:
     return len(name) == _HASH_DIGITS and _HEX.issuperset(name)
 
 
-def partitions(disk: Disk, run: Run, device_path: str, kind: str, rng: random.Random) -> list[str]:
+def partitions(disk: DiskHandle, device_path: str, kind: str, rng: random.Random) -> list[str]:
     """The partitions of ``accounts`` or ``containers`` on a device, in random order.
 
     So that daemons on several nodes do not all begin with the same. Raises OSError.
     """
-    found = [
-        name for name in names_in(disk, run, f"{device_path}/{kind}") if name.isascii() and name.isdigit()
-    ]
+    found = [name for name in names_in(disk, f"{device_path}/{kind}") if name.isascii() and name.isdigit()]
     rng.shuffle(found)
     return found
 
 
 def places(
-    disk: Disk,
-    run: Run,
+    disk: DiskHandle,
     device_path: str,
     kind: str,
     partition: str,
@@ -46,7 +42,7 @@ def places(
 
     def names(directory: str) -> list[str]:
         try:
-            return names_in(disk, run, directory)
+            return names_in(disk, directory)
         except OSError as error:
             unreadable(error)
             return []
@@ -64,10 +60,9 @@ def portions(partitions: Sequence[str]) -> Iterator[Sequence[str]]:
         yield partitions[start : start + PORTION]
 
 
-def names_in(disk: Disk, run: Run, directory: str) -> list[str]:
+def names_in(disk: DiskHandle, directory: str) -> list[str]:
     """The names in a directory; none when it went away, or is a file that does not belong there."""
     try:
-        names: list[str] = run(disk.listdir, directory)
+        return disk.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return names

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from swift.base.entity import EntityPath, NotUTF8, reserved_name_error
-from swift.base.errors import DeviceUnavailable, InvalidValue, SwiftError
+from swift.base.errors import DeviceUnavailable, InvalidValue
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.db.broker import Broker, Engine
@@ -22,14 +22,14 @@ from swift.db.connection import DatabaseBroken, DatabaseFailing, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.listing import ListingQuery
 from swift.db.metadata import Metadata
-from swift.db.verify import quarantine_broken
+from swift.db.verify import put_away
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
 from swift.platform.faults import CALL_FAILED, DEVICE_LOST
-from swift.platform.space import SpaceGuard
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 
 B = TypeVar("B", bound=Broker)
@@ -146,10 +146,9 @@ class DatabaseApp(BackendApp, Generic[B]):
     def _make_broker(self, place: DatabasePlace, *names: str) -> B:
         engine = self._engines.get(place.device)
         if engine is None:
-            engine = self._engines[place.device] = Engine(
-                disk=self.disk,
-                run=self.context.pools.run(place.device),
-                warn=self.context.telemetry.log.warning,
+            engine = self._engines[place.device] = Engine.at(
+                self.context.disk_at(place.device, self.disk),
+                self.context.telemetry.log.warning,
                 trace=self._query_log,
                 preallocate=self._preallocate,
             )
@@ -160,20 +159,15 @@ class DatabaseApp(BackendApp, Generic[B]):
     def quarantine(self, error: DatabaseBroken, request: Request) -> bool:
         """Move a database aside that stays broken when it is read again, and say so; True if it was moved."""
         place = DatabasePlace.of_file(error.path)
-        log = self.context.telemetry.log
-        txid = request.headers.get("x-trans-id")
+        telemetry = self.context.telemetry
         self.brokers.forget(place)
-        try:
-            target = self.context.pools.run(place.device)(quarantine_broken, self.disk, place, error)
-        except (SwiftError, OSError) as failure:
-            self.context.telemetry.faults.note(place.device, failure)
-            log.error(f"{error}; cannot be quarantined: {failure}", txid=txid)
-            return False
-        if target is None:
-            log.error(f"{error}; sound when it was read again", txid=txid)
-            return False
-        log.error(f"{error}; quarantined to {target}", txid=txid)
-        return True
+        return put_away(
+            self.context.disk_at(place.device, self.disk),
+            place,
+            error,
+            tell=partial(telemetry.log.error, txid=request.headers.get("x-trans-id")),
+            note=partial(telemetry.faults.note, place.device),
+        )
 
 
 class _Answering:

@@ -17,7 +17,7 @@ from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
 from swift.db.files import DatabasePlace
-from swift.db.verify import WHOLE_BYTES_MAX, quarantine_broken, verify
+from swift.db.verify import WHOLE_BYTES_MAX, quarantine_broken, verify_files
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
@@ -88,7 +88,7 @@ class DatabaseAuditPass(DatabasePassBase):
     def __init__(self, task: DatabaseAuditor, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine.at(self._disk, self._log.warning)
 
     def plan(self) -> Iterator[DatabasePlace]:
         """The hash directories of all databases, partitions in random order."""
@@ -103,11 +103,11 @@ class DatabaseAuditPass(DatabasePassBase):
         """Audit one database."""
         started_s = self._pass_context.clock.monotonic()
         try:
-            found = self._run(self._inodes, unit)
+            found = self._disk.place(_inodes, unit)
             try:
                 problems = self._problems(unit)
             except DatabaseBroken as error:
-                self._run(self._quarantine, unit, found, error)
+                self._disk.place(self._quarantine, unit, found, error)
                 return
         except (DatabaseMissing, FileNotFoundError):
             # It was removed or replaced while we looked; the next pass sees what is there.
@@ -136,35 +136,30 @@ class DatabaseAuditPass(DatabasePassBase):
             names = kind.names(broker)
             if self._task.context.hasher.hexdigest(*names) != place.name_hash:
                 problems.append(f"that of {'/'.join(names)} does not belong there")
-            for database in broker.databases:
-                problems += verify(
-                    database.path,
-                    kind.table,
-                    kind.totals,
-                    self._run,
-                    whole_bytes_max=self._task.whole_bytes_max,
-                )
-            return problems
+            limit = self._task.whole_bytes_max
+            return problems + verify_files(broker, kind.table, kind.totals, whole_bytes_max=limit)
         finally:
             broker.close()
 
-    def _inodes(self, place: DatabasePlace) -> list[tuple[str, int]]:
-        """Which database files there are; raises OSError."""
-        disk = self._task.disk
-        return [(path, disk.stat(path).st_ino) for path in files.look(disk, place)]
-
-    def _quarantine(self, place: DatabasePlace, found: list[tuple[str, int]], error: DatabaseBroken) -> None:
-        """Move a broken database away, if it still is the one that was read; in a disk thread.
+    def _quarantine(
+        self, disk: Disk, place: DatabasePlace, found: list[tuple[str, int]], error: DatabaseBroken
+    ) -> None:
+        """Move a broken database away, if it still is the one that was read.
 
         A server may have done so already, and replication brought a sound one.
         """
-        with files.locked(self._task.disk, place):
-            if self._inodes(place) != found:
+        with files.locked(disk, place):
+            if _inodes(disk, place) != found:
                 raise DatabaseMissing(error.path, "was replaced")
-            moved = quarantine_broken(self._task.disk, place, error)
+            moved = quarantine_broken(disk, place, error)
         if moved is None:
-            self._log.error(f"{error}; sound when it was read again")
+            self._log.error(f"{error}; valid when read again")
             return
         self._tally.add("failures")
         self._tally.add("quarantines")
         self._log.error(f"{error}; quarantined to {moved}")
+
+
+def _inodes(disk: Disk, place: DatabasePlace) -> list[tuple[str, int]]:
+    """Return which database files there are; raises OSError."""
+    return [(path, disk.stat(path).st_ino) for path in files.look(disk, place)]

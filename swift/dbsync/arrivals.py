@@ -2,7 +2,7 @@
 
 A file arrives as ``<device>/tmp/<id of the sender's database>``, by rsync or by an upload. It is checked,
 brought up to our schema, given an identity of its own, synced, and only then given its name: what has a name
-in a hash directory is whole. Everything here blocks and belongs into a disk thread.
+in a hash directory is whole.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from swift.db.files import DatabasePlace
 from swift.db.schema import facts_of, migrate
 from swift.dbsync.replica import Replica
 from swift.platform.disk import Disk
-from swift.platform.durable import make_directories, open_temporary, write_all
+from swift.platform.diskhandle import DiskHandle
+from swift.platform.durable import UnnamedFile, make_directories, open_temporary, write_all
 from swift.platform.syncing import sync_directory
 
 #: Rows merged per transaction.
@@ -33,14 +34,17 @@ HashOf = Callable[[tuple[str, ...]], str]
 class DatabaseArrivals:
     """What arrives on the device of one database."""
 
-    def __init__(self, disk: Disk, place: DatabasePlace):
+    def __init__(self, disk: DiskHandle, place: DatabasePlace):
         self._disk = disk
         self._place = place
         self.directory = f"{place.device_path}/tmp"
 
     def prepare(self) -> None:
         """Make the directory, into which rsync writes; raises OSError."""
-        make_directories(self._disk, self.directory, below=self._place.device_path)
+        self._disk.place(self._prepare)
+
+    def _prepare(self, disk: Disk) -> None:
+        make_directories(disk, self.directory, below=self._place.device_path)
 
     def path(self, remote_id: str) -> str:
         """Where the database of a sender arrives."""
@@ -57,7 +61,17 @@ class DatabaseArrivals:
     def upload(self, remote_id: str) -> DatabaseUpload:
         """A file that becomes the arrival of that sender when it is finished; raises OSError."""
         self.prepare()
-        return DatabaseUpload(self._disk, self.directory, self.path(remote_id))
+        return DatabaseUpload(
+            self._disk, self._disk.place(open_temporary, self.directory), self.path(remote_id)
+        )
+
+    def open(self, replica: Replica, remote_id: str, hash_of: HashOf) -> Arrived:
+        """Open what arrived; see ``Arrived``."""
+        return self._disk.place(Arrived, self.path(remote_id), replica, self._place, hash_of)
+
+    def catch_up(self, arrived: Arrived, path: str) -> None:
+        """Bring an open arrival nearer to the database at ``path``, which others may go on changing."""
+        self._disk.place(arrived.catch_up, path)
 
     def install(self, replica: Replica, remote_id: str, file_name: str | None, hash_of: HashOf) -> bool:
         """Make the arrived file the database of this place; False when there is one, or nothing arrived.
@@ -66,10 +80,15 @@ class DatabaseArrivals:
 
         Raises ``InvalidValue`` for a bad name, the errors of ``db.connection`` and OSError.
         """
-        disk, place = self._disk, self._place
-        epoch = epoch_in(place, file_name)
+        epoch = epoch_in(self._place, file_name)
         if not self.has(remote_id):
             return False
+        return self._disk.place(self._install, replica, remote_id, epoch, hash_of)
+
+    def _install(
+        self, disk: Disk, replica: Replica, remote_id: str, epoch: str | None, hash_of: HashOf
+    ) -> bool:
+        place = self._place
         if files.look(disk, place):
             files.remove_if_there(disk, self.path(remote_id))
             return False
@@ -89,14 +108,14 @@ class DatabaseArrivals:
 class DatabaseUpload:
     """A database file on its way; only a whole one gets its name."""
 
-    def __init__(self, disk: Disk, directory: str, path: str):
+    def __init__(self, disk: DiskHandle, file: UnnamedFile, path: str):
         self._disk = disk
         self._path = path
-        self._file = open_temporary(disk, directory)
+        self._file = file
 
     def write(self, piece: bytes) -> None:
         """Add bytes; raises OSError."""
-        write_all(self._disk, self._file.fd, piece)
+        self._disk.place(write_all, self._file.fd, piece)
 
     def finish(self) -> None:
         """Name the file. It is not synced: whoever takes it over does that. Raises OSError."""
@@ -110,7 +129,7 @@ class DatabaseUpload:
 
 
 class Arrived:
-    """An arrived file, open, checked and migrated; one that is no such database is removed.
+    """An arrived file, open, checked and migrated; one that is no such database is removed. Its calls block.
 
     Raises ``DatabaseBroken`` and the other errors of ``db.connection``.
     """
@@ -153,7 +172,7 @@ class Arrived:
         with Transaction(self._connection, self.path) as connection:
             self._replica.renew_identity(connection, remote_id, self._place.device)
 
-    def catch_up(self, path: str) -> None:
+    def catch_up(self, _disk: Disk, path: str) -> None:
         """Merge the rows that the database at ``path`` has by now, while others may go on changing it."""
         with closing(connect(path)) as have, Translating(path):
             self._merge_rows(have)
@@ -203,7 +222,7 @@ def snapshot(disk: Disk, place: DatabasePlace, path: str) -> str:
 
     Writers wait while it is made, at the pace of the device. Raises OSError and ``db.connection``'s errors.
     """
-    arrivals = DatabaseArrivals(disk, place)
+    arrivals = DatabaseArrivals(DiskHandle(disk), place)
     arrivals.prepare()
     copy = arrivals.path(f"{secrets.token_hex(8)}.tmp")
     try:

@@ -7,7 +7,6 @@ were found equal, because the ring changed, or because it is time to (``db.settl
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Sequence
 
@@ -68,7 +67,7 @@ class DatabaseReplicator(DeviceTask):
         self.settings = settings
         self.direct = direct = DirectClient(context.transport, self.name, settings)
         module = settings.rsync_module or f"{{replication_ip}}::{kind.server_type}"
-        access = NodeAccess(direct, settings, self.disk, module, Absent(context.clock))
+        access = NodeAccess(direct, settings, module, Absent(context.clock))
         self.own = OwnDevices(context.ring_ip, context.ring_port)
         self.replication = Replication(context, ring, kind, settings, self.disk, access, self.own)
         self._settled: dict[str, Settled] = {}
@@ -87,9 +86,9 @@ class DatabaseReplicator(DeviceTask):
     def settled(self, device: str, view: RingView) -> Settled:
         """What is known of a device's databases, at the beginning of another pass."""
         if device not in self._settled:
-            settings = self.settings
+            settings, disk = self.settings, self.disk_at(device)
             self._settled[device] = Settled(
-                self.disk, settings.recheck_interval, busy_s=BUSY_S, calm_s=CALM * settings.interval
+                disk, settings.recheck_interval, busy_s=BUSY_S, calm_s=CALM * settings.interval
             )
         self.own.ids(view)
         self._settled[device].begin(self.own.rings_seen)
@@ -155,7 +154,7 @@ class ReplicationPass(DatabasePassBase):
         if device_path is None:
             return
         before_s = task.context.clock.time() - task.settings.reclaim_age
-        self._run(handoffs.clean_temporary, task.disk, f"{device_path}/tmp", before_s)
+        self._disk.place(handoffs.clean_temporary, f"{device_path}/tmp", before_s)
         if task.settings.handoffs_only:
             self._log.warning("handoffs_only is on: what belongs here is not replicated; turn it off soon")
         view = task.ring.view()
@@ -167,7 +166,7 @@ class ReplicationPass(DatabasePassBase):
         for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
             scan = self._due_among(self._settled, device_path, kind, some)
             for directory in scan.empty:
-                self._run(handoffs.remove_empty, task.disk, directory, self._pass_context.clock.time())
+                self._disk.place(handoffs.remove_empty, directory, self._pass_context.clock.time())
             for place in (*(due.place for due in scan.due), *scan.busy):
                 if not self._is_own(view, place.partition):
                     copies.found(place.directory, is_misplaced=True)
@@ -190,13 +189,13 @@ class ReplicationPass(DatabasePassBase):
         """Replicate one database."""
         failures = self._tally.counts.get("failures", 0)
         if self._databases.visit(unit.place):
-            self._run(self._settled.settle, unit, self._task.disk.now_ns())
+            self._settled.settle(unit, self._task.disk.now_ns())
         assert self._copies is not None, "units come from the plan"
         if self._tally.counts.get("failures", 0) != failures:
             self._copies.failed(unit.place.directory)
             return
         is_own = self._is_own(self._task.ring.view(), unit.place.partition)
-        if is_own or not self._run(os.path.isdir, unit.place.directory):
+        if is_own or not self._disk.is_directory(unit.place.directory):
             self._copies.done(unit.place.directory)
 
     def facts(self) -> dict[str, object]:
@@ -216,7 +215,7 @@ class ReplicationPass(DatabasePassBase):
         task, stop = self._task, self._pass_context.stop
         view, losses = task.ring.view(), task.losses(self._device)
         device_path = task.context.devices.path(self._device)
-        gone = self._run(self._settled.gone, device_path, task.kind.directory, view.partition_of)
+        gone = self._settled.gone(device_path, task.kind.directory, view.partition_of)
         own_ids = task.own.ids_of(view, self._device)
         losses.note(view, own_ids, {int(name) for name in present}, gone | self._databases.quarantined)
         losses.tell(view, task.direct, self._log, lambda: not stop.requested)

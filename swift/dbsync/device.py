@@ -8,15 +8,16 @@ is broken or lies under a wrong name is quarantined. Failures are counted and ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from swift.base.errors import LockTimeout, NoSpace, SwiftError
+from swift.base.errors import LockTimeout, NoSpace
 from swift.base.misplaced import MisplacedGuard
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import DatabasePlace
-from swift.db.verify import quarantine_broken
+from swift.db.verify import put_away
 from swift.dbsync import handoffs
 from swift.dbsync.kind import Replication
 from swift.dbsync.reclaim import age, reclaim, remove_leftovers
@@ -38,8 +39,8 @@ class DeviceReplication:
         self._pass_context = pass_context
         self._tally = pass_context.tally
         self._log = context.telemetry.log
-        self._run = context.pools.run(device)
-        self._engine = Engine(disk=replication.disk, run=self._run, warn=self._log.warning)
+        self._disk = context.disk_at(device, replication.disk)
+        self._engine = Engine.at(self._disk, self._log.warning)
         self._misplaced = MisplacedGuard()
         #: The partitions of databases that were moved away.
         self.quarantined: set[int] = set()
@@ -94,17 +95,9 @@ class DeviceReplication:
         return False
 
     def _quarantine(self, place: DatabasePlace, why: DatabaseBroken) -> None:
-        try:
-            moved = self._run(quarantine_broken, self._replication.disk, place, why)
-        except (SwiftError, OSError) as error:
-            self._replication.context.telemetry.faults.note(self._device, error)
-            self._log.error(f"ERROR {why}; cannot be quarantined: {error}")
-            return
-        if moved is None:
-            self._log.error(f"ERROR {why}; sound when it was read again")
-        else:
+        note = partial(self._replication.context.telemetry.faults.note, self._device)
+        if put_away(self._disk, place, why, tell=lambda text: self._log.error(f"ERROR {text}"), note=note):
             self.quarantined.add(self._replication.ring.view().partition_of(bytes.fromhex(place.name_hash)))
-            self._log.error(f"ERROR {why}; quarantined to {moved}")
 
     # --- where does it belong ----------------------------------------------------------------------
 
@@ -115,7 +108,7 @@ class DeviceReplication:
         self._clean(replica, now)
         before = age(now, shared.settings.reclaim_age)
         if broker.read(lambda connection: replica.old.is_reclaimable(connection, before)):
-            if handoffs.remove(broker, self._run, lambda c: replica.old.is_reclaimable(c, before)):
+            if handoffs.remove(broker, lambda c: replica.old.is_reclaimable(c, before)):
                 self._tally.add(f"removes.{self._device}")
             return False
         view = shared.ring.view()
@@ -144,7 +137,7 @@ class DeviceReplication:
         reclaim_age, place = self._replication.settings.reclaim_age, replica.broker.place
         reclaim(replica.broker, replica.old, now, reclaim_age)
         before_s = now.seconds - reclaim_age
-        self._run(remove_leftovers, self._replication.disk, place.directory, ".tmp", before_s)
+        self._disk.place(remove_leftovers, place.directory, ".tmp", before_s)
 
     def _own_index(self, view: RingView, primaries: Sequence[Node]) -> int | None:
         """Which of the primaries this device is, None for a handoff."""
@@ -196,7 +189,7 @@ class DeviceReplication:
             node,
             part,
             replica.broker.place.name_hash,
-            run=self._run,
+            disk=self._disk,
             is_remote_region=here is not None and node.region != here.region,
         )
         return ReplicationSession(
@@ -204,8 +197,6 @@ class DeviceReplication:
             remote,
             shared.settings,
             self._tally,
-            disk=shared.disk,
-            run=self._run,
             now=now,
             many_policies=len(shared.context.policies) > 1,
         )
@@ -231,5 +222,5 @@ class DeviceReplication:
             changed = {name for name in have if have[name] != seen[name]} - {"created_at"}
             return not changed and not replica.holds_unsplit_rows(connection)
 
-        if handoffs.remove(replica.broker, self._run, is_unchanged):
+        if handoffs.remove(replica.broker, is_unchanged):
             self._tally.add(f"removes.{self._device}")

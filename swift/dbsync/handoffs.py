@@ -12,7 +12,6 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 
-from swift.base.calls import Run
 from swift.db.broker import Broker
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
@@ -21,16 +20,16 @@ from swift.platform.durable import make_directories
 EMPTY_FOR_S = 3600.0
 
 
-def remove(broker: Broker, run: Run, may_go: Callable[[sqlite3.Connection], bool]) -> bool:
+def remove(broker: Broker, may_go: Callable[[sqlite3.Connection], bool]) -> bool:
     """Remove the database unless ``may_go``, asked with the directory locked, says no; whether it went.
 
     Raises the errors of ``db.connection`` and OSError.
     """
-    disk, place = broker.engine.disk, broker.place
+    place = broker.place
     temporary = f"{place.device_path}/tmp"
     away = f"{temporary}/{secrets.token_hex(8)}.removed"
 
-    def work(connection: sqlite3.Connection) -> bool:
+    def work(connection: sqlite3.Connection, disk: Disk) -> bool:
         if not may_go(connection):
             return False
         make_directories(disk, temporary, below=place.device_path)
@@ -40,7 +39,7 @@ def remove(broker: Broker, run: Run, may_go: Callable[[sqlite3.Connection], bool
     if not broker.alone(work):
         return False
     broker.close()
-    run(_clean_up, disk, away, place.directory)
+    broker.on_disk(_clean_up, away, place.directory)
     return True
 
 

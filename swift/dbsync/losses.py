@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 
-from swift.base.calls import run_inline
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.cluster.direct import DirectClient, node_path
@@ -25,6 +24,7 @@ from swift.db import files, walk
 from swift.db.files import DatabasePlace
 from swift.http import fields
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.ring.device import Device
 from swift.ring.view import RingView
 from swift.telemetry.log import Log
@@ -150,14 +150,14 @@ def partitions_in(body: bytes) -> list[str]:
 
 
 def touch(disk: Disk, device_path: str, kind: str, partitions: Collection[str]) -> JsonObject:
-    """Blocking: give the databases of some partitions another change time; the answer to a message.
+    """Give the databases of some partitions another change time; the answer to a message.
 
     What cannot be listed is left to the daemons, which tell of it. Raises OSError.
     """
     touched, held = 0, []
     for partition in partitions:
         before = touched
-        for place in walk.places(disk, run_inline, device_path, kind, partition, lambda _error: None):
+        for place in walk.places(DiskHandle(disk), device_path, kind, partition, lambda _error: None):
             touched += _touch_database(disk, place)
         if touched > before:
             held.append(int(partition))

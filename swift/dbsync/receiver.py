@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any, Unpack
+from typing import Any
 
-from swift.base.calls import T, Ts
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.db import files
@@ -21,12 +20,14 @@ from swift.db.files import DatabasePlace
 from swift.db.syncpoints import get_sync, merge_syncs, set_sync
 from swift.dbserver.app import DatabaseApp, whole_body
 from swift.dbsync import losses, protocol
-from swift.dbsync.arrivals import Arrived, DatabaseArrivals, epoch_in
+from swift.dbsync.arrivals import DatabaseArrivals, epoch_in
 from swift.dbsync.protocol import RemoteState, check_identity
 from swift.dbsync.replica import Items, Replica
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
+from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.runtime.backendapp import split_backend_path
 
 _HEX = frozenset("0123456789abcdef")
@@ -80,7 +81,7 @@ class Receiver:
         if handler is None:
             raise InvalidValue("unknown operation")
         try:
-            self._run(place, DatabaseArrivals(self._app.disk, place).prepare)
+            self._arrivals(place).prepare()
             replica = self._found(place)
             return error_response(404) if replica is None else handler(replica, arguments)
         except DatabaseBroken as error:
@@ -104,28 +105,31 @@ class Receiver:
         lost = losses.partitions_in(whole_body(request, losses.BODY_BYTES_MAX))
         for partition in lost:
             context.partitions.check(partition, self._app.server_type)
-        run = context.pools.threads(device, "replication")
-        response = _json(run(losses.touch, self._app.disk, device_path, self._app.directory, lost))
+        disk = self._disk_at(device)
+        response = _json(disk.place(losses.touch, device_path, self._app.directory, lost))
         response.headers[fields.BACKEND_LOST_PARTITIONS] = "true"
         return response
 
-    def _run(self, place: DatabasePlace, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        """In threads of its own, because merging a whole database takes long."""
-        return self._app.context.pools.threads(place.device, "replication")(function, *args)
+    def _disk_at(self, device: str) -> DiskHandle:
+        """A disk with threads of its own, because merging a whole database takes long."""
+        return self._app.context.disk_at(device, self._app.disk, "replication")
+
+    def _arrivals(self, place: DatabasePlace) -> DatabaseArrivals:
+        return DatabaseArrivals(self._disk_at(place.device), place)
 
     def _found(self, place: DatabasePlace) -> Replica | None:
         """The replica of a place by the names that its database has, None when there is none."""
         cache = self._app.brokers
         broker = cache.peek(place)
         if broker is None:
-            names = self._run(place, self._names_at, place)
+            names = self._disk_at(place.device).place(self._names_at, place)
             if names is None:
                 return None
             broker = cache.get(place, *names)
         return self._replica_of(broker) if broker.refresh() else None
 
-    def _names_at(self, place: DatabasePlace) -> tuple[str, ...] | None:
-        if not files.look(self._app.disk, place):
+    def _names_at(self, disk: Disk, place: DatabasePlace) -> tuple[str, ...] | None:
+        if not files.look(disk, place):
             return None
         nameless = self._nameless(place)
         try:
@@ -197,20 +201,20 @@ class Receiver:
 
     def _upload(self, request: Request, place: DatabasePlace, remote_id: str) -> Response:
         """Store a body as what rsync would have brought."""
-        upload = self._run(place, DatabaseArrivals(self._app.disk, place).upload, remote_id)
+        upload = self._arrivals(place).upload(remote_id)
         try:
             while piece := request.body.read(_PIECE_BYTES):
-                self._run(place, upload.write, piece)
-            self._run(place, upload.finish)
+                upload.write(piece)
+            upload.finish()
         finally:
             upload.discard()
         return error_response(204)
 
     def _complete(self, place: DatabasePlace, remote_id: str, file_name: str | None) -> Response:
-        arrivals = DatabaseArrivals(self._app.disk, place)
+        arrivals = self._arrivals(place)
         replica = self._nameless(place)
         try:
-            done = self._run(place, arrivals.install, replica, remote_id, file_name, self._hash_of)
+            done = arrivals.install(replica, remote_id, file_name, self._hash_of)
         except DatabaseBroken as error:
             return self._refuse(error)
         return error_response(204 if done else 404)
@@ -219,14 +223,14 @@ class Receiver:
         self, request: Request, place: DatabasePlace, remote_id: str, file_name: str | None
     ) -> Response:
         """Exchange our database for the arrived one with all our rows merged in."""
-        arrivals = DatabaseArrivals(self._app.disk, place)
+        arrivals = self._arrivals(place)
         try:
             replica = self._found(place)
         except DatabaseBroken as error:
             if not self._app.quarantine(error, request):
                 return error_response(503)
             replica = None
-        if replica is None or not self._run(place, arrivals.has, remote_id):
+        if replica is None or not arrivals.has(remote_id):
             return error_response(404)
         broker = replica.broker
         target = broker.newest.path
@@ -234,16 +238,14 @@ class Receiver:
             # Sharding has started here; the file is from before. While it goes on, ``replace`` refuses.
             return error_response(404)
         try:
-            arrived = self._run(
-                place, Arrived, self._app.disk, arrivals.path(remote_id), replica, place, self._hash_of
-            )
+            arrived = arrivals.open(replica, remote_id, self._hash_of)
         except DatabaseBroken as error:
             return self._refuse(error)
         try:
             broker.merge_pending()
-            self._run(place, arrived.catch_up, target)
+            arrivals.catch_up(arrived, target)
             now = self._app.now()
-            broker.alone(lambda have: arrived.replace(have, target, remote_id, now))
+            broker.alone(lambda have, _disk: arrived.replace(have, target, remote_id, now))
         finally:
             arrived.close()
         broker.refresh()

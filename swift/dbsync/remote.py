@@ -9,7 +9,6 @@ import json
 import os
 from dataclasses import dataclass
 
-from swift.base.calls import Run
 from swift.base.errors import SwiftError
 from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
@@ -19,6 +18,7 @@ from swift.dbsync.protocol import MERGE_ITEMS
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http import fields
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.ring.device import Node
 
 _PIECE_BYTES = 1 << 20
@@ -40,7 +40,6 @@ class NodeAccess:
 
     direct: DirectClient
     settings: ReplicatorSettings
-    disk: Disk
     #: The rsync module template.
     module: str
     #: Nodes that let a question time out: the other databases do not wait for them.
@@ -50,7 +49,7 @@ class NodeAccess:
 class RemoteDatabase:
     """Speaks with ``node`` about the database ``name_hash`` in ``part``.
 
-    ``run`` does blocking work of the local device; ``is_remote_region`` tells whether bytes are dear.
+    ``disk`` is the local device's; ``is_remote_region`` tells whether bytes are dear.
     """
 
     def __init__(
@@ -60,12 +59,12 @@ class RemoteDatabase:
         part: int,
         name_hash: str,
         *,
-        run: Run,
+        disk: DiskHandle,
         is_remote_region: bool = False,
     ):
         self.node = node
         self._access = access
-        self._run = run
+        self._disk = disk
         self._is_remote_region = is_remote_region
         self._address = node.replication_ip, node.replication_port
         self._path = node_path(node.device, part, f"/{name_hash}")
@@ -105,8 +104,8 @@ class RemoteDatabase:
 
         Say something before, so that it is known whether the node takes uploads. Raises ``NodeFailed``.
         """
-        size = self._run(os.path.getsize, path)
-        worth_s: float = size / _SLOWEST
+        size = self._disk.stat(path).st_size
+        worth_s = size / _SLOWEST
         if self._takes_uploads:
             self._upload(path, size, remote_name)
         else:
@@ -129,23 +128,35 @@ class RemoteDatabase:
             raise NodeFailed(str(error))
 
     def _upload(self, path: str, size: int, remote_name: str) -> None:
-        direct, disk = self._access.direct, self._access.disk
+        direct, disk = self._access.direct, self._disk
         headers = {
             "content-type": "application/octet-stream",
             "content-length": str(size),
             "user-agent": direct.agent,
             fields.BACKEND_DATABASE_UPLOAD: remote_name,
         }
-        fd = self._run(disk.open, path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = disk.place(_opened, path)
         try:
-            pieces = iter(lambda: self._run(disk.read, fd, _PIECE_BYTES), b"")
+            pieces = iter(lambda: disk.place(_read, fd), b"")
             reply = direct.upload(self._address, "REPLICATE", self._path, headers, pieces)
         except TransportError as error:
             raise NodeFailed(str(error))
         finally:
-            disk.close(fd)
+            disk.place(_close, fd)
         if reply.status != 204:
             raise NodeFailed(f"an upload was answered with {reply.status} {reply.reason}")
+
+
+def _opened(disk: Disk, path: str) -> int:
+    return disk.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _read(disk: Disk, fd: int) -> bytes:
+    return disk.read(fd, _PIECE_BYTES)
+
+
+def _close(disk: Disk, fd: int) -> None:
+    disk.close(fd)
 
 
 def success(operation: str, reply: Reply) -> Reply:

@@ -10,7 +10,6 @@ import json
 import os
 from typing import Any
 
-from swift.base.calls import Run
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue, SwiftError
 from swift.base.timestamp import Timestamp
@@ -23,7 +22,6 @@ from swift.dbsync.protocol import RemoteState
 from swift.dbsync.remote import NodeFailed, RemoteDatabase, success
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
-from swift.platform.disk import Disk
 from swift.runtime.report import Tally
 
 
@@ -41,8 +39,6 @@ class ReplicationSession:
         settings: ReplicatorSettings,
         tally: Tally,
         *,
-        disk: Disk,
-        run: Run,
         now: Timestamp,
         many_policies: bool = False,
     ):
@@ -50,8 +46,6 @@ class ReplicationSession:
         self._remote = remote
         self._settings = settings
         self._tally = tally
-        self._disk = disk
-        self._device_run = run
         self._now = now
         self._many_policies = many_policies
 
@@ -170,11 +164,11 @@ class ReplicationSession:
     def _send_whole(self, operation: str, info: JsonObject) -> Reply:
         broker = self._replica.broker
         path = broker.newest.path
-        copy = self._device_run(snapshot, self._disk, broker.place, path)
+        copy = broker.on_disk(snapshot, broker.place, path)
         try:
             worth_s = self._remote.bring(copy, info["id"])
         finally:
-            self._device_run(files.remove_if_there, self._disk, copy)
+            broker.on_disk(files.remove_if_there, copy)
         if operation == protocol.RSYNC_THEN_MERGE:
             worth_s += info["max_row"] / protocol.MERGED_ROWS_PER_SECOND
         return self._remote.say(operation, info["id"], os.path.basename(path), more_time_s=worth_s)

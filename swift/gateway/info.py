@@ -19,7 +19,7 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, utf8_value, wire_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 
 #: Negative answers (404, 410) are kept for this share of the positive time.
 NEGATIVE_SHARE = 0.1

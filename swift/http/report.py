@@ -11,7 +11,7 @@ from json import dumps
 from xml.sax.saxutils import escape
 
 from swift.http.negotiate import ListingFormat
-from swift.http.status import default_body, reason_of
+from swift.http.response import default_body, reason_of
 
 #: (percent-quoted name, what went wrong with it).
 Problem = tuple[str, str]

@@ -14,7 +14,7 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 
 #: A quota that is ordinary metadata too, from before there was system metadata.
 _OLD = "meta-quota-bytes"

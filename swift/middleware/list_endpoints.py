@@ -18,7 +18,7 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 
 _VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
 

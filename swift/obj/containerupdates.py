@@ -28,8 +28,9 @@ from swift.obj.put import NAMES_MAX
 from swift.obj.settings import ObjectSettings
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
-from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore, PendingUpdates
+from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore
 from swift.store.calls import Effort
+from swift.store.handle import StoreHandle, placed
 from swift.store.metadata import Metadata
 from swift.telemetry.repeated import RepeatedErrors
 
@@ -37,7 +38,7 @@ from swift.telemetry.repeated import RepeatedErrors
 HOSTS_MAX = 1024
 _OVERRIDES = (fields.BACKEND_UPDATE_OVERRIDE, fields.SYSMETA_UPDATE_OVERRIDE)
 #: The engine that keeps the updates of a policy's objects.
-StoreOf = Callable[[Policy], ObjectStore]
+StoreAt = Callable[[Policy, str], StoreHandle]
 
 #: How often an update is saved when its directory vanishes meanwhile.
 SAVE_TRIES = 5
@@ -264,10 +265,10 @@ def without_swift_bytes(content_type: str) -> str:
 class Updater:
     """Delivers updates, or keeps them for later."""
 
-    def __init__(self, context: BackendContext, settings: ObjectSettings, store_of: StoreOf):
+    def __init__(self, context: BackendContext, settings: ObjectSettings, store_at: StoreAt):
         self._context = context
         self._settings = settings
-        self._store_of = store_of
+        self._store_at = store_at
         self._direct = DirectClient(context.transport, "object-server", settings)
         self._failures = RepeatedErrors(context.telemetry.log, context.clock)
         self._silence = Silence(context.clock, settings.node_timeout)
@@ -351,18 +352,16 @@ class Updater:
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )
-        store = self._store_of(key.policy)
-        run = store.run(key.device, Effort.SHORT)
-        run(self._save_surely, store.updates, key, record, update.timestamp)
+        _save_surely(self._store_at(key.policy, key.device), key, record, update.timestamp)
 
-    def _save_surely(
-        self, kept: PendingUpdates, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp
-    ) -> None:
-        """Save; again when the object updater removed the emptied directory in the midst of it."""
-        for _ in range(SAVE_TRIES - 1):
-            try:
-                kept.save(key.device, key.policy, record, timestamp)
-                return
-            except FileNotFoundError:
-                continue
-        kept.save(key.device, key.policy, record, timestamp)
+
+@placed(Effort.SHORT)
+def _save_surely(engine: ObjectStore, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
+    """Save; again when the object updater removed the emptied directory in the midst of it."""
+    for _ in range(SAVE_TRIES - 1):
+        try:
+            engine.updates.save(key.device, key.policy, record, timestamp)
+            return
+        except FileNotFoundError:
+            continue
+    engine.updates.save(key.device, key.policy, record, timestamp)

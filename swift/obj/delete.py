@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.conditions import Judge
-from swift.obj.objectlock import Guard, check_removal, guard_of
-from swift.obj.target import next_part_power_of
+from swift.obj.request import Guard, Judge, check_removal, guard_of, next_part_power_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.calls import Effort
+from swift.store.handle import placed
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +102,11 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     return DeleteVerdict(404 if state.kind == DELETED else 204, tombstone=True)
 
 
-def store_delete(
-    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, judge: Judge | None = None
+def carry_out_delete(
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, judge: Judge | None = None
 ) -> DeleteResult:
-    """Blocking: decide and write while the object is held; ``judge`` may object by raising."""
-    with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+    """Decide and write while the object is held; ``judge`` may object by raising."""
+    with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
         if judge is not None:
             judge(edit.state)
         verdict = decide_delete(edit.state, plan)
@@ -114,3 +114,6 @@ def store_delete(
             check_removal(edit.state, plan.guard)
             edit.delete(plan.timestamp)
         return DeleteResult(verdict, edit.state)
+
+
+store_delete = placed(Effort.SHORT)(carry_out_delete)

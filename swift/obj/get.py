@@ -18,13 +18,12 @@ from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.conditional import failed_condition, is_conditional
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
-from swift.http.status import default_body
-from swift.obj.conditions import condition_etag, metadata_value
+from swift.http.response import HTTPError, Response, default_body, error_response
+from swift.obj.request import condition_etag, metadata_value
 from swift.obj.settings import ObjectSettings
-from swift.runtime.diskcalls import Run
 from swift.store.api import ABSENT, ObjectState, StoredObject
 from swift.store.errors import CorruptBody
+from swift.store.handle import OpenObject
 from swift.wire.byteranges import Multipart
 
 #: Objects up to this size are read whole, and on the event loop when they are in memory.
@@ -115,9 +114,8 @@ def wanted_ranges(request: Request, state: ObjectState) -> ByteRanges | None:
 
 def respond(
     request: Request,
-    stored: StoredObject,
+    stored: OpenObject,
     headers: HeaderMap,
-    run: Run,
     failed: Callable[[OSError], None] = lambda _error: None,
 ) -> Response:
     """Return the 200, 206 or 416 for an opened object; takes ownership of it.
@@ -138,15 +136,15 @@ def respond(
         if size:
             status = 206
     if len(spans) > 1:
-        return _multipart(spans, stored, headers, run, failed)
+        return _multipart(spans, stored, headers, failed)
     span = spans[0]
     if status == 206:
         headers["content-range"] = span.content_range(size)
     headers["content-length"] = str(span.length)
     if size <= SMALL_BYTES:
-        data = read_small(stored, run)
+        data = stored.read_small(SMALL_BYTES)
         return Response(status, headers, data if span.length == size else data[span.start : span.stop])
-    body = BlockBody(stored.pieces(span.start, span.stop), span.length, stored, run, failed)
+    body = BlockBody(stored.pieces(span.start, span.stop), span.length, stored, failed)
     return _with_body(Response(status, headers), body)
 
 
@@ -156,36 +154,24 @@ def _with_body(response: Response, body: BlockBody) -> Response:
     return response
 
 
-def read_small(stored: StoredObject, run: Run) -> bytes:
-    """A small body, verified; closes the object. Raises ``CorruptBody``."""
-    try:
-        data = stored.read_quickly(SMALL_BYTES)
-        if data is None:
-            data = run(_read_all, stored)
-        return data
-    finally:
-        stored.close()
-
-
-def _read_all(stored: StoredObject) -> bytes:
-    return b"".join(stored.blocks(0, stored.state.size))
-
-
 def _multipart(
     spans: list[Span],
-    stored: StoredObject,
+    stored: OpenObject,
     headers: HeaderMap,
-    run: Run,
     failed: Callable[[OSError], None],
 ) -> Response:
     parts = Multipart(spans, stored.state.size, headers["content-type"])
     headers["content-type"] = parts.content_type
     headers["content-length"] = str(parts.length)
     if stored.state.size <= SMALL_BYTES:
-        data = read_small(stored, run)
+        data = stored.read_small(SMALL_BYTES)
         return Response(206, headers, b"".join(parts.body(lambda span: (data[span.start : span.stop],))))
-    source = gathered(parts.body(lambda span: stored.blocks(span.start, span.stop)))
-    return _with_body(Response(206, headers), BlockBody(source, parts.length, stored, run, failed))
+
+    def arrange(raw: StoredObject) -> Iterator[bytes]:
+        return gathered(parts.body(lambda span: raw.blocks(span.start, span.stop)))
+
+    body = BlockBody(stored.arranged(arrange), parts.length, stored, failed)
+    return _with_body(Response(206, headers), body)
 
 
 def gathered(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -209,8 +195,7 @@ class BlockBody(ResponseBody):
         self,
         source: Iterator[Piece],
         length: int,
-        stored: StoredObject,
-        run: Run,
+        stored: OpenObject,
         failed: Callable[[OSError], None] = lambda _error: None,
     ):
         self._failed = failed
@@ -218,13 +203,11 @@ class BlockBody(ResponseBody):
         self._source = source
         self._left = length
         self._stored = stored
-        self._run = run
         self._ahead: Task[Piece] | None = None
         self._first: Piece = b""
         self._closed = False
 
     def _read(self) -> Piece:
-        """Blocking: the next block."""
         return next(self._source, b"")
 
     def _take(self) -> Piece:
@@ -232,7 +215,7 @@ class BlockBody(ResponseBody):
         task = self._ahead
         if task is None:
             # In a task of its own, because the file must stay open when this green thread is killed.
-            task = self._ahead = spawn(self._run, self._read)
+            task = self._ahead = spawn(self._read)
         block: Piece = task.wait()
         self._ahead = None
         self._left -= block.length if isinstance(block, FileBody) else len(block)
@@ -258,7 +241,7 @@ class BlockBody(ResponseBody):
         try:
             while block:
                 if self._left:
-                    self._ahead = spawn(self._run, self._read)
+                    self._ahead = spawn(self._read)
                 yield block
                 block = self._take() if self._left else b""
         except CorruptBody as error:

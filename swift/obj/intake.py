@@ -4,21 +4,38 @@ A small body is read whole. A large one is received into two buffers in turn: wh
 checksums one, the other fills from the socket, so no byte is copied on its way and memory stays bounded.
 One that may be small gets a small buffer first: a hundred small archives at once are not to take a hundred
 megabytes.
+
+Multi-stage PUT: footers after the body, and a commit in a second round (spec: object-server.md §10).
+
+The body is a MIME stream: the object, then a JSON document of footers; with two-phase commit the client
+waits for a second ``100 Continue``, which says that the object is on disk, before it confirms. Until the
+confirmation a fragment archive is not durable.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import md5
+from typing import Any
 
+from swift.base.etag import unquote_etag
 from swift.green import Task, spawn
+from swift.http import fields
 from swift.http.body import BodyTimeout, ClientDisconnected, RequestBody
-from swift.http.headers import HeaderMap
+from swift.http.headers import HeaderMap, lower_name, title_case, wire_value
+from swift.http.request import Request
 from swift.http.response import HTTPError
+from swift.obj.put import USER_PREFIXES, PutPlan
+from swift.obj.request import is_flagged
 from swift.platform.buffers import Buffers
-from swift.runtime.diskcalls import Run
-from swift.store.api import Draft
-from swift.wire import etagtrailer
+from swift.store.handle import OpenDraft
+from swift.wire import etagtrailer, reservation
+from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
 
 #: Bodies up to this size are held in memory and written in one go.
 SMALL_BYTES = 256 << 10
@@ -57,17 +74,16 @@ class DraftWriter:
     still writing to.
     """
 
-    def __init__(self, draft: Draft, run: Run):
+    def __init__(self, draft: OpenDraft):
         self.draft = draft
         self.size = 0
-        self._run = run
         self._task: Task[None] | None = None
 
     def write(self, batch: bytes | memoryview) -> None:
         """Hand over a batch, left alone until the next call returns; raises an earlier one's error."""
         self.size += len(batch)
         self.wait()
-        self._task = spawn(self._run, self.draft.write, batch)
+        self._task = spawn(self.draft.write, batch)
 
     def wait(self) -> None:
         """Wait until everything is written; raises the error of the last write."""
@@ -159,7 +175,7 @@ def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
     return buffer[:filled]
 
 
-def accept_trailers(draft: Draft, trailers: HeaderMap) -> None:
+def accept_trailers(draft: OpenDraft, trailers: HeaderMap) -> None:
     """Take the sender's MD5 from trailers or footers (``wire.etagtrailer``).
 
     Raises ``ClientDisconnected`` when it sent none, ``HTTPError`` 422 when other bytes arrived than it sent.
@@ -169,3 +185,213 @@ def accept_trailers(draft: Draft, trailers: HeaderMap) -> None:
         raise ClientDisconnected("the promised trailers did not come")
     if not _MD5.match(etag) or not draft.accept_etag(etag, sums):
         raise HTTPError(422)
+
+
+FOOTER_BYTES_MAX = 1 << 20
+_ORDERS = frozenset((reservation.RESERVE, reservation.RELEASE))
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Which stages a PUT has."""
+
+    boundary: str
+    footers: bool
+    commit: bool
+    #: The object is reserved before it is stored (``wire.reservation``).
+    reserve: bool = False
+    #: The footers bring the object document's MD5 (``wire.etagtrailer``).
+    etag_follows: bool = False
+
+    @property
+    def continue_headers(self) -> HeaderMap:
+        """What both ``100 Continue`` say, so that the client knows that it was understood."""
+        headers: HeaderMap = {reservation.OFFER: "yes"} if self.reserve else {}
+        if self.etag_follows:
+            headers[etagtrailer.OFFER] = etagtrailer.CRC32
+        if self.commit:
+            headers["x-obj-multiphase-commit"] = "yes"
+        if self.footers:
+            headers["x-obj-metadata-footer"] = "yes"
+        return headers
+
+
+def stages_of(request: Request) -> Stages | None:
+    """The stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
+    headers = request.headers
+    footers = is_flagged(headers, fields.BACKEND_OBJ_METADATA_FOOTER)
+    commit = is_flagged(headers, fields.BACKEND_OBJ_MULTIPHASE_COMMIT)
+    if not footers and not commit:
+        return None
+    boundary = headers.get(fields.BACKEND_OBJ_BOUNDARY)
+    if not boundary:
+        raise HTTPError(400, "no MIME boundary")
+    return Stages(
+        boundary,
+        footers,
+        commit,
+        # Both need a sender that hears what the 100s say.
+        reserve=commit and request.expects_continue and reservation.is_offered(headers),
+        etag_follows=footers and request.expects_continue and etagtrailer.is_offered(headers),
+    )
+
+
+class MimeBody:
+    """The documents of a request body, one after the other."""
+
+    def __init__(self, body: RequestBody, stages: Stages, *, chunk_bytes: int, deadline: float):
+        self._body = body
+        self._chunk = chunk_bytes
+        self._deadline = deadline
+        self._events: deque[Event] = deque()
+        try:
+            self._parser = MimeParser(stages.boundary)
+        except BadMime as error:
+            raise HTTPError(400, str(error))
+
+    def _next(self) -> Event | None:
+        """The next event; None at the end of the (current) body. Raises ``HTTPError`` and body errors."""
+        while not self._events:
+            piece = self._body.read(self._chunk)
+            if not piece:
+                return None
+            if time.monotonic() > self._deadline:
+                raise BodyTimeout("the upload takes too long")
+            try:
+                self._events.extend(self._parser.feed(piece))
+            except BadMime as error:
+                raise HTTPError(400, str(error))
+        return self._events.popleft()
+
+    def begin(self) -> HeaderMap | None:
+        """The headers of the next document; None when there is none in this body."""
+        event = self._next()
+        return event.headers if isinstance(event, DocumentBegins) else None
+
+    def receive(self, size: int, writer: DraftWriter) -> bool:
+        """Write the document, which has ``size`` bytes; whether another one follows.
+
+        Nobody looks for its end before these have come. Raises ``ClientDisconnected`` when it is longer.
+        """
+        left = size
+        while self._events and isinstance(event := self._events[0], DocumentData):
+            self._events.popleft()
+            writer.write(event.data)
+            left -= len(event.data)
+        if not self._events and left > 0:
+            writer.write(held := self._parser.take(left))
+            receive_exactly(self._body, writer, left - len(held), self._deadline)
+
+        def refuse(_batch: bytes) -> None:
+            raise ClientDisconnected(f"more than the announced {size} bytes came")
+
+        return self.copy(refuse)
+
+    def copy(self, write: Callable[[bytes], None]) -> bool:
+        """Pass the document's bytes on in batches; whether another document follows."""
+        waiting: list[bytes] = []
+        size = 0
+        while not isinstance(event := self._next(), DocumentEnds):
+            if not isinstance(event, DocumentData):
+                raise ClientDisconnected("the body ended inside a MIME document")
+            waiting.append(event.data)
+            size += len(event.data)
+            if size >= BATCH_BYTES:
+                write(b"".join(waiting))
+                waiting, size = [], 0
+        if waiting:
+            write(b"".join(waiting))
+        return not event.last
+
+    def read(self, size_max: int) -> bytes:
+        """A whole small document; 400 when it is larger than ``size_max`` bytes."""
+        pieces: list[bytes] = []
+
+        def keep(piece: bytes) -> None:
+            pieces.append(piece)
+            if sum(map(len, pieces)) > size_max:
+                raise HTTPError(400, "MIME document too large")
+
+        self.copy(keep)
+        return b"".join(pieces)
+
+
+def receive(documents: MimeBody, stages: Stages, plan: PutPlan, writer: DraftWriter, limit: int) -> None:
+    """Read the object and its footers into the draft and the plan; raises ``HTTPError``."""
+    if documents.begin() is None:
+        raise ClientDisconnected("no object document came")
+
+    def write(batch: bytes) -> None:
+        check_size(writer.size + len(batch))
+        writer.write(batch)
+
+    def check_size(size: int) -> None:
+        if size > limit:
+            raise HTTPError(413, "Your request is too large.", content_type="text/plain")
+
+    if plan.size is None:
+        more = documents.copy(write)
+    else:
+        check_size(plan.size)
+        more = documents.receive(plan.size, writer)
+    if stages.footers:
+        add_footers(plan, _read_footers(documents, more=more))
+    writer.wait()
+    if plan.size is not None and writer.size != plan.size:
+        raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
+    if stages.etag_follows:
+        accept_trailers(writer.draft, plan.footers)
+
+
+def _read_footers(documents: MimeBody, *, more: bool) -> HeaderMap:
+    headers = documents.begin() if more else None
+    if headers is None or headers.get("x-document", "").lower() != "object metadata":
+        raise HTTPError(400, "couldn't find footer MIME doc")
+    expected = headers.get("content-md5")
+    if not expected:
+        raise HTTPError(400, "no Content-MD5 in footer")
+    data = documents.read(FOOTER_BYTES_MAX)
+    if md5(data, usedforsecurity=False).hexdigest() != expected:
+        raise HTTPError(422, "footer MD5 mismatch")
+    try:
+        loaded: Any = json.loads(data)
+        return {lower_name(_text(name)): _text(value) for name, value in loaded.items()}
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        raise HTTPError(400, "invalid JSON for footer doc")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("a footer is not text")
+    # Proxies put Latin-1 views of the wire bytes into the document; anything wider is decoded text.
+    return value if all(letter < "\u0100" for letter in value) else wire_value(value)
+
+
+def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
+    """Footers override headers: metadata is stored, Etag is what the body must have."""
+    plan.footers = footers
+    for name, value in footers.items():
+        if name.startswith(USER_PREFIXES):
+            plan.copied[title_case(name)] = value
+    if footers.get("etag"):
+        plan.etag = unquote_etag(footers["etag"])
+
+
+def await_order(body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
+    """Say how things stand after this round and wait for the next document; its X-Document, lower-case.
+
+    Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
+    """
+    while documents.begin() is not None:
+        # What else is in the body before means nothing, but has to be read to its end.
+        documents.read(FOOTER_BYTES_MAX)
+    body.send_continue({**stages.continue_headers, **said})
+    body.next_stage()
+    headers = documents.begin()
+    if headers is None:
+        raise ClientDisconnected("the commit never came")
+    order = headers.get("x-document", "").lower()
+    if order != reservation.COMMIT and not (stages.reserve and order in _ORDERS):
+        raise HTTPError(400, "not a put commit document")
+    documents.read(FOOTER_BYTES_MAX)
+    return order

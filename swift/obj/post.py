@@ -14,12 +14,20 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.obj.conditions import Judge
-from swift.obj.expiry import parse_delete_at
-from swift.obj.objectlock import Guard, check_change, check_end, guard_of
 from swift.obj.put import copied_headers, with_delete_at
-from swift.obj.target import PLAIN, next_part_power_of
+from swift.obj.request import (
+    PLAIN,
+    Guard,
+    Judge,
+    check_change,
+    check_end,
+    guard_of,
+    next_part_power_of,
+    parse_delete_at,
+)
 from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.calls import Effort
+from swift.store.handle import placed
 from swift.store.metadata import Metadata
 
 
@@ -110,13 +118,16 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
     return PostChange(timestamp, stored_at, metadata, content_type, ctype_timestamp)
 
 
-def store_post(
-    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, judge: Judge | None = None
+def carry_out_post(
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, judge: Judge | None = None
 ) -> PostResult:
-    """Blocking: decide and write while the object is held; ``judge`` may object by raising."""
-    with store.edit(key, view, create=False, next_part_power=plan.next_part_power) as edit:
+    """Decide and write while the object is held; ``judge`` may object by raising."""
+    with engine.edit(key, view, create=False, next_part_power=plan.next_part_power) as edit:
         if judge is not None:
             judge(edit.state)
         change = decide_post(edit.state, plan, key)
         edit.post(change.timestamp, change.stored_ctype_timestamp, change.metadata)
         return PostResult(change, edit.state)
+
+
+store_post = placed(Effort.SHORT)(carry_out_post)

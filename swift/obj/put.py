@@ -21,12 +21,22 @@ from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.http.validate import check_metadata
-from swift.obj.conditions import Conditions, conditions_of
-from swift.obj.expiry import parse_delete_at
-from swift.obj.objectlock import Guard, check_end, check_removal, guard_of
-from swift.obj.target import PLAIN, is_flagged, next_part_power_of
+from swift.obj.request import (
+    PLAIN,
+    Conditions,
+    Guard,
+    check_end,
+    check_removal,
+    conditions_of,
+    guard_of,
+    is_flagged,
+    next_part_power_of,
+    parse_delete_at,
+)
 from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.calls import Effort
 from swift.store.errors import FilesChanged
+from swift.store.handle import OpenDraft, placed
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
@@ -226,48 +236,42 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
         raise refused
 
 
-def store_small(store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes) -> PutResult:
-    """Blocking: decide and write in one go; raises ``HTTPError`` and what engines raise."""
+@placed(Effort.SHORT)
+def store_small(
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes
+) -> PutResult:
+    """Decide and write in one call; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
-    try:
-        return _store_small(store, key, view, plan, body, etag, is_new=plan.conditions is None)
-    except FilesChanged:
-        # Others write the same object; without a guess the second look sees what they wrote.
-        return _store_small(store, key, view, plan, body, etag, is_new=False)
-
-
-def _store_small(
-    store: ObjectStore,
-    key: ObjectKey,
-    view: Viewpoint,
-    plan: PutPlan,
-    body: bytes,
-    etag: str,
-    *,
-    is_new: bool,
-) -> PutResult:
-    with store.edit(key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power) as edit:
-        check(edit.state, plan, etag)
-        draft = edit.draft(len(body), etag=etag)
+    for is_new in (plan.conditions is None, False):
         try:
-            draft.write(body)
-            return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
-        finally:
-            draft.discard()
+            with engine.edit(
+                key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power
+            ) as edit:
+                check(edit.state, plan, etag)
+                draft = edit.draft(len(body), etag=etag)
+                try:
+                    draft.write(body)
+                    return _publish(edit, key, plan, draft, etag, commit=not plan.no_commit)
+                finally:
+                    draft.discard()
+        except FilesChanged as error:
+            # Others write the same object; without a guess the second look sees what they wrote.
+            failure = error
+    raise failure
 
 
-def store_draft(
-    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft, commit: bool = True
+def publish_draft(
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: OpenDraft, commit: bool = True
 ) -> PutResult:
-    """Blocking: decide and publish a finished draft, which is gone afterwards in any case.
+    """Decide and publish a finished draft, which is gone afterwards in any case.
 
-    ``commit`` false leaves a fragment archive for ``commit_archive``.
+    ``commit`` false leaves a fragment archive for ``store_commit``.
     """
     try:
         etag = draft.etag
-        with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
             check(edit.state, plan, etag)
-            return _publish(edit, key, plan, draft, etag, commit=commit and not plan.no_commit)
+            return _publish(edit, key, plan, draft.raw, etag, commit=commit and not plan.no_commit)
     finally:
         draft.discard()
 
@@ -284,16 +288,20 @@ def _publish(
 
 
 def commit_archive(
-    store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, judge: bool = False
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, judge: bool = False
 ) -> None:
-    """Blocking: make a stored fragment archive durable; nothing for replicated objects.
+    """Make a stored fragment archive durable; nothing for replicated objects.
 
     With ``judge`` the object is looked at again first; raises like ``check``.
     """
     fragment = plan.fragment(key)
     if fragment is None or plan.no_commit:
         return
-    with store.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+    with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
         if judge:
             check(edit.state, plan, plan.etag or "")
         edit.commit(plan.timestamp, fragment)
+
+
+store_draft = placed(Effort.LONG)(publish_draft)
+store_commit = placed(Effort.LONG)(commit_archive)

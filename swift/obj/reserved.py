@@ -13,21 +13,24 @@ from typing import Generic, TypeVar
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
 from swift.http.response import HTTPError
-from swift.obj.conditions import Conditions
-from swift.obj.delete import DeletePlan, DeleteResult, decide_delete, store_delete
-from swift.obj.objectlock import check_change, check_removal
-from swift.obj.post import PostPlan, PostResult, store_post
-from swift.obj.put import PutPlan, PutResult, check, commit_archive, store_draft
-from swift.store.api import Draft, ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
+from swift.obj.delete import DeletePlan, DeleteResult, carry_out_delete, decide_delete
+from swift.obj.post import PostPlan, PostResult, carry_out_post
+from swift.obj.put import PutPlan, PutResult, check, commit_archive, publish_draft
+from swift.obj.request import Conditions, check_change, check_removal
+from swift.store.api import ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
+from swift.store.calls import Effort
 from swift.store.errors import AlreadyReserved
+from swift.store.handle import OpenDraft, StoreHandle
 
 R = TypeVar("R")
 
 
 class ReservedChange(ABC, Generic[R]):
-    """What all of them have in common. All methods block; one at a time."""
+    """What all of them have in common; call one method at a time."""
 
-    def __init__(self, store: ObjectStore, key: ObjectKey, view: Viewpoint, timestamp: Timestamp):
+    effort = Effort.SHORT
+
+    def __init__(self, store: StoreHandle, key: ObjectKey, view: Viewpoint, timestamp: Timestamp):
         self._store = store
         self._key = key
         self._view = view
@@ -41,26 +44,32 @@ class ReservedChange(ABC, Generic[R]):
 
         Raises ``HTTPError`` when the object must not be changed, and what engines raise.
         """
-        self.release()
+        return self._store.place(self.effort, self._reserve)
+
+    def _reserve(self, engine: ObjectStore) -> Timestamp | None:
+        self._release(engine)
         try:
-            self._reservation = self._store.reserve(self._key, self._timestamp)
+            self._reservation = engine.reserve(self._key, self._timestamp)
         except AlreadyReserved as error:
             if error.is_over:
                 raise superseded(error.writer)
             return error.writer
         try:
             # Only now: whoever held it before has stored what it wanted.
-            state = self._store.look(self._key, self._view)
+            state = engine.look(self._key, self._view)
             self._judge(state)
         except BaseException:
-            self.release()
+            self._release(engine)
             raise
         self.predecessor = state.write_timestamp
-        self._prepare()
+        self._prepare(engine)
         return None
 
     def release(self) -> None:
         """Give the object back, keep the change."""
+        self._store.place(self.effort, self._release)
+
+    def _release(self, _engine: ObjectStore) -> None:
         reservation, self._reservation = self._reservation, None
         if reservation is not None:
             reservation.release()
@@ -70,13 +79,16 @@ class ReservedChange(ABC, Generic[R]):
 
         Without a promise too: the writer has those of enough other nodes, or all nodes have stored it.
         """
+        return self._store.place(self.effort, self._commit)
+
+    def _commit(self, engine: ObjectStore) -> R:
         if self._reservation is not None and not self._reservation.holds():
             raise HTTPError(503)
-        newest = self._store.look(self._key, self._view).write_timestamp
+        newest = engine.look(self._key, self._view).write_timestamp
         if newest >= self._timestamp:
             # Of a writer that asked for no promise; that ours is superseded says more than that there is one.
             raise superseded(newest)
-        result = self._carry_out()
+        result = self._carry_out(engine)
         reservation, self._reservation = self._reservation, None
         if reservation is not None:
             reservation.fulfil()
@@ -84,10 +96,13 @@ class ReservedChange(ABC, Generic[R]):
 
     def forget(self) -> None:
         """Leave nothing of what was not committed; again does nothing."""
+        self._store.place(self.effort, self._forget)
+
+    def _forget(self, engine: ObjectStore) -> None:
         # A writer that was told of the promise and went away: what it did elsewhere, nobody knows here.
         reservation, self._reservation = self._reservation, None
         try:
-            self._discard(may_be_needed=reservation is not None)
+            self._discard(engine, may_be_needed=reservation is not None)
         finally:
             if reservation is not None:
                 reservation.abandon()
@@ -96,14 +111,14 @@ class ReservedChange(ABC, Generic[R]):
     def _judge(self, state: ObjectState) -> None:
         """Raise ``HTTPError`` when the object, as it is, must not be changed."""
 
-    def _prepare(self) -> None:
+    def _prepare(self, engine: ObjectStore) -> None:
         """Do what must be done before the object is promised; again does nothing."""
 
     @abstractmethod
-    def _carry_out(self) -> R:
+    def _carry_out(self, engine: ObjectStore) -> R:
         """Make the change durable."""
 
-    def _discard(self, *, may_be_needed: bool) -> None:
+    def _discard(self, engine: ObjectStore, *, may_be_needed: bool) -> None:
         """Forget what ``_prepare`` did, unless it may be a part of what was committed on other nodes."""
 
 
@@ -115,7 +130,9 @@ def superseded(newer: Timestamp) -> HTTPError:
 class ReservedPut(ReservedChange[PutResult]):
     """A PUT whose body is here."""
 
-    def __init__(self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: Draft):
+    effort = Effort.LONG
+
+    def __init__(self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: OpenDraft):
         super().__init__(store, key, view, plan.timestamp)
         self._plan = plan
         self._draft = draft
@@ -126,25 +143,23 @@ class ReservedPut(ReservedChange[PutResult]):
     def _judge(self, state: ObjectState) -> None:
         check(state, self._plan, self._etag)
 
-    def _prepare(self) -> None:
+    def _prepare(self, engine: ObjectStore) -> None:
         if self._key.policy.ec is not None and self._stored is None:
-            self._stored = store_draft(
-                self._store, self._key, self._view, self._plan, self._draft, commit=False
-            )
+            self._stored = publish_draft(engine, self._key, self._view, self._plan, self._draft, commit=False)
 
-    def _carry_out(self) -> PutResult:
+    def _carry_out(self, engine: ObjectStore) -> PutResult:
         if self._stored is None:
-            return store_draft(self._store, self._key, self._view, self._plan, self._draft)
-        commit_archive(self._store, self._key, self._view, self._plan, judge=True)
+            return publish_draft(engine, self._key, self._view, self._plan, self._draft)
+        commit_archive(engine, self._key, self._view, self._plan, judge=True)
         result, self._stored = self._stored, None
         return result
 
-    def _discard(self, *, may_be_needed: bool) -> None:
+    def _discard(self, engine: ObjectStore, *, may_be_needed: bool) -> None:
         self._draft.discard()
         stored, self._stored = self._stored, None
         fragment = self._plan.fragment(self._key)
         if stored is not None and fragment is not None and not may_be_needed:
-            with self._store.edit(self._key, self._view, create=False) as edit:
+            with engine.edit(self._key, self._view, create=False) as edit:
                 edit.withdraw(self._plan.timestamp, fragment)
 
 
@@ -154,7 +169,7 @@ class ReservedLook(ReservedChange[None]):
     def _judge(self, state: ObjectState) -> None:
         """Whatever is there may be known."""
 
-    def _carry_out(self) -> None:
+    def _carry_out(self, engine: ObjectStore) -> None:
         """Nothing is to be done."""
 
 
@@ -162,7 +177,7 @@ class ReservedPost(ReservedChange[PostResult]):
     """New metadata for the version that is meant, and newer than all there is."""
 
     def __init__(
-        self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, conditions: Conditions
+        self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: PostPlan, conditions: Conditions
     ):
         super().__init__(store, key, view, plan.timestamp)
         self._plan = plan
@@ -175,15 +190,15 @@ class ReservedPost(ReservedChange[PostResult]):
         if state.timestamp >= self._timestamp:
             raise superseded(state.timestamp)
 
-    def _carry_out(self) -> PostResult:
-        return store_post(self._store, self._key, self._view, self._plan, self._judge)
+    def _carry_out(self, engine: ObjectStore) -> PostResult:
+        return carry_out_post(engine, self._key, self._view, self._plan, self._judge)
 
 
 class ReservedDelete(ReservedChange[DeleteResult]):
     """The end of the version that is meant."""
 
     def __init__(
-        self, store: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, conditions: Conditions
+        self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: DeletePlan, conditions: Conditions
     ):
         super().__init__(store, key, view, plan.timestamp)
         self._plan = plan
@@ -199,5 +214,5 @@ class ReservedDelete(ReservedChange[DeleteResult]):
             # Nothing is there that could be seen; a tombstone is left to those who need no promise.
             raise self._conditions.refused(state, verdict.status)
 
-    def _carry_out(self) -> DeleteResult:
-        return store_delete(self._store, self._key, self._view, self._plan, self._judge)
+    def _carry_out(self, engine: ObjectStore) -> DeleteResult:
+        return carry_out_delete(engine, self._key, self._view, self._plan, self._judge)

@@ -27,35 +27,44 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
 from swift.obj.compare import digests
-from swift.obj.conditions import conditions_of
 from swift.obj.containerupdates import Update, UpdateMaker, Updater, without_swift_bytes
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
-from swift.obj.intake import SMALL_BYTES, DraftWriter, accept_trailers, read_small, receive_all
-from swift.obj.multistage import MimeBody, Stages, await_order, receive, stages_of
+from swift.obj.intake import (
+    SMALL_BYTES,
+    DraftWriter,
+    MimeBody,
+    Stages,
+    accept_trailers,
+    await_order,
+    read_small,
+    receive,
+    receive_all,
+    stages_of,
+)
 from swift.obj.post import PostResult, parse_post, store_post
 from swift.obj.put import (
     PutPlan,
     PutResult,
-    commit_archive,
     parse_put,
     refusal,
+    store_commit,
     store_draft,
     store_small,
 )
+from swift.obj.request import PLAIN, conditions_of, is_flagged, key_of, opens_expired, policy_of, read_view
 from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
 from swift.obj.stores import make_stores
-from swift.obj.target import PLAIN, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.platform.devices import Devices
 from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile, UnreadableFile
-from swift.platform.mounts import Devices
 from swift.platform.places import SharedPlaces
-from swift.platform.xattrs import AttributesTooLarge
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
+from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 from swift.telemetry.repeated import RepeatedErrors
@@ -84,7 +93,7 @@ class ObjectServer(BackendApp):
         super().__init__(context)
         self._stores = stores
         self._stored = settings.stored_headers
-        self._updater = Updater(context, settings, stores.of)
+        self._updater = Updater(context, settings, stores.at)
         self._digest_book = digests.DigestBook(context.clock.monotonic)
         self.ssync_places = SharedPlaces(settings.replication_concurrency)
 
@@ -161,8 +170,7 @@ class ObjectServer(BackendApp):
             request.headers[fields.BACKEND_NEXT_PART_POWER] = str(home.next_part_power)
         key = key._replace(partition=home.partition)
         if home.before is not None:
-            store = self._stores.of(key.policy)
-            store.run(key.device, Effort.SHORT)(store.gather, key, home.before)
+            self._stores.at(key.policy, key.device).gather(key, home.before)
         return key
 
     # --- reading -------------------------------------------------------------------------------------
@@ -178,13 +186,15 @@ class ObjectServer(BackendApp):
             return self._get_once(request, key, view, put_away=str(error))
 
     def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint, put_away: str = "") -> Response:
-        store = self._stores.of(key.policy)
-        stored = store.run(key.device, Effort.SHORT)(store.open, key, view)
+        store = self._stores.at(key.policy, key.device)
+        stored = store.open(key, view)
         state = stored.state
         settings = self.settings
-        stored.keep_cache = get.keeps_cache(request, state, settings)
-        if settings.etag_validate_pct < 100.0:
-            stored.check_md5 = random.random() * 100.0 < settings.etag_validate_pct
+        percent = settings.etag_validate_pct
+        stored.prepare(
+            keep_cache=get.keeps_cache(request, state, settings),
+            check_md5=percent >= 100.0 or random.random() * 100.0 < percent,
+        )
         if state.kind != LIVE:
             stored.close()
             state.put_away = state.put_away or put_away
@@ -200,7 +210,7 @@ class ObjectServer(BackendApp):
             return unmet
         failed = partial(self.context.telemetry.faults.note, key.device)
         try:
-            return get.respond(request, stored, headers, store.run(key.device, Effort.LONG), failed)
+            return get.respond(request, stored, headers, failed)
         except OSError as error:
             raise UnreadableFile(error.errno, error.strerror) from error
 
@@ -208,8 +218,8 @@ class ObjectServer(BackendApp):
         """HEAD (§6)."""
         key = self._key(request)
         view = read_view(request, self.context)
-        store = self._stores.of(key.policy)
-        state: ObjectState = store.run(key.device, Effort.SHORT)(store.look, key, view)
+        store = self._stores.at(key.policy, key.device)
+        state: ObjectState = store.look(key, view)
         if state.kind != LIVE:
             return get.not_found(request, state)
         headers = get.object_headers(state, self._stored)
@@ -249,10 +259,8 @@ class ObjectServer(BackendApp):
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
     ) -> PutResult:
         body = read_small(request.body, size)
-        store = self._stores.of(key.policy)
-        run = store.run(key.device, Effort.SHORT)
-        result: PutResult = run(store_small, store, key, view, plan, body)
-        return result
+        store = self._stores.at(key.policy, key.device)
+        return store_small(store, key, view, plan, body)
 
     def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
         body = request.body
@@ -276,10 +284,8 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        store = self._stores.of(key.policy)
-        run = store.run(key.device, Effort.LONG)
-        result: PutResult = run(store_draft, store, key, view, plan, writer.draft)
-        return result
+        store = self._stores.at(key.policy, key.device)
+        return store_draft(store, key, view, plan, writer.draft)
 
     def _put_stages(
         self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: Stages
@@ -298,19 +304,18 @@ class ObjectServer(BackendApp):
         except BaseException:
             writer.abandon()
             raise
-        store = self._stores.of(key.policy)
-        run = store.run(key.device, Effort.LONG)
+        store = self._stores.at(key.policy, key.device)
         if stages.reserve:
             put = ReservedPut(store, key, view, plan, writer.draft)
-            return self._keep_promise(put, body, documents, stages, run)
-        result: PutResult = run(store_draft, store, key, view, plan, writer.draft, not stages.commit)
+            return self._keep_promise(put, body, documents, stages)
+        result = store_draft(store, key, view, plan, writer.draft, not stages.commit)
         if stages.commit:
             await_order(body, documents, stages, {})
-            run(commit_archive, store, key, view, plan)
+            store_commit(store, key, view, plan)
         return result
 
     def _keep_promise(
-        self, change: ReservedChange[R], body: RequestBody, documents: MimeBody, stages: Stages, run: Run
+        self, change: ReservedChange[R], body: RequestBody, documents: MimeBody, stages: Stages
     ) -> R:
         """Promise the object to this writer, and do what it says then."""
         try:
@@ -318,14 +323,13 @@ class ObjectServer(BackendApp):
             while order != reservation.COMMIT:
                 said: HeaderMap = {}
                 if order == reservation.RESERVE:
-                    said = reservation.told(run(change.reserve), change.predecessor)
+                    said = reservation.told(change.reserve(), change.predecessor)
                 else:
-                    run(change.release)
+                    change.release()
                 order = self._next_order(body, documents, stages, said)
-            result: R = run(change.commit)
-            return result
+            return change.commit()
         finally:
-            run(change.forget)
+            change.forget()
 
     def _next_order(self, body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
         """The next document's order; a writer that lets its promise run out is gone."""
@@ -337,8 +341,8 @@ class ObjectServer(BackendApp):
 
     def _admit(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> ObjectState:
         """Look at the object before the body is read; raises ``HTTPError`` when it must not be replaced."""
-        store = self._stores.of(key.policy)
-        state: ObjectState = store.run(key.device, Effort.SHORT)(store.look, key, view)
+        store = self._stores.at(key.policy, key.device)
+        state: ObjectState = store.look(key, view)
         refused = refusal(state, plan)
         if refused is not None:
             raise refused
@@ -346,10 +350,8 @@ class ObjectServer(BackendApp):
 
     def _begin(self, key: ObjectKey, plan: PutPlan, *, etag_follows: bool = False) -> DraftWriter:
         """A draft of the object."""
-        store = self._stores.of(key.policy)
-        run = store.run(key.device, Effort.SHORT)
-        draft = run(partial(store.draft, key, plan.size, etag_follows=etag_follows))
-        return DraftWriter(draft, store.run(key.device, Effort.LONG))
+        store = self._stores.at(key.policy, key.device)
+        return DraftWriter(store.draft(key, plan.size, etag_follows=etag_follows))
 
     def post(self, request: Request) -> Response:
         """POST (§5)."""
@@ -357,8 +359,8 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
         view = self._write_view(request, plan.timestamp.seconds)
-        store = self._stores.of(key.policy)
-        result = store.run(key.device, Effort.SHORT)(store_post, store, key, view, plan)
+        store = self._stores.at(key.policy, key.device)
+        result = store_post(store, key, view, plan)
         return self._posted(request, key, result)
 
     def _posted(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
@@ -382,8 +384,8 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         plan = parse_delete(request)
         view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
-        store = self._stores.of(key.policy)
-        result = store.run(key.device, Effort.SHORT)(store_delete, store, key, view, plan)
+        store = self._stores.at(key.policy, key.device)
+        result = store_delete(store, key, view, plan)
         return self._deleted(request, key, plan, result)
 
     def _deleted(self, request: Request, key: ObjectKey, plan: DeletePlan, result: DeleteResult) -> Response:
@@ -421,10 +423,10 @@ class ObjectServer(BackendApp):
         # What follows, its line in the log included, is about that.
         request.method = method
         key = self._key(request)
-        store = self._stores.of(key.policy)
+        store = self._stores.at(key.policy, key.device)
         if method == "HEAD":
             look = ReservedLook(store, key, self._write_view(request, 0.0), request.timestamp)
-            self._keep_promise_of(request, key, look, stages)
+            self._keep_promise_of(request, look, stages)
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
@@ -432,22 +434,19 @@ class ObjectServer(BackendApp):
             posting = parse_post(request, self.context.limits, self._stored)
             view = self._write_view(request, posting.timestamp.seconds)
             post = ReservedPost(store, key, view, posting, conditions)
-            return self._posted(request, key, self._keep_promise_of(request, key, post, stages))
+            return self._posted(request, key, self._keep_promise_of(request, post, stages))
         deleting = parse_delete(request)
         view = self._write_view(request, deleting.timestamp.seconds, open_expired=False)
         delete = ReservedDelete(store, key, view, deleting, conditions)
-        return self._deleted(request, key, deleting, self._keep_promise_of(request, key, delete, stages))
+        return self._deleted(request, key, deleting, self._keep_promise_of(request, delete, stages))
 
-    def _keep_promise_of(
-        self, request: Request, key: ObjectKey, change: ReservedChange[R], stages: Stages
-    ) -> R:
+    def _keep_promise_of(self, request: Request, change: ReservedChange[R], stages: Stages) -> R:
         """``_keep_promise`` of a change that has no body."""
-        run = self._stores.of(key.policy).run(key.device, Effort.SHORT)
         body, settings = request.body, self.settings
         body.send_continue(stages.continue_headers)
         deadline = time.monotonic() + settings.max_upload_time
         documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
-        return self._keep_promise(change, body, documents, stages, run)
+        return self._keep_promise(change, body, documents, stages)
 
     def _write_view(
         self, request: Request, moment_s: float, *, open_expired: bool | None = None
@@ -472,20 +471,19 @@ class ObjectServer(BackendApp):
         policy = policy_of(request, self.context)
         device, partition, suffixes = split_backend_path(request, 2, 3)
         self.context.partitions.check(partition, policy.ring_name)
-        store = self._stores.of(policy)
-        run = store.run(device, Effort.HASHES)
+        store = self._stores.at(policy, device)
         headers: HeaderMap = {"content-type": HTML}
         answer: object = None
         if suffixes:
             names = suffixes.split("-")
-            run(store.invalidate, device, partition, policy, names)
+            store.invalidate(device, partition, policy, names)
             if is_flagged(request.headers, fields.BACKEND_MAKE_DURABLE):
-                run(store.upkeep.make_durable, device, partition, policy, names)
+                store.upkeep.make_durable(device, partition, policy, names)
                 headers[fields.BACKEND_MAKE_DURABLE] = "true"
         elif is_flagged(request.headers, fields.BACKEND_PARTITION_DIGESTS):
             return self._digests(request, device, policy)
         else:
-            answer = run(store.hashes, device, partition, policy)
+            answer = store.hashes(device, partition, policy)
         return Response(200, headers, pickle.dumps(answer, 2))
 
     def _digests(self, request: Request, device: str, policy: Policy) -> Response:
@@ -499,12 +497,10 @@ class ObjectServer(BackendApp):
             raise HTTPError(400, str(error), content_type=PLAIN)
         for part in asked:
             self.context.partitions.check(str(part), policy.ring_name)
-        store = self._stores.of(policy)
-        run = store.run(device, Effort.HASHES)
-        told = digests.encode_answer(run(self._digest_book.answer, store, device, policy, asked))
-        return Response(
-            200, {"content-type": "application/json", fields.BACKEND_PARTITION_DIGESTS: "true"}, told
-        )
+        store = self._stores.at(policy, device)
+        told = store.place(Effort.HASHES, self._digest_book.answer, device, policy, asked)
+        headers = {"content-type": "application/json", fields.BACKEND_PARTITION_DIGESTS: "true"}
+        return Response(200, headers, digests.encode_answer(told))
 
     def ssync(self, request: Request) -> Response:
         """SSYNC: a conversation in which another node pushes objects (§14)."""
@@ -520,12 +516,11 @@ class ObjectServer(BackendApp):
     def _ssync_context(self, session: SsyncHead) -> SsyncContext:
         """What a conversation needs of this server; raises ``DeviceUnavailable``."""
         context, settings = self.context, self.settings
-        store = self._stores.of(session.policy)
+        store = self._stores.at(session.policy, session.device).for_purpose(Effort.SSYNC)
         handlers = self.verbs()
         return SsyncContext(
             settings=settings,
             store=store,
-            run=store.run(session.device, Effort.SSYNC),
             execute=lambda request: self._guarded(handlers[request.method], request),
             places=self.ssync_places,
             now_s=context.clock.time,

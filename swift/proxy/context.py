@@ -27,8 +27,7 @@ from swift.cluster.quorum import half, majority
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
 from swift.http.request import Request
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.proxy.obj.rates import Rates
 from swift.proxy.probing import Prober
 from swift.proxy.restamp import Restamper, check_ahead

@@ -12,7 +12,7 @@ from swift.compose import cluster_of, merged, process_of, telemetry_of
 from swift.config.files import read_sections
 from swift.config.schema import Conf
 from swift.ec.codec import Codec, CodecError
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.proxy.app import ProxyApp
 from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from swift.http import environkeys
 from swift.http.request import Request
-from swift.http.response import HTML, Response
-from swift.http.status import default_body
+from swift.http.response import HTML, Response, default_body
 
 _HTML_END = b"</html>"
 _NEWER = (

@@ -23,10 +23,10 @@ from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, DeviceUnavailable, SwiftError
 from swift.base.hashing import PathHasher
 from swift.db.connection import connect
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.faults import OddFile, move_odd_file_aside, odd_file_at, read_regular
-from swift.platform.mounts import Devices
 from swift.platform.privileges import inherit_owner
 from swift.store.metadata import read_metadata
 

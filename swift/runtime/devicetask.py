@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
-from swift.base.errors import DeviceUnavailable, SwiftError
+from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.db import walk
-from swift.db.connection import DatabaseBroken
+from swift.db.broker import Broker
+from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.files import DatabasePlace
 from swift.db.settled import Scan, Settled
-from swift.db.verify import quarantine_broken
+from swift.db.verify import put_away
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
-from swift.runtime.diskcalls import Run
 from swift.runtime.selection import Selection
+
+B = TypeVar("B", bound=Broker)
 
 
 class DeviceTask:
@@ -41,6 +45,10 @@ class DeviceTask:
         self.rng.shuffle(names)
         return names
 
+    def disk_at(self, device: str) -> DiskHandle:
+        """Return the handle of a device's disk."""
+        return self.context.disk_at(device, self.disk)
+
     def progress(self, passed: PassReport) -> dict[str, object]:
         """Nothing beyond how far the pass is."""
         return {}
@@ -59,7 +67,7 @@ class DevicePassBase:
         self._pass_context = pass_context
         self._tally = pass_context.tally
         self._log = context.telemetry.log
-        self._run: Run = context.pools.run(device)
+        self._disk = task.disk_at(device)
 
     def _note(self, error: Exception) -> None:
         """Count an error of the device; one of another kind counts elsewhere."""
@@ -88,13 +96,12 @@ class DatabasePassBase(DevicePassBase):
     def _partitions(self, device_path: str, directory: str) -> list[str]:
         """The selected partitions below ``accounts`` or ``containers`` of the device, in random order."""
         task = self._device_task
-        found = walk.partitions(task.disk, self._run, device_path, directory, task.rng)
+        found = walk.partitions(self._disk, device_path, directory, task.rng)
         return [partition for partition in found if task.selection.has_partition(partition)]
 
     def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePlace]:
         """The databases of a partition, until the work is to end."""
-        disk, told = self._device_task.disk, self._tell_unreadable
-        for place in walk.places(disk, self._run, device_path, directory, partition, told):
+        for place in walk.places(self._disk, device_path, directory, partition, self._tell_unreadable):
             if self._pass_context.stop.requested:
                 return
             yield place
@@ -107,27 +114,51 @@ class DatabasePassBase(DevicePassBase):
 
     def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
         """Return the databases of some partitions, using the record of unchanged databases."""
-        scan = self._run(settled.scan, device_path, directory, some, self._device_task.disk.now_ns())
+        scan = settled.scan(device_path, directory, some, self._device_task.disk.now_ns())
         for error in scan.unreadable:
             self._tell_unreadable(error)
         return scan
+
+    def _on_database(
+        self,
+        place: DatabasePlace,
+        open_broker: Callable[[], B | None],
+        work: Callable[[B], object],
+        *,
+        failed: str,
+        doing: str,
+        expected: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Open a database, work on it and close it; its errors and ``expected`` ones count as ``failed``."""
+        failures: tuple[type[Exception], ...] = (DatabaseError, LockTimeout, NoSpace, OSError, *expected)
+        try:
+            broker = open_broker()
+            if broker is not None:
+                try:
+                    work(broker)
+                finally:
+                    broker.close()
+        except DatabaseMissing:
+            # It was removed or replaced while we looked; the next pass sees what is there.
+            return
+        except DatabaseBroken as error:
+            self._tally.add(failed)
+            self._quarantine_broken(place, error)
+        except failures as error:
+            self._tally.add(failed)
+            self._note(error)
+            self._log.error(f"ERROR cannot {doing} {place.directory}: {error}")
 
     def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
         """Move a broken database away: replication brings a whole one. One of another place is only told."""
         if os.path.dirname(error.path) != place.directory:
             self._log.error(f"ERROR cannot process {place.directory}: {error}")
             return
-        try:
-            moved = self._run(quarantine_broken, self._device_task.disk, place, error)
-        except (SwiftError, OSError) as failure:
-            self._note(failure)
-            self._log.error(f"ERROR {error}; cannot be quarantined: {failure}")
-            return
-        if moved is None:
-            self._log.error(f"ERROR {error}; valid when read again")
-        else:
+        if put_away(self._disk, place, error, tell=self._tell_error, note=self._note):
             self._tally.add("quarantines")
-            self._log.error(f"ERROR {error}; quarantined to {moved}")
+
+    def _tell_error(self, text: str) -> None:
+        self._log.error(f"ERROR {text}")
 
     def _portions(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
         """Partitions, as many as one call of a disk thread takes, until the work is to end."""

@@ -18,8 +18,7 @@ from typing import Any
 from swift import green
 from swift.http.body import BodyError, FileBody, ResponseBody
 from swift.http.request import Request
-from swift.http.response import HTTPError, Response, error_response
-from swift.http.status import default_body
+from swift.http.response import HTTPError, Response, default_body, error_response
 from swift.runtime.connection import (
     LINGER_SHORT,
     LINGER_UPLOAD,

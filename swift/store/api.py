@@ -1,9 +1,9 @@
 """The interface of object engines (object-disk.md is one way to implement it).
 
-An engine keeps, per device, partition and policy, objects addressed by ``ObjectKey``. All calls block and
-are made through what ``run`` returns; none of them knows HTTP. Reading goes through ``open``; every change
-goes through ``edit``, which holds the object exclusively, so that a decision about its state and the change
-that follows are one step, also between processes:
+An engine keeps, per device, partition and policy, objects addressed by ``ObjectKey``. All calls block, so
+callers have a ``store.handle.StoreHandle``, which makes each call where its ``effort`` says. No engine knows
+HTTP. Reading goes through ``open``. Every change goes through ``edit``, which holds the object exclusively:
+a decision about its state and the change that follows are one step, also between processes:
 
     with store.edit(key, create=True) as edit:
         if edit.state.write_timestamp >= timestamp: ...refuse
@@ -22,12 +22,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from swift.base.calls import Run
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http.body import FileBody
 from swift.policy.policy import Policy
-from swift.store.calls import Effort, Run
-from swift.store.choice import FragmentPreference
+from swift.store.calls import Effort, effort
 from swift.store.metadata import Metadata
 
 ABSENT = "absent"
@@ -44,6 +44,14 @@ class ObjectKey(NamedTuple):
     policy: Policy
     path: EntityPath
     hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class FragmentPreference:
+    """A timestamp whose fragments are welcome, except those of the excluded indexes."""
+
+    timestamp: Timestamp
+    exclude: frozenset[int] = frozenset()
 
 
 class Viewpoint(NamedTuple):
@@ -268,30 +276,38 @@ class PendingUpdate:
 class PendingUpdates(Protocol):
     """Container updates kept for later (object-disk.md §14). Errors are those of ``ObjectStore``."""
 
+    @effort(Effort.SHORT)
     def save(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
         """Keep an update for later, durably; one of the same object and time is replaced."""
 
+    @effort(Effort.SHORT)
     def groups(self, device: str, policy: Policy) -> list[str]:
         """The parts in which the updates of a policy are walked, unsorted; what they mean is the engine's."""
 
+    @effort(Effort.SHORT)
     def objects(self, device: str, policy: Policy, group: str) -> tuple[list[list[UpdateRef]], list[str]]:
         """The updates of each object in a group, newest first; and names of what are no updates."""
 
+    @effort(Effort.SHORT)
     def strangers(self, device: str, policies: Iterable[Policy]) -> list[str]:
         """Where a device keeps updates of none of these policies: names for a warning."""
 
+    @effort(Effort.SHORT)
     def load(self, ref: UpdateRef) -> PendingUpdate | None:
         """Read one; None when it is gone. Raises ``Damaged``."""
 
+    @effort(Effort.SHORT)
     def rewrite(self, pending: PendingUpdate) -> None:
         """Remember how far the delivery is, durably."""
 
+    @effort(Effort.SHORT)
     def remove(self, ref: UpdateRef) -> bool:
         """Forget one that was delivered; whether it was there.
 
         Should a power cut bring it back, it is delivered again, which changes nothing.
         """
 
+    @effort(Effort.SHORT)
     def quarantine(self, ref: UpdateRef, reason: str = "") -> str | None:
         """Move a damaged one out of the way; where it is now, None when it was gone."""
 
@@ -354,9 +370,11 @@ Pace = Callable[[int], None]
 class Upkeep(Protocol):
     """What daemons do with stored objects. Errors are those of ``ObjectStore``."""
 
+    @effort(Effort.SSYNC)
     def find(self, location: Location, view: Viewpoint) -> Found:
         """What is at a location. Damage is quarantined, a name of another hash is damage."""
 
+    @effort(Effort.AUDIT)
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
         """Check an object's files, the body's checksum only when ``full``, and quarantine what is broken.
 
@@ -364,12 +382,15 @@ class Upkeep(Protocol):
         added, and the suffix of a tombstone past its time is marked dirty. Raises like ``look``.
         """
 
+    @effort(Effort.SSYNC)
     def quarantine(self, location: Location, reason: str) -> None:
         """Move what is at a location out of sight, as damage is."""
 
+    @effort(Effort.SSYNC)
     def purge(self, location: Location, handed: HandedOver) -> bool:
         """Forget exactly what was handed over; whether nothing is left at the location."""
 
+    @effort(Effort.HASHES)
     def mark(self, device: str, partition: str, policy: Policy) -> str:
         """Another text whenever ``ObjectStore.hashes`` may be others; empty when nobody can say.
 
@@ -377,18 +398,22 @@ class Upkeep(Protocol):
         the suffixes have to be listed. It costs three stats.
         """
 
+    @effort(Effort.HASHES)
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
         """Seconds since the partition was last changed; infinite when nobody can say. It costs a stat."""
 
+    @effort(Effort.HASHES)
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """Return when all that these suffixes hold survives a power cut, whoever wrote it there."""
 
+    @effort(Effort.HASHES)
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
         """Make a device ready for objects of a policy that others bring; names of what has no place there.
 
         What was left half-written before ``before_s`` (Unix seconds) is removed.
         """
 
+    @effort(Effort.HASHES)
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
         """Remove a partition that holds no objects; whether it is gone."""
 
@@ -409,14 +434,16 @@ class ObjectStore(Protocol):
         """Container updates that are kept for later."""
 
     def run(self, device: str, effort: Effort) -> Run:
-        """Where calls of this engine to a device are made, see ``store.calls``.
+        """Return where calls of an effort to a device are made, see ``store.calls``.
 
         Raises ``DeviceUnavailable`` before anything is set up for a device.
         """
 
+    @effort(Effort.SHORT)
     def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
         """The state of an object. Raises ``HashCollision`` and ``FilesChanged``."""
 
+    @effort(Effort.SHORT)
     def open(self, key: ObjectKey, view: Viewpoint) -> StoredObject:
         """The object for reading; its state tells whether there is one. Raises like ``look``."""
 
@@ -437,6 +464,7 @@ class ObjectStore(Protocol):
         partitions are being split, ``next_part_power`` has every change made in the future partition as well.
         """
 
+    @effort(Effort.SHORT)
     def gather(self, key: ObjectKey, partition: str) -> None:
         """Have an object's partition know what is left of it in the one it had before they were split."""
 
@@ -448,12 +476,14 @@ class ObjectStore(Protocol):
         ``Reservation.abandon``, only to newer ones.
         """
 
+    @effort(Effort.SHORT)
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
         """A new body before the object is held; hand it to ``Edit.put``. Raises ``NoSpace``.
 
         With ``etag_follows`` the MD5 is not computed but comes from the sender: ``Draft.accept_etag``.
         """
 
+    @effort(Effort.HASHES)
     def hashes(
         self,
         device: str,
@@ -465,12 +495,15 @@ class ObjectStore(Protocol):
     ) -> Mapping[str, object]:
         """Suffix → hash of a partition, dirty ones computed afresh (object-disk.md §11)."""
 
+    @effort(Effort.HASHES)
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
         """Mark suffixes as changed; creates a missing partition."""
 
+    @effort(Effort.HASHES)
     def partitions(self, device: str, policy: Policy) -> list[str]:
         """The partitions that a device holds, unsorted."""
 
+    @effort(Effort.SSYNC)
     def inventory(
         self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
     ) -> Iterator[str]:
@@ -479,6 +512,7 @@ class ObjectStore(Protocol):
         In ascending order within ascending suffixes, listed as the walk goes on. Some may be empty by then.
         """
 
+    @effort(Effort.SSYNC)
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> AbstractContextManager[None]:

@@ -16,10 +16,10 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.base.timestamp import InvalidTimestamp, Timestamp
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
 from swift.platform.faults import OddFile, is_in_the_way, read_regular
-from swift.platform.mounts import Devices
 from swift.platform.quarantine import move_to_quarantine
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef

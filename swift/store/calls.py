@@ -1,16 +1,19 @@
 """Where an engine's blocking calls run: the one answer to "may this call run on the event loop?".
 
-Whoever calls an engine says what kind of call it is (``Effort``); the engine answers with a ``Run``, because
-only it knows whether a call of this kind waits for a disk, for another node or for nothing at all.
+The interface declares the ``effort`` of each method. The engine translates an effort to a ``Run``, because
+only it knows if such a call waits for a disk, for another node or for nothing. ``store.handle`` puts both
+together; callers outside of ``store`` have handles only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from typing import Protocol, TypeVar
 
-from swift.base.calls import Protocol
-from swift.base.calls import Run as Run
-from swift.base.calls import run_inline as run_inline
+from swift.base.calls import Run, run_inline
+
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class Effort(Enum):
@@ -26,6 +29,16 @@ class Effort(Enum):
     SSYNC = "ssync"
     #: Reading everything that is there.
     AUDIT = "audit"
+
+
+def effort(value: Effort) -> Callable[[F], F]:
+    """Declare how long a method of an interface may take."""
+
+    def declare(method: F) -> F:
+        vars(method)["effort"] = value
+        return method
+
+    return declare
 
 
 class Pools(Protocol):

@@ -1,22 +1,170 @@
-"""Which files of a hash directory win: decided from names alone (spec: object-disk.md §6, §7).
+"""Which files of a hash directory win, and which go (spec: object-disk.md §6, §7).
 
 ``choose`` is pure: it gets names and returns a ``Choice`` that says which files make up the object, which
-are obsolete, and which may be reclaimed once they are old. Opening, cleaning up and hashing all act on
-the same ``Choice``. Erasure coded data has rules of its own in ``store.chooser_ec``.
+are obsolete, and which may be reclaimed once they are old. Opening, cleaning up and hashing all act on the
+same ``Choice``. Rules are applied in order, each taking files out of play: tombstones, metas, data, result.
+Erasure coded data has rules of its own (``fragment_rule``).
 
-Rules are applied in order, each taking files out of play: tombstones, metas, data, result.
+Obsolete files go at once, old tombstones and old leftovers once they are past ``reclaim_age``. A tombstone
+goes last and only after the removals before it are durable: were it to vanish first in a power cut, what it
+had deleted would be back.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from swift.base.timestamp import Timestamp
+from swift.platform.disk import Disk
+from swift.platform.syncing import sync_directory
 from swift.policy.policy import ErasureCode
-from swift.store.choice import Choice, DataRule, Files, FragmentPreference, take_out
-from swift.store.chooser_ec import fragment_rule
-from swift.store.filenames import DATA, META, TOMBSTONE, FileName, UnexpectedName, parse_name
+from swift.store.api import FragmentPreference
+from swift.store.layout import DATA, DURABLE, META, TOMBSTONE, FileName, UnexpectedName, parse_name
+
+
+@dataclass(slots=True)
+class Choice:
+    """What the names of one hash directory mean."""
+
+    data: FileName | None = None
+    meta: FileName | None = None
+    ctype: FileName | None = None
+    tombstone: FileName | None = None
+    obsolete: list[FileName] = field(default_factory=list)
+    possible_reclaim: list[FileName] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    #: Erasure coding only: the durable timestamp and every listed set, newest first.
+    durable_timestamp: Timestamp | None = None
+    fragment_sets: list[tuple[Timestamp, list[FileName]]] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither an object nor a tombstone is there."""
+        return self.data is None and self.tombstone is None
+
+    def picture(self) -> str:
+        """The choice as one line, for logs and tests."""
+        shown = {
+            "data": self.data,
+            "meta": self.meta,
+            "ctype": self.ctype,
+            "ts": self.tombstone,
+            "obsolete": self.obsolete,
+            "reclaim": self.possible_reclaim,
+        }
+        return " ".join(f"{key}={_names(value)}" for key, value in shown.items() if value) or "nothing"
+
+
+def _names(value: FileName | list[FileName] | None) -> str:
+    if isinstance(value, FileName):
+        return value.name
+    return ",".join(file.name for file in value or ())
+
+
+Files = dict[str, list[FileName]]
+#: Chooses the data files of one policy type; fills ``choice.data`` and takes files out of the groups.
+DataRule = Callable[[Files, Choice], None]
+
+
+def take_out(groups: Files, choice: Choice, is_obsolete: Callable[[FileName], bool]) -> None:
+    """Move every file that is obsolete from its group to ``choice.obsolete``."""
+    for extension, files in groups.items():
+        gone = [file for file in files if is_obsolete(file)]
+        if gone:
+            choice.obsolete.extend(gone)
+            groups[extension] = [file for file in files if file not in gone]
+
+
+FragmentSet = tuple[Timestamp, list[FileName]]
+
+
+def fragment_rule(preferences: list[FragmentPreference] | None, fragment: int | None) -> DataRule:
+    """The data rule for a reader with these preferences (None: durable only) and wanted index."""
+
+    def rule(groups: Files, choice: Choice) -> None:
+        _fragment_data(groups, choice, preferences, fragment)
+
+    return rule
+
+
+def _fragment_data(
+    groups: Files, choice: Choice, preferences: list[FragmentPreference] | None, fragment: int | None
+) -> None:
+    sets = _sets(groups.get(DATA, []))
+    durable_at = _durable_timestamp(groups)
+    durable = next((s for s in sets if s[0] == durable_at), None)
+    if durable is not None:
+        sets = sets[: sets.index(durable) + 1]
+    choice.fragment_sets = sets
+    chosen, choice.data = _choose_fragment(sets, durable, preferences, fragment)
+    if choice.data is not None and durable is not None:
+        choice.durable_timestamp = durable_at
+    if durable_at is not None:
+        orphans = durable is None
+        take_out(
+            groups,
+            choice,
+            lambda file: file.timestamp < durable_at or (orphans and file.extension == DURABLE),
+        )
+    choice.possible_reclaim.extend(
+        file for each in sets if each is not durable and each is not chosen for file in each[1]
+    )
+    if durable is None:
+        choice.possible_reclaim.extend(groups.get(META, ()))
+    if choice.data is not None and chosen is not durable and META in groups:
+        written = choice.data.timestamp
+        groups[META] = [file for file in groups[META] if file.timestamp > written]
+
+
+def _sets(files: list[FileName]) -> list[FragmentSet]:
+    """Archives by timestamp, newest first; each by rising index, equal indexes in descending name order."""
+    by_time: dict[Timestamp, list[FileName]] = {}
+    for file in files:
+        by_time.setdefault(file.timestamp, []).append(file)
+    return [
+        (timestamp, sorted(members, key=lambda file: file.fragment or 0))
+        for timestamp, members in sorted(by_time.items(), reverse=True)
+    ]
+
+
+def _durable_timestamp(groups: Files) -> Timestamp | None:
+    times = [file.timestamp for file in groups.get(DATA, ()) if file.durable]
+    times.extend(file.timestamp for file in groups.get(DURABLE, ()))
+    return max(times, default=None)
+
+
+def _choose_fragment(
+    sets: list[FragmentSet],
+    durable: FragmentSet | None,
+    preferences: list[FragmentPreference] | None,
+    fragment: int | None,
+) -> tuple[FragmentSet | None, FileName | None]:
+    if preferences is None:
+        return (durable, _pick(durable, fragment)) if durable is not None else (None, None)
+    by_time = {each[0]: each for each in sets}
+    candidates = list(sets)
+    for preference in preferences:
+        listed = by_time.get(preference.timestamp)
+        if listed is None:
+            continue
+        welcome = [file for file in listed[1] if file.fragment not in preference.exclude]
+        if welcome:
+            return listed, welcome[-1]
+        if listed in candidates:
+            candidates.remove(listed)
+    if not candidates:
+        return None, None
+    return candidates[0], _pick(candidates[0], fragment)
+
+
+def _pick(chosen: FragmentSet, fragment: int | None) -> FileName | None:
+    members = [file for file in chosen[1] if fragment is None or file.fragment == fragment]
+    return members[-1] if members else None
+
 
 #: Bodies and tombstones whose time is printed without an offset, so that they sort by it.
 _PLAIN = re.compile(r"[0-9]{10}\.[0-9]{5}\.(?:data|ts)\Z")
@@ -136,3 +284,99 @@ def _result_rule(groups: Files, choice: Choice) -> None:
                 choice.ctype = last
     elif tombstones := groups.get(TOMBSTONE):
         choice.tombstone = tombstones[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimRules:
+    """Ages in seconds; ``commit_window_s`` not above 0 turns the extra condition off."""
+
+    reclaim_age_s: float = 604800.0
+    commit_window_s: float = 60.0
+
+
+def files_to_remove(
+    choice: Choice, rules: ReclaimRules, now_s: float, mtime_of: Callable[[str], float]
+) -> list[FileName]:
+    """What cleanup removes, the tombstone last; ``mtime_of`` gives a file's mtime by name."""
+    horizon = now_s - rules.reclaim_age_s
+    gone = list(choice.obsolete)
+    for file in choice.possible_reclaim:
+        if file in gone or file.timestamp.seconds >= horizon:
+            continue
+        if file.extension == DATA and rules.commit_window_s > 0:
+            try:
+                if mtime_of(file.name) > now_s - rules.commit_window_s:
+                    continue
+            except FileNotFoundError:
+                continue
+        gone.append(file)
+    if choice.tombstone is not None and choice.tombstone.timestamp.seconds < horizon:
+        gone.append(choice.tombstone)
+    return gone
+
+
+def clean_up(
+    disk: Disk, directory: str, names: list[str], choice: Choice, rules: ReclaimRules, now_s: float
+) -> list[str]:
+    """Remove what the choice allows; the names that are left. Removes an empty directory too.
+
+    Takes a reclaimed tombstone out of the choice. Raises OSError.
+    """
+    gone = files_to_remove(choice, rules, now_s, lambda name: disk.stat(f"{directory}/{name}").st_mtime)
+    for file in gone:
+        if file is choice.tombstone:
+            sync_directory(disk, directory)
+            choice.tombstone = None
+        try:
+            disk.unlink(f"{directory}/{file.name}")
+        except FileNotFoundError:
+            # A server of another kind, which does not share our lock, was quicker.
+            pass
+    removed = {file.name for file in gone}
+    left = [name for name in names if name not in removed] if removed else names
+    if not left:
+        remove_if_empty(disk, directory)
+    return left
+
+
+def remove_if_empty(disk: Disk, directory: str) -> bool:
+    """rmdir when nothing is in it; whether it is gone now."""
+    try:
+        disk.rmdir(directory)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def remove_made(disk: Disk, directory: str, made: Sequence[str], *, keep: str, is_held: bool = False) -> None:
+    """Take back ``directory`` and the parents that ``make_directories`` made, while they are empty.
+
+    ``keep`` (the partition) and what is above it stays. A hash directory that somebody else holds stays as
+    well, because it is about to be filled; ``is_held`` says that the caller does.
+    """
+    # ``made`` are the parents of new directories, so its last entry existed before.
+    for path in (directory, *made[:-1]):
+        if len(path) <= len(keep):
+            return
+        is_free = is_held or path != directory
+        if not (remove_if_empty(disk, path) if is_free else _remove_unheld(disk, path)):
+            return
+
+
+def _remove_unheld(disk: Disk, directory: str) -> bool:
+    """Like ``remove_if_empty``, unless somebody holds the directory."""
+    try:
+        fd = disk.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    try:
+        disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return remove_if_empty(disk, directory)
+    except OSError:
+        return False
+    finally:
+        disk.close(fd)

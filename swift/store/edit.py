@@ -17,17 +17,21 @@ from swift.platform.faults import is_in_the_way
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
-from swift.store.chooser import choose
-from swift.store.core import TRIES, EngineCore
-from swift.store.draft import FileDraft
+from swift.store.chooser import choose, clean_up, remove_if_empty, remove_made
+from swift.store.core import TRIES, EngineCore, FileDraft
 from swift.store.errors import BadFragmentIndex, Damaged, FilesChanged
-from swift.store.filenames import data_name, meta_name, tombstone_name
 from swift.store.hashes import mark_dirty
-from swift.store.layout import objects_dir, partition_dir, suffix_of
+from swift.store.layout import (
+    Place,
+    data_name,
+    meta_name,
+    objects_dir,
+    partition_dir,
+    suffix_of,
+    tombstone_name,
+)
 from swift.store.metadata import Metadata, write_metadata
-from swift.store.place import Place
 from swift.store.reader import load, names_in
-from swift.store.reclaim import clean_up, remove_if_empty, remove_made
 
 
 class FileEdit:

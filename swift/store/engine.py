@@ -13,26 +13,24 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import partial
 
+from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
 from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, Viewpoint
 from swift.store.asyncpending import FileUpdates
-from swift.store.calls import Effort, Run
-from swift.store.core import TRIES, EngineCore
-from swift.store.draft import FileDraft
+from swift.store.calls import Effort
+from swift.store.chooser import remove_made
+from swift.store.core import TRIES, EngineCore, FileDraft
 from swift.store.edit import FileEdit
 from swift.store.errors import FilesChanged
 from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
-from swift.store.layout import is_suffix, objects_dir, partition_dir
+from swift.store.layout import Place, is_suffix, objects_dir, partition_dir
 from swift.store.partitionlock import ReplicationLocks
-from swift.store.place import Place
 from swift.store.reader import Loaded
-from swift.store.recent import RecentChecks
-from swift.store.reclaim import remove_made
 from swift.store.relink import Linker
 from swift.store.reservation import FileReservation, reserve
 from swift.store.upkeep import FileUpkeep
-from swift.store.verified import FileObject
+from swift.store.verified import FileObject, RecentChecks
 
 _CAPABILITIES = Capabilities(rsyncable=True, sendfile=True)
 

@@ -26,13 +26,10 @@ from swift.platform.durable import make_directories, replace_file, write_all
 from swift.platform.faults import OddFile, move_odd_file_aside, open_own, open_regular, read_regular
 from swift.platform.locks import file_lock, lock_directory, lock_file
 from swift.platform.syncing import sync_directory
-from swift.platform.xattrs import read_attribute
 from swift.policy.policy import Policy
-from swift.store.choice import Choice
-from swift.store.chooser import choose
-from swift.store.filenames import is_plain_data
-from swift.store.layout import is_suffix
-from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_if_empty
+from swift.store.chooser import Choice, ReclaimRules, choose, clean_up, files_to_remove, remove_if_empty
+from swift.store.layout import is_plain_data, is_suffix
+from swift.store.metadata import read_attribute
 
 HASHES_FILE = "hashes.pkl"
 JOURNAL_FILE = "hashes.invalid"

@@ -8,16 +8,35 @@ Calls that raise are left out: a device that does not exist must not become a se
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
 
 from swift.policy.policy import Policy
-from swift.store.api import Edit, ObjectKey, ObjectState, ObjectStore, StoredObject, Viewpoint
+from swift.store.api import Edit, ObjectKey, ObjectStore, Viewpoint
 from swift.store.layered import ForwardingEdit, ForwardingStore
 from swift.store.registry import EngineParts
 from swift.telemetry.metrics import Registry
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 NAME = "swift_store_seconds"
 HELP = "Time that a device took for a call of its object engine."
+
+
+def _counted(
+    method: Callable[Concatenate[ForwardingStore, P], R],
+) -> Callable[Concatenate[ForwardingStore, P], R]:
+    """Make a call of the wrapped engine one that is counted; its first argument tells the device."""
+
+    def call(store: ForwardingStore, /, *args: P.args, **options: P.kwargs) -> R:
+        began = time.monotonic()
+        result = method(store, *args, **options)
+        assert isinstance(store, ObservedStore)
+        store.count(method.__name__, str(getattr(args[0], "device", args[0])), began)
+        return result
+
+    return call
 
 
 class ObservedStore(ForwardingStore):
@@ -32,19 +51,9 @@ class ObservedStore(ForwardingStore):
         seconds = time.monotonic() - began
         self._metrics.histogram(NAME, HELP, call=call, device=device).observe(seconds)
 
-    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
-        """See ``ObjectStore``."""
-        began = time.monotonic()
-        state = super().look(key, view)
-        self.count("look", key.device, began)
-        return state
-
-    def open(self, key: ObjectKey, view: Viewpoint) -> StoredObject:
-        """See ``ObjectStore``."""
-        began = time.monotonic()
-        opened = super().open(key, view)
-        self.count("open", key.device, began)
-        return opened
+    look = _counted(ForwardingStore.look)
+    open = _counted(ForwardingStore.open)
+    hashes = _counted(ForwardingStore.hashes)
 
     def edit(
         self,
@@ -58,23 +67,6 @@ class ObservedStore(ForwardingStore):
         """See ``ObjectStore``."""
         inner = super().edit(key, view, create=create, is_new=is_new, next_part_power=next_part_power)
         return _ObservedEdit(inner, self, key.device)
-
-    def hashes(
-        self,
-        device: str,
-        partition: str,
-        policy: Policy,
-        *,
-        recalculate: Iterable[str] = (),
-        list_suffixes: bool = False,
-    ) -> Mapping[str, object]:
-        """See ``ObjectStore``."""
-        began = time.monotonic()
-        found = super().hashes(
-            device, partition, policy, recalculate=recalculate, list_suffixes=list_suffixes
-        )
-        self.count("hashes", device, began)
-        return found
 
 
 class _ObservedEdit(ForwardingEdit):

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from swift.base.errors import LockTimeout
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.locks import file_lock
-from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.hashes import make_partition
 from swift.store.layout import partition_dir

@@ -15,10 +15,9 @@ from swift.http import fields
 from swift.platform.disk import Disk
 from swift.platform.faults import OddFile, check_regular, is_in_the_way, odd_file_at, open_with_status
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
-from swift.store.choice import Choice
-from swift.store.chooser import choose
+from swift.store.chooser import Choice, choose
 from swift.store.errors import Damaged, FilesChanged, HashCollision
-from swift.store.filenames import DATA, FileName
+from swift.store.layout import DATA, FileName
 from swift.store.metadata import Metadata, read_metadata
 
 #: What a POST cannot change.

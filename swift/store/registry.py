@@ -22,16 +22,16 @@ from swift.base.checksum import CHUNK_BYTES
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
+from swift.platform.devices import Devices, ReserveRule, SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
-from swift.platform.space import ReserveRule, SpaceGuard
 from swift.platform.syncing import SharedSyncs, SingleSyncs, Syncs
 from swift.policy.policy import Policy
-from swift.store.api import ObjectStore
+from swift.store.api import Capabilities, ObjectStore
 from swift.store.calls import InlinePools, Pools
+from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
-from swift.store.reclaim import ReclaimRules
+from swift.store.handle import StoreHandle
 from swift.telemetry.metrics import Registry
 
 ENTRY_POINT_GROUP = "swift.diskfile"
@@ -134,19 +134,35 @@ class StoreRegistry:
         self._parts = parts
         self._wrappers = [load_wrapper(name) for name in parts.wrappers] if wrappers is None else wrappers
         self._by_index: dict[int, ObjectStore] = {}
+        self._handles: dict[tuple[int, str], StoreHandle] = {}
         self._shared: FileStore | None = None
 
-    def of(self, policy: Policy) -> ObjectStore:
-        """The engine of a policy; raises ``ConfigError``."""
+    def at(self, policy: Policy, device: str) -> StoreHandle:
+        """Return the handle of a policy's engine on a device.
+
+        Raises ``ConfigError``, and ``DeviceUnavailable`` for a device that was never there.
+        """
+        handle = self._handles.get((policy.index, device))
+        if handle is None:
+            handle = StoreHandle(self.engine(policy), device)
+            self._handles[policy.index, device] = handle
+        return handle
+
+    def capabilities(self, policy: Policy) -> Capabilities:
+        """Return what a policy's engine can do; raises ``ConfigError``."""
+        return self.engine(policy).capabilities
+
+    def engine(self, policy: Policy) -> ObjectStore:
+        """Return the engine of a policy itself, whose calls block; raises ``ConfigError``."""
         store = self._by_index.get(policy.index)
         if store is None:
-            store = self._engine(policy)
+            store = self._made(policy)
             for wrap in reversed(self._wrappers):
                 store = wrap(store, self._parts, policy)
             self._by_index[policy.index] = store
         return store
 
-    def _engine(self, policy: Policy) -> ObjectStore:
+    def _made(self, policy: Policy) -> ObjectStore:
         factory = load_factory(policy.diskfile_module)
         if factory is not file_store:
             return factory(self._parts, policy)

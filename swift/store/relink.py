@@ -19,13 +19,12 @@ from swift.platform.quarantine import move_to_quarantine
 from swift.platform.syncing import sync_directory
 from swift.policy.policy import ErasureCode
 from swift.store.api import Location
-from swift.store.chooser import choose
+from swift.store.chooser import choose, clean_up, remove_if_empty
 from swift.store.core import EngineCore
 from swift.store.errors import Damaged
 from swift.store.hashes import mark_dirty
 from swift.store.layout import partition_dir, quarantine_kind, suffix_of
 from swift.store.reader import names_in
-from swift.store.reclaim import clean_up, remove_if_empty
 
 
 @dataclass

@@ -20,8 +20,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.faults import open_own
 from swift.store.errors import AlreadyReserved
-from swift.store.layout import temporary_dir
-from swift.store.place import Place
+from swift.store.layout import Place, temporary_dir
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC

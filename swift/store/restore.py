@@ -11,13 +11,12 @@ from swift.platform.durable import make_directories
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import sync_directory
 from swift.store.api import LIVE, Found, Location, ObjectKey, Viewpoint
+from swift.store.chooser import remove_if_empty
 from swift.store.core import EngineCore
 from swift.store.errors import Damaged
-from swift.store.fragmentwalk import archive_walk
-from swift.store.place import Place
+from swift.store.layout import Place
 from swift.store.reader import ANY_NAME, load, names_in
-from swift.store.reclaim import remove_if_empty
-from swift.store.upkeep import FileUpkeep
+from swift.store.upkeep import FileUpkeep, archive_walk
 
 
 class Restorer:

@@ -5,6 +5,11 @@ wrong is quarantined on the way; what changes meanwhile is looked at again. Forg
 exactly the files that another node is known to have, while the object is held, and only after what was
 removed before them is durable: otherwise a power cut could bring back something older than what was
 forgotten (spec: object-disk.md §7, §8, §12, replication.md §5.2, §7).
+
+``FragmentWalk`` checks that an archive is a row of whole fragments of one index (spec: replication.md §4).
+
+An archive's MD5 tells that it is what was written; the headers in it tell that what was written can be
+decoded. Bytes are fed in any pieces.
 """
 
 from __future__ import annotations
@@ -15,12 +20,13 @@ from hashlib import md5
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
+from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader
+from swift.http import fields
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.faults import OddFile, open_regular
 from swift.platform.locks import file_lock, lock_directory
 from swift.platform.syncing import sync_directory
-from swift.platform.xattrs import AttributesTooLarge, write_attribute
 from swift.policy.policy import Policy
 from swift.store.api import (
     LIVE,
@@ -33,25 +39,79 @@ from swift.store.api import (
     Pace,
     Viewpoint,
 )
+from swift.store.chooser import remove_if_empty
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged, MisplacedLeft
-from swift.store.filenames import (
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_mark
+from swift.store.layout import (
     DATA,
     META,
+    Place,
     UnexpectedName,
     data_name,
     is_rsync_temporary,
+    is_suffix,
+    objects_dir,
     parse_name,
+    partition_dir,
+    temporary_dir,
     tombstone_name,
 )
-from swift.store.fragmentwalk import FragmentWalk, archive_walk
-from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_mark
-from swift.store.layout import is_suffix, objects_dir, partition_dir, temporary_dir
-from swift.store.metadata import CHECKSUM_ATTRIBUTE, read_metadata_blob
+from swift.store.metadata import CHECKSUM_ATTRIBUTE, AttributesTooLarge, read_metadata_blob, write_attribute
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
-from swift.store.place import Place
 from swift.store.reader import ANY_NAME, Loaded, names_in
-from swift.store.reclaim import remove_if_empty
+
+#: What an erasure coded archive must tell to be of any use (object-disk.md §5).
+_EC_NEEDED = ("Content-Length", fields.SYSMETA_EC_FRAG_INDEX.title(), fields.SYSMETA_EC_ETAG.title())
+
+
+class FragmentWalk:
+    """Steps from header to header through the bytes of an archive."""
+
+    def __init__(self, index: str):
+        self._index = index
+        self._head = b""
+        self._skip = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes; raises ``Damaged``."""
+        position = 0
+        while position < len(data):
+            if self._skip:
+                step = min(self._skip, len(data) - position)
+                self._skip -= step
+                position += step
+                continue
+            wanted = HEADER_BYTES - len(self._head)
+            self._head += data[position : position + wanted]
+            position += wanted
+            if len(self._head) == HEADER_BYTES:
+                self._take_header()
+
+    def _take_header(self) -> None:
+        try:
+            header = FragmentHeader.parse(self._head)
+        except BadFragment as error:
+            raise Damaged(str(error))
+        if str(header.index) != self._index:
+            raise Damaged(f"a fragment of index {header.index} is in the archive of index {self._index}")
+        self._head, self._skip = b"", header.payload_size
+
+    def finish(self) -> None:
+        """The archive has ended; raises ``Damaged`` when a fragment has not."""
+        if self._head or self._skip:
+            raise Damaged("the archive ends inside a fragment")
+
+
+def archive_walk(policy: Policy, state: ObjectState) -> FragmentWalk | None:
+    """What checks the archive of an erasure coded object; raises ``Damaged`` when metadata it needs lacks."""
+    if not policy.is_ec:
+        return None
+    for name in _EC_NEEDED:
+        if name not in state.metadata:
+            raise Damaged(f"metadata lacks {name}")
+    return FragmentWalk(state.metadata[_EC_NEEDED[1]])
+
 
 READ_BYTES = 1 << 20
 #: Beginning of the names of files in which auditors keep their place.

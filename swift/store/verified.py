@@ -4,22 +4,115 @@ Three ways, by what checksums there are: small bodies are read at once and compa
 with a sidecar are read chunk by chunk, each compared with its CRC-32; others are hashed while a full read
 goes on, and the last piece is held back until the MD5 was right. Only range reads of the last kind cannot
 be verified.
+
+The sidecar is a fast checksum for every chunk of a body, kept in an attribute of our own beside the MD5.
+MD5 covers only whole bodies and costs five times as much as CRC-32. The sidecar lets large and range
+reads be verified chunk by chunk before a byte is sent (doc/decisions/0002-verified-reads.md). Other
+implementations neither write nor read it; a body without one, or with a damaged one, is as good as ever.
+
+Attribute ``user.swift.crc32``: ``1:<log2 of the chunk size>:`` and one big-endian CRC-32 per chunk.
+
+``RecentChecks`` are the chunks found right a short while ago, so that hot objects are not checked each time.
+A chunk that this process verified, that has not left the page cache since and whose file did not change can
+be sent as it is: the check is against what devices do to data, and the device was not asked again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import struct
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import md5
 
-from swift.base.checksum import CHUNK_BYTES
+from swift.base.checksum import CHUNK_BYTES, CHUNKS_MAX, ChunkSums
+from swift.base.clock import Clock
 from swift.http.body import FileBody
 from swift.platform.disk import Disk
-from swift.platform.xattrs import read_attribute
 from swift.store.api import ObjectState
 from swift.store.errors import CorruptBody
-from swift.store.recent import Identity, RecentChecks
-from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES, Sidecar
+from swift.store.metadata import read_attribute
+
+SIDECAR_ATTRIBUTE = "user.swift.crc32"
+#: Bodies up to this size are always read whole and checked by MD5.
+SMALL_BYTES = 65536
+_HEAD = b"1:"
+
+
+def encode_sums(sums: ChunkSums) -> bytes | None:
+    """The attribute's value; None when there are too many chunks to keep."""
+    packed = sums.packed()
+    if not packed or len(packed) > CHUNKS_MAX * 4:
+        return None
+    return b"%b%d:" % (_HEAD, sums.chunk.bit_length() - 1) + packed
+
+
+class Sidecar:
+    """The chunk size and the checksums read back."""
+
+    __slots__ = ("chunk", "sums")
+
+    def __init__(self, chunk: int, sums: tuple[int, ...]):
+        self.chunk = chunk
+        self.sums = sums
+
+    @classmethod
+    def decode(cls, value: bytes | None, size: int) -> Sidecar | None:
+        """The sidecar of a body of ``size`` bytes; None when it is missing or does not fit it."""
+        if value is None or not value.startswith(_HEAD):
+            return None
+        end = value.find(b":", len(_HEAD))
+        exponent, packed = value[len(_HEAD) : end], value[end + 1 :]
+        if end < 0 or not exponent.isdigit() or not 16 <= int(exponent) <= 30 or len(packed) % 4:
+            return None
+        chunk = 1 << int(exponent)
+        if len(packed) // 4 != -(-size // chunk):
+            return None
+        return cls(chunk, struct.unpack(f">{len(packed) // 4}I", packed))
+
+    def matches(self, number: int, pieces: Iterable[bytes]) -> bool:
+        """Whether ``pieces`` together are chunk ``number``."""
+        checksum = 0
+        for piece in pieces:
+            checksum = zlib.crc32(piece, checksum)
+        return checksum == self.sums[number]
+
+
+#: How long a check is believed, seconds.
+BELIEVED_S = 60.0
+#: Files remembered; the longest unread is forgotten first.
+FILES_MAX = 2048
+
+#: Device, inode and change time of a file in nanoseconds.
+Identity = tuple[int, int, int]
+
+
+class RecentChecks:
+    """Chunk numbers by file; for use by one process, from any of its threads."""
+
+    def __init__(self, clock: Clock):
+        self._clock = clock
+        self._files: OrderedDict[Identity, dict[int, float]] = OrderedDict()
+
+    def add(self, file: Identity, chunk: int) -> None:
+        """A chunk was just found right."""
+        chunks = self._files.get(file)
+        if chunks is None:
+            chunks = self._files[file] = {}
+            if len(self._files) > FILES_MAX:
+                self._files.popitem(last=False)
+        chunks[chunk] = self._clock.monotonic()
+
+    def knows(self, file: Identity, chunk: int) -> bool:
+        """Whether the chunk was found right less than ``BELIEVED_S`` ago."""
+        chunks = self._files.get(file)
+        checked = None if chunks is None else chunks.get(chunk)
+        return checked is not None and self._clock.monotonic() - checked < BELIEVED_S
+
+    def __repr__(self) -> str:
+        return f"<RecentChecks of {len(self._files)} files>"
+
 
 #: From this size on the MD5 costs more than to remember that it was right.
 REMEMBERED_BYTES = 8 << 10

@@ -23,7 +23,17 @@ from swift.green import ThreadPool
 
 NOW = Timestamp(10)
 #: Public methods that do not touch the database's content, or that need a connection of a call in this table.
-ELSEWHERE = {"create", "relax", "close", "info_of", "is_root", "is_empty", "lists_shards"}
+ELSEWHERE = {
+    "create",
+    "make_file",
+    "on_disk",
+    "relax",
+    "close",
+    "info_of",
+    "is_root",
+    "is_empty",
+    "lists_shards",
+}
 
 ACCOUNT_ROW = ContainerRow("c", NOW.internal, "0", 0, 0)
 CONTAINER_ROW = ObjectRow("o", NOW.internal, 1, "t/p", "e")
@@ -32,7 +42,7 @@ COMMON = {
     "refresh": lambda broker: broker.refresh(),
     "write": lambda broker: broker.write(lambda connection: None),
     "alone": lambda broker: broker.alone(
-        lambda connection: connection.execute("SELECT 1 FROM sqlite_master")
+        lambda connection, _disk: connection.execute("SELECT 1 FROM sqlite_master")
     ),
     "read": lambda broker: broker.read(lambda connection: connection.execute("SELECT * FROM policy_stat")),
     "info": lambda broker: broker.info(),

@@ -56,7 +56,7 @@ def in_pieces(data, source):
 
 
 def blocks(data, source):
-    body = BlockBody(iter([data[:70_000], data[70_000:]]), len(data), source, lambda call, *args: call(*args))
+    body = BlockBody(iter([data[:70_000], data[70_000:]]), len(data), source)
     assert body.only_block() is None
     return body
 

@@ -18,13 +18,20 @@ from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.http.body import chunks_of
+from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
-from swift.platform.space import SpaceGuard
 from swift.policy.policy import ErasureCode, Policy
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, AsyncUpdate, ObjectKey, Viewpoint
+from swift.store.api import (
+    ABSENT,
+    DELETED,
+    EXPIRED,
+    LIVE,
+    AsyncUpdate,
+    FragmentPreference,
+    ObjectKey,
+    Viewpoint,
+)
 from swift.store.asyncpending import decode_update
-from swift.store.choice import FragmentPreference
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision

@@ -9,13 +9,14 @@ import pytest
 from swift.base.errors import DeviceUnavailable
 from swift.store.api import AsyncUpdate, UpdateRef
 from swift.store.errors import Damaged
+from swift.store.handle import StoreHandle
 from test.contract.test_store import BENCHES, EC, GOLD, NAMES, FileBench, key_of, running, ts
 
 
 @pytest.fixture(params=BENCHES, ids=NAMES)
 def kept(request, tmp_path):
     with running(request.param, tmp_path) as made:
-        yield made.store.updates
+        yield StoreHandle(made.store, "sda").updates
 
 
 def update_of(name="o", at=10, op="PUT"):

@@ -12,6 +12,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, HandedOver, Location, Viewpoint
+from swift.store.handle import StoreHandle
 from test.contract.test_store import (
     BENCHES,
     EC,
@@ -42,7 +43,7 @@ def store(bench):
 
 @pytest.fixture
 def upkeep(store):
-    return store.upkeep
+    return StoreHandle(store, "sda").upkeep
 
 
 def at(key):

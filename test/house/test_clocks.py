@@ -9,7 +9,7 @@ PACKAGES = ("account", "container", "db", "dbsync", "obj", "store")
 ALLOWED = {
     "container/broker.py": "a container that was never split has been in one piece until now",
     "obj/auditor/dark_data.py": "a watcher is made of its options and a logger alone",
-    "obj/objectlock.py": "no sender's time counts for more than the machine's",
+    "obj/request.py": "no sender's time counts for more than the machine's",
     "store/tier/entries.py": "what is used unless a test hands down another",
     "store/tier/tier.py": "what is used unless a test hands down another",
 }

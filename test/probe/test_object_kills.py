@@ -17,13 +17,12 @@ import pytest
 
 from swift.base.clock import SystemClock
 from swift.base.hashing import PathHasher
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import Location
-from swift.store.filenames import parse_name
 from swift.store.hashes import SuffixHasher
-from swift.store.layout import is_suffix, partition_dir
+from swift.store.layout import is_suffix, parse_name, partition_dir
 from swift.store.registry import EngineParts, file_store
 from test.support.cluster import LoneServer
 from test.support.peer import with_ec

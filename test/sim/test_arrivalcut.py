@@ -13,7 +13,7 @@ from swift.base.hashing import PathHasher
 from swift.container.server import ContainerServer
 from swift.db.connection import DatabaseError
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.diskcalls import DiskPools
 from test.sim.databaseworld import WANTED, World, at, cut

@@ -9,10 +9,9 @@ import pytest
 from swift.cluster.syncrealms import Realm, Realms
 from swift.container.server import ContainerServer
 from swift.container.sync.remote import RemoteAnswer, RemoteError
-from swift.container.sync.settings import ContainerSyncSettings
-from swift.container.sync.task import ContainerSync
+from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.gateway.internal_client import InternalClient
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner
 from swift.runtime.stop import Stop

@@ -22,7 +22,7 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.green import gather
-from swift.platform.space import SpaceGuard
+from swift.platform.devices import SpaceGuard
 from swift.platform.syncing import SharedSyncs, SingleSyncs
 from swift.policy.policy import ErasureCode, Policy
 from swift.runtime.diskcalls import run_inline
@@ -37,13 +37,13 @@ from swift.store.api import (
     Viewpoint,
 )
 from swift.store.asyncpending import decode_update
+from swift.store.chooser import ReclaimRules
 from swift.store.core import EngineCore, EngineRules
 from swift.store.engine import FileStore
 from swift.store.errors import CorruptBody
 from swift.store.hashes import SuffixHasher
 from swift.store.layout import is_suffix, partition_dir
 from swift.store.partitionlock import ReplicationLocks
-from swift.store.reclaim import ReclaimRules
 from test.sim.powercut import ROOT, Killed, SimulatedDisk
 
 TOP = "/srv/sda"

@@ -10,11 +10,10 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.container.misplaced import entry
 from swift.container.reconciler.queue import ReconcilerQueue
-from swift.container.reconciler.settings import ContainerReconcilerSettings
-from swift.container.reconciler.task import ContainerReconciler
+from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings
 from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner
 from swift.runtime.stop import Stop

@@ -17,9 +17,8 @@ from swift.container.sharding.task import ContainerSharder
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.dbsync.settings import ReplicatorSettings
 from swift.gateway.internal_client import InternalClient
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import Policies, Policy
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.cursor import Cursor

@@ -14,8 +14,8 @@ from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Viewpoint
 from swift.store.registry import EngineParts, StoreRegistry, file_store

@@ -25,8 +25,7 @@ from swift.middleware.encryption.filter import Encryption, EncryptionSettings
 from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.sim import Answer

@@ -41,15 +41,13 @@ from swift.store.api import (
     Viewpoint,
 )
 from swift.store.calls import Effort, Run, run_inline
-from swift.store.chooser import choose
+from swift.store.chooser import ReclaimRules, choose, files_to_remove
 from swift.store.errors import AlreadyReserved, BadFragmentIndex, CorruptBody, Damaged
-from swift.store.filenames import DATA, META, data_name, meta_name, parse_name, tombstone_name
-from swift.store.fragmentwalk import FragmentWalk, archive_walk
 from swift.store.hashes import SuffixFeeds, SuffixHash
-from swift.store.layout import suffix_of
+from swift.store.layout import DATA, META, data_name, meta_name, parse_name, suffix_of, tombstone_name
 from swift.store.metadata import Metadata
 from swift.store.reader import ANY_NAME, choose_for, state_of
-from swift.store.reclaim import ReclaimRules, files_to_remove
+from swift.store.upkeep import FragmentWalk, archive_walk
 from swift.wire.reservation import LEASE_S
 
 BLOCK_BYTES = 1 << 20

@@ -19,12 +19,10 @@ from swift.obj.reconstructor.settings import ObjectReconstructorSettings
 from swift.obj.reconstructor.task import ObjectReconstructor
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.obj.replicator.task import ObjectReplicator
-from swift.obj.updater.settings import ObjectUpdaterSettings
-from swift.obj.updater.task import ObjectUpdater
+from swift.obj.updater.task import ObjectUpdater, ObjectUpdaterSettings
 from swift.platform import sockets
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.backendapp import BackendContext

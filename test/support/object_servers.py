@@ -26,9 +26,8 @@ from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
 from swift.platform import sockets
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from swift.runtime.backendapp import BackendContext
@@ -162,7 +161,7 @@ class ObjectNode:
 
     def hashes(self, partition, policy=GOLD):
         """The partition's suffix hashes, found out anew."""
-        store = self.stores.of(policy)
+        store = self.stores.engine(policy)
         return dict(store.hashes(self.device, str(partition), policy, list_suffixes=True))
 
     def wipe(self):

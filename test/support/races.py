@@ -18,8 +18,7 @@ from swift.cluster.expiry import parse_task
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.http.response import Response, error_response
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.s3.api.metadata import echoed_metadata
 from swift.s3.api.uploads import DECISION_S
 from swift.s3.daemons.expiration import ENDED, CompletionRecovery, Expiration

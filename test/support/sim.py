@@ -23,9 +23,8 @@ from swift.http.request import Request
 from swift.http.response import error_response
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.proxy.app import ProxyApp
 from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings

@@ -40,7 +40,7 @@ class PerPolicy(ForwardingStore):
         self.tier = tier
         self._stores = {}
 
-    def of(self, policy):
+    def engine(self, policy):
         if policy.index not in self._stores:
             self._stores[policy.index] = TierStore(self.inner, self.tier, policy)
         return self._stores[policy.index]
@@ -50,19 +50,19 @@ class PerPolicy(ForwardingStore):
         return UpkeepPerPolicy(self)
 
     def look(self, key, view):
-        return self.of(key.policy).look(key, view)
+        return self.engine(key.policy).look(key, view)
 
     def open(self, key, view):
-        return self.of(key.policy).open(key, view)
+        return self.engine(key.policy).open(key, view)
 
     def edit(self, key, view, **how):
-        return self.of(key.policy).edit(key, view, **how)
+        return self.engine(key.policy).edit(key, view, **how)
 
     def hashes(self, device, partition, policy, **how):
-        return self.of(policy).hashes(device, partition, policy, **how)
+        return self.engine(policy).hashes(device, partition, policy, **how)
 
     def invalidate(self, device, partition, policy, suffixes):
-        self.of(policy).invalidate(device, partition, policy, suffixes)
+        self.engine(policy).invalidate(device, partition, policy, suffixes)
 
 
 class UpkeepPerPolicy(ForwardingUpkeep):
@@ -73,13 +73,13 @@ class UpkeepPerPolicy(ForwardingUpkeep):
         self._stores = stores
 
     def find(self, location, view):
-        return self._stores.of(location.policy).upkeep.find(location, view)
+        return self._stores.engine(location.policy).upkeep.find(location, view)
 
     def mark(self, device, partition, policy):
-        return self._stores.of(policy).upkeep.mark(device, partition, policy)
+        return self._stores.engine(policy).upkeep.mark(device, partition, policy)
 
     def idle_s(self, device, partition, policy):
-        return self._stores.of(policy).upkeep.idle_s(device, partition, policy)
+        return self._stores.engine(policy).upkeep.idle_s(device, partition, policy)
 
 
 def tier_section(cache, state, **options):

@@ -18,7 +18,7 @@ from swift.http.response import Response
 from swift.obj.expirer.queue import ExpirerQueue
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.obj.expirer.task import ObjectExpirer
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner

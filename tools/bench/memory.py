@@ -34,8 +34,8 @@ from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.entry import module_words
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.ring.device import DeviceRecord
 from swift.ring.ringfile import save_table

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from swift.account.settings import AccountSettings
+from swift.account.server import AccountSettings
 from swift.aio.make import PIPELINE
 from swift.base.limits import Limits
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
@@ -23,7 +23,7 @@ from swift.config.common import (
 )
 from swift.config.schema import Settings
 from swift.config.unknown import DEFAULT, KNOWN_FILE, KnownOptions, section_key
-from swift.container.settings import ContainerSettings
+from swift.container.accounts import ContainerSettings
 from swift.http import environkeys, fields
 from swift.middleware.keymaster.filter import KeymasterSettings
 from swift.middleware.keymaster.kmip import KmipKeymasterSettings

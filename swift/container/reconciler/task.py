@@ -8,7 +8,7 @@ entry leave the queue. Whatever goes wrong in between is met again in the next p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
@@ -16,18 +16,45 @@ from swift.cluster.direct import DirectClient, missed_by
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Reply
 from swift.compose import internal_client
+from swift.config.kinds import COUNT, SECONDS, integer
+from swift.config.schema import Settings, option
 from swift.container.misplaced import QUEUE_ACCOUNT
 from swift.container.policyconflict import PolicyClaim, wins
 from swift.container.reconciler.queue import MisplacedObject, ReconcilerQueue
-from swift.container.reconciler.settings import ContainerReconcilerSettings
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
 from swift.runtime.queuetask import QueueTask, as_far_as_readable
+
+
+@dataclass(frozen=True)
+class ContainerReconcilerSettings(Settings):
+    """How often the queue is worked on, and which of it by this process."""
+
+    interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    reclaim_age: int = option(
+        604800, "Seconds after which an entry whose object nobody has is given up.", kind=COUNT
+    )
+    request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
+    concurrency: int = option(1, "Objects moved at the same time.", kind=integer(1))
+    processes: int = option(0, "Reconcilers that share the queue; 0: each does all.", kind=COUNT)
+    process: int = option(0, "Which of them this one is, from 0.", kind=COUNT)
+    internal_client_conf_path: str = option(
+        "", "The pipeline by which objects are moved; empty: the one of this file.", sample=""
+    )
+    conn_timeout: float = option(0.5, "Seconds to wait for a connection to a container server.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for its answer.", kind=SECONDS)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The same for the runner."""
+        return Schedule(self.interval, 0.0, self.concurrency, report_interval_s=self.report_interval)
+
 
 NAME = "container-reconciler"
 #: How far above the misplaced version each later one is: the wrong copy's tombstone, the entry's removal, the

@@ -15,7 +15,6 @@ from swift.container import shardtable
 from swift.container.broker import TABLE, ContainerBroker
 from swift.container.schema import KNOWN_TABLES, create_tables
 from swift.container.shardtable import ShardQuery
-from swift.db import files
 from swift.db.schema import max_row, run_statements
 from swift.db.syncpoints import all_syncs, merge_syncs
 from swift.db.unknown import (
@@ -27,6 +26,7 @@ from swift.db.unknown import (
     schema_of,
     table_names,
 )
+from swift.platform.disk import Disk
 
 _EVERY_RANGE = ShardQuery(include_deleted=True, include_own=True)
 _NOT_COPIED = ("hash", "id")
@@ -39,7 +39,6 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
     if broker.place.epoch_of(path) == wanted:
         return True
     kept = broker.read(_kept)
-    engine = broker.engine
 
     def build(connection: sqlite3.Connection) -> None:
         if kept.schema:
@@ -48,8 +47,7 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
             create_tables(connection)
         _fill(connection, kept, f"{uuid4()}-{broker.place.device}")
 
-    engine.run(lambda: files.create(engine.disk, broker.place, build, epoch=wanted, trace=engine.trace))
-    broker.refresh()
+    broker.make_file(build, epoch=wanted)
     return len(broker.databases) > 1
 
 
@@ -98,9 +96,8 @@ def remove_retiring(broker: ContainerBroker, seen_max_row: int) -> bool:
     old = broker.oldest
     if len(broker.databases) < 2:
         return True
-    disk = broker.engine.disk
 
-    def work(_connection: sqlite3.Connection) -> bool:
+    def work(_connection: sqlite3.Connection, disk: Disk) -> bool:
         if old.ask_locked(lambda connection: max_row(connection, "object")) > seen_max_row:
             return False
         disk.unlink(old.path)

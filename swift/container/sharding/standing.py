@@ -14,6 +14,7 @@ from swift.container.sharding import overview
 from swift.container.sharding.overview import Overview
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.shardtable import ShardQuery
+from swift.platform.disk import Disk
 from swift.runtime.report import Tally
 
 
@@ -52,7 +53,7 @@ class Observer:
         return {
             "account": info.account,
             "container": info.container,
-            "file_size": broker.engine.disk.stat(path).st_size,
+            "file_size": broker.on_disk(_size_of, path),
             "meta_timestamp": own.meta_timestamp,
             "node_index": node_index,
             "object_count": info.object_count,
@@ -134,3 +135,7 @@ class Observer:
         directory = broker.place.directory
         if self.overview.may_warn(directory, kind, now.seconds, self.settings.periodic_warnings_interval):
             self.warn(f"WARNING {words} (in {broker.newest.path})")
+
+
+def _size_of(disk: Disk, path: str) -> int:
+    return disk.stat(path).st_size

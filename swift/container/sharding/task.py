@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
-from swift.base.errors import LockTimeout, NoSpace
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient
 from swift.compose import internal_client
@@ -22,7 +21,6 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.standing import Observer
 from swift.container.sharding.visit import Visit
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import CALM, Due, Settled
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
@@ -82,7 +80,7 @@ class ContainerSharder(DeviceTask):
         if device not in self._settled:
             interval_s = self.settings.interval
             self._settled[device] = Settled(
-                self.disk, RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
+                self.disk_at(device), RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
             )
         self.own.ids(self.ring.view())
         self._settled[device].begin(self.own.rings_seen)
@@ -130,9 +128,7 @@ class ShardingPass(DatabasePassBase):
     def __init__(self, task: ContainerSharder, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(
-            disk=task.disk, run=self._run, warn=self._log.warning, wait_s=task.settings.broker_timeout
-        )
+        self._engine = Engine.at(self._disk, self._log.warning, wait_s=task.settings.broker_timeout)
         self._delivery = ShardDelivery(task.replication, device, pass_context, self._engine)
         self._settled = task.settled(device)
         self._overview = task.overviews.setdefault(device, Overview())
@@ -148,31 +144,26 @@ class ShardingPass(DatabasePassBase):
 
     def do(self, unit: Due) -> None:
         """Take one container some steps on."""
-        try:
-            broker = open_found(unit.place, self._engine)
-            if broker is None:
-                return
-            try:
-                visit = self._visit_of(broker)
-                is_candidate = visit.is_candidate
-                # Writers do not keep a container from being split, nor its totals from its root.
-                self._settled.hurry(unit.place, is_urgent=is_candidate)
-                if is_candidate:
-                    self._run_visit(visit, broker)
-                if visit.is_at_rest:
-                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
-            finally:
-                broker.close()
-        except DatabaseMissing:
-            # It was removed or replaced while we looked; the next pass sees what is there.
-            return
-        except DatabaseBroken as error:
-            self._tally.add("visited_failure")
-            self._quarantine_broken(unit.place, error)
-        except (DatabaseError, LockTimeout, NoSpace, OSError, UnexpectedAnswer) as error:
-            self._tally.add("visited_failure")
-            self._note(error)
-            self._log.error(f"ERROR cannot shard {unit}: {error}")
+
+        def work(broker: ContainerBroker) -> None:
+            visit = self._visit_of(broker)
+            is_candidate = visit.is_candidate
+            # Writers do not keep a container from being split, nor its totals from its root.
+            self._settled.hurry(unit.place, is_urgent=is_candidate)
+            if is_candidate:
+                self._run_visit(visit, broker)
+            if visit.is_at_rest:
+                self._settled.settle(unit, self._task.disk.now_ns())
+
+        open_broker = partial(open_found, unit.place, self._engine)
+        self._on_database(
+            unit.place,
+            open_broker,
+            work,
+            failed="visited_failure",
+            doing="shard",
+            expected=(UnexpectedAnswer,),
+        )
 
     def _run_visit(self, visit: Visit, broker: ContainerBroker) -> None:
         clock = self._pass_context.clock
@@ -205,7 +196,7 @@ class ShardingPass(DatabasePassBase):
     def end(self) -> None:
         """What was found out is kept for the next pass."""
         shown = list(self._overview.shown)
-        self._overview.forget(self._run(lambda: [path for path in shown if not os.path.isdir(path)]))
+        self._overview.forget([path for path in shown if not self._disk.is_directory(path)])
         self._settled.end()
 
 

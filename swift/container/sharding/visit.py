@@ -16,10 +16,10 @@ from dataclasses import replace
 from swift.base.shardrange import UPDATING_STATES, ShardRange, State, merge, with_counts
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
-from swift.container import shardtable
+from swift.container import objecttable, shardtable
 from swift.container.broker import COLLAPSED, SHARDED, SHARDING, UNSHARDED, ContainerBroker, root_path
 from swift.container.rows import ObjectRow
-from swift.container.sharding import rowmoves, shrink
+from swift.container.sharding import shrink
 from swift.container.sharding.context import CleaveContext
 from swift.container.sharding.delivery import ShardDelivery
 from swift.container.sharding.files import begin_epoch, remove_retiring
@@ -177,10 +177,10 @@ class Visit:
         while True:
             start = after
             if is_split:
-                rows = self._broker.read(lambda c: rowmoves.all_rows(c, start, batch))  # noqa: B023
+                rows = self._broker.read(lambda c: objecttable.all_rows(c, start, batch))  # noqa: B023
             else:
                 rows = self._broker.read(
-                    lambda c: rowmoves.rows_outside(c, own.lower, own.upper, start, batch)  # noqa: B023
+                    lambda c: objecttable.rows_outside(c, own.lower, own.upper, start, batch)  # noqa: B023
                 )
             if not rows:
                 return
@@ -202,7 +202,7 @@ class Visit:
         for home, moved in groups.values():
             if self._put_into(home, [row for _, row in moved], is_new=False):
                 row_ids = [row_id for row_id, _ in moved]
-                self._broker.write(lambda c, ids=row_ids: rowmoves.remove_rows(c, ids))  # type: ignore[misc]
+                self._broker.write(lambda c, ids=row_ids: objecttable.remove_rows(c, ids))  # type: ignore[misc]
                 self._note("misplaced_success")
             else:
                 self._note("misplaced_failure")
@@ -350,7 +350,7 @@ class Visit:
         lower = max(item.lower, own.lower)
         upper = min((text for text in (item.upper, own.upper) if text), default="")
         objects, size, tombstones = broker.read(
-            lambda connection: rowmoves.counts_inside(connection, lower, upper), database=retiring
+            lambda connection: objecttable.counts_inside(connection, lower, upper), database=retiring
         )
         is_new = item.state == State.CREATED
         if is_new:
@@ -359,7 +359,7 @@ class Visit:
         while is_filled:
             start = after
             rows = broker.read(
-                lambda connection: rowmoves.rows_inside(connection, lower, upper, start, batch),  # noqa: B023
+                lambda connection: objecttable.rows_inside(connection, lower, upper, start, batch),  # noqa: B023
                 database=retiring,
             )
             if not rows:
@@ -454,7 +454,9 @@ class Visit:
             return
         broker = self._broker
         if not own.deleted and len(broker.databases) == 1:
-            facts = broker.read(lambda connection: rowmoves.counts_inside(connection, own.lower, own.upper))
+            facts = broker.read(
+                lambda connection: objecttable.counts_inside(connection, own.lower, own.upper)
+            )
             if facts != (own.object_count, own.bytes_used, own.tombstones):
                 own = replace(with_counts(own, *facts, self._now), reported=False)
                 self._merge(own)

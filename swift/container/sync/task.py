@@ -10,37 +10,68 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.base.errors import LockTimeout, NoSpace
 from swift.cluster.outbound import Outbound
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.syncrealms import Realms, SyncToError, validate_sync_to
 from swift.compose import internal_client
 from swift.config.common import ServerSettings
+from swift.config.kinds import SECONDS, integer
+from swift.config.schema import Settings, option
 from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, ContainerFacts
 from swift.container.reported import open_found
 from swift.container.rows import row_of_mapping
 from swift.container.sync.copying import Copier
 from swift.container.sync.remote import RemoteCluster, SyncTarget
-from swift.container.sync.settings import ContainerSyncSettings
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
-from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
 from swift.db.settled import Due, Settled
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext, PassReport
+from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.runtime.share import complain
+
+
+@dataclass(frozen=True)
+class ContainerSyncSettings(Settings):
+    """How often containers are copied, and through what."""
+
+    interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    container_time: float = option(60.0, "Seconds spent on a container in one pass.", kind=SECONDS)
+    sync_proxy: tuple[str, ...] = option(
+        (), "Proxies to the other clusters, one of which is taken: http://host:port."
+    )
+    conn_timeout: float = option(
+        5.0, "Seconds to wait for each step of a request to another cluster.", kind=SECONDS
+    )
+    request_tries: int = option(3, "How often a request to this cluster is tried.", kind=integer(1))
+    sync_row_concurrency: int = option(8, "Objects of a container copied at the same time.", kind=integer(1))
+    allowed_sync_hosts: tuple[str, ...] = option(
+        (),
+        "Hosts, or host:port, that X-Container-Sync-To URLs may name beside realms; mostly set in [DEFAULT]. "
+        "Only host:port may be on this machine.",
+    )
+    internal_client_conf_path: str = option(
+        "/etc/swift/internal-client.conf", "The pipeline by which objects are read."
+    )
+
+    @property
+    def schedule(self) -> Schedule:
+        """The same for the runner."""
+        return Schedule(self.interval, report_interval_s=self.report_interval)
+
 
 NAME = "container-sync"
 #: What is counted, under the names of the recon file.
@@ -84,7 +115,7 @@ class ContainerSync(DeviceTask):
 
     def settled(self, device: str) -> Settled:
         """What is known of a device's containers, at the beginning of another pass."""
-        known = self._settled.setdefault(device, Settled(self.disk, RECHECK_S, busy_s=0.0))
+        known = self._settled.setdefault(device, Settled(self.disk_at(device), RECHECK_S, busy_s=0.0))
         self.own.ids(self.ring.view())
         known.begin(self.own.rings_seen)
         return known
@@ -104,7 +135,7 @@ class SyncPass(DatabasePassBase):
     def __init__(self, task: ContainerSync, device: str, pass_context: PassContext):
         super().__init__(task, device, pass_context)
         self._task = task
-        self._engine = Engine(disk=task.disk, run=self._run, warn=self._log.warning)
+        self._engine = Engine.at(self._disk, self._log.warning)
         self._settled = task.settled(device)
 
     def plan(self) -> Iterator[Due]:
@@ -116,30 +147,21 @@ class SyncPass(DatabasePassBase):
         for partition in self._partitions(device_path, DIRECTORY):
             for place in self._places(device_path, DIRECTORY, partition):
                 now_ns = self._task.disk.now_ns()
-                due = self._run(self._settled.due, place._replace(kind="containers"), now_ns)
+                due = self._settled.due(place._replace(kind="containers"), now_ns)
                 if due is not None:
                     yield due
 
     def do(self, unit: Due) -> None:
         """Copy what is new in one container."""
-        try:
-            broker = open_found(unit.place, self._engine)
-            if broker is None:
-                return
-            try:
-                if self._look(broker):
-                    self._run(self._settled.settle, unit, self._task.disk.now_ns())
-            finally:
-                broker.close()
-        except DatabaseMissing:
-            return
-        except DatabaseBroken as error:
-            self._tally.add("failures")
-            self._quarantine_broken(unit.place, error)
-        except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
-            self._tally.add("failures")
-            self._note(error)
-            self._log.error(f"ERROR cannot look at container database {unit}: {error}")
+
+        def work(broker: ContainerBroker) -> None:
+            if self._look(broker):
+                self._settled.settle(unit, self._task.disk.now_ns())
+
+        open_broker = partial(open_found, unit.place, self._engine)
+        self._on_database(
+            unit.place, open_broker, work, failed="failures", doing="look at container database"
+        )
 
     def end(self) -> None:
         """What was found out is kept for the next pass."""
@@ -149,7 +171,7 @@ class SyncPass(DatabasePassBase):
         """Copy what is to be copied; whether there was nothing to do, and nothing kept us from it."""
         info = broker.info()
         if not is_synced(info):
-            keep_link(broker, info, self._task.disk, self._run)
+            keep_link(broker, info)
             self._tally.add("skips")
             return False
         index, count = self._own_place(broker)

@@ -10,10 +10,9 @@ from swift.aio.plan import ClusterPlan
 from swift.base.timestamp import Timestamp
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.ring.view import RingView
-from swift.store.filenames import DATA, TOMBSTONE, FileName, UnexpectedName, parse_name
+from swift.store.layout import DATA, TOMBSTONE, FileName, UnexpectedName, parse_name
 
 #: An object: the index of its policy, its partition and its hash.
 ObjectId = tuple[int, int, str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from swift.http.negotiate import ListingFormat
-from swift.http.status import reason_of
+from swift.http.response import reason_of
 
 
 def status_line(status: int) -> str:

@@ -19,8 +19,7 @@ from swift.http import environkeys
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap, has_controls
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.status import reason_of
+from swift.http.response import TEXT, HTTPError, Response, error_response, reason_of
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.formpost.form import BadForm, BoundedFileBody, Form, parse_parameters
 from swift.middleware.tempurl.filter import digest_facts

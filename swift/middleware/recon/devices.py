@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from swift.base.digits import is_digits
-from swift.platform.mounts import is_mount
+from swift.platform.devices import is_mount
 
 _KINDS = ("objects", "containers", "accounts")
 

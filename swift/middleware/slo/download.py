@@ -27,9 +27,8 @@ from swift.http.conditional import (
 )
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
-from swift.http.response import HTML, HTTPError, Response, error_response
+from swift.http.response import HTML, HTTPError, Response, default_body, error_response
 from swift.http.segments import SegmentedBody
-from swift.http.status import default_body
 from swift.middleware.segments import (
     Segment,
     SegmentBroken,

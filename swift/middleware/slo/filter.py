@@ -20,7 +20,7 @@ from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
 from swift.middleware.slo.removal import Removal
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.slo.upload import ManifestUpload
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.telemetry.log import Log
 
 _RESERVED = (

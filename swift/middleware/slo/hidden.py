@@ -31,7 +31,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.middleware.segments import allow_hidden, parts_container
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.slo.upload import SOURCE, ManifestUpload, read_up_to
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.runtime.wsgi import Handle
 
 PART_MAX = 10000

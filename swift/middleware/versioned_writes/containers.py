@@ -25,7 +25,7 @@ from swift.middleware.versioned_writes.listing import (
     version_rows,
 )
 from swift.middleware.versioned_writes.names import hidden_container, home_of, name_of_stored, stored_name
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.runtime.wsgi import Handle
 
 SOURCE = "OV"

@@ -2,7 +2,7 @@
 
 There are two kinds of pass: one reads everything, the other looks at metadata and sizes only, which is quick
 and finds what a crash left behind. Each goes through all partitions of all policies in turn and remembers on
-the device how far it is.
+the device how far it is (``AuditPosition``), as other auditors do (spec: object-disk.md §15).
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
+from swift.base.clock import Clock
 from swift.base.misplaced import IN_A_ROW_MAX
 from swift.config.files import parser_of
-from swift.obj.auditor.position import AuditPosition
 from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
 from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s
 from swift.obj.auditor.watchers import DeleteRequest, Watchers, load_watchers
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
+from swift.platform.durable import replace_file
+from swift.platform.faults import read_regular
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
@@ -32,13 +34,62 @@ from swift.runtime.selection import Selection
 from swift.store.api import LIVE, AuditReport, HandedOver, Location
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged, MisplacedLeft
+from swift.store.handle import StoreHandle
 from swift.store.layout import objects_dir
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 
+#: The file is written at most so often, seconds.
+SAVED_EVERY_S = 60.0
+
+
+class AuditPosition:
+    """The partitions of a policy that are still to do, those begun among them."""
+
+    def __init__(self, disk: DiskHandle, objects_dir: str, kind: str, clock: Clock):
+        self._disk = disk
+        self._directory = objects_dir
+        self.path = f"{objects_dir}/auditor_status_{kind}.json"
+        self._clock = clock
+        self._saved_s = -SAVED_EVERY_S
+
+    def load(self) -> list[str] | None:
+        """What a former pass left to do; None when there is none, or nothing that can be read."""
+        try:
+            names = json.loads(self._disk.place(read_regular, self.path))["partitions"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+        return names if known else None
+
+    def save(self, left: list[str]) -> None:
+        """Remember what is left, now and then, and always that nothing is. Raises OSError."""
+        now_s = self._clock.monotonic()
+        if left and now_s - self._saved_s < SAVED_EVERY_S:
+            return
+        self._disk.place(self._replace, json.dumps({"partitions": left}).encode(), now_s)
+
+    def forget(self) -> None:
+        """The pass is complete: the next one looks for what is there. Raises OSError."""
+        try:
+            self._disk.unlink(self.path)
+        except FileNotFoundError:
+            return
+
+    def _replace(self, disk: Disk, data: bytes, now_s: float) -> None:
+        """Write the file, unless the policy has nothing on this device."""
+        try:
+            disk.stat(self._directory)
+        except FileNotFoundError:
+            return
+        self._saved_s = now_s
+        replace_file(disk, self.path, data)
+
+    def __repr__(self) -> str:
+        return f"<AuditPosition {self.path}>"
+
+
 NAME = "object-auditor"
-#: Names of objects that are listed in one call of a disk thread.
-_LISTED = 100
 #: Larger than all bounds of the histogram.
 _OVER = "OVER"
 
@@ -153,6 +204,9 @@ class AuditPass(DevicePassBase):
         #: Misplaced objects in a row that were left where they are.
         self._misplaced = 0
 
+    def _store(self, policy: Policy) -> StoreHandle:
+        return self._task.stores.at(policy, self._device).for_purpose(Effort.AUDIT)
+
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[Location]:
@@ -182,7 +236,7 @@ class AuditPass(DevicePassBase):
         promised_s = task.promised_s()
         if not promised_s:
             return None
-        room = self._run(task.disk.statvfs, device_path)
+        room = self._disk.statvfs(device_path)
         progress = context.progress
         noted = context.cursor.position
         return Scrub(
@@ -221,16 +275,14 @@ class AuditPass(DevicePassBase):
 
     def _partitions(self, device_path: str, policy: Policy) -> Iterator[Iterator[Location]]:
         """The objects of one partition after the other; what is left is remembered before each."""
-        store = self._task.stores.of(policy)
-        run = store.run(self._device, Effort.AUDIT)
         position = AuditPosition(
-            self._task.disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
+            self._disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
         )
         self._begun.append((policy, position))
         # A part of the work neither goes on where the whole was nor says where that is.
-        left = None if self._task.selection else run(position.load)
+        left = None if self._task.selection else position.load()
         if left is None:
-            left = run(store.partitions, self._device, policy)
+            left = self._store(policy).partitions(self._device, policy)
             self._task.rng.shuffle(left)
         while left:
             self._remember(policy, position, left)
@@ -246,18 +298,14 @@ class AuditPass(DevicePassBase):
         if self._task.selection:
             # A part of the work says nothing about the whole.
             return
-        run = self._task.stores.of(policy).run(self._device, Effort.AUDIT)
         try:
-            run(position.save, list(left))
+            position.save(list(left))
         except OSError as error:
             self._log.warning(f"cannot write {position.path}: {error.strerror}")
 
     def _of_partition(self, policy: Policy, partition: str) -> Iterator[Location]:
-        store = self._task.stores.of(policy)
-        run = store.run(self._device, Effort.AUDIT)
-        hashes = store.inventory(self._device, partition, policy)
         try:
-            while some := run(_take, hashes):
+            for some in self._store(policy).inventory(partition, policy):
                 for name in some:
                     yield Location(self._device, partition, policy, name)
         except OSError as error:
@@ -269,14 +317,11 @@ class AuditPass(DevicePassBase):
 
     def do(self, unit: Location) -> None:
         """Look at one object; count and log what is wrong."""
-        task = self._task
-        store = task.stores.of(unit.policy)
-        run = store.run(self._device, Effort.AUDIT)
         if self._scrub is not None:
             self._scrub.turn(0, 1)
         started_s = self._pass_context.clock.monotonic()
         try:
-            report: AuditReport = run(self._audit, unit)
+            report = self._audit(unit)
         except FilesChanged:
             # Somebody works on it; the next pass comes by again.
             return
@@ -310,8 +355,7 @@ class AuditPass(DevicePassBase):
             )
 
     def _audit(self, unit: Location) -> AuditReport:
-        upkeep = self._task.stores.of(unit.policy).upkeep
-        return upkeep.audit(
+        return self._store(unit.policy).upkeep.audit(
             unit,
             full=self._task.kind.full,
             pace=self._pace,
@@ -336,16 +380,15 @@ class AuditPass(DevicePassBase):
         request = self._task.watchers.see(state.metadata, report.data_path)
         if request is None:
             return
-        store = self._task.stores.of(unit.policy)
-        run = store.run(self._device, Effort.AUDIT)
+        upkeep = self._store(unit.policy).upkeep
         if isinstance(request, DeleteRequest):
             index = state.fragments[0][1][0] if state.fragments else None
             handed = HandedOver(state.data_timestamp, index, state.durable, state.timestamp)
-            run(store.upkeep.purge, unit, handed)
+            upkeep.purge(unit, handed)
             self._tally.add("deletes")
             self._log.warning(f"object {unit.hash} of {self._device} was removed: {request}")
             return
-        run(store.upkeep.quarantine, unit, str(request))
+        upkeep.quarantine(unit, str(request))
         self._note_quarantine(unit, str(request))
 
     def _note_quarantine(self, unit: Location, reason: str) -> None:
@@ -372,12 +415,8 @@ class AuditPass(DevicePassBase):
             self._complete = self._begun
         elif len(self._complete) < self._policies:
             return
-        for policy, position in self._complete:
-            self._task.stores.of(policy).run(self._device, Effort.AUDIT)(position.forget)
-
-
-def _take(names: Iterator[str]) -> Sequence[str]:
-    return list(islice(names, _LISTED))
+        for _policy, position in self._complete:
+            position.forget()
 
 
 def _task(parts: DaemonParts, kind: AuditMode) -> ObjectAuditor:

@@ -127,12 +127,12 @@ class DigestBook:
         self._known: dict[tuple[str, int, int], _Known] = {}
 
     def entry(
-        self, store: ObjectStore, device: str, part: int, policy: Policy, index: int | None = None
+        self, engine: ObjectStore, device: str, part: int, policy: Policy, index: int | None = None
     ) -> KnownPartition:
-        """Blocking; raises what ``store.hashes`` raises."""
+        """Return what is known of a partition; raises what ``ObjectStore.hashes`` raises."""
         place = device, policy.index, part
         name = str(part)
-        mark = store.upkeep.mark(device, name, policy)
+        mark = engine.upkeep.mark(device, name, policy)
         known, now_s = self._known.get(place), self._monotonic()
         is_old = known is None or (self._recheck_s is not None and now_s - known.listed_s >= self._recheck_s)
         if known is not None and not is_old and mark and (known.mark, known.index) == (mark, index):
@@ -140,9 +140,9 @@ class DigestBook:
         # A suffix that was removed by hand, or a cache that was, leaves no line in the journal.
         is_replaced = known is not None and _stamp_of(mark) != _stamp_of(known.mark)
         lists = is_replaced or (self._recheck_s is not None and is_old)
-        hashes = store.hashes(device, name, policy, list_suffixes=lists)
+        hashes = engine.hashes(device, name, policy, list_suffixes=lists)
         entry = KnownPartition(digest_of(hashes, index), _indexes(hashes))
-        if mark and entry.digest is not None and store.upkeep.mark(device, name, policy) == mark:
+        if mark and entry.digest is not None and engine.upkeep.mark(device, name, policy) == mark:
             if len(self._known) >= REMEMBERED_MAX:
                 self._known.clear()
             listed_s = now_s if lists or known is None else known.listed_s
@@ -152,13 +152,13 @@ class DigestBook:
         return entry
 
     def answer(
-        self, store: ObjectStore, device: str, policy: Policy, asked: Question, seconds: float = ANSWER_S
+        self, engine: ObjectStore, device: str, policy: Policy, asked: Question, seconds: float = ANSWER_S
     ) -> dict[int, str]:
-        """Blocking: the digests of some partitions, as many as take so many seconds, at least one."""
+        """Return the digests of some partitions, as many as take so many seconds, at least one."""
         deadline_s = self._monotonic() + seconds
         told: dict[int, str] = {}
         for part, index in asked.items():
-            digest = self.entry(store, device, part, policy, index).digest
+            digest = self.entry(engine, device, part, policy, index).digest
             if digest is not None:
                 told[part] = digest
             if self._monotonic() >= deadline_s:

@@ -1,19 +1,27 @@
 """The passes of object replicator and reconstructor over the partitions of a device, most in need first.
 
-A pass looks at every partition of a device (a stat, when nothing has happened to it), asks each partner once
-about all that is shared with it (``survey``), and makes units of what is not settled. Partitions that do not
-belong here are units in any case. What a unit is worked on with is the daemon's.
+A pass looks at every partition of a device (a stat, when nothing has happened to it), asks each partner
+once about all that is shared with it (``survey``), and makes units of what is not settled. Partitions that
+do not belong here are units in any case. What a unit is worked on with is the daemon's.
 
 A ring that changes ends the pass over its policy: who belongs where was decided by the old one.
+
+``Calm`` says which partitions a pass leaves alone for now, because they are being written. Hashing a
+partition while objects come in says little about it in a moment, costs a durable write of its hashes, and
+takes the device from those who write. A partition that was in order when it was last looked at is therefore
+left alone until it comes to rest; one that never does is looked at now and then. What could not be brought
+in order is never left alone. A new ring makes every partition worth a look, and so does a partner that
+turns out to have lost something.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from swift.base.documents import JsonObject
@@ -22,7 +30,6 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.rings import Rings
 from swift.config.common import PortSettings
-from swift.obj.compare.calm import Calm
 from swift.obj.compare.digests import DigestBook, KnownPartition
 from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
 from swift.obj.compare.settings import CompareSettings
@@ -42,9 +49,53 @@ from swift.runtime.declaration import DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from swift.store.api import ObjectStore
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
+from swift.store.handle import StoreHandle
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
+
+#: A partition that is being written is looked at after so long, seconds, although it did not come to rest.
+BUSY_S = 600.0
+
+
+class Calm:
+    """The memory of one daemon, kept from pass to pass; some 100 bytes a partition.
+
+    A partition is at rest when it was not written for ``calm_s`` seconds.
+    """
+
+    def __init__(self, monotonic: Callable[[], float], calm_s: float, busy_s: float = BUSY_S):
+        self._monotonic = monotonic
+        self._calm_s = calm_s
+        self._busy_s = busy_s
+        #: Device and policy → the ring they go by, and when partitions were found settled.
+        self._settled: dict[tuple[str, int], tuple[RingView, dict[int, float]]] = {}
+
+    def may_wait(self, device: str, policy: int, view: RingView, part: int, idle_s: float) -> bool:
+        """Whether to leave a partition alone that was written ``idle_s`` seconds ago."""
+        settled_s = self._of(device, policy, view).get(part)
+        if settled_s is None or idle_s >= self._calm_s:
+            return False
+        return self._monotonic() - settled_s < self._busy_s
+
+    def settled(self, device: str, policy: int, view: RingView, parts: Iterable[int]) -> None:
+        """Everybody has the same of these partitions, or was just brought what was lacking."""
+        self._of(device, policy, view).update(dict.fromkeys(parts, self._monotonic()))
+
+    def forget(self, device: str, policy: int) -> None:
+        """Everything is worth a look: a partner may have lost all it had."""
+        self._settled.pop((device, policy), None)
+
+    def _of(self, device: str, policy: int, view: RingView) -> dict[int, float]:
+        ring, known = self._settled.get((device, policy), (None, {}))
+        if ring is not view:
+            known = {}
+            self._settled[device, policy] = view, known
+        return known
+
+    def __repr__(self) -> str:
+        return f"<Calm {sum(len(known) for _, known in self._settled.values())} settled partitions>"
+
 
 #: Partitions that are looked at before work begins: those with fewest copies of them go first.
 SURVEYED = 16384
@@ -159,7 +210,7 @@ class CompareTask(DeviceTask, Generic[S]):
         """Who pushes objects of a policy."""
         return Sender(
             self.context.transport,
-            self.stores.of(policy),
+            partial(self.stores.at, policy),
             self.times,
             agent=self.direct.agent,
             now_s=self.context.clock.time,
@@ -240,14 +291,13 @@ class ComparePass(DevicePassBase, Generic[T]):
             yield from self._of_policy(policy, view)
 
     def _of_policy(self, policy: Policy, view: RingView) -> Iterator[PartitionUnit]:
-        store = self._task.stores.of(policy)
-        run = store.run(self._device, Effort.HASHES)
+        store = self._task.stores.at(policy, self._device)
         before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
         try:
-            for name in run(store.upkeep.prepare, self._device, policy, before_s):
+            for name in store.upkeep.prepare(self._device, policy, before_s):
                 self._tally.add("failures")
                 self._log.warning(f"{name!r} is no partition, and is in the way on {self._device}")
-            names = run(store.partitions, self._device, policy)
+            names = store.partitions(self._device, policy)
         except (DeviceUnavailable, OSError) as error:
             self._tally.add("failures")
             self._log.error(f"ERROR cannot list {self._device}: {error}")
@@ -258,7 +308,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         self._copies[policy.ring_name] = copies
         self._task.rng.shuffle(parts)
         for start in range(0, len(parts), SURVEYED):
-            locals_ = self._look(policy, view, parts[start : start + SURVEYED], store, run)
+            locals_ = self._look(policy, view, parts[start : start + SURVEYED], store)
             for unit in self.ordered(self._survey(policy, view, locals_)):
                 if self._is_over(policy, view):
                     return
@@ -285,9 +335,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         self._log.info(f"the ring of policy {policy.index} has changed; the next pass goes by the new one")
         return True
 
-    def _look(
-        self, policy: Policy, view: RingView, parts: Sequence[int], store: ObjectStore, run: Run
-    ) -> list[Local]:
+    def _look(self, policy: Policy, view: RingView, parts: Sequence[int], store: StoreHandle) -> list[Local]:
         """What this device has of the partitions."""
         ids = {
             device.id
@@ -305,7 +353,7 @@ class ComparePass(DevicePassBase, Generic[T]):
             if self._stop.requested:
                 return found
             some = chosen[start : start + _LOOKED_AT]
-            entries = run(self._entries, policy, view, store, some)
+            entries = store.place(Effort.HASHES, self._entries, policy, view, some)
             found += [
                 Local(policy, view, part, primaries, own, entry)
                 for (part, primaries, own), entry in zip(some, entries, strict=True)
@@ -315,21 +363,21 @@ class ComparePass(DevicePassBase, Generic[T]):
 
     def _entries(
         self,
+        engine: ObjectStore,
         policy: Policy,
         view: RingView,
-        store: ObjectStore,
         some: Sequence[tuple[int, tuple[Node, ...], Node | None]],
     ) -> list[KnownPartition | None]:
-        """Blocking; None for what cannot be hashed, or is better left alone now."""
+        """Return what is known; None for what cannot be hashed, or is better left alone now."""
         entries: list[KnownPartition | None] = []
         for part, _primaries, own in some:
             try:
-                idle_s = store.upkeep.idle_s(self._device, str(part), policy)
+                idle_s = engine.upkeep.idle_s(self._device, str(part), policy)
                 if self._task.calm.may_wait(self._device, policy.index, view, part, idle_s):
                     entries.append(None)
                     continue
                 index = self.index_of(own, policy)
-                entries.append(self._task.book.entry(store, self._device, part, policy, index))
+                entries.append(self._task.book.entry(engine, self._device, part, policy, index))
             except (OSError, LockTimeout) as error:
                 self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
@@ -397,6 +445,18 @@ class ComparePass(DevicePassBase, Generic[T]):
         if self._failures == failures and not self._stop.requested:
             local = unit.local
             self._task.calm.settled(self._device, local.policy.index, local.view, [local.part])
+
+    def differing(self, local: Local, compare: Callable[[Mapping[str, object]], list[str]]) -> list[str]:
+        """Return the suffixes that a node lacks, looked at once more: this device may not be up to date."""
+        store, name = self._task.stores.at(local.policy, self._device), str(local.part)
+        here = store.hashes(self._device, name, local.policy)
+        if not local.policy.is_ec:
+            self._tally.add("suffix.counts", len(here))
+        suspects = compare(here)
+        if not suspects:
+            return []
+        self._tally.add("suffix.hashes", len(suspects))
+        return compare(store.hashes(self._device, name, local.policy, recalculate=suspects))
 
     def fail(self, node: Node) -> None:
         """Something could not be done with a node."""

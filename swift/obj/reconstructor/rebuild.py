@@ -1,9 +1,13 @@
 """Making a lost archive from others of the same object, and not letting it go before it was verified.
 
 The sources are this device's archive and those of other primaries, all of one upload: of the same timestamp
-and the same ETag of the object. Segment by segment the lost fragment is made from k others; the bytes of the
-object are made as well, and only when their MD5 is the object's does the last piece leave, without which the
-receiver stores nothing. spec: replication.md §5.3
+and the same ETag of the object. Segment by segment the lost fragment is made from k others; the bytes of
+the object are made as well, and only when their MD5 is the object's does the last piece leave, without
+which the receiver stores nothing. spec: replication.md §5.3
+
+A solitary archive is given up: it is one of too few of its object, and no node will ever have more. Such
+archives are left behind by a node that was away while the object was deleted, and its tombstone
+reclaimed. They are quarantined rather than removed: an operator may know better. spec: replication.md §5.3
 """
 
 from __future__ import annotations
@@ -26,14 +30,36 @@ from swift.ec.codec import Codec, CodecError
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import title_case
-from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.obj.ssync.sender import CannotRebuild, SenderTimes
 from swift.policy.policy import Policy
 from swift.ring.device import Node
-from swift.store.api import Found, Location, ObjectKey, ObjectStore, StoredObject, Viewpoint
-from swift.store.calls import Effort, Run
+from swift.store.api import Found, Location, ObjectKey, Viewpoint
+from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
+from swift.store.handle import StoreHandle
 from swift.store.metadata import Metadata
+
+
+@dataclass(frozen=True)
+class SolitaryRule:
+    """What an operator has decided; ``threshold`` 0: no archive is ever given up."""
+
+    threshold: int
+    age_s: float
+    #: Nodes that are to be asked before anything is given up, handoffs among them.
+    nodes: int
+
+    def may_apply(self, written_s: float, now_s: float) -> bool:
+        """Whether an archive of this Unix time is old enough."""
+        return self.threshold > 0 and written_s < now_s - self.age_s
+
+    def condemns(self, *, archives: int, needed: int, doubtful: int) -> bool:
+        """Whether so many archives in all (ours among them) are too few.
+
+        ``doubtful`` nodes failed, or have another upload: as long as there is one, nothing is known.
+        """
+        return not doubtful and archives <= self.threshold and archives < needed
+
 
 #: As they are stored.
 _FRAG_INDEX = title_case(fields.SYSMETA_EC_FRAG_INDEX)
@@ -161,14 +187,14 @@ class Rebuilder:
         self,
         archives: Archives,
         codec: Codec,
-        store: ObjectStore,
+        store_at: Callable[[str], StoreHandle],
         around: Around,
         rule: SolitaryRule,
         now_s: Callable[[], float],
     ):
         self._archives = archives
         self._codec = codec
-        self._store = store
+        self._store_at = store_at
         self._around = around
         self._rule = rule
         self._now_s = now_s
@@ -211,9 +237,8 @@ class Rebuilder:
 
     def _quarantine(self, key: ObjectKey, reason: str) -> None:
         """Move it out of the way; always raises ``CannotRebuild``."""
-        run = self._store.run(key.device, Effort.SSYNC)
         location = Location(key.device, key.partition, key.policy, key.hash)
-        run(self._store.upkeep.quarantine, location, reason)
+        self._store_at(key.device).upkeep.quarantine(location, reason)
         raise CannotRebuild(f"it was quarantined: {reason}")
 
     def _survey(self, found: Found, key: ObjectKey, own: int, index: int) -> Survey:
@@ -252,29 +277,26 @@ class Rebuilder:
 
     def _local(self, found: Found, key: ObjectKey, index: int) -> SourceArchive:
         """This device's own archive."""
-        run = self._store.run(key.device, Effort.SSYNC)
-        stored: StoredObject = run(
-            self._store.open, key, Viewpoint(found.state.timestamp.seconds, True, None, index)
-        )
+        view = Viewpoint(found.state.timestamp.seconds, True, None, index)
+        stored = self._store_at(key.device).for_purpose(Effort.SSYNC).open(key, view)
         if stored.state.data_timestamp != found.state.data_timestamp or stored.state.written is None:
-            run(stored.close)
+            stored.close()
             raise CannotRebuild("it was replaced")
-        blocks = _Blocks(stored.blocks(0, stored.state.size), run)
+        blocks = _Blocks(stored.blocks(0, stored.state.size))
         return SourceArchive(index, partial(_read_exactly, blocks.read), stored.close)
 
 
 class _Blocks:
     """Blocks of a stored body, read in other pieces."""
 
-    def __init__(self, blocks: Iterator[bytes], run: Run):
+    def __init__(self, blocks: Iterator[bytes]):
         self._blocks = blocks
-        self._run = run
         self._rest = b""
 
     def read(self, size: int) -> bytes:
         """Up to ``size`` bytes, empty at the end."""
         if not self._rest:
-            self._rest = bytes(self._run(next, self._blocks, b""))
+            self._rest = bytes(next(self._blocks, b""))
         data, self._rest = self._rest[:size], self._rest[size:]
         return data
 

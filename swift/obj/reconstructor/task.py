@@ -1,17 +1,22 @@
 """The reconstructor: what erasure coded primaries lack is rebuilt by neighbours, strays are brought home.
 
 A primary compares the archives of its own index with those of three neighbours and rebuilds for them what
-they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries of
-their index, and purged here object by object when all of those have them (``_bring_home``). Archives that
-nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the engine.
-spec: replication.md §5
+they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries
+of their index, and purged here object by object when all of those have them (``_bring_home``). Archives
+that nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the
+engine. spec: replication.md §5
+
+What is to be done about a partition is decided from suffix hashes alone. Tombstones belong to no index:
+they go along with the first job, and where there is none to enough primaries that a majority meets one of
+them. spec: replication.md §5
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from swift.base.errors import LockTimeout
@@ -20,10 +25,8 @@ from swift.ec.codec import Codec
 from swift.obj.compare.partners import differing_archives
 from swift.obj.compare.survey import Asked, SurveyVerdict
 from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit, make_compare_task
-from swift.obj.reconstructor import jobs
-from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder
+from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder, SolitaryRule
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
-from swift.obj.reconstructor.solitary import SolitaryRule
 from swift.obj.ssync.sender import Push, Pushed, PushFailed, Sender
 from swift.platform.disk import Disk
 from swift.policy.policy import ErasureCode, Policy
@@ -32,10 +35,64 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.declaration import Daemon
 from swift.runtime.selection import Selection
-from swift.store.api import DELETED, HandedOver, Location, Viewpoint
+from swift.store.api import DELETED, HandedOver, Location, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.registry import StoreRegistry
 from swift.wire.ssync import Offer
+
+
+@dataclass(frozen=True)
+class ArchiveRevert:
+    """Archives of one index (None: tombstones only) that go to these nodes, and leave here."""
+
+    index: int | None
+    suffixes: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+def fragment_of(node: Node, ec: ErasureCode) -> int:
+    """The index of the archives that belong to a primary."""
+    return (node.index or 0) % ec.fragments
+
+
+def sync_partners(own: Node, primaries: Sequence[Node]) -> list[Node]:
+    """The neighbours that a primary rebuilds for: left, right and far."""
+    count, at = len(primaries), own.index or 0
+    places = dict.fromkeys(((at - 1) % count, (at + 1) % count, (at + count // 2) % count))
+    return [primaries[place] for place in places if primaries[place].id != own.id]
+
+
+def reverts_of(
+    hashes: Mapping[str, object],
+    own: Node | None,
+    primaries: Sequence[Node],
+    ec: ErasureCode,
+    rng: random.Random,
+) -> list[ArchiveRevert]:
+    """What does not belong here. Archives of an index that no primary has stay."""
+    by_index: dict[int, list[str]] = {}
+    bare: list[str] = []
+    for suffix, value in sorted(hashes.items()):
+        indexes = [key for key in value if key is not None] if isinstance(value, Mapping) else []
+        for index in indexes:
+            if own is None or index != fragment_of(own, ec):
+                by_index.setdefault(index, []).append(suffix)
+        if not indexes and isinstance(value, Mapping):
+            bare.append(suffix)
+    reverts = []
+    for index, suffixes in sorted(by_index.items()):
+        nodes = tuple(node for node in primaries if fragment_of(node, ec) == index)
+        if nodes:
+            reverts.append(ArchiveRevert(index, tuple(suffixes), nodes))
+    if own is None and bare:
+        if reverts:
+            first = reverts[0]
+            reverts[0] = ArchiveRevert(first.index, tuple(sorted({*first.suffixes, *bare})), first.nodes)
+        else:
+            enough = min(len(primaries), ec.fragments * ec.duplication - ec.data + 1)
+            reverts.append(ArchiveRevert(None, tuple(bare), tuple(rng.sample(list(primaries), enough))))
+    return reverts
+
 
 NAME = "object-reconstructor"
 #: How long another one who replicates into a partition is waited for, seconds.
@@ -84,7 +141,7 @@ class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
         return Rebuilder(
             Archives(self.context.transport, policy, self.times, self.direct.agent),
             self._codecs[policy.index],
-            self.stores.of(policy),
+            partial(self.stores.at, policy),
             Around(local.part, local.others, partial(local.view.handoffs, local.part)),
             rule,
             self.context.clock.time,
@@ -125,7 +182,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     def index_of(self, own: Node | None, policy: Policy) -> int | None:
         """See ``ComparePass``."""
-        return None if own is None else jobs.fragment_of(own, _ec(policy))
+        return None if own is None else fragment_of(own, _ec(policy))
 
     def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
         """Neighbours are to have the same, each of its own index."""
@@ -133,8 +190,8 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             return []
         ec = _ec(local.policy)
         return [
-            (node, Asked(local.part, local.entry.digest, jobs.fragment_of(node, ec)))
-            for node in jobs.sync_partners(local.own, local.primaries)
+            (node, Asked(local.part, local.entry.digest, fragment_of(node, ec)))
+            for node in sync_partners(local.own, local.primaries)
         ]
 
     @property
@@ -170,27 +227,24 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         local = unit.local
         name = str(local.part)
         self._tally.add("attempts")
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.HASHES)
-        hashes: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
+        store = self._task.stores.at(local.policy, self._device)
+        hashes = store.hashes(self._device, name, local.policy)
         failures = self.failures
         if local.own is not None:
             with self._timed("update"), self.working_on(unit):
                 self._sync(unit, local.own, hashes)
-        reverts = jobs.reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
+        reverts = reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
         for revert in reverts:
             with self._timed("delete"):
                 self._bring_home(local, revert)
         is_left = False
         if local.own is None:
-            is_left = not run(store.upkeep.remove_partition, self._device, name, local.policy)
+            is_left = not store.upkeep.remove_partition(self._device, name, local.policy)
             if not is_left:
                 self._tally.add("removes")
         elif reverts:
-            again: Mapping[str, object] = run(store.hashes, self._device, name, local.policy)
-            is_left = bool(
-                jobs.reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng)
-            )
+            again = store.hashes(self._device, name, local.policy)
+            is_left = bool(reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng))
         self.note_result(unit, failures, is_left=is_left)
 
     @contextmanager
@@ -225,14 +279,14 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         """Rebuild for three neighbours what they lack; handoffs stand in for devices that are not there."""
         local = unit.local
         rebuild = self._task.rebuilder(local)
-        for node in jobs.sync_partners(own, local.primaries):
+        for node in sync_partners(own, local.primaries):
             if self._stop.requested:
                 return
             if unit.standing.says(node) is SurveyVerdict.EQUAL:
                 self._tally.add("hashmatches")
                 continue
             for place in self._stand_ins(local, node):
-                if self._sync_with(local, own, place, jobs.fragment_of(node, _ec(local.policy)), rebuild):
+                if self._sync_with(local, own, place, fragment_of(node, _ec(local.policy)), rebuild):
                     break
 
     def _stand_ins(self, local: Local, node: Node) -> Iterator[Node]:
@@ -243,7 +297,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             self.fail(node)
         if node.id not in self.unmounted:
             return
-        index, fragments = jobs.fragment_of(node, _ec(local.policy)), _ec(local.policy).fragments
+        index, fragments = fragment_of(node, _ec(local.policy)), _ec(local.policy).fragments
         left = self._settings.rebuild_handoff_node_count
         for handoff in local.view.handoffs(local.part):
             if left == 0:
@@ -258,8 +312,8 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         if status != 200:
             self.refused(node, status, local)
             return False
-        mine = jobs.fragment_of(own, _ec(local.policy))
-        suffixes = self._differing(local, mine, theirs, index)
+        mine = fragment_of(own, _ec(local.policy))
+        suffixes = self.differing(local, lambda here: differing_archives(here, mine, theirs, index))
         if suffixes:
             job = Push(
                 self._device, str(local.part), local.policy, node, suffixes, fragment=mine, target=index
@@ -269,42 +323,26 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             self._tally.add("hashmatches")
         return True
 
-    def _differing(self, local: Local, mine: int, theirs: Mapping[str, object], index: int) -> list[str]:
-        """What a node lacks, looked at once more: it may be we who are not up to date."""
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.HASHES)
-        name = str(local.part)
-        here = run(store.hashes, self._device, name, local.policy)
-        suspects = differing_archives(here, mine, theirs, index)
-        if not suspects:
-            return []
-        self._tally.add("suffix.hashes", len(suspects))
-        again = partial(store.hashes, self._device, name, local.policy, recalculate=suspects)
-        return differing_archives(run(again), mine, theirs, index)
-
     # --- what does not belong here -------------------------------------------------------------------
 
-    def _bring_home(self, local: Local, revert: jobs.ArchiveRevert) -> None:
+    def _bring_home(self, local: Local, revert: ArchiveRevert) -> None:
         """Push archives to where they belong; what all of those nodes have goes from here."""
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.SSYNC)
-        part = str(local.part)
-        lock = store.replication_lock(self._device, part, local.policy, LOCK_S, incoming=False)
-        try:
-            run(lock.__enter__)
-        except LockTimeout:
-            self._tally.add("partition.lock-failure.count")
-            return
-        try:
+        store = self._task.stores.at(local.policy, self._device)
+        with ExitStack() as held:
+            try:
+                held.enter_context(
+                    store.replication_lock(str(local.part), local.policy, LOCK_S, incoming=False)
+                )
+            except LockTimeout:
+                self._tally.add("partition.lock-failure.count")
+                return
             offers = self._handed_over(local, revert)
             names = list(offers)
             for start in range(0, len(names), _BATCH):
                 some = {name: offers[name] for name in names[start : start + _BATCH]}
-                run(self._purge, local, revert, some)
-        finally:
-            run(lock.__exit__, None, None, None)
+                store.place(Effort.SSYNC, self._purge, local, revert, some)
 
-    def _handed_over(self, local: Local, revert: jobs.ArchiveRevert) -> dict[str, Offer]:
+    def _handed_over(self, local: Local, revert: ArchiveRevert) -> dict[str, Offer]:
         """What every node that should have it is known to have."""
         common: dict[str, Offer] | None = None
         for node in revert.nodes:
@@ -328,16 +366,17 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 common = {name: offer for name, offer in common.items() if pushed.in_sync.get(name) == offer}
         return common or {}
 
-    def _purge(self, local: Local, revert: jobs.ArchiveRevert, offers: Mapping[str, Offer]) -> None:
-        """Blocking: forget exactly what was handed over. A primary keeps its tombstones and metadata."""
-        upkeep = self._task.stores.of(local.policy).upkeep
+    def _purge(
+        self, engine: ObjectStore, local: Local, revert: ArchiveRevert, offers: Mapping[str, Offer]
+    ) -> None:
+        """Forget exactly what was handed over. A primary keeps its tombstones and metadata."""
         view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)
         for name, offer in offers.items():
             location = Location(self._device, str(local.part), local.policy, name)
-            if local.own is not None and upkeep.find(location, view).state.kind == DELETED:
+            if local.own is not None and engine.upkeep.find(location, view).state.kind == DELETED:
                 continue
             meta = offer.meta if local.own is None else None
-            upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
+            engine.upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
 
 
 DAEMON = Daemon(

@@ -1,12 +1,17 @@
 """Bringing suffixes of a partition to one node, by either way, and the proof of what is there afterwards.
 
-``Delivered`` says what a node has of what was offered. SSYNC tells it object by object; of rsync, which only
-ends well or not, it is all or nothing. Either way it counts towards removing something here only after the
-node was asked to make it durable.
+``Delivered`` says what a node has of what was offered. SSYNC tells it object by object; of rsync, which
+only ends well or not, it is all or nothing. Either way it counts towards removing something here only after
+the node was asked to make it durable.
+
+With rsync (replication.md §2.3) a file that is there already is never written again: its name says what is
+in it. Temporary files of others stay here. What was brought is not durable until the node is asked to make
+it so.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,15 +19,53 @@ from typing import Protocol
 
 from swift.base.errors import SwiftError
 from swift.dbsync import rsync as rsyncs
-from swift.dbsync.rsync import RsyncFailed
+from swift.dbsync.rsync import RsyncFailed, module_of
 from swift.obj.compare.partners import Partners
-from swift.obj.replicator import rsync
 from swift.obj.replicator.settings import SSYNC, ObjectReplicatorSettings
 from swift.obj.ssync.sender import Push, PushFailed, Sender
-from swift.policy.policy import Policy
+from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.device import Node
 from swift.store.layout import partition_dir
 from swift.telemetry.log import Log
+
+_LETTER = "[0-9a-zA-Z]"
+#: The names that rsync gives to files until they are complete.
+EXCLUDED = f".*.{_LETTER * 6}"
+
+
+def rsync_target(settings: ObjectReplicatorSettings, node: Node, policy: Policy, part: int) -> str:
+    """Where a partition lies at a node, as rsync names it."""
+    objects = with_policy_suffix("objects", policy.index)
+    return f"{module_of(settings.rsync_module, node)}/{node.device}/{objects}/{part}"
+
+
+def rsync_command(
+    settings: ObjectReplicatorSettings,
+    partition_path: str,
+    suffixes: Sequence[str],
+    target: str,
+    *,
+    other_region: bool,
+) -> list[str]:
+    """The arguments of rsync, in the peer's order."""
+    io_timeout = math.ceil(settings.rsync_io_timeout)
+    return [
+        "rsync",
+        "--recursive",
+        "--whole-file",
+        "--human-readable",
+        "--xattrs",
+        "--itemize-changes",
+        "--ignore-existing",
+        f"--timeout={io_timeout}",
+        f"--contimeout={io_timeout}",
+        f"--bwlimit={settings.rsync_bwlimit}",
+        f"--exclude={EXCLUDED}",
+        *(("--compress",) if settings.rsync_compress and other_region else ()),
+        *(f"{partition_path}/{suffix}" for suffix in suffixes),
+        target,
+    ]
+
 
 #: What rsync says when the directory above the one that it is to make is missing.
 _NO_PLACE = "No such file or directory"
@@ -79,8 +122,8 @@ class RsyncDelivery:
         suffixes = [suffix for suffix in parcel.suffixes if os.path.isdir(f"{path}/{suffix}")]
         if not suffixes:
             return Delivered()
-        target = rsync.target_of(self.settings, node, parcel.policy, parcel.part)
-        args = rsync.command(self.settings, path, suffixes, target, other_region=other_region)
+        target = rsync_target(self.settings, node, parcel.policy, parcel.part)
+        args = rsync_command(self.settings, path, suffixes, target, other_region=other_region)
         try:
             words = self._run(args, parcel, node, suffixes)
         except RsyncFailed as error:

@@ -7,10 +7,9 @@ demands, all of them if it says nothing; what they have is durable by then, if t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
 
 from swift.base.errors import LockTimeout
 from swift.obj.compare.partners import Partners
@@ -20,13 +19,14 @@ from swift.obj.replicator.delivery import Delivered, Delivery, DeliveryFailed, P
 from swift.ring.device import Node
 from swift.runtime.report import Tally
 from swift.store.api import DELETED, LIVE, HandedOver, Location, ObjectStore, Viewpoint
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
+from swift.store.handle import StoreHandle
 from swift.store.layout import suffix_of
 from swift.telemetry.log import Log
 
 #: How long another one who replicates into the partition is waited for, seconds.
 LOCK_S = 0.2
-#: Objects that are listed or removed in one call of a disk thread.
+#: Objects that are removed in one call of a disk thread.
 BATCH = 100
 #: Objects of a partition that are brought home in one pass; the others wait for the next.
 OBJECTS_MAX = 200_000
@@ -38,7 +38,7 @@ class RevertContext:
 
     device: str
     device_path: str
-    store: ObjectStore
+    store: StoreHandle
     partners: Partners
     delivery: Delivery
     #: Copies that must be known; 0: all.
@@ -58,44 +58,42 @@ class Revert:
         self._unit = unit
         self._part = str(unit.local.part)
         self._policy = unit.local.policy
-        self._run: Run = home.store.run(home.device, Effort.SSYNC)
 
     def work(self) -> bool:
         """Bring everything home; whether the partition is gone from here."""
         home = self._home
-        lock = home.store.replication_lock(home.device, self._part, self._policy, LOCK_S, incoming=False)
-        try:
-            self._run(lock.__enter__)
-        except LockTimeout:
-            home.tally.add("partition.lock-failure.count")
-            return False
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(
+                    home.store.replication_lock(self._part, self._policy, LOCK_S, incoming=False)
+                )
+            except LockTimeout:
+                home.tally.add("partition.lock-failure.count")
+                return False
             self._work_locked()
-        finally:
-            self._run(lock.__exit__, None, None, None)
-        gone: bool = self._run(home.store.upkeep.remove_partition, home.device, self._part, self._policy)
-        return gone
+        return home.store.upkeep.remove_partition(home.device, self._part, self._policy)
 
     def _work_locked(self) -> None:
         here: dict[str, HandedOver] = {}
-        names = self._home.store.inventory(self._home.device, self._part, self._policy)
-        while len(here) < OBJECTS_MAX and (found := self._run(self._some, names)) is not None:
-            here.update(found)
+        store = self._home.store
+        for names in store.inventory(self._part, self._policy):
+            here.update(store.place(Effort.SSYNC, self._some, names))
+            if len(here) >= OBJECTS_MAX:
+                break
         if here:
             self._remove(here, self._bring(here))
 
-    def _some(self, names: Iterator[str]) -> dict[str, HandedOver] | None:
-        """Blocking: what the next objects of the partition are; None at their end."""
+    def _some(self, engine: ObjectStore, names: Sequence[str]) -> dict[str, HandedOver]:
+        """Return what some objects of the partition are."""
         found: dict[str, HandedOver] = {}
         view = Viewpoint(self._home.now_s(), open_expired=True)
-        portion = list(islice(names, BATCH))
-        for name in portion:
-            state = self._home.store.upkeep.find(self._location(name), view).state
+        for name in names:
+            state = engine.upkeep.find(self._location(name), view).state
             if state.kind == DELETED:
                 found[name] = HandedOver(state.timestamp)
             elif state.kind == LIVE:
                 found[name] = HandedOver(state.data_timestamp, meta_timestamp=state.timestamp)
-        return found if portion else None
+        return found
 
     def _location(self, name: str) -> Location:
         return Location(self._home.device, self._part, self._policy, name)
@@ -171,12 +169,12 @@ class Revert:
             return
         going = [name for name in here if _count(arrived, name) >= needed]
         for start in range(0, len(going), BATCH):
-            self._run(partial(self._purge, {name: here[name] for name in going[start : start + BATCH]}))
+            some = {name: here[name] for name in going[start : start + BATCH]}
+            self._home.store.place(Effort.SSYNC, self._purge, some)
 
-    def _purge(self, some: dict[str, HandedOver]) -> None:
-        """Blocking."""
+    def _purge(self, engine: ObjectStore, some: dict[str, HandedOver]) -> None:
         for name, handed in some.items():
-            self._home.store.upkeep.purge(self._location(name), handed)
+            engine.upkeep.purge(self._location(name), handed)
 
 
 def _count(arrived: list[Delivered], name: str) -> int:

@@ -64,7 +64,7 @@ class ObjectReplicator(CompareTask[ObjectReplicatorSettings]):
 
     def delivery(self, policy: Policy) -> Delivery:
         """What brings objects of a policy to nodes."""
-        rsyncable = self.stores.of(policy).capabilities.rsyncable
+        rsyncable = self.stores.capabilities(policy).rsyncable
         log = self.context.telemetry.log
         return delivery_of(self.settings, self.partners, self.sender(policy), log, rsyncable=rsyncable)
 
@@ -190,7 +190,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         return RevertContext(
             self._device,
             self._path(),
-            task.stores.of(policy),
+            task.stores.at(policy, self._device).for_purpose(Effort.SSYNC),
             task.partners,
             self._delivery(policy),
             self._settings.handoff_delete,
@@ -246,7 +246,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         if status != 200:
             self.refused(node, status, local)
             return False
-        suffixes = self._differing(local, theirs)
+        suffixes = self.differing(local, lambda mine: differing(mine, theirs))
         if not suffixes:
             self._count_equal()
             return False
@@ -267,23 +267,6 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
 
     def _path(self) -> str:
         return self._task.context.devices.path(self._device)
-
-    def _differing(self, local: Local, theirs: Mapping[str, object]) -> list[str]:
-        """What a node lacks, looked at once more: it may be we who are not up to date."""
-        store = self._task.stores.of(local.policy)
-        run = store.run(self._device, Effort.HASHES)
-        name = str(local.part)
-        mine = run(store.hashes, self._device, name, local.policy)
-        self._tally.add("suffix.counts", len(mine))
-        suspects = differing(mine, theirs)
-        if not suspects:
-            return []
-        self._tally.add("suffix.hashes", len(suspects))
-
-        def again() -> Mapping[str, object]:
-            return store.hashes(self._device, name, local.policy, recalculate=suspects)
-
-        return differing(run(again), theirs)
 
 
 DAEMON = Daemon(

@@ -16,10 +16,8 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 from swift import green
-from swift.base.calls import Run
 from swift.base.errors import LockTimeout, SwiftError
 from swift.http import fields
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, RequestBody
@@ -31,6 +29,8 @@ from swift.obj.ssync.decide import completes, have_of, wanted_of
 from swift.platform.places import SharedPlaces
 from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, Viewpoint
+from swift.store.calls import Effort
+from swift.store.handle import StoreHandle
 from swift.telemetry.log import Log
 from swift.wire import ssync
 from swift.wire.ssync import LineReader, Offer, SsyncEnded, SsyncError, Subrequest, Want
@@ -71,9 +71,8 @@ class SsyncContext:
     """What a receiver is handed by the object server."""
 
     settings: ObjectSettings
-    store: ObjectStore
-    #: Runs blocking calls beside the ones of ordinary requests.
-    run: Run
+    #: Its calls run beside the ones of ordinary requests.
+    store: StoreHandle
     #: Carries out a subrequest as the server would.
     execute: Callable[[Request], Response]
     places: SharedPlaces
@@ -161,18 +160,17 @@ class SsyncReceiver:
         if place is None:
             raise Aborted(503, "busy: as many are under way as replication_concurrency allows")
         held.callback(place.close)
-        held.enter_context(self._locked())
+        self._lock(held)
 
-    def _locked(self) -> Any:
-        """The entered lock; polled, so that no thread of the pool waits in it."""
+    def _lock(self, held: ExitStack) -> None:
+        """Take the partition's lock; polled, so that no thread of the pool waits in it."""
         session, context = self._session, self._context
         timeout_s = context.settings.replication_lock_timeout
         deadline = time.monotonic() + timeout_s
         while True:
-            lock = context.store.replication_lock(session.device, session.partition, session.policy, 0.0)
             try:
-                context.run(lock.__enter__)
-                return _Entered(lock)
+                held.enter_context(context.store.replication_lock(session.partition, session.policy, 0.0))
+                return
             except LockTimeout as error:
                 if time.monotonic() >= deadline:
                     raise LockTimeout(error.path, timeout_s)
@@ -188,36 +186,40 @@ class SsyncReceiver:
         while (text := lines.next_line()) is not None and text.strip() != ssync.MISSING_END:
             batch.append(Offer.parse(text))
             if len(batch) >= BATCH:
-                wants.extend(self._context.run(self._compare, batch))
+                wants.extend(self._context.store.place(Effort.SSYNC, self._compare, batch))
                 batch = []
         if text is None:
             raise SsyncEnded("the stream ended inside the missing check")
         if batch:
-            wants.extend(self._context.run(self._compare, batch))
+            wants.extend(self._context.store.place(Effort.SSYNC, self._compare, batch))
         yield from ssync.wants_text(wants)
 
-    def _compare(self, offers: list[Offer]) -> list[Want]:
-        """Blocking: what is wanted of these offers."""
-        wants = (self._wanted(offer) for offer in offers)
-        return [want for want in wants if want is not None]
+    def _compare(self, engine: ObjectStore, offers: list[Offer]) -> list[Want]:
+        """Return what is wanted of these offers."""
+        wants = []
+        for offer in offers:
+            want = self._wanted(engine, offer)
+            if want is not None:
+                wants.append(want)
+        return wants
 
-    def _wanted(self, offer: Offer) -> Want | None:
-        session, store = self._session, self._context.store
+    def _wanted(self, engine: ObjectStore, offer: Offer) -> Want | None:
+        session = self._session
         if not _is_hash(offer.hash):
             raise SsyncError(f"{offer.hash!r} is no object hash")
         location = Location(session.device, session.partition, session.policy, offer.hash)
         now_s = self._context.now_s()
         view = Viewpoint(now_s, open_expired=True, fragment=session.fragment)
-        have = have_of(store.upkeep.find(location, view).state)
+        have = have_of(engine.upkeep.find(location, view).state)
         if session.policy.is_ec and session.fragment is not None:
-            found = store.upkeep.find(location, Viewpoint(now_s, open_expired=True, preferences=[]))
+            found = engine.upkeep.find(location, Viewpoint(now_s, open_expired=True, preferences=[]))
             if found.key is not None and completes(offer, found.state, session.fragment):
                 if not offer.durable:
                     # What is offered is here; that neither side knows of a commit changes nothing.
                     return None
-                with store.edit(found.key, view, create=True) as edit:
+                with engine.edit(found.key, view, create=True) as edit:
                     edit.commit(offer.data, session.fragment)
-                have = have_of(store.upkeep.find(location, view).state)
+                have = have_of(engine.upkeep.find(location, view).state)
         return wanted_of(offer, have)
 
     # --- updates -------------------------------------------------------------------------------------
@@ -297,19 +299,6 @@ def _malformation(subrequest: Subrequest) -> str | None:
 
 def _is_hash(text: str) -> bool:
     return len(text) == 32 and all(c in "0123456789abcdef" for c in text)
-
-
-class _Entered:
-    """A context manager that somebody else entered."""
-
-    def __init__(self, entered: Any):
-        self._entered = entered
-
-    def __enter__(self) -> None:
-        """It is held already."""
-
-    def __exit__(self, *error: object) -> None:
-        self._entered.__exit__(None, None, None)
 
 
 class SubrequestBody(RequestBody):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from swift.base.errors import SwiftError
 from swift.base.truth import is_true
@@ -33,11 +32,11 @@ from swift.store.api import (
     Location,
     ObjectKey,
     ObjectStore,
-    StoredObject,
     Viewpoint,
 )
-from swift.store.calls import Effort, Run
+from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
+from swift.store.handle import OpenObject, StoreHandle
 from swift.store.metadata import Metadata
 from swift.telemetry.log import Log
 from swift.wire import ssync
@@ -120,7 +119,7 @@ class Sender:
     def __init__(
         self,
         transport: Transport,
-        store: ObjectStore,
+        store_at: Callable[[str], StoreHandle],
         times: SenderTimes,
         *,
         agent: str,
@@ -128,7 +127,8 @@ class Sender:
         log: Log,
     ):
         self.transport = transport
-        self.store = store
+        #: The engine's handle on a device.
+        self.store_at = store_at
         self.times = times
         self.agent = agent
         self.now_s = now_s
@@ -162,7 +162,7 @@ class _Conversation:
         self._job = job
         self._rebuild = rebuild
         self._left_out = left_out
-        self._run: Run = sender.store.run(job.device, Effort.SSYNC)
+        self._store = sender.store_at(job.device).for_purpose(Effort.SSYNC)
         self._uncommitted = False
         self._offered: dict[str, Offer] = {}
         self._gathered: list[bytes] = []
@@ -242,9 +242,8 @@ class _Conversation:
 
     def _offer(self) -> None:
         self._say(ssync.line(ssync.MISSING_START))
-        names = self._names()
-        while some := self._run(_take, names):
-            for offer in self._run(self._offers_of, some):
+        for some in self._names():
+            for offer in self._store.place(Effort.SSYNC, self._offers_of, some):
                 if self._job.objects_max and len(self._offered) >= self._job.objects_max:
                     self.pushed.is_partial = True
                     break
@@ -255,19 +254,20 @@ class _Conversation:
         self._say(ssync.line(ssync.MISSING_END))
         self._flush()
 
-    def _names(self) -> Iterator[str]:
+    def _names(self) -> Iterator[Sequence[str]]:
         job = self._job
-        if job.confirms is not None:
-            return iter(sorted(job.confirms))
-        return self._sender.store.inventory(job.device, job.partition, job.policy, job.suffixes)
+        if job.confirms is None:
+            return self._store.inventory(job.partition, job.policy, job.suffixes)
+        names = sorted(job.confirms)
+        return (names[start : start + BATCH] for start in range(0, len(names), BATCH))
 
-    def _offers_of(self, names: Sequence[str]) -> list[Offer]:
-        """Blocking: those of them that are worth telling."""
+    def _offers_of(self, engine: ObjectStore, names: Sequence[str]) -> list[Offer]:
+        """Return those of them that are worth telling."""
         offers = []
         for name in names:
             if name in self._left_out:
                 continue
-            state = self._find(name).state
+            state = self._find(engine, name).state
             have = have_of(state)
             if have is not None:
                 durable = state.kind == DELETED or state.durable
@@ -285,31 +285,30 @@ class _Conversation:
         durable = Viewpoint(self._sender.now_s(), True, None, fragment)
         return [durable._replace(preferences=[]), durable] if self._uncommitted else [durable]
 
-    def _find(self, name: str) -> Found:
-        """Blocking."""
+    def _find(self, engine: ObjectStore, name: str) -> Found:
         job = self._job
         location = Location(job.device, job.partition, job.policy, name)
         for view in self._views():
-            found = self._sender.store.upkeep.find(location, view)
+            found = engine.upkeep.find(location, view)
             if found.state.kind != ABSENT:
                 break
         return found
 
-    def _open(self, key: ObjectKey) -> StoredObject:
-        """Blocking: what ``_find`` found."""
+    def _open(self, key: ObjectKey) -> OpenObject:
+        """Open what ``_find`` found."""
         *others, last = self._views()
         for view in others:
-            stored = self._sender.store.open(key, view)
+            stored = self._store.open(key, view)
             if stored.state.kind != ABSENT:
                 return stored
             stored.close()
-        return self._sender.store.open(key, last)
+        return self._store.open(key, last)
 
     # --- the updates ---------------------------------------------------------------------------------
 
     def _update(self, want: Want) -> bool:
         """Send what is wanted of one object; whether that could be done."""
-        found: Found = self._run(self._find, want.hash)
+        found = self._store.place(Effort.SSYNC, self._find, want.hash)
         key, state = found.key, found.state
         done = key is not None and state.kind in (LIVE, EXPIRED, DELETED)
         if done and key is not None:
@@ -338,7 +337,7 @@ class _Conversation:
         job = self._job
         if job.target is not None and job.target != job.fragment:
             return self._put_rebuilt(key, found, job.target)
-        stored: StoredObject = self._run(self._open, key)
+        stored = self._open(key)
         try:
             state = stored.state
             if state.kind not in (LIVE, EXPIRED) or state.written is None:
@@ -346,13 +345,11 @@ class _Conversation:
             head = ssync.put_of(key.path.quoted, state.written, durable=state.durable)
             return self._body(key.hash, head, self._blocks(stored), state.size)
         finally:
-            self._run(stored.close)
+            stored.close()
 
-    def _blocks(self, stored: StoredObject) -> Generator[bytes, None, None]:
-        stored.keep_cache = False
-        blocks = stored.blocks(0, stored.state.size)
-        while piece := self._run(next, blocks, b""):
-            yield piece
+    def _blocks(self, stored: OpenObject) -> Generator[bytes, None, None]:
+        stored.prepare(keep_cache=False)
+        yield from stored.blocks(0, stored.state.size)
 
     def _put_rebuilt(self, key: ObjectKey, found: Found, index: int) -> bool:
         if self._rebuild is None:
@@ -414,7 +411,3 @@ def _hear(lines: LineReader, reader: WantsReader | UpdatesReader) -> None:
         if text is None:
             raise SsyncError("the receiver hung up")
         reader.feed(text)
-
-
-def _take(names: Iterator[str]) -> list[str]:
-    return list(islice(names, BATCH))

@@ -2,6 +2,8 @@
 
 ``deliver`` asks all replicas that do not have the update yet at the same time, follows one redirect to a
 shard, and returns the pending as it should be remembered; it touches no file.
+
+A kept update goes to its container, or to the shard that stands in for it.
 """
 
 from __future__ import annotations
@@ -20,13 +22,31 @@ from swift.cluster.silence import Silence
 from swift.cluster.transport import Reply, TimedOut, Transport, TransportError
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, wire_value
-from swift.obj.updater.pendings import container_of, redirected
 from swift.ring.device import Node
 from swift.ring.ring import Ring
 from swift.runtime.report import Tally
 from swift.store.api import PendingUpdate
 from swift.telemetry.log import Log
 from swift.telemetry.repeated import RepeatedErrors
+
+
+def container_of(pending: PendingUpdate) -> str:
+    """``account/container`` of where it goes: the container, or the shard that stands in for it."""
+    update = pending.update
+    return update.container_path or f"{update.path.account}/{update.path.container}"
+
+
+def redirected(pending: PendingUpdate, container: str) -> PendingUpdate:
+    """The same on its way to another container; in a circle it starts over at the object's own."""
+    update = pending.update
+    if container in pending.redirects:
+        return replace(pending, update=update._replace(container_path=None), successes=(), redirects=())
+    return replace(
+        pending,
+        update=update._replace(container_path=container),
+        successes=(),
+        redirects=(*pending.redirects, container),
+    )
 
 
 @dataclass(frozen=True)

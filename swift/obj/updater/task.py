@@ -1,28 +1,144 @@
-"""What the object updater does in a pass over a device (spec: replication.md §6)."""
+"""What the object updater does in a pass over a device (spec: replication.md §6).
+
+``OldestFailures`` are the containers that have waited longest for an update, for the recon file.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from swift.base.timestamp import Timestamp
+from swift.config.kinds import COUNT, SECONDS, integer, number
+from swift.config.schema import Settings, option
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
-from swift.obj.updater.delivery import Deliverer
-from swift.obj.updater.failures import OldestFailures
+from swift.obj.updater.delivery import Deliverer, container_of
 from swift.obj.updater.pacing import ContainerPacer
-from swift.obj.updater.pendings import container_of
-from swift.obj.updater.settings import ObjectUpdaterSettings
 from swift.policy.policy import Policy
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.daemon import PassContext, PassReport, ShareResult
+from swift.runtime.daemon import PassContext, PassReport, Schedule, ShareResult
 from swift.runtime.declaration import Daemon
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.store.api import PendingUpdate, PendingUpdates, UpdateRef
-from swift.store.calls import Effort, Run
+from swift.store.api import PendingUpdate, UpdateRef
 from swift.store.errors import Damaged
+from swift.store.handle import UpdatesHandle
 from swift.store.registry import StoreRegistry
+
+
+@dataclass(frozen=True)
+class ObjectUpdaterSettings(Settings):
+    """How often and how fast stored container updates are delivered."""
+
+    interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
+    concurrency: int = option(8, "Updates delivered at the same time per process.", kind=integer(1))
+    updater_workers: int = option(1, "Devices worked on at the same time, each in a process.", kind=COUNT)
+    objects_per_second: float = option(50.0, "Updates begun per second and process; 0: any.", kind=number(0))
+    slowdown: float = option(
+        -1.0,
+        "Deprecated: seconds to rest after each update; caps the pace at 1 / (slowdown + 0.01) per second.",
+        sample="",
+    )
+    max_objects_per_container_per_second: float = option(
+        0.0, "Updates begun per second for one container and device; 0: any.", kind=number(0)
+    )
+    per_container_ratelimit_buckets: int = option(
+        1000, "Containers share this many rate limits per device.", kind=integer(1)
+    )
+    max_deferred_updates: int = option(
+        10000, "Updates held back by that limit in memory; further ones wait for the next pass.", kind=COUNT
+    )
+    node_timeout: float = option(10.0, "Seconds to wait for a container server's answer.", kind=SECONDS)
+    conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
+    report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
+    async_tracker_max_entries: int = option(
+        100, "Containers with failing updates that are remembered, those waiting longest.", kind=COUNT
+    )
+    async_tracker_dump_count: int = option(5, "How many of them the recon file names.", kind=COUNT)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The same for the runner."""
+        return Schedule(
+            self.interval,
+            pace(self.objects_per_second, self.slowdown),
+            self.concurrency,
+            self.updater_workers,
+            self.report_interval,
+        )
+
+
+def pace(per_second: float, slowdown_s: float) -> float:
+    """The slower of a rate and the deprecated rest; 0 means no limit, a negative rest none."""
+    if slowdown_s < 0:
+        return per_second
+    by_rest = 1 / (slowdown_s + 0.01)
+    return min(per_second, by_rest) if per_second else by_rest
+
+
+#: (timestamp, account, container) as JSON has it.
+Entry = list[str]
+
+
+class OldestFailures:
+    """The oldest failed update of each container, for the ``entries_max`` containers that wait longest."""
+
+    def __init__(self, entries_max: int):
+        self._max = entries_max
+        self._oldest: dict[tuple[str, str], Timestamp] = {}
+
+    def add(self, account: str, container: str, timestamp: Timestamp) -> None:
+        """An update of this time failed."""
+        key = (account, container)
+        have = self._oldest.get(key)
+        if have is None or timestamp < have:
+            self._oldest[key] = timestamp
+        if len(self._oldest) > self._max:
+            del self._oldest[max(self._oldest, key=self._oldest.__getitem__)]
+
+    def add_entries(self, entries: Iterable[Entry]) -> None:
+        """Take over what another share remembers."""
+        for text, account, container in entries:
+            self.add(account, container, Timestamp(text))
+
+    def entries(self) -> list[Entry]:
+        """All of them, oldest first."""
+        ordered = sorted(self._oldest.items(), key=lambda item: (item[1].raw, item[0]))
+        return [[timestamp.normal, *key] for key, timestamp in ordered]
+
+    def stats(self, now_s: float, dump_count: int) -> dict[str, object]:
+        """``object_updater_stats`` of the recon file (spec: replication.md §6); times are Unix seconds."""
+        entries = self.entries()
+        oldest_s = float(entries[0][0]) if entries else None
+        shown = [
+            {"timestamp": float(text), "account": account, "container": container}
+            for text, account, container in entries[:dump_count]
+        ]
+        return {
+            "failures_oldest_timestamp": oldest_s,
+            "failures_oldest_timestamp_age": None if oldest_s is None else now_s - oldest_s,
+            "failures_account_container_count": len(entries),
+            "failures_oldest_timestamp_account_containers": {
+                "oldest_count": len(shown),
+                "oldest_entries": shown,
+            },
+            "tracker_memory_usage": self.memory_bytes(),
+        }
+
+    def memory_bytes(self) -> int:
+        """About what this remembers costs."""
+        size = sys.getsizeof(self._oldest)
+        for key, timestamp in self._oldest.items():
+            size += sys.getsizeof(key) + sum(map(sys.getsizeof, key)) + sys.getsizeof(timestamp)
+        return size
+
+    def __len__(self) -> int:
+        return len(self._oldest)
+
 
 NAME = "object-updater"
 
@@ -108,24 +224,21 @@ class UpdaterPass(DevicePassBase):
     def _pendings(self) -> Iterator[PendingUpdate]:
         policies = tuple(self._task.context.policies)
         for policy in self._task.selection.of_policies(policies):
-            kept, run = self._kept(policy)
+            kept = self._kept(policy)
             if policy is policies[0]:
-                for name in run(kept.strangers, self._device, policies):
+                for name in kept.strangers(self._device, policies):
                     self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
-            groups = run(kept.groups, self._device, policy)
+            groups = kept.groups(self._device, policy)
             # So that no object is always last.
             self._task.rng.shuffle(groups)
             for group in groups:
                 yield from self._of_group(policy, group)
 
-    def _kept(self, policy: Policy) -> tuple[PendingUpdates, Run]:
-        """The updates of a policy, and where calls to them are made."""
-        store = self._task.stores.of(policy)
-        return store.updates, store.run(self._device, Effort.SHORT)
+    def _kept(self, policy: Policy) -> UpdatesHandle:
+        return self._task.stores.at(policy, self._device).updates
 
     def _of_group(self, policy: Policy, group: str) -> Iterator[PendingUpdate]:
-        kept, run = self._kept(policy)
-        found, bad = run(kept.objects, self._device, policy, group)
+        found, bad = self._kept(policy).objects(self._device, policy, group)
         for name in bad:
             self._tally.add("errors")
             self._log.error(f"ERROR async pending file with unexpected name {name}")
@@ -140,11 +253,11 @@ class UpdaterPass(DevicePassBase):
         """The newest readable update of an object; damaged ones are quarantined, older ones removed."""
         pending = None
         for ref in refs:
-            kept, run = self._kept(ref.policy)
+            kept = self._kept(ref.policy)
             try:
                 if pending is None:
-                    pending = run(kept.load, ref)
-                elif run(kept.remove, ref):
+                    pending = kept.load(ref)
+                elif kept.remove(ref):
                     self._tally.add("outdated_unlinks")
             except Damaged as error:
                 self._quarantine(ref, error)
@@ -157,9 +270,8 @@ class UpdaterPass(DevicePassBase):
         return pending
 
     def _quarantine(self, ref: UpdateRef, error: Damaged) -> None:
-        kept, run = self._kept(ref.policy)
         try:
-            moved = run(kept.quarantine, ref, str(error))
+            moved = self._kept(ref.policy).quarantine(ref, str(error))
         except OSError as failed:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot quarantine async pending {ref} ({error}): {failed}")
@@ -171,12 +283,12 @@ class UpdaterPass(DevicePassBase):
 
     def do(self, unit: PendingUpdate) -> None:
         """Deliver one update; remove it when everybody has it, else remember who has."""
-        kept, run = self._kept(unit.ref.policy)
+        kept = self._kept(unit.ref.policy)
         started_s = self._pass_context.clock.monotonic()
         delivery = self._deliverer.deliver(unit, self._tally)
         if delivery.is_complete:
             # Only now: a crash before this repeats the delivery, which changes nothing.
-            run(kept.remove, unit.ref)
+            kept.remove(unit.ref)
             self._tally.add("successes")
             self._tally.add("unlinks")
         else:
@@ -184,7 +296,7 @@ class UpdaterPass(DevicePassBase):
             path = unit.update.path
             self._failures.add(path.account, path.container or "", unit.timestamp)
             if delivery.is_changed:
-                run(kept.rewrite, delivery.pending)
+                kept.rewrite(delivery.pending)
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def facts(self) -> dict[str, object]:

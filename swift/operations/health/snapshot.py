@@ -15,7 +15,7 @@ from swift.operations.health.copies import host_copies
 from swift.operations.health.judge import ClusterSnapshot, DeviceErrors
 from swift.operations.recon.client import Host, ReconClient, ReconReply, hosts_of
 from swift.platform.faults import read_through_links
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.copystate import PROGRESS, STATE

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from swift.base.errors import SwiftError
 from swift.platform.addresses import names_any_of, own_addresses
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.ring.errors import RingFileError
 from swift.ring.ringfile import load_table
 from swift.telemetry.log import Log

@@ -13,7 +13,7 @@ from swift.base.timestamp import http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
 from swift.http.headers import HeaderMap, has_controls, utf8_value
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.s3.errors import S3Error
 
 #: The class of what no other class is said of.

@@ -16,8 +16,7 @@ from urllib.parse import quote
 from swift.base.digits import is_digits
 from swift.http import environkeys
 from swift.http.request import Request
-from swift.http.response import Response
-from swift.http.status import reason_of
+from swift.http.response import Response, reason_of
 from swift.s3.api.metadata import REDIRECT
 from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Many, Text, Tree, text_of, tree_of, trees_of

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from swift.platform.disk import Disk
 from swift.platform.faults import OddFile, open_regular, open_with_status
 from swift.store.api import ObjectKey, ObjectState, Viewpoint
-from swift.store.choice import Choice
+from swift.store.chooser import Choice
 from swift.store.errors import Damaged, FilesChanged
-from swift.store.filenames import DATA, UnexpectedName, parse_name
+from swift.store.layout import DATA, UnexpectedName, parse_name
 from swift.store.metadata import decode_metadata, read_metadata_blob
 from swift.store.reader import Loaded, choose_for, names_in, state_of
 from swift.store.tier.entry import FILES_MAX, FileFacts, Snapshot, Stamp

@@ -12,7 +12,7 @@ import struct
 import zlib
 from typing import NamedTuple
 
-from swift.store.filenames import DATA
+from swift.store.layout import DATA
 
 _HEAD = struct.Struct("<IBBQQQq")
 _FILE = struct.Struct("<BBHQQ")

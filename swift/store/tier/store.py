@@ -1,7 +1,11 @@
 """The filesystem engine with a tier around it: reads ask the tier first, changes tell it beforehand.
 
 The tier is the innermost wrapper, because it has to know every change of the disk: it is told of them by
-the engine itself (``store.changes``), whoever asked for them. What it cannot answer, the engine does.
+the engine itself (``store.core``), whoever asked for them. What it cannot answer, the engine does.
+
+Entries of the class ``hashes`` are suffix hashes of partitions, and marks that say if they are the same. An
+entry of another epoch is not compared with the disk but dropped: hashes that were computed before a boot or
+while nobody was watching are those that the engine itself doubts (decision 0005).
 """
 
 from __future__ import annotations
@@ -14,20 +18,81 @@ from swift.store.api import LIVE, Found, Location, ObjectKey, ObjectState, Store
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import Damaged, FilesChanged
-from swift.store.hashes import partition_stamp
+from swift.store.hashes import SuffixHash, partition_stamp
 from swift.store.layered import ForwardingStore, ForwardingUpkeep
-from swift.store.layout import is_suffix, partition_dir
+from swift.store.layout import Place, is_suffix, partition_dir
 from swift.store.metadata import decode_metadata
-from swift.store.place import Place
 from swift.store.reader import ANY_NAME
 from swift.store.tier.bodies import Bodies, KeepingObject, PiecedObject, SmallObject
 from swift.store.tier.directory import Where, path_of, state_in
-from swift.store.tier.entries import Entries, Note, Start
+from swift.store.tier.entries import Entries, Note, Start, device_of
 from swift.store.tier.entry import FileFacts, Hashes, Snapshot
-from swift.store.tier.partitions import DEFERRED_MAX, PartitionHashes
-from swift.store.tier.policy import DATA, DROP, REFRESH, SMALL_DATA
+from swift.store.tier.index import IndexFailed
+from swift.store.tier.policy import DATA, DROP, HASHES, REFRESH, SMALL_DATA
 from swift.store.tier.tier import CacheTier
 from swift.store.verified import FileObject
+
+#: In write-back: how many suffixes may be dirty on the disk before they are written there.
+DEFERRED_MAX = 256
+
+
+class PartitionHashes:
+    """Hashes in a tier; every call answers None, and keeps nothing, where it cannot be used."""
+
+    def __init__(self, tier: CacheTier):
+        self._tier = tier
+
+    def find(self, device_path: str, partition: bytes) -> Hashes | None:
+        """What is known of a partition and true."""
+        tier = self._tier
+        try:
+            entries = tier.entries()
+            rules = tier.rules_of(HASHES)
+            if entries is None or rules is None or not rules.means.serves:
+                return None
+            tier.watch(device_path)
+            found = entries.find_hashes(partition)
+        except IndexFailed as error:
+            tier.failed(str(error))
+            return None
+        except OSError:
+            return None
+        device = device_of(partition)
+        if found is not None and found.epoch != entries.words.epoch(device):
+            found = None
+        tier.count(HASHES, device, "misses" if found is None else "hits")
+        return found
+
+    def start(self, partition: bytes) -> Start | None:
+        """Call it before hashes are computed that may be kept; None when they may not."""
+        tier = self._tier
+        rules = tier.rules_of(HASHES)
+        if rules is None or not (tier.admits(HASHES, partition) or rules.means.on_write != DROP):
+            return None
+        try:
+            entries = tier.entries()
+            return None if entries is None else entries.start(partition)
+        except OSError:
+            return None
+
+    def keep(self, partition: bytes, start: Start, hashes: dict[str, SuffixHash]) -> None:
+        """Keep what was computed since ``start``, unless something could not be."""
+        tier = self._tier
+        known = {suffix: value for suffix, value in hashes.items() if value is not None}
+        try:
+            entries = tier.entries()
+            if entries is None or len(known) != len(hashes):
+                return
+            kept = entries.keep_hashes(partition, start, Hashes(start.epoch, tier.seams.now_ns(), known))
+            tier.count(HASHES, device_of(partition), "kept" if kept else "rejected")
+        except (IndexFailed, OSError) as error:
+            tier.failed(str(error))
+
+    @property
+    def defers(self) -> bool:
+        """Whether what is computed need not be on the disk."""
+        rules = self._tier.rules_of(HASHES)
+        return rules is not None and rules.means.defers and not self._tier.failure
 
 
 class TierChanges:

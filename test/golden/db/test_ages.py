@@ -10,7 +10,7 @@ from swift.container.server import ContainerServer
 from swift.db.connection import chexor
 from swift.db.files import DatabasePlace
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from test.support import databases
 

@@ -12,20 +12,20 @@ from swift.base.hashing import PathHasher
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container import auditor as container_auditor
+from swift.container import objecttable
 from swift.container.broker import ContainerBroker
 from swift.container.misplaced import queue_misplaced
 from swift.container.objecttable import BULK
 from swift.container.replication import ContainerReplica, OldContainerThings
 from swift.container.rows import ObjectRow, merge, row_of_mapping, row_of_pending
 from swift.container.server import ContainerServer
-from swift.container.sharding import rowmoves
 from swift.container.sharding.files import begin_epoch
 from swift.db import pending
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.dbsync.reclaim import reclaim
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from test.support import databases
 
@@ -338,14 +338,14 @@ def shard_at(root):
 def test_rows_that_move_into_a_shard_keep_everything(tmp_path, node):
     node("HEAD", node.path)
     shard = shard_at(tmp_path)
-    found = node.broker.read(lambda c: rowmoves.rows_inside(c, "", "", 0, 100))
-    outside = node.broker.read(lambda c: rowmoves.rows_outside(c, "h", "z", 0, 100))
+    found = node.broker.read(lambda c: objecttable.rows_inside(c, "", "", 0, 100))
+    outside = node.broker.read(lambda c: objecttable.rows_outside(c, "h", "z", 0, 100))
     assert [row.name for _, row in outside] == ["gone"]
     shard.merge_rows([row for _, row in found])
     query = "SELECT name, deleted, systags, shape FROM object"
     moved = shard.read(lambda c: {name: rest for name, *rest in c.execute(query)})
     assert moved == as_lists(ALL)
-    assert node.broker.read(lambda c: rowmoves.counts_inside(c, "", "")) == (2, 12, 3)
+    assert node.broker.read(lambda c: objecttable.counts_inside(c, "", "")) == (2, 12, 3)
     assert shard.info().object_count == 2 and shard.info().bytes_used == 12
     shard.close()
 

@@ -16,7 +16,7 @@ from swift.account.server import AccountServer
 from swift.base.hashing import PathHasher
 from swift.container.server import ContainerServer
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from test.support import checks
 

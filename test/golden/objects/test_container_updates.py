@@ -13,7 +13,7 @@ from swift.cluster.transport import Reply
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.store.asyncpending import decode_update, encode_update
 

@@ -12,7 +12,7 @@ from swift.http.body import BytesBody
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.wire.chunked import ChunkDecoder
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import ErasureCode
-from swift.store.choice import Choice, FragmentPreference
-from swift.store.chooser import choose
+from swift.store.api import FragmentPreference
+from swift.store.chooser import Choice, choose
 from test.support.checks import every
 
 CASES = json.loads((Path(__file__).parent.parent / "data/objects/ondisk-cases.json").read_text())

@@ -15,10 +15,9 @@ from swift.base.hashing import PathHasher
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.metadata import BadMetadata, encode_metadata, read_metadata, read_metadata_blob
 from test.support import checks

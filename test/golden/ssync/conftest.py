@@ -11,9 +11,8 @@ from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
 from swift.platform import sockets
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.httpd import HttpServer
 from swift.telemetry.log import silent_log

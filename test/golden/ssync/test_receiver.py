@@ -138,7 +138,7 @@ def hold_back(receiver, case, held):
     """Take what the recording's receiver had to wait for."""
     if case.startswith("partition replication lock"):
         policy = receiver.context.policies.default
-        held.enter_context(receiver.stores.of(policy).replication_lock("sdb", "8", policy, 0.0))
+        held.enter_context(receiver.stores.engine(policy).replication_lock("sdb", "8", policy, 0.0))
     if case.startswith("replication_concurrency"):
         places = receiver.app.ssync_places
         for place in [places.take() for _ in range(places.count)]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 
@@ -76,14 +77,14 @@ def push(receiver, recorded, policy, **more):
     context = receiver.context
     sender = Sender(
         transport,
-        receiver.stores.of(policy),
+        partial(receiver.stores.at, policy),
         SenderTimes(),
         agent="test",
         now_s=context.clock.time,
         log=context.telemetry.log,
     )
     device = more.pop("device")
-    store = receiver.stores.of(policy)
+    store = receiver.stores.engine(policy)
     suffixes = sorted(store.hashes(device, "8", policy, list_suffixes=True))
     sender.push(Push(device, "8", policy, NODE, suffixes, **more))
     return transport

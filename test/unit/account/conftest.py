@@ -6,9 +6,8 @@ from swift.account.server import AccountServer
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.http.request import Request
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import Policies, Policy
 from swift.runtime.backendapp import BackendContext
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swift.account.server import as_rows
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 
 POLICIES = Policies([Policy(0, "gold", is_default=True), Policy(1, "silver")])
 

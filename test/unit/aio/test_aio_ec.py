@@ -6,7 +6,7 @@ from swift.aio.make import check_ec, make_cluster
 from swift.aio.plan import default_ec, new_plan, parse_ec
 from swift.base.errors import ConfigError
 from swift.config.cluster import read_cluster_config
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.ring.ring import Ring
 
 

@@ -9,7 +9,7 @@ import pytest
 from swift.base.clock import SystemClock
 from swift.base.hashing import PathHasher
 from swift.cli.cache import main
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier.conf import node_figures, publisher, settings_of, tier_factory
 from swift.store.tier.tier import CacheTier, Seams
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def store(self):
-        return self.stores.of(GOLD)
+        return self.stores.engine(GOLD)
 
     def tick(self):
         self.tier._next_tick_s = 0.0

@@ -18,7 +18,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import post, put

@@ -16,8 +16,8 @@ from swift.container.broker import ContainerBroker
 from swift.db import files
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.store.api import LIVE, Location, ObjectKey, Viewpoint
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import put, ts

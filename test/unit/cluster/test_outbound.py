@@ -14,7 +14,7 @@ import pytest
 from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, Trust
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from test.support.checks import every
 from test.support.peer import make_rings
 from test.support.stub_servers import TlsServer

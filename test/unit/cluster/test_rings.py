@@ -3,7 +3,7 @@
 import pytest
 
 from swift.cluster.rings import Rings
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.ring.errors import RingError
 from test.support.peer import make_rings
 

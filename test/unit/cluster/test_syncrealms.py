@@ -6,8 +6,8 @@ import pytest
 
 from swift.cluster.outbound import Trust
 from swift.cluster.syncrealms import Realms, SyncTo, SyncToError, validate_sync_to
-from swift.container.settings import ContainerSettings
-from swift.container.sync.settings import ContainerSyncSettings
+from swift.container.accounts import ContainerSettings
+from swift.container.sync.task import ContainerSyncSettings
 
 FILE = """
 [DEFAULT]

@@ -12,9 +12,8 @@ from swift.container.server import ContainerServer
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.http.request import Request
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import Policies, Policy
 from swift.runtime.backendapp import BackendContext
 
 

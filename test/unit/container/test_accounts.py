@@ -4,13 +4,12 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.cluster.transport import Reply, TransportError
-from swift.container.accounts import AccountsAnswer, AccountUpdater, split_host
+from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings, split_host
 from swift.container.broker import ContainerFacts
-from swift.container.settings import ContainerSettings
 from swift.dbserver.app import StorageTarget
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry

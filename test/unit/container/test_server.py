@@ -8,9 +8,9 @@ import pytest
 from swift.cluster.outbound import Outbound
 from swift.cluster.syncrealms import Realm, Realms
 from swift.cluster.transport import TransportError
+from swift.container.accounts import ContainerSettings
 from swift.container.server import ContainerServer
-from swift.container.settings import ContainerSettings
-from swift.runtime.partitions import Partitions
+from swift.runtime.backendapp import Partitions
 from test.support.peer import make_rings
 from test.unit.container.conftest import stamp
 

@@ -4,10 +4,8 @@ import os
 
 import pytest
 
-from swift.base.calls import run_inline
 from swift.base.timestamp import Timestamp
 from swift.container.syncstore import is_synced, keep_link, link_of
-from swift.platform.disk import Disk
 from test.support.databases import make_container
 
 
@@ -24,7 +22,7 @@ def ask_for_copies(broker, to, key, time=6):
 
 
 def keep(broker):
-    keep_link(broker, broker.info(), Disk(), run_inline)
+    keep_link(broker, broker.info())
 
 
 def test_a_container_with_a_target_and_a_key_has_a_link_to_its_database(broker):

@@ -121,7 +121,7 @@ def test_work_alone_is_done_on_the_file_that_is_there(room, row, tmp_path):
     connection.commit()
     connection.close()
     os.replace(copy, broker.newest.path)
-    assert broker.alone(lambda c: c.execute("SELECT name FROM object").fetchall()) == []
+    assert broker.alone(lambda c, _disk: c.execute("SELECT name FROM object").fetchall()) == []
 
 
 def at_rest(room):

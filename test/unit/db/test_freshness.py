@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.db.freshness import FileState, Freshness
+from swift.db.broker import FileState, Freshness
 
 #: Equal names that are not one object, as from two looks at a directory that was not at rest.
 NAMES, AGAIN = tuple("a"), tuple(iter("a"))

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from swift.base.errors import NoSpace
-from swift.db.preallocate import Preallocator, target_size
+from swift.db.database import Preallocator, target_size
 from swift.platform.disk import Disk
 
 MB = 1_000_000

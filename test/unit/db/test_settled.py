@@ -8,6 +8,7 @@ import pytest
 from swift.db.files import DatabasePlace
 from swift.db.settled import BUSY_S, Settled
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from test.support.disks import DamagedDisk
 
 #: So long that none begins anew while a test looks on: files have the times of this machine.
@@ -20,7 +21,7 @@ class Device:
 
     def __init__(self, root):
         self.root = root
-        self.settled = Settled(Disk(), PERIOD_S, busy_s=BUSY_S)
+        self.settled = Settled(DiskHandle(Disk()), PERIOD_S, busy_s=BUSY_S)
         self.circumstances = 0
         self.now_ns = 0
         self.later(10)
@@ -113,7 +114,7 @@ class Counting(Disk):
 
 def test_directories_are_listed_again_only_when_they_changed(device):
     disk = Counting()
-    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S)
+    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S)
     device.visited()
     disk.listed = 0
     assert device.visited() == []
@@ -127,7 +128,7 @@ def test_directories_are_listed_again_only_when_they_changed(device):
 
 def test_a_directory_that_cannot_be_listed_is_noted_and_those_beside_it_are_looked_at(device):
     damaged = os.path.dirname(device.place("a").directory)
-    settled = Settled(DamagedDisk(damaged), PERIOD_S, busy_s=BUSY_S)
+    settled = Settled(DiskHandle(DamagedDisk(damaged)), PERIOD_S, busy_s=BUSY_S)
     scan = settled.scan(str(device.root), "containers", ["7"], device.now_ns)
     assert [unit.place for unit in scan.due] == [device.place("b")]
     assert [error.filename for error in scan.unreadable] == [damaged]
@@ -136,7 +137,7 @@ def test_a_directory_that_cannot_be_listed_is_noted_and_those_beside_it_are_look
 
 def test_a_database_that_cannot_be_looked_at_is_due_for_its_visit_tells_why(device):
     place = device.place("a")
-    settled = Settled(DamagedDisk(place.file()), PERIOD_S, busy_s=BUSY_S)
+    settled = Settled(DiskHandle(DamagedDisk(place.file())), PERIOD_S, busy_s=BUSY_S)
     for _ in range(2):
         settled.begin(0)
         due = settled.scan(str(device.root), "containers", ["7"], device.now_ns).due
@@ -195,7 +196,7 @@ class Restless(Disk):
 
 def test_one_that_is_written_all_the_time_is_visited_first_and_then_now_and_then(device):
     disk = Restless()
-    settled = Settled(disk, PERIOD_S, busy_s=BUSY_S)
+    settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S)
     visits = []
     for disk.now_ns in range(0, 3000 * SECOND, 10 * SECOND):
         settled.begin(0)
@@ -207,7 +208,7 @@ def test_one_that_is_written_all_the_time_is_visited_first_and_then_now_and_then
 
 def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
     disk = Restless()
-    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S, calm_s=15)
+    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S, calm_s=15)
     disk.now_ns, device.now_ns = 0, 20 * SECOND
     assert device.visited() == ["a", "b"]
     for _ in range(5):
@@ -221,7 +222,7 @@ def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
 
 def test_one_whose_work_cannot_wait_is_visited_while_it_is_written(device):
     disk = Restless()
-    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S, calm_s=15)
+    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S, calm_s=15)
     disk.now_ns, device.now_ns = 0, 20 * SECOND
     assert device.visited() == ["a", "b"]
     device.settled.begin(0)
@@ -245,7 +246,7 @@ def test_one_whose_work_cannot_wait_is_visited_while_it_is_written(device):
 
 def test_an_eager_daemon_visits_new_databases_although_they_are_written(device):
     disk = Restless()
-    device.settled = Settled(disk, PERIOD_S, busy_s=BUSY_S, calm_s=15, is_eager=True)
+    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S, calm_s=15, is_eager=True)
     disk.now_ns = device.now_ns = 20 * SECOND
     assert device.visited() == ["a", "b"]
     device.make("c")

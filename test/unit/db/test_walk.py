@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from swift.base.calls import run_inline
 from swift.db import walk
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from test.support.disks import DamagedDisk
 
 HASHES = ["0" * 29 + "abc", "1" * 29 + "abc", "2" * 29 + "def"]
@@ -21,13 +21,13 @@ def device(tmp_path):
 
 
 def partitions(device, kind="containers"):
-    return walk.partitions(Disk(), run_inline, str(device), kind, random.Random(1))
+    return walk.partitions(DiskHandle(Disk()), str(device), kind, random.Random(1))
 
 
 def places(device, partition, disk=None, unreadable=None):
     """The hashes found; without ``unreadable`` everything can be listed."""
     told = [] if unreadable is None else unreadable
-    found = walk.places(disk or Disk(), run_inline, str(device), "containers", partition, told.append)
+    found = walk.places(DiskHandle(disk or Disk()), str(device), "containers", partition, told.append)
     hashes = sorted(place.name_hash for place in found)
     assert unreadable is not None or not told
     return hashes

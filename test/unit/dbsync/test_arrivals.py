@@ -15,6 +15,7 @@ from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.dbsync.arrivals import DatabaseArrivals, epoch_in, snapshot
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 
 HASH = "0" * 29 + "abc"
 
@@ -28,7 +29,7 @@ class Site:
         self.sent.merge_rows([ObjectRow("o", Timestamp(6).internal, 3, "t/p", "e", 0, 0)])
         self.sent.info()
         self.here = self.broker(root, "sdb")
-        self.arrivals = DatabaseArrivals(Disk(), self.here.place)
+        self.arrivals = DatabaseArrivals(DiskHandle(Disk()), self.here.place)
 
     def broker(self, root, device):
         (root / device).mkdir()

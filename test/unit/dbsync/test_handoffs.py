@@ -4,7 +4,6 @@ import os
 
 import pytest
 
-from swift.base.calls import run_inline
 from swift.dbsync.handoffs import EMPTY_FOR_S, clean_temporary, remove, remove_empty
 from swift.platform.disk import Disk
 from test.support.databases import make_container
@@ -20,13 +19,13 @@ def broker(tmp_path):
 
 
 def test_a_database_goes_with_its_directories(broker, tmp_path):
-    assert remove(broker, run_inline, lambda connection: True)
+    assert remove(broker, lambda connection: True)
     assert os.listdir(tmp_path / "sda" / "containers") == []
     assert os.listdir(tmp_path / "sda" / "tmp") == []
 
 
 def test_a_database_that_may_not_go_stays_as_it_is(broker):
-    assert not remove(broker, run_inline, lambda connection: False)
+    assert not remove(broker, lambda connection: False)
     assert broker.info().container == "c"
 
 
@@ -34,13 +33,13 @@ def test_who_is_asked_sees_the_rows_of_the_last_moment(broker):
     def is_empty(connection):
         return connection.execute("SELECT count(*) FROM object").fetchone()[0] == 0
 
-    assert remove(broker, run_inline, is_empty)
+    assert remove(broker, is_empty)
 
 
 def test_directories_in_which_others_live_stay(broker, tmp_path):
     other = tmp_path / "sda" / "containers" / "7" / "abc" / ("1" * 29 + "abc")
     other.mkdir()
-    assert remove(broker, run_inline, lambda connection: True)
+    assert remove(broker, lambda connection: True)
     assert other.is_dir()
 
 

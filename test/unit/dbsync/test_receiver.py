@@ -12,7 +12,7 @@ from swift.base.hashing import PathHasher
 from swift.container.server import ContainerServer
 from swift.http.body import BytesBody, ClientDisconnected
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 
 HASHER = PathHasher(b"", b"s")

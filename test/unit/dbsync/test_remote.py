@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from swift.base.calls import run_inline
 from swift.base.clock import ManualClock
 from swift.cluster.absent import LEFT_ALONE_S, Absent
 from swift.cluster.direct import DirectClient
@@ -17,6 +16,7 @@ from swift.dbsync.remote import NodeAccess, NodeFailed, NodeLeftAlone, RemoteDat
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http.body import WholeBody
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from test.support.daemons import make_node
 
 HASH = "ab" * 16
@@ -93,9 +93,9 @@ def make(network, disk, clock):
 
     def make(module="{replication_ip}::account", other_region=False, **changes):
         settings = ReplicatorSettings(node_timeout=7.0, conn_timeout=3.0, **changes)
-        access = NodeAccess(DirectClient(network, "test", settings), settings, disk, module, absent)
+        access = NodeAccess(DirectClient(network, "test", settings), settings, module, absent)
         to = replace(make_node(1), device="sd ö")
-        return RemoteDatabase(access, to, 7, HASH, run=run_inline, is_remote_region=other_region)
+        return RemoteDatabase(access, to, 7, HASH, disk=DiskHandle(disk), is_remote_region=other_region)
 
     return make
 

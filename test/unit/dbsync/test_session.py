@@ -10,7 +10,6 @@ import pytest
 
 from swift.account.replication import replica_of
 from swift.account.rows import ContainerRow
-from swift.base.calls import run_inline
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import Reply
@@ -20,7 +19,6 @@ from swift.db.syncpoints import get_sync, set_sync
 from swift.dbsync.remote import NodeFailed
 from swift.dbsync.session import RemoteUnmounted, ReplicationSession
 from swift.dbsync.settings import ReplicatorSettings
-from swift.platform.disk import Disk
 from swift.runtime.report import Tally
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -94,8 +92,7 @@ class Bench:
 
     def run(self, **settings):
         chosen = replace(ReplicatorSettings(), **settings)
-        more = {"disk": Disk(), "run": run_inline, "now": Timestamp(900)}
-        ReplicationSession(self.replica, self.there, chosen, self.tally, **more).run()
+        ReplicationSession(self.replica, self.there, chosen, self.tally, now=Timestamp(900)).run()
 
     @property
     def point(self):

@@ -20,8 +20,7 @@ from swift.gateway.info import (
 from swift.gateway.subrequest import make_subrequest, preauthorise
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from test.support.sim import MemoryCache
 
 PEER_CONTAINER = json.loads(

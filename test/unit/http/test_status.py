@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.http.status import STATUS, default_body, is_success, reason_of
+from swift.http.response import STATUS, default_body, is_success, reason_of
 from test.support.checks import every
 
 

@@ -13,11 +13,9 @@ from swift.http.headers import lower_name
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
-from swift.runtime.backendapp import BackendContext
-from swift.runtime.partitions import Partitions
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
+from swift.runtime.backendapp import BackendContext, Partitions
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 

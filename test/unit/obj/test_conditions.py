@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http.response import HTTPError
-from swift.obj.conditions import condition_etag, conditions_of, metadata_value
+from swift.obj.request import condition_etag, conditions_of, metadata_value
 from swift.store.api import ABSENT, DELETED, LIVE, ObjectState
 
 STAMP, LATER = Timestamp("1795000000.00000"), Timestamp("1795000001.00000")

@@ -15,6 +15,7 @@ from swift.obj.containerupdates import (
     without_swift_bytes,
 )
 from swift.store.asyncpending import decode_update
+from swift.store.handle import StoreHandle
 from swift.store.layered import ForwardingStore
 from test.support.daemons import ErrorLog
 
@@ -226,7 +227,7 @@ def test_an_update_is_kept_though_its_directory_vanishes_meanwhile(bench):
             return Vanishing(self.inner.updates)
 
     stores = bench.app._stores
-    bench.app._updater._store_of = lambda policy: Store(stores.of(policy))
+    bench.app._updater._store_at = lambda policy, device: StoreHandle(Store(stores.engine(policy)), device)
     bench.containers.answers = {1: 503}
     headers = {"X-Container-Host": "127.0.0.1:1", "X-Container-Device": "c1", "X-Container-Partition": "7"}
     assert bench.ask("PUT", headers=headers, body=b"abc").status == 201

@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http.response import HTTPError
-from swift.obj.expiry import parse_delete_at
+from swift.obj.request import parse_delete_at
 
 #: When the request was made.
 NOW = Timestamp("1000.50000")

@@ -17,8 +17,8 @@ from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.store.registry import EngineParts, StoreRegistry
 

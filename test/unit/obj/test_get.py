@@ -104,12 +104,13 @@ def test_a_body_closed_during_a_read_is_released_after_it(bench):
 
     from swift.green import sleep
 
-    def slow_run(function, *args):
-        sleep(0.01)
-        return function(*args)
+    def slowly():
+        for piece in (b"one", b"two"):
+            sleep(0.01)
+            yield piece
 
     stored = Stored()
-    body = BlockBody(iter([b"one", b"two"]), 6, stored, slow_run)
+    body = BlockBody(slowly(), 6, stored)
     assert body.only_block() is None
     assert next(iter(body)) == b"one"
     ahead = body._ahead

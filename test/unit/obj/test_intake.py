@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from swift import green
+from swift.base.calls import run_inline
 from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.http.response import HTTPError
 from swift.obj.intake import (
@@ -21,6 +22,7 @@ from swift.obj.intake import (
     receive_all,
     receive_exactly,
 )
+from swift.store.handle import OpenDraft
 from swift.wire import etagtrailer
 
 LATE = time.monotonic() + 10_000
@@ -70,8 +72,8 @@ class Draft:
         return sums == "good"
 
 
-def run(function, *args):
-    return function(*args)
+def writer_to(draft):
+    return DraftWriter(OpenDraft(draft, run_inline))
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ def test_a_large_body_is_written_in_order_while_it_comes(size, sizes, is_known):
     draft = Draft()
     body = Pieces(data[:size], sizes)
     known = size if is_known else None
-    receive_all(body, DraftWriter(draft, run), size=known, size_max=1 << 30, deadline=LATE)
+    receive_all(body, writer_to(draft), size=known, size_max=1 << 30, deadline=LATE)
     assert md5(draft.data).digest() == md5(data[:size]).digest()
 
 
@@ -125,8 +127,8 @@ class Measuring(BytesBody):
 
 def test_what_may_be_small_is_received_in_a_small_buffer(draft):
     for receive in (
-        lambda body: receive_all(body, DraftWriter(draft, run), size=None, size_max=9, deadline=LATE),
-        lambda body: receive_exactly(body, DraftWriter(draft, run), 9, LATE),
+        lambda body: receive_all(body, writer_to(draft), size=None, size_max=9, deadline=LATE),
+        lambda body: receive_exactly(body, writer_to(draft), 9, LATE),
     ):
         body = Measuring(b"x" * 9)
         receive(body)
@@ -136,42 +138,38 @@ def test_what_may_be_small_is_received_in_a_small_buffer(draft):
 @pytest.mark.parametrize("announced", [9, 11])
 def test_another_size_than_announced_is_refused(draft, announced):
     with pytest.raises(ClientDisconnected):
-        receive_all(
-            BytesBody(b"x" * 10), DraftWriter(draft, run), size=announced, size_max=1 << 30, deadline=LATE
-        )
+        receive_all(BytesBody(b"x" * 10), writer_to(draft), size=announced, size_max=1 << 30, deadline=LATE)
 
 
 def test_a_body_of_unknown_size_has_a_limit(draft):
-    writer = DraftWriter(draft, run)
+    writer = writer_to(draft)
     with pytest.raises(HTTPError) as caught:
         receive_all(BytesBody(b"x" * 10), writer, size=None, size_max=9, deadline=LATE)
     assert caught.value.response.status == 413
-    receive_all(BytesBody(b"x" * 9), DraftWriter(draft, run), size=None, size_max=9, deadline=LATE)
+    receive_all(BytesBody(b"x" * 9), writer_to(draft), size=None, size_max=9, deadline=LATE)
 
 
 def test_an_upload_that_takes_too_long_ends(draft):
     with pytest.raises(BodyTimeout):
-        receive_all(
-            BytesBody(b"x"), DraftWriter(draft, run), size=1, size_max=9, deadline=time.monotonic() - 1
-        )
+        receive_all(BytesBody(b"x"), writer_to(draft), size=1, size_max=9, deadline=time.monotonic() - 1)
 
 
 def test_a_write_that_fails_ends_the_upload_with_its_error():
     body = BytesBody(b"x" * (3 * BATCH_BYTES))
     with pytest.raises(OSError, match="Input/output"):
-        receive_all(body, DraftWriter(Draft(fails_at=2), run), size=None, size_max=1 << 30, deadline=LATE)
+        receive_all(body, writer_to(Draft(fails_at=2)), size=None, size_max=1 << 30, deadline=LATE)
 
 
 def test_a_part_of_a_body_leaves_the_rest(draft):
     body = BytesBody(b"abcdefgh")
-    receive_exactly(body, DraftWriter(draft, run), 5, LATE)
+    receive_exactly(body, writer_to(draft), 5, LATE)
     assert draft.data == b"abcde" and body.read(9) == b"fgh"
     with pytest.raises(ClientDisconnected, match="0 of 2"):
-        receive_exactly(body, DraftWriter(draft, run), 2, LATE)
+        receive_exactly(body, writer_to(draft), 2, LATE)
 
 
 def test_a_draft_is_not_thrown_away_under_a_write(draft):
-    writer = DraftWriter(draft, run)
+    writer = writer_to(draft)
     writer.write(b"abc")
     writer.abandon()
     assert not draft.is_discarded
@@ -181,7 +179,7 @@ def test_a_draft_is_not_thrown_away_under_a_write(draft):
 
 
 def test_a_draft_that_nobody_writes_to_goes_at_once(draft):
-    DraftWriter(draft, run).abandon()
+    writer_to(draft).abandon()
     assert draft.is_discarded
 
 

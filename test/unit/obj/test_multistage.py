@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from swift.http.body import ClientDisconnected, RequestBody
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.multistage import MimeBody, Stages, add_footers, receive, stages_of
+from swift.obj.intake import MimeBody, Stages, add_footers, receive, stages_of
 from swift.obj.put import PutPlan
 from swift.wire import etagtrailer, reservation
 

@@ -9,7 +9,7 @@ from swift.http import fields
 from swift.http.headers import title_case
 from swift.http.objectlock import COMPLIANCE, MAY_WITHDRAW, ObjectLock
 from swift.http.response import HTTPError
-from swift.obj.objectlock import check_change, check_end, check_removal, guard_of
+from swift.obj.request import check_change, check_end, check_removal, guard_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectState
 from swift.wire import reservation
 

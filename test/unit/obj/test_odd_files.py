@@ -9,9 +9,9 @@ from swift.base.hashing import PathHasher
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import Location
 from swift.store.registry import EngineParts, StoreRegistry
@@ -50,7 +50,7 @@ class Node:
         parts = EngineParts(devices=context.devices, hasher=HASHER, clock=self.clock, disk=Disk())
         self.stores = StoreRegistry(parts)
         self.app = ObjectServer(context, ObjectSettings(), self.stores)
-        self.store = self.stores.of(Policies.single().get(0))
+        self.store = self.stores.engine(Policies.single().get(0))
         self.policy = Policies.single().get(0)
 
     def ask(self, method, second=0, body=b"", path=PATH, **headers):

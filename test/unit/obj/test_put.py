@@ -15,6 +15,7 @@ from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnect
 from swift.obj.intake import SMALL_BYTES, DraftWriter
 from swift.platform.disk import Disk
 from swift.proxy.obj.documents import Documents
+from swift.store.handle import OpenDraft
 from swift.wire import etagtrailer
 
 
@@ -173,7 +174,7 @@ class Overtaken(Disk):
 def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, headers, status):
     older, newer = bench.tick(), bench.tick()
     answers = []
-    bench.app._stores.of(bench.context.policies.default).core.disk = Overtaken(
+    bench.app._stores.engine(bench.context.policies.default).core.disk = Overtaken(
         lambda: answers.append(bench.ask("PUT", headers={"x-timestamp": newer}, body=b"newer").status)
     )
     answers.append(bench.ask("PUT", headers={"x-timestamp": older, **headers}, body=b"older").status)
@@ -184,7 +185,7 @@ def test_a_new_object_that_another_writer_makes_at_the_same_moment(bench, header
 def test_a_new_object_that_is_stored_twice_at_the_same_moment(bench):
     headers = {"x-timestamp": bench.tick()}
     answers = []
-    bench.app._stores.of(bench.context.policies.default).core.disk = Overtaken(
+    bench.app._stores.engine(bench.context.policies.default).core.disk = Overtaken(
         lambda: answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
     )
     answers.append(bench.ask("PUT", headers=headers, body=b"same").status)
@@ -314,7 +315,7 @@ def test_a_writer_abandoned_during_a_write_waits_before_it_lets_go():
         def discard(self):
             events.append("discarded")
 
-    writer = DraftWriter(SlowDraft(), lambda function, *args: function(*args))
+    writer = DraftWriter(OpenDraft(SlowDraft(), lambda function, *args: function(*args)))
     writer.write(b"x")
     task: Task = writer._task
     spawn(lambda: None).wait()

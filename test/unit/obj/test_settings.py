@@ -10,7 +10,7 @@ import pytest
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
 from swift.platform.disk import Disk
-from swift.store.sidecar import SIDECAR_ATTRIBUTE
+from swift.store.verified import SIDECAR_ATTRIBUTE
 from test.support.checks import every
 
 #: The options that the specification lists for the object server's own section and [DEFAULT].
@@ -48,7 +48,7 @@ class CacheDisk(Disk):
 
 def use_disk(bench):
     disk = CacheDisk()
-    bench.app._stores.of(bench.context.policies.default).core.disk = disk
+    bench.app._stores.engine(bench.context.policies.default).core.disk = disk
     return disk
 
 

@@ -8,9 +8,8 @@ from swift.base.errors import ConfigError, LockTimeout
 from swift.config.common import StorageSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.stores import make_stores
-from swift.platform.mounts import Devices
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.platform.devices import Devices
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.observed import ObservedStore
 from swift.store.tier.store import TierStore
@@ -36,14 +35,14 @@ def made(context, *, tier=None, **options):
 
 def test_every_policy_has_an_engine_and_keeps_it(context):
     stores, ended = made(context)
-    assert stores.of(GOLD) is stores.of(GOLD)
-    assert stores.of(EC) is not None and ended == []
+    assert stores.engine(GOLD) is stores.engine(GOLD)
+    assert stores.engine(EC) is not None and ended == []
 
 
 def test_only_so_many_replicate_into_a_device_as_the_settings_say(context):
     for places, is_held in ((1, True), (0, False)):
         stores, _ = made(context, replication_concurrency_per_device=places)
-        store = stores.of(GOLD)
+        store = stores.engine(GOLD)
         with store.replication_lock("sda", "1", GOLD, 0.0):
             try:
                 with store.replication_lock("sda", "2", GOLD, 0.0):
@@ -55,16 +54,16 @@ def test_only_so_many_replicate_into_a_device_as_the_settings_say(context):
 
 def test_wrappers_that_are_named_are_around_the_engine(context):
     stores, _ = made(context, store_wrappers=("observed",))
-    assert isinstance(stores.of(GOLD), ObservedStore)
+    assert isinstance(stores.engine(GOLD), ObservedStore)
 
 
 def test_a_wrapper_that_nobody_knows_is_told_by_its_name(context):
     with pytest.raises(ConfigError, match="frobnicated"):
-        made(context, store_wrappers=("frobnicated",))[0].of(GOLD)
+        made(context, store_wrappers=("frobnicated",))[0].engine(GOLD)
 
 
 def test_a_tier_is_around_every_engine_and_ends_with_the_process(context, tmp_path):
     stores, ended = made(context, tier=tier_settings(tmp_path / "tier"))
-    assert isinstance(stores.of(GOLD), TierStore) and isinstance(stores.of(EC), TierStore)
+    assert isinstance(stores.engine(GOLD), TierStore) and isinstance(stores.engine(EC), TierStore)
     assert len(ended) == 1
     ended[0]()

@@ -10,8 +10,7 @@ from swift import green
 from swift.base.entity import EntityPath
 from swift.cluster.transport import Reply, TransportError
 from swift.operations.auditing import Auditor
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 
 BODY = b"body"
 ETAG = md5(BODY, usedforsecurity=False).hexdigest()

@@ -10,8 +10,8 @@ import pytest
 
 from swift.base.errors import NoSpace
 from swift.config.kinds import Reserve
+from swift.platform.devices import PREALLOCATE_FROM_BYTES, SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.space import PREALLOCATE_FROM_BYTES, SpaceGuard
 
 
 class SizedDisk(Disk):

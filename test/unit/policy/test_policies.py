@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from swift.policy.policies import Policies, PolicyError
+from swift.policy.policy import Policies, PolicyError
 from test.support.checks import every
 
 EC = {

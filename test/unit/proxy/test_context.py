@@ -5,8 +5,7 @@ import pytest
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.rings import Rings
-from swift.policy.policies import Policies
-from swift.policy.policy import ErasureCode, Policy
+from swift.policy.policy import ErasureCode, Policies, Policy
 from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
 from swift.ring.builder import RingBuilder

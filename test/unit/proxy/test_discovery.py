@@ -10,8 +10,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.limits import Limits
 from swift.http.request import Request
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.proxy.discovery import InfoController, register_core
 from swift.proxy.settings import ProxySettings
 from swift.telemetry.features import InfoRegistry

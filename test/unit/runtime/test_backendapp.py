@@ -14,7 +14,7 @@ from swift.base.timestamp import InvalidTimestamp
 from swift.http.body import BadFraming, BodyTimeout, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import ACCESS_FIELDS, BackendApp, BackendContext, DateLimit, split_backend_path
 from swift.telemetry.logtemplate import Anonymizer, LogTemplate
 

@@ -9,6 +9,7 @@ import pytest
 from swift.db.connection import DatabaseBroken
 from swift.db.files import DatabasePlace
 from swift.db.settled import Settled
+from swift.platform.diskhandle import DiskHandle
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
 from test.support.daemons import DaemonFixture
@@ -72,7 +73,9 @@ def test_what_cannot_be_listed_is_counted_and_ends_no_walk(rig):
     disk = DamagedDisk(rig.root / "sda/containers/7/abc")
     work = make(rig, disk=disk)
     assert [place.name_hash for place in work._places(work._device_path(), "containers", "7")] == names[1:]
-    scan = work._due_among(Settled(disk, 60.0, busy_s=0.0), work._device_path(), "containers", ["7"])
+    scan = work._due_among(
+        Settled(DiskHandle(disk), 60.0, busy_s=0.0), work._device_path(), "containers", ["7"]
+    )
     assert [unit.place.name_hash for unit in scan.due] == names[1:]
     assert work._tally.counts == {"errors": 2}
 

@@ -9,7 +9,7 @@ import pytest
 from swift.account.server import AccountServer
 from swift.container.server import ContainerServer
 from swift.http.request import Request
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 
 NAMES = ["\xc3\xbc", "\xc3\x9c", "a b", '"(a)"', "\x7f", "a\x01"]

@@ -9,7 +9,7 @@ import pytest
 from swift.http.response import HTTPError
 from swift.ring.builder import RingBuilder
 from swift.ring.partpower import increase, prepare_increase
-from swift.runtime.partitions import Partitions
+from swift.runtime.backendapp import Partitions
 
 ODD = ["", "x", "01", "00", "-1", "+1", "1.0", " 1", "1_0", "²", "٣", "9" * 400, str(1 << 32)]
 

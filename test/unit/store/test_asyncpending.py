@@ -8,9 +8,9 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.obj.updater.pendings import container_of, redirected
+from swift.obj.updater.delivery import container_of, redirected
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, UpdateRef
 from swift.store.asyncpending import FileUpdates

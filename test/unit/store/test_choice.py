@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from swift.base.timestamp import Timestamp
-from swift.store.choice import Choice, FragmentPreference, take_out
-from swift.store.filenames import parse_name
+from swift.store.api import FragmentPreference
+from swift.store.chooser import Choice, take_out
+from swift.store.layout import parse_name
 
 
 def file(name):

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import ErasureCode
-from swift.store.choice import FragmentPreference
+from swift.store.api import FragmentPreference
 from swift.store.chooser import choose
-from swift.store.filenames import data_name, meta_name, parse_name, tombstone_name
+from swift.store.layout import data_name, meta_name, parse_name, tombstone_name
 
 EC = ErasureCode("liberasurecode_rs_vand", 4, 2)
 

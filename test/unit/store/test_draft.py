@@ -8,11 +8,11 @@ from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Viewpoint
-from swift.store.draft import KEPT_BYTES, WRITEBACK_BYTES
+from swift.store.core import KEPT_BYTES, WRITEBACK_BYTES
 from swift.store.registry import EngineParts, file_store
 
 NOW_S = 1_700_000_000.0

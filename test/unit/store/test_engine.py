@@ -13,8 +13,8 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable
 from swift.base.timestamp import Timestamp
+from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.space import SpaceGuard
 from swift.platform.syncing import SingleSyncs, moments
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import ABSENT, LIVE, ObjectKey

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.base.timestamp import RAW_MAX, Timestamp
-from swift.store.filenames import (
+from swift.store.layout import (
     UnexpectedName,
     data_name,
     is_plain_data,

@@ -14,6 +14,7 @@ from swift.base.clock import ManualClock
 from swift.platform.boot import Boot
 from swift.platform.disk import Disk
 from swift.policy.policy import ErasureCode, Policy
+from swift.store.chooser import ReclaimRules
 from swift.store.hashes import (
     FRESH_NS,
     SuffixHasher,
@@ -24,7 +25,6 @@ from swift.store.hashes import (
     read_hashes,
     write_hashes,
 )
-from swift.store.reclaim import ReclaimRules
 
 NOW_S = 5_000_000_000.0
 GOLD = Policy(0, "gold", is_default=True)

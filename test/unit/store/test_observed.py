@@ -5,7 +5,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.errors import DeviceUnavailable
 from swift.base.timestamp import Timestamp
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.policy.policy import Policy
 from swift.store.api import Viewpoint
 from swift.store.observed import ObservedStore, observe
@@ -25,7 +25,7 @@ def metrics():
 def store(tmp_path, metrics):
     (tmp_path / "sda").mkdir()
     parts = EngineParts(Devices(str(tmp_path), mount_check=False), HASHER, ManualClock(), metrics=metrics)
-    return StoreRegistry(parts, [observe]).of(GOLD)
+    return StoreRegistry(parts, [observe]).engine(GOLD)
 
 
 def counted(metrics):
@@ -75,4 +75,4 @@ def test_a_change_that_fails_is_not_counted(store, metrics):
 def test_it_is_found_by_its_name(tmp_path):
     parts = EngineParts(Devices(str(tmp_path)), HASHER, ManualClock(), wrappers=("egg:swift#observed",))
     assert load_wrapper("observed") is observe
-    assert isinstance(StoreRegistry(parts).of(Policy(0, "gold", is_default=True)), ObservedStore)
+    assert isinstance(StoreRegistry(parts).engine(Policy(0, "gold", is_default=True)), ObservedStore)

@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from swift.base.errors import DeviceUnavailable, LockTimeout
+from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
 from swift.policy.policy import Policy
 from swift.store.partitionlock import DEVICE_LOCK_FILE, REPLICATION_LOCK_FILE, ReplicationLocks
 

@@ -1,7 +1,7 @@
 """Which chunks were found right a short while ago."""
 
 from swift.base.clock import ManualClock
-from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
+from swift.store.verified import BELIEVED_S, FILES_MAX, RecentChecks
 
 FILE = (1, 2, 3)
 

@@ -7,8 +7,7 @@ import os
 from swift.platform.disk import Disk
 from swift.platform.locks import lock_directory
 from swift.policy.policy import ErasureCode
-from swift.store.chooser import choose
-from swift.store.reclaim import ReclaimRules, clean_up, files_to_remove, remove_made
+from swift.store.chooser import ReclaimRules, choose, clean_up, files_to_remove, remove_made
 
 NOW_S = 2_000_000_000.0
 RULES = ReclaimRules(reclaim_age_s=1000, commit_window_s=60)

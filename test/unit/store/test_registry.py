@@ -7,7 +7,7 @@ import pytest
 from swift.base.clock import ManualClock
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
-from swift.platform.mounts import Devices
+from swift.platform.devices import Devices
 from swift.policy.policy import Policy
 from swift.store.engine import FileStore
 from swift.store.layered import ForwardingStore
@@ -20,15 +20,15 @@ def registry(tmp_path):
 
 
 def test_policies_without_a_module_share_the_filesystem_engine(registry):
-    one = registry.of(Policy(0, "a", is_default=True))
-    other = registry.of(Policy(1, "b", diskfile_module="egg:swift#replication.fs"))
+    one = registry.engine(Policy(0, "a", is_default=True))
+    other = registry.engine(Policy(1, "b", diskfile_module="egg:swift#replication.fs"))
     assert isinstance(one, FileStore)
-    assert one is other is registry.of(Policy(0, "a"))
+    assert one is other is registry.engine(Policy(0, "a"))
 
 
 def test_an_unknown_module_is_a_configuration_error(registry):
     with pytest.raises(ConfigError, match="nobody#knows"):
-        registry.of(Policy(2, "c", diskfile_module="egg:nobody#knows"))
+        registry.engine(Policy(2, "c", diskfile_module="egg:nobody#knows"))
 
 
 def test_the_built_in_names_are_ours():
@@ -49,10 +49,10 @@ def named(name):
 def test_wrappers_are_put_around_every_engine_the_first_outermost(tmp_path):
     parts = EngineParts(Devices(str(tmp_path)), PathHasher(b"p"), ManualClock())
     registry = StoreRegistry(parts, [named("outer"), named("inner")])
-    outer = registry.of(Policy(0, "a", is_default=True))
+    outer = registry.engine(Policy(0, "a", is_default=True))
     assert (outer.name, outer.inner.name) == ("outer", "inner")
     assert isinstance(outer.inner.inner, FileStore)
-    assert registry.of(Policy(1, "b")).inner.inner is outer.inner.inner
+    assert registry.engine(Policy(1, "b")).inner.inner is outer.inner.inner
 
 
 def test_an_unknown_wrapper_is_a_configuration_error(tmp_path):

@@ -10,7 +10,7 @@ from swift.base.clock import ManualClock
 from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.disk import Disk
 from swift.store.errors import AlreadyReserved
-from swift.store.place import Place
+from swift.store.layout import Place
 from swift.store.reservation import reserve
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
 from test.contract.test_store import key_of

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.base.checksum import CHUNKS_MAX, ChunkSums
-from swift.store.sidecar import Sidecar, encode_sums
+from swift.store.verified import Sidecar, encode_sums
 
 CHUNK = 1 << 16
 

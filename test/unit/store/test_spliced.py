@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.store.spliced import encode, guess
+from swift.store.metadata import encode_metadata, guess_metadata
 
 _TEXT = st.text(st.one_of(st.characters(max_codepoint=255), st.sampled_from("=\udcffл")), max_size=40)
 
@@ -20,7 +20,7 @@ def test_what_is_stored_is_the_protocol_2_pickle_of_bytes_whatever_the_names_and
 
     for values in (metadata, dict.fromkeys(metadata, "value")):
         expected = pickle.dumps({utf8(key): utf8(value) for key, value in values.items()}, 2)
-        assert encode(values) == expected
+        assert encode_metadata(values) == expected
 
 
 def unpickled(blob):
@@ -39,8 +39,8 @@ def unpickled(blob):
 @example({"name": "/a/c/o", "ETag": "e" * 32})
 @example({})
 def test_what_was_spliced_is_guessed_or_left_to_pickle(texts):
-    blob = encode(texts)
-    assert guess(blob) in (None, texts)
+    blob = encode_metadata(texts)
+    assert guess_metadata(blob) in (None, texts)
     assert unpickled(blob) == texts
 
 
@@ -49,17 +49,17 @@ def test_what_was_spliced_is_guessed_or_left_to_pickle(texts):
     st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255), st.booleans()), min_size=1, max_size=4),
 )
 def test_of_damaged_bytes_nothing_is_guessed_that_pickle_would_not_read(texts, damages):
-    blob = bytearray(encode(texts))
+    blob = bytearray(encode_metadata(texts))
     for place, byte, is_cut in damages:
         if is_cut:
             del blob[place % len(blob) :]
         else:
             blob[place % len(blob) : place % len(blob) + 1] = bytes([byte])
         blob = blob or bytearray(b".")
-    guessed = guess(bytes(blob))
+    guessed = guess_metadata(bytes(blob))
     assert guessed is None or guessed == unpickled(bytes(blob))
 
 
 @given(st.binary(max_size=200))
 def test_of_any_bytes_nothing_is_guessed_that_pickle_would_not_read(blob):
-    assert guess(blob) is None or guess(blob) == unpickled(blob)
+    assert guess_metadata(blob) is None or guess_metadata(blob) == unpickled(blob)

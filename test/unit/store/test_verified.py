@@ -14,9 +14,15 @@ from swift.http.body import FileBody
 from swift.platform.disk import Disk
 from swift.store.api import ABSENT, LIVE
 from swift.store.errors import CorruptBody
-from swift.store.recent import BELIEVED_S, FILES_MAX, RecentChecks
-from swift.store.sidecar import SIDECAR_ATTRIBUTE, SMALL_BYTES
-from swift.store.verified import CHECKED_BYTES, REMEMBERED_BYTES
+from swift.store.verified import (
+    BELIEVED_S,
+    CHECKED_BYTES,
+    FILES_MAX,
+    REMEMBERED_BYTES,
+    SIDECAR_ATTRIBUTE,
+    SMALL_BYTES,
+    RecentChecks,
+)
 from test.support.disks import CHUNKS, KEY, LARGE, NOW, NOW_S, data_file, flip, make_store, put, read
 
 

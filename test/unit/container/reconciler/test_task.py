@@ -8,8 +8,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import Reply, TransportError
 from swift.container.reconciler.queue import MisplacedObject
-from swift.container.reconciler.settings import ContainerReconcilerSettings
-from swift.container.reconciler.task import ContainerReconciler, claim_of
+from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings, claim_of
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http.response import Response
 from test.support.daemons import DaemonFixture, FakeRing, LogLines

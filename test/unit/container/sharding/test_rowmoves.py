@@ -4,8 +4,8 @@ import sqlite3
 
 import pytest
 
+from swift.container.objecttable import all_rows, counts_inside, remove_rows, rows_inside, rows_outside
 from swift.container.rows import ObjectRow
-from swift.container.sharding.rowmoves import all_rows, counts_inside, remove_rows, rows_inside, rows_outside
 
 NAMES = ["b", "a", "d", "c", "e"]
 

@@ -12,14 +12,12 @@ from swift.cluster.syncrealms import Realm, Realms
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.container.sync.remote import RemoteAnswer, RemoteError
-from swift.container.sync.settings import ContainerSyncSettings
-from swift.container.sync.task import ContainerSync
+from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.container.syncstore import keep_link, link_of
 from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
-from swift.platform.disk import Disk
 from test.support.daemons import DaemonFixture, DeviceRing, LogLines
 
 HASHER = PathHasher(b"p", b"s")
@@ -77,7 +75,7 @@ class Bench:
         self.broker.update_metadata({name: (value, stamp) for name, value in values.items()})
         info = self.broker.info()
         if to:
-            keep_link(self.broker, info, Disk(), lambda work, *args: work(*args))
+            keep_link(self.broker, info)
 
     def put(self, *names):
         self.broker.merge_rows([ObjectRow(name, Timestamp(900).internal, 1, "t/p", "e") for name in names])

@@ -8,7 +8,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
 from swift.load.failures.copies import Copies
-from swift.policy.policies import Policies
+from swift.policy.policy import Policies
 from test.support.processes import free_ports, free_range
 
 OLD, NEW = Timestamp("1500000000.00000"), Timestamp("1500000009.00000")

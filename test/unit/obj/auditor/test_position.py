@@ -5,15 +5,16 @@ import json
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.obj.auditor.position import SAVED_EVERY_S, AuditPosition
+from swift.obj.auditor.task import SAVED_EVERY_S, AuditPosition
 from swift.platform.disk import Disk
+from swift.platform.diskhandle import DiskHandle
 from test.support.disks import ODD, bounded, replace
 
 
 @pytest.fixture
 def position(tmp_path):
     clock = ManualClock(0.0)
-    made = AuditPosition(Disk(), str(tmp_path), "ALL", clock)
+    made = AuditPosition(DiskHandle(Disk()), str(tmp_path), "ALL", clock)
     made.clock = clock
     return made
 
@@ -49,7 +50,7 @@ def test_what_cannot_be_read_is_no_position(position, text):
 
 
 def test_nothing_is_made_where_there_is_nothing(tmp_path):
-    AuditPosition(Disk(), str(tmp_path / "objects-7"), "ALL", ManualClock()).save(["1"])
+    AuditPosition(DiskHandle(Disk()), str(tmp_path / "objects-7"), "ALL", ManualClock()).save(["1"])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -61,7 +61,7 @@ class Bench:
         digits = self.rig.context.hasher.hexdigest(*path)
         key = ObjectKey(device, partition, POLICIES[policy], path, digits)
         view = Viewpoint(NOW_S)
-        with self.stores.of(key.policy).edit(key, view, create=True) as edit:
+        with self.stores.engine(key.policy).edit(key, view, create=True) as edit:
             draft = edit.draft(len(body))
             draft.write(body)
             at = Timestamp(NOW_S)

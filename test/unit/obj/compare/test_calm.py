@@ -5,7 +5,7 @@ import math
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.obj.compare.calm import Calm
+from swift.obj.compare.task import Calm
 
 VIEW, NEW_VIEW = object(), object()
 

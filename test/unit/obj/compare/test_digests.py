@@ -89,7 +89,7 @@ def test_what_is_no_question_is_refused(body):
 def test_what_has_not_changed_is_not_hashed_again(nodes):
     node = nodes[0]
     node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
-    store = node.stores.of(GOLD)
+    store = node.stores.engine(GOLD)
     asked = []
 
     class Counting:
@@ -117,7 +117,7 @@ def settled(request, nodes):
     for name in "op":
         node.ask("PUT", f"/3/a/c/{name}", nodes.clock.time(), b"x")
     book = DigestBook(ManualClock().monotonic, request.param)
-    store = node.stores.of(GOLD)
+    store = node.stores.engine(GOLD)
     book.entry(store, "d0", 3, GOLD)
     os.utime(node.path / "objects/3/hashes.invalid", (1, 1))
     for _ in range(2):
@@ -194,7 +194,7 @@ def test_an_answer_that_takes_too_long_tells_what_it_has(nodes):
     book = DigestBook(lambda: clock.now_s)
 
     class Slow:
-        upkeep = node.stores.of(GOLD).upkeep
+        upkeep = node.stores.engine(GOLD).upkeep
 
         def hashes(self, *args, **more):
             clock.advance(3)

@@ -67,7 +67,7 @@ def test_a_node_is_asked_once_about_all_of_its_partitions(nodes):
         for number in (0, 1):
             nodes[number].ask("PUT", f"/{part}/a/c/o{part}", 1e9 + part, b"x")
     book = nodes[0].app._digest_book
-    store = nodes[0].stores.of(GOLD)
+    store = nodes[0].stores.engine(GOLD)
     asked = [Asked(part, book.entry(store, "d0", part, GOLD).digest) for part in range(6)]
     questions = {number: (node_of(nodes, number), asked) for number in (1, 2)}
     standings = survey(partners_of(nodes[0]), GOLD, questions, lambda *_: None)

@@ -14,6 +14,7 @@ from swift.obj.compare.survey import Asked
 from swift.obj.compare.task import ComparePass, CompareTask, failure_nodes
 from swift.ring.errors import RingError
 from swift.runtime.selection import Selection
+from swift.store.handle import StoreHandle
 from test.support.daemons import DaemonFixture, DeviceRing, LogLines
 
 OURS = {"abc": "0" * 32}
@@ -122,9 +123,9 @@ class Bench:
         )
         self.next_pass()
 
-    def of(self, _policy):
+    def at(self, _policy, device):
         """It is the registry of engines as well."""
-        return self.store
+        return StoreHandle(self.store, device)
 
     def next_pass(self):
         self.pass_context = self.rig.pass_context()

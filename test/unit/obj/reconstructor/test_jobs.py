@@ -2,9 +2,9 @@
 
 import random
 
-from swift.obj.reconstructor.jobs import ArchiveRevert, reverts_of, sync_partners
+from swift.obj.reconstructor.rebuild import SolitaryRule
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
-from swift.obj.reconstructor.solitary import SolitaryRule
+from swift.obj.reconstructor.task import ArchiveRevert, reverts_of, sync_partners
 from swift.policy.policy import ErasureCode
 from test.support.daemons import make_node
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.obj.reconstructor.solitary import SolitaryRule
+from swift.obj.reconstructor.rebuild import SolitaryRule
 
 NOW_S, DAY_S = 1_795_000_000.0, 86400.0
 

@@ -55,7 +55,7 @@ def test_nodes_that_have_handoffs_of_each_other_bring_them_home_at_the_same_time
 
 def test_a_partition_that_somebody_else_replicates_into_is_left_for_the_next_pass(nodes):
     put(nodes[3], 0, "o")
-    store = nodes[3].stores.of(GOLD)
+    store = nodes[3].stores.engine(GOLD)
     with store.replication_lock("d3", "0", GOLD, 0.0):
         replicate(nodes, 3)
     assert has(nodes[3], 0)
@@ -65,7 +65,7 @@ def test_a_partition_that_somebody_else_replicates_into_is_left_for_the_next_pas
 
 def test_a_revert_goes_on_while_its_device_is_written_to(nodes):
     put(nodes[3], 0, "o")
-    with nodes[3].stores.of(GOLD).replication_lock("d3", "1", GOLD, 0.0):
+    with nodes[3].stores.engine(GOLD).replication_lock("d3", "1", GOLD, 0.0):
         replicate(nodes, 3)
     assert not (nodes[3].path / "objects/0").exists()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from swift.obj.replicator.rsync import EXCLUDED, command, target_of
+from swift.obj.replicator.delivery import EXCLUDED, rsync_command, rsync_target
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.policy.policy import ErasureCode, Policy
 from test.support.daemons import make_node
@@ -18,7 +18,7 @@ CODED = Policy(3, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
 
 def words(suffixes=("abc", "def"), other_region=False, **options):
     settings = ObjectReplicatorSettings(**options)
-    return command(
+    return rsync_command(
         settings, "/srv/sda/objects/7", suffixes, "there::object/d1/objects/7", other_region=other_region
     )
 
@@ -62,13 +62,13 @@ def test_files_that_are_still_arriving_here_are_left_here(name, is_left):
 
 def test_the_target_is_the_partition_of_the_policy_on_the_node_s_device():
     settings = ObjectReplicatorSettings(rsync_module="{replication_ip}::object_{device}")
-    assert target_of(settings, make_node(1), GOLD, 7) == "127.0.0.1::object_d1/d1/objects/7"
-    assert target_of(settings, make_node(1), CODED, 7) == "127.0.0.1::object_d1/d1/objects-3/7"
+    assert rsync_target(settings, make_node(1), GOLD, 7) == "127.0.0.1::object_d1/d1/objects/7"
+    assert rsync_target(settings, make_node(1), CODED, 7) == "127.0.0.1::object_d1/d1/objects-3/7"
 
 
 def test_an_address_of_ipv6_has_brackets():
     settings = ObjectReplicatorSettings(rsync_module="{replication_ip}::object")
     assert (
-        target_of(settings, replace(make_node(1), replication_ip="fe80::1"), GOLD, 7)
+        rsync_target(settings, replace(make_node(1), replication_ip="fe80::1"), GOLD, 7)
         == "[fe80::1]::object/d1/objects/7"
     )

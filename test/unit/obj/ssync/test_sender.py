@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 import pytest
 
@@ -26,7 +27,7 @@ def sender_of(nodes, policy=GOLD):
     node = nodes[0]
     return Sender(
         node.context.transport,
-        node.stores.of(policy),
+        partial(node.stores.at, policy),
         SenderTimes(1.0, 5.0, 5.0),
         agent="test 1",
         now_s=nodes.clock.time,

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.base.timestamp import Timestamp
-from swift.obj.updater.failures import OldestFailures
+from swift.obj.updater.task import OldestFailures
 
 FAILED = st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 50)))
 

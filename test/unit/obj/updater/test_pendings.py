@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.obj.updater.pendings import container_of, redirected
+from swift.obj.updater.delivery import container_of, redirected
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 

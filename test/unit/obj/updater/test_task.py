@@ -8,8 +8,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import Reply, TransportError
-from swift.obj.updater.settings import ObjectUpdaterSettings
-from swift.obj.updater.task import ObjectUpdater
+from swift.obj.updater.task import ObjectUpdater, ObjectUpdaterSettings
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import RingFileError
 from swift.runtime.service.listeners import OnePort, PortFinder, RingPorts

@@ -3,8 +3,7 @@
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.policy.policies import Policies
-from swift.policy.policy import Policy
+from swift.policy.policy import Policies, Policy
 from swift.s3.api.metadata import (
     StorageClasses,
     classes_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift.store.tier.partitions import PartitionHashes
+from swift.store.tier.store import PartitionHashes
 from test.support.tiers import LostSessions, make_tier
 
 PARTITION = b"sda/objects/7"

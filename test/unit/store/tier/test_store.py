@@ -15,9 +15,8 @@ import pytest
 
 from swift.aio.xfs import make_image, mount_image, unmount_image
 from swift.base.clock import ManualClock
+from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.mounts import Devices
-from swift.platform.space import SpaceGuard
 from swift.store.api import ABSENT, DELETED, LIVE, Location
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore

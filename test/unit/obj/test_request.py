@@ -7,7 +7,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.target import (
+from swift.obj.request import (
     is_flagged,
     key_of,
     next_part_power_of,
@@ -16,8 +16,8 @@ from swift.obj.target import (
     policy_of,
     read_view,
 )
-from swift.runtime.partitions import Partitions
-from swift.store.choice import FragmentPreference
+from swift.runtime.backendapp import Partitions
+from swift.store.api import FragmentPreference
 from test.support.peer import make_rings
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.errors import DeviceUnavailable
-from swift.platform.mounts import Devices, is_mount
+from swift.platform.devices import Devices, is_mount
 
 
 @pytest.fixture

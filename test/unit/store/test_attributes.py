@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.platform.disk import Disk
-from swift.platform.xattrs import (
+from swift.store.metadata import (
     PIECE_BYTES,
     AttributesTooLarge,
     AttributesUnsupported,

@@ -1,0 +1,301 @@
+"""Handles: how everything outside of ``store`` reaches an engine.
+
+All calls of an engine block. A ``StoreHandle`` makes each call where it may: on the event loop while the
+device is quick, else in a thread, by the ``effort`` that the interface declares. A function of several steps
+is ``placed``: it is called with a handle and runs as one call, with the engine itself. Nothing else outside
+of ``store`` gets an engine (``test/house/test_handles.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property, partial, wraps
+from itertools import islice
+from typing import Concatenate, Generic, ParamSpec, TypeVar, Unpack, cast
+
+from swift.base.calls import Run, T, Ts
+from swift.http.body import FileBody
+from swift.policy.policy import Policy
+from swift.store.api import (
+    Draft,
+    ObjectKey,
+    ObjectState,
+    ObjectStore,
+    PendingUpdates,
+    StoredObject,
+    Upkeep,
+    Viewpoint,
+)
+from swift.store.calls import Effort
+
+E = TypeVar("E")
+P = ParamSpec("P")
+R = TypeVar("R")
+#: What a body is read in: bytes, or a range of the open file.
+B = TypeVar("B", bound=bytes | FileBody)
+
+#: Hashes of objects that one call lists.
+LISTED = 100
+
+
+class Handle(Generic[E]):
+    """The methods of an interface, each bound at its first use to where its calls run."""
+
+    def __init__(self, target: E, run_of: Callable[[Effort], Run]):
+        self._target = target
+        self._run_of = run_of
+
+
+class _Method:
+    """A method of a handle; the instance's own attribute takes its place."""
+
+    def __init__(self, declared: Callable[..., object]):
+        self._name = declared.__name__
+        self._effort: Effort = vars(declared)["effort"]
+        self._has_options = declared.__code__.co_kwonlyargcount > 0
+
+    def __get__(self, handle: Handle[E], _owner: type) -> Callable[..., object]:
+        run, method = handle._run_of(self._effort), getattr(handle._target, self._name)
+        bound = _with_options(run, method) if self._has_options else partial(run, method)
+        vars(handle)[self._name] = bound
+        return bound
+
+
+def _with_options(run: Run, method: Callable[..., R]) -> Callable[..., R]:
+    def call(*args: object, **options: object) -> R:
+        return run(partial(method, *args, **options))
+
+    return call
+
+
+def _method(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[Handle[E], P], R]:
+    """Declare a method of the interface as one of its handle."""
+    return cast(Callable[Concatenate[Handle[E], P], R], _Method(method))
+
+
+class UpkeepHandle(Handle[Upkeep]):
+    """What daemons do with stored objects, see ``Upkeep``."""
+
+    find = _method(Upkeep.find)
+    audit = _method(Upkeep.audit)
+    quarantine = _method(Upkeep.quarantine)
+    purge = _method(Upkeep.purge)
+    mark = _method(Upkeep.mark)
+    idle_s = _method(Upkeep.idle_s)
+    make_durable = _method(Upkeep.make_durable)
+    prepare = _method(Upkeep.prepare)
+    remove_partition = _method(Upkeep.remove_partition)
+
+
+class UpdatesHandle(Handle[PendingUpdates]):
+    """Container updates kept for later, see ``PendingUpdates``."""
+
+    save = _method(PendingUpdates.save)
+    groups = _method(PendingUpdates.groups)
+    objects = _method(PendingUpdates.objects)
+    strangers = _method(PendingUpdates.strangers)
+    load = _method(PendingUpdates.load)
+    rewrite = _method(PendingUpdates.rewrite)
+    remove = _method(PendingUpdates.remove)
+    quarantine = _method(PendingUpdates.quarantine)
+
+
+class StoreHandle(Handle[ObjectStore]):
+    """The engine of a policy on one device, see ``ObjectStore``.
+
+    Raises ``DeviceUnavailable`` before anything is set up for a device.
+    """
+
+    look = _method(ObjectStore.look)
+    gather = _method(ObjectStore.gather)
+    hashes = _method(ObjectStore.hashes)
+    invalidate = _method(ObjectStore.invalidate)
+    partitions = _method(ObjectStore.partitions)
+
+    def __init__(self, engine: ObjectStore, device: str, purpose: Effort | None = None):
+        """With a ``purpose`` all calls run where those of that effort do."""
+        self.device = device
+        self._engine = engine
+        #: By the value of an effort, because hashing a member of an enumeration is a call.
+        self._runs = {effort.value: engine.run(device, purpose or effort) for effort in Effort}
+        self._short, self._long = self._runs[Effort.SHORT.value], self._runs[Effort.LONG.value]
+        self._purposes: dict[Effort, StoreHandle] = {}
+        super().__init__(engine, lambda effort: self._runs[effort.value])
+
+    @cached_property
+    def upkeep(self) -> UpkeepHandle:
+        """See ``ObjectStore``."""
+        return UpkeepHandle(self._engine.upkeep, self._run_of)
+
+    @cached_property
+    def updates(self) -> UpdatesHandle:
+        """See ``ObjectStore``."""
+        return UpdatesHandle(self._engine.updates, self._run_of)
+
+    def for_purpose(self, effort: Effort) -> StoreHandle:
+        """Return a handle for a daemon: all its calls run in the threads of this effort."""
+        handle = self._purposes.get(effort)
+        if handle is None:
+            handle = self._purposes[effort] = StoreHandle(self._engine, self.device, effort)
+        return handle
+
+    def open(self, key: ObjectKey, view: Viewpoint) -> OpenObject:
+        """Open an object for reading; see ``ObjectStore``."""
+        return OpenObject(self._short(self._engine.open, key, view), self._long)
+
+    def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> OpenDraft:
+        """Begin a new body; see ``ObjectStore``."""
+        make = partial(self._engine.draft, key, size, etag_follows=etag_follows)
+        return OpenDraft(self._short(make), self._long)
+
+    def inventory(
+        self, partition: str, policy: Policy, suffixes: Sequence[str] | None = None
+    ) -> Iterator[list[str]]:
+        """The hashes in a partition, some in each list; see ``ObjectStore``."""
+        run = self._run_of(Effort.SSYNC)
+        names = run(self._engine.inventory, self.device, partition, policy, suffixes)
+        while some := run(_some, names):
+            yield some
+
+    @contextmanager
+    def replication_lock(
+        self, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
+    ) -> Iterator[None]:
+        """Hold a partition; see ``ObjectStore``. A thread waits for it, so ``timeout_s`` is short."""
+        lock = self._engine.replication_lock(self.device, partition, policy, timeout_s, incoming=incoming)
+        self._run_of(Effort.SSYNC)(lock.__enter__)
+        try:
+            yield
+        finally:
+            # Letting go waits for nothing.
+            lock.__exit__(None, None, None)
+
+    def place(self, effort: Effort, work: Callable[[ObjectStore, Unpack[Ts]], T], *args: *Ts) -> T:
+        """Run a function of several steps as one call; its first argument is the engine.
+
+        It must not keep the engine, nor anything of it that blocks.
+        """
+        return self._runs[effort.value](work, self._engine, *args)
+
+    def __repr__(self) -> str:
+        return f"StoreHandle({self._engine!r}, {self.device!r})"
+
+
+def _some(names: Iterator[str]) -> list[str]:
+    return list(islice(names, LISTED))
+
+
+def placed(
+    effort: Effort,
+) -> Callable[[Callable[Concatenate[ObjectStore, P], R]], Callable[Concatenate[StoreHandle, P], R]]:
+    """Make a function of an engine one of a handle: it runs as one call of this effort."""
+    name = effort.value
+
+    def declare(work: Callable[Concatenate[ObjectStore, P], R]) -> Callable[Concatenate[StoreHandle, P], R]:
+        @wraps(work)
+        def call(handle: StoreHandle, /, *args: P.args, **options: P.kwargs) -> R:
+            unit = partial(work, **options) if options else work
+            made: R = handle._runs[name](unit, handle._engine, *args)
+            return made
+
+        return call
+
+    return declare
+
+
+class OpenObject:
+    """A ``StoredObject`` whose reads run where long calls of its device do; close it."""
+
+    __slots__ = ("state", "_stored", "_run")
+
+    def __init__(self, stored: StoredObject, run: Run):
+        self.state: ObjectState = stored.state
+        self._stored = stored
+        self._run = run
+
+    def prepare(self, *, keep_cache: bool, check_md5: bool = True) -> None:
+        """Say before reading how it is to be read; see ``StoredObject``."""
+        self._stored.keep_cache = keep_cache
+        self._stored.check_md5 = check_md5
+
+    def read_small(self, size_max: int) -> bytes:
+        """Read a small body, verified, and close the object; raises ``CorruptBody``.
+
+        A body of at most ``size_max`` bytes that is in memory is read at once.
+        """
+        try:
+            data = self._stored.read_quickly(size_max)
+            return self._run(self._read) if data is None else data
+        finally:
+            self._stored.close()
+
+    def _read(self) -> bytes:
+        return b"".join(self._stored.blocks(0, self.state.size))
+
+    def blocks(self, start: int, stop: int) -> Iterator[bytes]:
+        """See ``StoredObject``."""
+        return _Placed(self._stored.blocks(start, stop), self._run)
+
+    def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
+        """See ``StoredObject``."""
+        return _Placed(self._stored.pieces(start, stop), self._run)
+
+    def arranged(self, arrange: Callable[[StoredObject], Iterator[bytes]]) -> Iterator[bytes]:
+        """What ``arrange`` makes of the body; it runs where the body is read."""
+        return _Placed(arrange(self._stored), self._run)
+
+    def close(self) -> None:
+        """See ``StoredObject``; it waits for nothing."""
+        self._stored.close()
+
+    def __repr__(self) -> str:
+        return f"OpenObject({self._stored!r})"
+
+
+class _Placed(Generic[B], Iterator[B]):
+    """An iterator each of whose steps is a call."""
+
+    __slots__ = ("_pieces", "_run")
+
+    def __init__(self, pieces: Iterator[B], run: Run):
+        self._pieces = pieces
+        self._run = run
+
+    def __next__(self) -> B:
+        # StopIteration does not pass every kind of call.
+        piece: B | None = self._run(next, self._pieces, None)
+        if piece is None:
+            raise StopIteration
+        return piece
+
+
+class OpenDraft:
+    """A ``Draft`` that is written where long calls of its device run."""
+
+    __slots__ = ("raw", "_run")
+
+    def __init__(self, raw: Draft, run: Run):
+        #: For placed functions.
+        self.raw = raw
+        self._run = run
+
+    @property
+    def etag(self) -> str:
+        """See ``Draft``."""
+        return self.raw.etag
+
+    def write(self, data: bytes | memoryview) -> None:
+        """See ``Draft``."""
+        self._run(self.raw.write, data)
+
+    def accept_etag(self, etag: str, sums: str) -> bool:
+        """See ``Draft``."""
+        return self.raw.accept_etag(etag, sums)
+
+    def discard(self) -> None:
+        """See ``Draft``."""
+        self.raw.discard()
+
+    def __repr__(self) -> str:
+        return f"OpenDraft({self.raw!r})"
