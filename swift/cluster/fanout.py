@@ -10,31 +10,17 @@ Unfit for streaming bodies: those are driven in step by ``proxy.obj.copies``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from swift import green
 from swift.cluster.collect import Arrivals, collect
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
+from swift.cluster.transport import BackendResponse
 from swift.http.headers import HeaderMap
 from swift.ring.device import Node
 
-
-@dataclass(slots=True)
-class Answer:
-    """What one node said."""
-
-    status: int
-    reason: str = ""
-    headers: HeaderMap = field(default_factory=dict)
-    body: bytes = b""
-    node: Node | None = None
-    #: The attempt that this answers, the very object.
-    attempt: HeaderMap | None = None
-
-
 #: Sends one attempt to a node; None means "try the next node".
-Send = Callable[[Node, HeaderMap], Answer | None]
+Send = Callable[[Node, HeaderMap], BackendResponse | None]
 
 
 def fan_out(
@@ -44,9 +30,9 @@ def fan_out(
     decider: WriteQuorum,
     *,
     grace_s: float,
-) -> list[Answer]:
+) -> list[BackendResponse]:
     """Send every attempt; the answers in order of arrival, without those that came too late."""
-    arrivals: Arrivals[tuple[HeaderMap, Answer | None, bool]] = Arrivals(len(attempts))
+    arrivals: Arrivals[tuple[HeaderMap, BackendResponse | None, bool]] = Arrivals(len(attempts))
 
     def work(headers: HeaderMap) -> None:
         answer = None
@@ -62,7 +48,7 @@ def fan_out(
     nodes.asks_avoided = False
     for headers in attempts:
         green.spawn_detached(work, headers)
-    answers: list[Answer] = []
+    answers: list[BackendResponse] = []
     stranded: list[HeaderMap] = []
     for headers, answer, asked_all in collect(arrivals, decider, grace_s=grace_s):
         if answer is None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from swift.base.clock import Clock
 from swift.cluster.silence import Question, Silence
-from swift.ring.device import Device
+from swift.cluster.transport import Destination
 from swift.telemetry.statsd import Statsd
 
 #: Pause before the first probe; a server's restart takes about as long.
@@ -57,34 +57,34 @@ class ErrorLimiter:
         self._limit = limit
         self._interval_s = interval_s
         #: Called with a node that may be silent and what to ask it; must not wait. Answers go to ``heard``.
-        self.on_doubt: Callable[[Device, Question], None] | None = None
+        self.on_doubt: Callable[[Destination, Question], None] | None = None
         self._statsd = statsd
         self._records: dict[str, _Record] = {}
         self._silence = Silence(clock, patience_s)
 
-    def asked(self, node: Device, now: float, question: Question) -> None:
+    def asked(self, node: Destination, now: float, question: Question) -> None:
         """A request was sent to the node at ``now`` of the monotonic clock, about what a probe may ask."""
         self._silence.asked(node.key, now, question)
 
-    def heard(self, node: Device) -> None:
+    def heard(self, node: Destination) -> None:
         """The node answered something, whatever it was."""
         self._silence.heard(node.key)
 
-    def is_silent(self, node: Device) -> bool:
+    def is_silent(self, node: Destination) -> bool:
         """Whether the node answers nobody."""
         return self._silence.is_silent(node.key)
 
-    def is_limited(self, node: Device) -> bool:
+    def is_limited(self, node: Destination) -> bool:
         """Whether the node is avoided."""
         record = self._records.get(node.key) if self._records else None
         return record is not None and record.pause_s > 0
 
-    def is_slow(self, node: Device) -> bool:
+    def is_slow(self, node: Destination) -> bool:
         """Whether asking the node may cost a timeout: its last error was one, or it is silent."""
         record = self._records.get(node.key)
         return (record is not None and record.slow) or self.is_silent(node)
 
-    def admits(self, node: Device) -> bool:
+    def admits(self, node: Destination) -> bool:
         """Whether to use the node now: neither silent nor avoided, or this request shall be its probe."""
         if self._silence and self.is_silent(node):
             self._count("is_silent")
@@ -101,13 +101,13 @@ class ErrorLimiter:
         record.probing, record.probe_at = True, now + record.pause_s
         return True
 
-    def doubt(self, node: Device) -> None:
+    def doubt(self, node: Destination) -> None:
         """Have the node asked whether it answers anybody, if it has not for a while."""
         question = self._silence.question(node.key)
         if self.on_doubt is not None and question is not None and self._silence.is_due(node.key):
             self.on_doubt(node, question)
 
-    def succeeded(self, node: Device) -> None:
+    def succeeded(self, node: Destination) -> None:
         """The node gave a proper answer: it is not avoided any more."""
         self.heard(node)
         if self._records:
@@ -115,7 +115,7 @@ class ErrorLimiter:
             if record is not None and record.pause_s:
                 del self._records[node.key]
 
-    def failed(self, node: Device, *, slow: bool = False) -> bool:
+    def failed(self, node: Destination, *, slow: bool = False) -> bool:
         """Count an error, a timeout if ``slow``; True when the node is avoided from now on."""
         if not slow:
             self.heard(node)
@@ -138,7 +138,7 @@ class ErrorLimiter:
         self._count("incremented_limit")
         return True
 
-    def limit(self, node: Device) -> None:
+    def limit(self, node: Destination) -> None:
         """Avoid a node at once and for the whole interval, as its 507 asks for."""
         self.heard(node)
         record = self._records.setdefault(node.key, _Record())

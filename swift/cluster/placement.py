@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
 from swift.cluster.health import ErrorLimiter
+from swift.cluster.transport import Destination
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -74,7 +75,7 @@ class Timings:
         self._expiry_s = expiry_s
         self._seen: dict[str, tuple[float, float]] = {}
 
-    def record(self, node: Node, seconds: float) -> None:
+    def record(self, node: Destination, seconds: float) -> None:
         """A connection to the node took this long."""
         self._seen[node.ip] = (round(seconds, 3), self._clock.monotonic() + self._expiry_s)
 
@@ -217,14 +218,14 @@ class NodeIterator:
                     return self._avoided.pop(i)
         raise StopIteration
 
-    def pass_over(self, node: Node) -> bool:
+    def pass_over(self, node: Destination) -> bool:
         """Hand a node out again as a last resort; False when it was one already."""
-        if node not in self._handed_out:
-            return False
-        self._handed_out.remove(node)
-        self._left += 1
-        self._avoided.append(node)
-        return True
+        for i, handed_out in enumerate(self._handed_out):
+            if handed_out.key == node.key:
+                self._avoided.append(self._handed_out.pop(i))
+                self._left += 1
+                return True
+        return False
 
     def _credit_lost_turns(self) -> None:
         """A node that became limited while it was used does not count."""

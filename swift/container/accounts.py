@@ -12,6 +12,7 @@ from functools import partial
 from swift import green
 from swift.base.digits import is_digits
 from swift.cluster.direct import DirectClient
+from swift.cluster.transport import NodeAddress, TransportError, node_path
 from swift.container.broker import ContainerFacts
 from swift.container.settings import ContainerSettings
 from swift.dbserver.app import StorageTarget
@@ -35,7 +36,7 @@ class AccountUpdater:
 
     def __init__(self, context: BackendContext, settings: ContainerSettings):
         self._context = context
-        self._direct = DirectClient(context.transport, "container-server", settings, missed=self._missed)
+        self._direct = DirectClient(context.transport, "container-server", settings)
         self._failures = RepeatedErrors(context.telemetry.log, context.clock)
 
     def check(self, request: Request) -> None:
@@ -92,8 +93,12 @@ class AccountUpdater:
         except ValueError as error:
             self._missed(node, error)
             return None
-        reply = self._direct.ask_address(address, device, partition, "PUT", target.path, headers, who=node)
-        if reply is None:
+        sent = {"content-length": "0", "user-agent": self._direct.agent, **headers}
+        path = node_path(device, partition, target.path.quoted)
+        try:
+            reply = self._direct.request(NodeAddress(*address), "PUT", path, sent)
+        except TransportError as error:
+            self._missed(node, error)
             return None
         if reply.status == 404:
             return 404

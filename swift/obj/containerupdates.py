@@ -19,7 +19,7 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.expiry import queue_container, queue_task
 from swift.cluster.redirect import redirect_of
 from swift.cluster.silence import Silence
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, NodeAddress, TimedOut, TransportError
 from swift.green import Event, spawn_detached
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case
@@ -312,7 +312,7 @@ class Updater:
         finally:
             done.set()
 
-    def _ask(self, update: Update, host: str, device: str, done: Event) -> tuple[Reply | None, str]:
+    def _ask(self, update: Update, host: str, device: str, done: Event) -> tuple[BackendResponse | None, str]:
         """What a server answers, or why it does not; of a silent one only now and then, and nobody waits."""
         address, place = split_address(host), f"{host}/{device}"
         if address is None:
@@ -325,7 +325,7 @@ class Updater:
         try:
             # Device and partition are as a proxy sent them.
             path = f"/{device}/{update.partition}{update.target}"
-            reply = self._direct.send(address, update.op, path, update.headers)
+            reply = self._direct.request(NodeAddress(*address), update.op, path, update.headers)
         except TransportError as error:
             if not isinstance(error, TimedOut):
                 self._silence.heard(place)
@@ -333,7 +333,7 @@ class Updater:
         self._silence.heard(place)
         return reply, ""
 
-    def _redirected(self, update: Update, who: str, reply: Reply | None, reason: str) -> str | None:
+    def _redirected(self, update: Update, who: str, reply: BackendResponse | None, reason: str) -> str | None:
         """The shard that an update must go to later, None for the same place; logs a failure."""
         if reply is not None:
             if reply.status == 301:

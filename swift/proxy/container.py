@@ -27,7 +27,7 @@ from swift.http.validate import check_metadata, check_names
 from swift.proxy.account import AccountController
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Controller, metadata_headers
+from swift.proxy.controller import Change, Controller, metadata_headers
 from swift.proxy.query import listing_query
 from swift.proxy.shardbounds import listing_key
 from swift.proxy.shards import (
@@ -171,7 +171,8 @@ class ContainerController(Controller):
         query = prepare_listing(request, listing_query(request, self.kind))
         sent = backend_headers(self.context, request, transfer=True)
         for node in nodes:
-            answer = self.backends.small(node, part, "GET", path, sent, query=query)
+            asked = self.backends.make_request(node, part, "GET", path, sent, query)
+            answer = self.backends.request(asked)
             if answer is not None:
                 names = (fields.BACKEND_RECORD_TYPE, fields.BACKEND_SHARDING_STATE)
                 said = {name: answer.headers[name] for name in names if name in answer.headers}
@@ -249,7 +250,7 @@ class ContainerController(Controller):
         view, part = self._place(path)
         attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
         self._check_container_limit(request, path, account)
-        response = self.write(view, part, "PUT", path, attempts, request=request)
+        response = self.write(request, Change("PUT", path, view, part, attempts))
         forget(request, container_key(path.account, str(path.container)))
         forget(request, listing_key(path))
         if response.status == 201:
@@ -295,7 +296,7 @@ class ContainerController(Controller):
         headers = backend_headers(self.context, request, transfer=False)
         attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
         forget(request, key)
-        response = self.write(view, part, "DELETE", path, attempts, request=request)
+        response = self.write(request, Change("DELETE", path, view, part, attempts))
         forget(request, key)
         forget(request, listing_key(path))
         forget(request, account_key(path.account))
@@ -307,7 +308,7 @@ class ContainerController(Controller):
         headers = backend_headers(self.context, request, transfer=False)
         view, part = self._place(path)
         attempts = [headers] * len(view.primaries(part))
-        return self.write(view, part, "UPDATE", path, attempts, body=request.body.read(), request=request)
+        return self.write(request, Change("UPDATE", path, view, part, attempts, request.body.read()))
 
     def _to_all(self, request: Request, path: EntityPath, method: str, headers: HeaderMap) -> Response:
         if not self._is_internal(path.account) and not self._account(request, path.account).exists:
@@ -316,7 +317,7 @@ class ContainerController(Controller):
         key = container_key(path.account, str(path.container))
         forget(request, key)
         attempts = [headers] * len(view.primaries(part))
-        response = self.write(view, part, method, path, attempts, request=request)
+        response = self.write(request, Change(method, path, view, part, attempts))
         forget(request, key)
         return response
 

@@ -69,8 +69,7 @@ class ProxyContext:
             self.limiter,
             self.transport,
             RepeatedErrors(self.telemetry.log, self.clock),
-            connect_timeout_s=settings.conn_timeout,
-            timeout_s=settings.node_timeout,
+            settings,
         ).begin
         self.clocks = ClockComparison(
             self.clock,

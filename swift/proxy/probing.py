@@ -5,9 +5,15 @@ from __future__ import annotations
 from swift import green
 from swift.cluster.health import ErrorLimiter
 from swift.cluster.silence import Question
-from swift.cluster.transport import TimedOut, Transport, TransportError
+from swift.cluster.transport import (
+    Destination,
+    NodeRequest,
+    TimedOut,
+    Timeouts,
+    Transport,
+    TransportError,
+)
 from swift.http import fields
-from swift.ring.device import Device
 from swift.telemetry.repeated import RepeatedErrors
 
 
@@ -19,32 +25,22 @@ class Prober:
         limiter: ErrorLimiter,
         transport: Transport,
         errors: RepeatedErrors,
-        *,
-        connect_timeout_s: float,
-        timeout_s: float,
+        timeouts: Timeouts,
     ):
         self._limiter = limiter
         self._transport = transport
         self._errors = errors
-        self._connect_timeout_s = connect_timeout_s
-        self._timeout_s = timeout_s
+        self._timeouts = timeouts
 
-    def begin(self, node: Device, question: Question) -> None:
+    def begin(self, node: Destination, question: Question) -> None:
         """Ask in the background; the limiter hears what came of it."""
         green.spawn_detached(self._ask, node, question)
 
-    def _ask(self, node: Device, question: Question) -> None:
+    def _ask(self, node: Destination, question: Question) -> None:
         headers = {fields.BACKEND_STORAGE_POLICY_INDEX: question.policy, "user-agent": "proxy-server"}
         try:
-            self._transport.request(
-                node.ip,
-                node.port,
-                "HEAD",
-                question.target,
-                headers,
-                connect_timeout_s=self._connect_timeout_s,
-                timeout_s=self._timeout_s,
-            )
+            request = NodeRequest(node, "HEAD", question.target, headers, b"", self._timeouts)
+            self._transport.request(request)
         except TimedOut:
             # The next probe is due by now.
             self._errors.error(

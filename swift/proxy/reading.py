@@ -19,10 +19,15 @@ from swift.base.ranges import ByteRanges, Span, remaining_range
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.collect import EVERYTHING, Arrivals, collect
-from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator, Streams
 from swift.cluster.quorum import half
-from swift.cluster.transport import Exchange, StreamReply, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    NodeRequest,
+    Timeouts,
+    TransportError,
+    replication_address,
+)
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
@@ -54,7 +59,24 @@ class ReadPlan:
     headers: HeaderMap
     query: str
     newest: bool
+    timeouts: Timeouts
     use_replication: bool = False
+
+    def request(self, node: Node, headers: HeaderMap | None = None) -> NodeRequest:
+        """Return the request to a node, with other headers than the first request's if they are given."""
+        path = f"/{node.device}/{self.part}{self.path.quoted}"
+        return NodeRequest(
+            replication_address(node) if self.use_replication else node,
+            self.method,
+            f"{path}?{self.query}" if self.query else path,
+            self.headers if headers is None else headers,
+            b"",
+            self.timeouts,
+        )
+
+    def request_rest(self, node: Node, byte_range: str) -> NodeRequest:
+        """Return a request for other bytes of what was found, whatever the conditions of the first were."""
+        return self.request(node, {**rest_headers(self.headers), "range": byte_range})
 
     @property
     def is_object(self) -> bool:
@@ -98,47 +120,32 @@ class SourceSearch:
         self._tombstone = ZERO
         #: A node has the object and cannot read it.
         self._unreadable = False
-        self.bad: list[Answer] = []
-        self.best: tuple[StreamReply, Node] | None = None
+        self.bad: list[BackendResponse] = []
+        self.best: tuple[BackendResponse, Node] | None = None
 
-    def find(self) -> tuple[StreamReply, Node] | None:
+    def find(self) -> tuple[BackendResponse, Node] | None:
         """The source to answer from, or None; the answers to judge then are in ``bad``."""
         if self._settings.concurrent_gets and not self._plan.newest:
             self._find_overlapping()
         else:
             for node in self._nodes:
-                exchange = self._open(node)
+                request = self._plan.request(node)
+                exchange = self._backends.stream(request)
                 if exchange is not None and self._backends.falls_silent(node, exchange, self._nodes):
                     continue
-                if self._take(node, self._reply(node, exchange)):
+                reply = None if exchange is None else self._backends.response(node, exchange, request.headers)
+                if self._take(node, reply):
                     break
         # Whoever goes on reading elsewhere has no choice.
         self._nodes.asks_slow = True
         return self.best
 
-    def _open(self, node: Node) -> Exchange | None:
-        plan = self._plan
-        timeout_s = self._settings.node_timeout if plan.newest else self._settings.read_timeout_s
-        return self._backends.open(
-            node,
-            plan.part,
-            plan.method,
-            plan.path,
-            plan.headers,
-            query=plan.query,
-            timeout_s=timeout_s,
-            use_replication=plan.use_replication,
-        )
-
-    def _reply(self, node: Node, exchange: Exchange | None) -> StreamReply | None:
-        return None if exchange is None else self._backends.reply(node, exchange, self._plan.headers)
-
-    def _asked(self, node: Node) -> tuple[Node, StreamReply | None]:
-        return node, self._reply(node, self._open(node))
+    def _asked(self, node: Node) -> tuple[Node, BackendResponse | None]:
+        return node, self._backends.stream_response(self._plan.request(node))
 
     def _find_overlapping(self) -> None:
         """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""
-        arrivals: Arrivals[tuple[Node, StreamReply | None]] = Arrivals()
+        arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
 
         def launch() -> bool:
             node = next(self._nodes, None) if arrivals.waiting < self._primaries else None
@@ -155,10 +162,10 @@ class SourceSearch:
                 return
             launch()
 
-    def _take(self, node: Node, reply: StreamReply | None) -> bool:
+    def _take(self, node: Node, reply: BackendResponse | None) -> bool:
         """Judge an answer; True when the search is over."""
         if reply is None:
-            self.bad.append(Answer(503, "Service Unavailable"))
+            self.bad.append(BackendResponse(503, reason="Service Unavailable"))
             return False
         is_handoff = node.index is None
         if not is_handoff and reply.status < 500:
@@ -169,36 +176,36 @@ class SourceSearch:
             stamp = _timestamp(reply.headers)
             if stamp >= self._tombstone:
                 return self._offer(reply, node, stamp)
-            reply.body.close()
+            reply.stream.close()
             return False
         self._take_bad(reply, is_handoff)
         return False
 
-    def _is_good(self, reply: StreamReply) -> bool:
+    def _is_good(self, reply: BackendResponse) -> bool:
         if reply.headers.get("x-put-timestamp") == "0":
             return False
         return 200 <= reply.status < 400 or (reply.status == 416 and self._plan.is_object)
 
-    def _offer(self, reply: StreamReply, node: Node, stamp: Timestamp) -> bool:
+    def _offer(self, reply: BackendResponse, node: Node, stamp: Timestamp) -> bool:
         if not self._plan.newest:
             self.best = (reply, node)
             return True
         if self.best is None:
             self.best = (reply, node)
         elif _version(reply.headers) > _version(self.best[0].headers):
-            self.best[0].body.close()
+            self.best[0].stream.close()
             self.best = (reply, node)
         else:
-            reply.body.close()
+            reply.stream.close()
         return False
 
-    def _take_bad(self, reply: StreamReply, is_handoff: bool) -> None:
+    def _take_bad(self, reply: BackendResponse, is_handoff: bool) -> None:
         status = reply.status if reply.status >= 400 else 404
         known = has_timestamp(reply.headers)
         if known and status == 404 and self._plan.is_object:
             self._forget_older_than(_parsed(reply.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
         try:
-            body = reply.body.read_all()
+            body = reply.stream.read_all()
         except TransportError:
             body = b""
         self._unreadable = self._unreadable or is_unreadable(reply.headers)
@@ -207,12 +214,13 @@ class SourceSearch:
         if not known and status == 404 and self._suppressible > 0:
             self._suppressible -= 1
             return
-        self.bad.append(Answer(status, reply.reason if status == reply.status else "", reply.headers, body))
+        reason = reply.reason if status == reply.status else ""
+        self.bad.append(BackendResponse(status, reply.headers, body, reason))
 
     def _forget_older_than(self, tombstone: Timestamp) -> None:
         self._tombstone = max(self._tombstone, tombstone)
         if self.best is not None and _timestamp(self.best[0].headers) < self._tombstone:
-            self.best[0].body.close()
+            self.best[0].stream.close()
             self.best = None
 
     def failure(self) -> Response:
@@ -223,11 +231,11 @@ class SourceSearch:
         return with_deletion(response, self.bad)
 
 
-def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:
+def _close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
     """Close a source that arrives after the search is over."""
     _node, reply = arrival
     if reply is not None:
-        reply.body.close()
+        reply.stream.close()
 
 
 class ResumableBody(ResponseBody):
@@ -242,8 +250,7 @@ class ResumableBody(ResponseBody):
         backends: Backends,
         plan: ReadPlan,
         nodes: NodeIterator,
-        source: tuple[StreamReply, Node],
-        timeout_s: float,
+        source: tuple[BackendResponse, Node],
         streams: Streams,
     ):
         self._backends = backends
@@ -253,12 +260,11 @@ class ResumableBody(ResponseBody):
         reply, self._node = source
         streams.begin(self._node)
         self._is_closed = False
-        self._body: ResponseBody = reply.body
+        self._body: ResponseBody = reply.stream
         self._etag = unquote_etag(reply.headers.get("etag", ""))
         self._content_range = reply.headers.get("content-range")
         self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
-        self._timeout_s = timeout_s
-        self.length = reply.body.length
+        self.length = reply.stream.length
         self._sent = 0
         #: The beginning of several parts, which tells how the whole is laid out.
         self._beginning = b""
@@ -334,27 +340,17 @@ class ResumableBody(ResponseBody):
 
     def _open(self, byte_range: str, nodes: Iterable[Node]) -> bool:
         """Read these bytes from the first of the nodes that has the same object."""
-        headers = rest_headers(self._plan.headers, byte_range)
         for node in nodes:
-            exchange = self._backends.open(
-                node,
-                self._plan.part,
-                self._plan.method,
-                self._plan.path,
-                headers,
-                query=self._plan.query,
-                timeout_s=self._timeout_s,
-            )
-            reply = None if exchange is None else self._backends.reply(node, exchange, headers)
+            reply = self._backends.stream_response(self._plan.request_rest(node, byte_range))
             if reply is None:
                 continue
             if reply.status == 206 and unquote_etag(reply.headers.get("etag", "")) == self._etag:
                 if not self._is_closed:
                     self._streams.end(self._node)
                     self._streams.begin(node)
-                self._body, self._node = reply.body, node
+                self._body, self._node = reply.stream, node
                 return True
-            reply.body.close()
+            reply.stream.close()
         return False
 
     def close(self) -> None:
@@ -365,18 +361,16 @@ class ResumableBody(ResponseBody):
         self._body.close()
 
 
-def rest_headers(headers: HeaderMap, byte_range: str) -> HeaderMap:
-    """Of a request's headers those that ask for other bytes of what it has found."""
-    rest = {
+def rest_headers(headers: HeaderMap) -> HeaderMap:
+    """Return the headers of a request for other bytes of what was found, without the first conditions."""
+    return {
         name: value
         for name, value in headers.items()
         if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
     }
-    rest["range"] = byte_range
-    return rest
 
 
-def span_of(reply: StreamReply) -> Span | None:
+def span_of(reply: BackendResponse) -> Span | None:
     """Which bytes of its object an answer has; None when it has several ranges, or does not say."""
     length = reply.headers.get("content-length", "")
     if reply.status == 200 and is_digits(length):
@@ -390,14 +384,14 @@ def is_newest(headers: HeaderMap) -> bool:
     return is_true(headers.get("x-newest"))
 
 
-def source_response(reply: StreamReply) -> Response:
+def source_response(reply: BackendResponse) -> Response:
     """The client's response head for a source; small bodies are already inside."""
     headers = client_headers(reply.headers)
     headers["accept-ranges"] = "bytes"
     for name in ("content-length", "content-type"):
         if name in reply.headers:
             headers[name] = reply.headers[name]
-    whole = reply.body.whole
+    whole = reply.stream.whole
     return Response(
-        reply.status, headers, reply.body if whole is None else whole, reason=reply.reason or None
+        reply.status, headers, reply.stream if whole is None else whole, reason=reply.reason or None
     )

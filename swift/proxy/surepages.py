@@ -11,8 +11,8 @@ from swift import green
 from swift.base.entity import EntityPath
 from swift.base.errors import InvalidValue
 from swift.base.truth import is_true
-from swift.cluster.fanout import Answer
 from swift.cluster.quorum import majority
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -88,16 +88,17 @@ class SurePages:
             raise CannotTell
         raise HTTPError(503)
 
-    def _ask(self, path: EntityPath, sent: HeaderMap, query: str) -> tuple[int, list[Answer]]:
+    def _ask(self, path: EntityPath, sent: HeaderMap, query: str) -> tuple[int, list[BackendResponse]]:
         """How many primaries a container has, and what those that can be asked answer."""
         view = self._context.rings.container.view()
         part = view.partition_of(self._context.hasher.digest(path.account, path.container))
         nodes = view.primaries(part)
-        calls = [partial(self._backends.small, n, part, "GET", path, sent, query=query) for n in nodes]
-        return len(nodes), [answer for answer in green.gather(calls) if answer is not None]
+        requests = [self._backends.make_request(node, part, "GET", path, sent, query) for node in nodes]
+        answers = green.gather([partial(self._backends.request, request) for request in requests])
+        return len(nodes), [answer for answer in answers if answer is not None]
 
 
-def _knows_shards(answer: Answer) -> bool:
+def _knows_shards(answer: BackendResponse) -> bool:
     state = answer.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED)
     return state != UNSHARDED or is_true(answer.headers.get(fields.BACKEND_SHARDS_KNOWN))
 

@@ -8,8 +8,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from swift.load.api import Failed, api_for
-from swift.load.endpoint import LoadEndpoint
-from swift.load.transports import transport_for
+from swift.load.endpoint import LoadEndpoint, transport_for
 
 #: The content of an object that another client has just replaced.
 NEWER = b"newer"

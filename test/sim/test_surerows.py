@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
 from swift.http.request import Request
@@ -35,14 +35,14 @@ def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     path = EntityPath("a", "c", "o")
     target = locate(sim.context, request, path, ContainerInfo(200))
-    silent = [Answer(201), Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
+    silent = [BackendResponse(201), BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
     row = row_of_put(request, 5, "0" * 32)
     assert tell_majority(sim.context, request, target, silent, "PUT", row)
     assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
     with sim.refusing("container", *containers[1:]):
         assert not tell_majority(sim.context, request, target, silent, "DELETE", {})
     nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
-    told = [Answer(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
+    told = [BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
     with sim.refusing("container", *containers):
         assert tell_majority(sim.context, request, target, told, "PUT", row)
 

@@ -9,6 +9,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
+from dataclasses import replace
 from types import SimpleNamespace
 
 from swift import green
@@ -16,7 +17,15 @@ from swift.account.server import AccountServer
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.rings import Rings
-from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    BrokenOff,
+    MalformedAnswer,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    TransportError,
+)
 from swift.container.server import ContainerServer
 from swift.http.body import BodyError, ClientDisconnected, FileBody, RequestBody, ResponseBody
 from swift.http.request import Request
@@ -309,7 +318,7 @@ class _Exchange:
         self._transport.faults.travel()
         self._may_die()
         if headers is None:
-            return self.reply()
+            return self.response()
         self.continue_headers = {} if self._port in self._transport.faults.takes_no_footers else headers
         return None
 
@@ -321,7 +330,7 @@ class _Exchange:
                 self.abort()
                 raise TransportError("the node died")
 
-    def reply(self):
+    def response(self):
         self._turn()
         if self._port in self._transport.faults.malformed:
             raise MalformedAnswer("no HTTP")
@@ -353,12 +362,12 @@ class _Exchange:
         pause_s = faults.gives_s.get(self._port, 0.0) if self._method == "GET" else 0.0
         download = _Download(response, dies, stall, pause_s)
         self._transport.downloads.append(download)
-        return StreamReply(response.status, headers, download, response.reason)
+        return BackendResponse(response.status, headers, stream=download, reason=response.reason)
 
     def abort(self):
         self._upload.put(ClientDisconnected("aborted"))
         if self._final is not None:
-            self._final.body.close()
+            self._final.stream.close()
 
 
 class MemoryTransport:
@@ -375,7 +384,9 @@ class MemoryTransport:
         #: The ends of requests that were made to wait.
         self.delayed = []
 
-    def open(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def stream(self, request):
+        port, method = request.node.port, request.method
+        path, headers, body = request.path, request.headers, request.body
         if port in self.faults.refuses:
             raise TransportError(f"connection to {port} refused")
         kind, number, app = self.apps[port]
@@ -403,10 +414,17 @@ class MemoryTransport:
         while self.delayed:
             assert self.delayed.pop().wait(10)
 
-    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
-        sent = {**headers, "content-length": str(len(body))}
-        answer = self.open(ip, port, method, path, sent, body, **timeouts).reply()
-        return Reply(answer.status, answer.headers, b"".join(answer.body), answer.reason)
+    def request_of(self, port, method, path, headers=None, body=b""):
+        """Send a request to the server of a port."""
+        timeouts = NodeTimeouts(1.0, 5.0)
+        return self.request(
+            NodeRequest(NodeAddress("10.0.0.1", port), method, path, headers or {}, body, timeouts)
+        )
+
+    def request(self, request):
+        headers = {**request.headers, "content-length": str(len(request.body))}
+        answer = self.stream(replace(request, headers=headers)).response()
+        return BackendResponse(answer.status, answer.headers, b"".join(answer.stream), answer.reason)
 
 
 class Answer:

@@ -14,7 +14,7 @@ from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from swift import green
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import parse_response_head
 from test.support.peer import SWIFT_CONF, make_rings
@@ -31,12 +31,17 @@ class StubServers:
         self.said = said
         self.asked = []
 
-    def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def request(self, request):
+        port, method, path = request.node.port, request.method, request.path
         self.asked.append((port, method, path))
-        answer = self.said.get((port, path), self.said.get(path, Reply(404, reason="Not Found")))
+        answer = self.said.get((port, path), self.said.get(path, BackendResponse(404, reason="Not Found")))
         if isinstance(answer, TransportError):
             raise answer
-        return answer if isinstance(answer, Reply) else Reply(200, body=json.dumps(answer).encode())
+        return (
+            answer
+            if isinstance(answer, BackendResponse)
+            else BackendResponse(200, body=json.dumps(answer).encode())
+        )
 
 
 #: JSON that no server should say.

@@ -29,7 +29,7 @@ class RemoteError(SwiftError):
     """The other cluster could not be asked, or broke off."""
 
 
-class RemoteAnswer(NamedTuple):
+class BackendResponse(NamedTuple):
     """What it said; header names in lower case."""
 
     status: int
@@ -99,7 +99,7 @@ class RemoteCluster:
         body: RequestBody | None = None,
         *,
         query: str = "",
-    ) -> RemoteAnswer:
+    ) -> BackendResponse:
         """One request about an object; raises ``RemoteError``, and ``BodyError`` of ``body``.
 
         No signature covers ``query``.
@@ -149,14 +149,14 @@ def _converse(
     selector: str,
     headers: HeaderMap,
     body: RequestBody | None,
-) -> RemoteAnswer:
+) -> BackendResponse:
     length = 0 if body is None else body.length
     framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
-    exchange = connection.open(method, selector, {**headers, **framing})
+    exchange = connection.stream(method, selector, {**headers, **framing})
     while body is not None and (piece := body.read(_CHUNK_BYTES)):
         exchange.send(piece)
     exchange.finish()
-    reply = exchange.reply()
-    while reply.body.read(_CHUNK_BYTES):
+    reply = exchange.response()
+    while reply.stream.read(_CHUNK_BYTES):
         pass
-    return RemoteAnswer(reply.status, reply.headers)
+    return BackendResponse(reply.status, reply.headers)

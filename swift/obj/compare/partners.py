@@ -13,7 +13,7 @@ from swift.base.clock import Clock
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError, replication_address
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.obj.compare import digests
@@ -52,10 +52,12 @@ class Partners:
         """Whether the node gave no answer a moment ago."""
         return self._absent.has(node)
 
-    def _ask(self, node: Node, policy: Policy, below: str, headers: HeaderMap, body: bytes = b"") -> Reply:
+    def _ask(
+        self, node: Node, policy: Policy, below: str, headers: HeaderMap, body: bytes = b""
+    ) -> BackendResponse:
         """Any answer; a node that gives none is status ``NO_ANSWER``."""
         if self.is_silent(node):
-            return Reply(NO_ANSWER)
+            return BackendResponse(NO_ANSWER)
         sent = {
             "content-length": str(len(body)),
             "user-agent": self._direct.agent,
@@ -63,11 +65,13 @@ class Partners:
             **headers,
         }
         try:
-            return self._direct.send(_address(node), "REPLICATE", below, sent, body, more_time_s=self._more_s)
+            return self._direct.request(
+                replication_address(node), "REPLICATE", below, sent, body, more_time_s=self._more_s
+            )
         except TransportError as error:
             self._log.warning(f"{node.replication_key}: {error}")
             self._absent.note(node)
-            return Reply(NO_ANSWER)
+            return BackendResponse(NO_ANSWER)
 
     # --- many partitions -----------------------------------------------------------------------------
 

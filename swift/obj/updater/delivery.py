@@ -17,7 +17,7 @@ from swift.base.timestamp import ZERO
 from swift.cluster.direct import DirectClient, Timeouts
 from swift.cluster.redirect import Redirect, redirect_of
 from swift.cluster.silence import Silence
-from swift.cluster.transport import Reply, TimedOut, Transport, TransportError
+from swift.cluster.transport import BackendResponse, TimedOut, Transport, TransportError
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, wire_value
 from swift.obj.updater.pendings import container_of, redirected
@@ -104,13 +104,13 @@ class Deliverer:
 
     def _ask(
         self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, tally: Tally
-    ) -> Reply | None:
+    ) -> BackendResponse | None:
         """A replica's answer, None when there was none; one that answers nobody is asked now and then."""
         started_s, place = self._clock.monotonic(), node.replication_key
         if self._silence.is_silent(place) and not self._silence.is_due(place):
             return None
         self._silence.asked(place, started_s)
-        reply = self._direct.ask(node, part, op, target, headers)
+        reply = self._direct.request_entity(node, part, op, target, headers)
         if reply is not None:
             self._silence.heard(place)
         status = 500 if reply is None else reply.status

@@ -17,7 +17,7 @@ from swift import green
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.placement import NodeIterator
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import NodeRequest, TransportError
 from swift.http import fields
 from swift.http.body import ResponseBody, chunks_of
 from swift.http.headers import HeaderMap
@@ -128,16 +128,18 @@ class Agreement:
 
     def _is_deleted(self, target: ObjectTarget, node: Node, version: Timestamp) -> bool:
         """Whether the version that a node has is a tombstone."""
-        answer = self._backends.small(
-            node, target.part, "HEAD", target.path, about_what_is_stored(target.policy.index)
+        headers = about_what_is_stored(target.policy.index)
+        answer = self._backends.request(
+            self._backends.make_request(node, target.part, "HEAD", target.path, headers)
         )
         return answer is not None and answer.status == 404 and said_version(answer) == version
 
     def _copy(self, target: ObjectTarget, source: Node, laggard: Node, version: Timestamp) -> bool:
         """Bring a version from one node to another; whether it is there now."""
         backends, base = self._backends, about_what_is_stored(target.policy.index)
-        exchange = backends.open(source, target.part, "GET", target.path, dict(base))
-        reply = None if exchange is None else backends.reply(source, exchange, base)
+        place, timeouts = f"{target.part}{target.path.quoted}", backends.write_timeouts
+        reading = NodeRequest(source, "GET", f"/{source.device}/{place}", base, b"", timeouts)
+        reply = backends.stream_response(reading)
         if reply is None:
             return False
         try:
@@ -146,20 +148,22 @@ class Agreement:
                 # It was changed meanwhile.
                 return False
             if reply.status == 404:
-                answer = backends.small(laggard, target.part, "DELETE", target.path, stamped)
+                deleting = backends.make_request(laggard, target.part, "DELETE", target.path, stamped)
+                answer = backends.request(deleting)
                 return answer is not None and has_version(answer, version)
             length = reply.headers.get("content-length", "0")
             sent = {**stored_headers(reply.headers), **stamped, "content-length": length}
-            writing = backends.open(laggard, target.part, "PUT", target.path, sent)
+            request = NodeRequest(laggard, "PUT", f"/{laggard.device}/{place}", sent, b"", timeouts)
+            writing = backends.stream(request)
             if writing is None:
                 return False
             try:
-                for piece in _read(reply.body):
+                for piece in _read(reply.stream):
                     writing.send(piece)
             except BaseException:
                 writing.abort()
                 raise
-            written = backends.reply(laggard, writing, sent)
+            written = backends.response(laggard, writing, sent)
             return written is not None and has_version(written, version)
         except SourceLost as error:
             backends.failed(source, error.reason, base)
@@ -168,7 +172,7 @@ class Agreement:
             backends.failed(laggard, error, base)
             return False
         finally:
-            reply.body.close()
+            reply.stream.close()
 
 
 class SourceLost(Exception):

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -56,12 +56,12 @@ def cannot_be_kept() -> HTTPError:
     return HTTPError(501, "Conditional changes need object servers that know them")
 
 
-def is_of_primary(answer: Answer) -> bool:
+def is_of_primary(answer: BackendResponse) -> bool:
     """Whether a node answered that should have the object; what others lack proves nothing."""
     return answer.node is not None and answer.node.index is not None
 
 
-def check_early(early: Sequence[Answer], sinks: Sequence[Sink], majority: int, need: int) -> None:
+def check_early(early: Sequence[BackendResponse], sinks: Sequence[Sink], majority: int, need: int) -> None:
     """Raise what is known before the body is read: ``HTTPError`` 412 or 403, ``Outdated`` or ``Disputed``.
 
     A node of the peer does not say by which version it judges, and decides alone, as it does for its own
@@ -94,7 +94,7 @@ class Decision:
         documents: Documents,
         *,
         writer: Timestamp,
-        early: Sequence[Answer],
+        early: Sequence[BackendResponse],
         need: int,
         grace_s: float,
     ):
@@ -106,7 +106,7 @@ class Decision:
         alive = [sink for sink in sinks if sink.alive]
         self._promises = Promises(alive, documents, writer, early)
 
-    def carry_out(self) -> list[Answer]:
+    def carry_out(self) -> list[BackendResponse]:
         """Commit when enough nodes promise the object; what they answer.
 
         Raises ``HTTPError`` 412 when the condition does not hold, 404 when there is nothing to change, 503
@@ -156,7 +156,7 @@ class Changer:
         attempts: Sequence[HeaderMap],
         nodes: Callable[[], NodeIterator],
         need: int,
-    ) -> tuple[list[HeaderMap], list[Answer]]:
+    ) -> tuple[list[HeaderMap], list[BackendResponse]]:
         """Have the request's method carried out by ``need`` nodes at least: the attempts, and their answers.
 
         Raises ``HTTPError`` as ``Decision.carry_out``, and 501 where nodes cannot keep a promise.
@@ -177,7 +177,7 @@ class Changer:
         attempts: list[HeaderMap],
         nodes: NodeIterator,
         need: int,
-    ) -> list[Answer]:
+    ) -> list[BackendResponse]:
         documents = Documents(commit=True, reserve=True, has_object=False)
         for headers in attempts:
             headers.update(documents.headers(None))

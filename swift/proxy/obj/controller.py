@@ -9,8 +9,8 @@ from dataclasses import replace
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
-from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
+from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
@@ -23,7 +23,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Controller
+from swift.proxy.controller import Change, Controller
 from swift.proxy.obj.agreement import Agreement
 from swift.proxy.obj.checks import (
     check_content_type,
@@ -119,8 +119,9 @@ class ObjectController(Controller):
         """The client's response; ``headers`` are those for the backends."""
         if target.policy.is_ec:
             return self._archive_reader.read(request, target, headers)
-        plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
-        planner = self.context.planner(target.policy.index)
+        planner, newest = self.context.planner(target.policy.index), is_newest(request.headers)
+        timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
+        plan = ReadPlan(request.method, path, target.part, headers, request.query, newest, timeouts)
         nodes = planner.for_read(target.view, target.part, self.kind)
         if planner.settings.striping_memory:
             nodes.reorder(self.context.rates.slow_last)
@@ -130,10 +131,9 @@ class ObjectController(Controller):
             return search.failure()
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            settings, rates, clock = planner.settings, self.context.rates, self.context.clock
-            striped_body = striped(self.backends, plan, nodes, found, settings, rates, clock)
+            striped_body = striped(self.backends, plan, nodes, found, planner.settings, self.context.rates)
             response.body = striped_body or ResumableBody(
-                self.backends, plan, nodes, found, settings.read_timeout_s, self.context.streams
+                self.backends, plan, nodes, found, self.context.streams
             )
         return response
 
@@ -208,14 +208,15 @@ class ObjectController(Controller):
                 need,
             )
             return _with_policy(best_response(answers, len(attempts), need), target)
-        answers, need = self.write_answers(target.view, target.part, "POST", path, attempts, request=request)
+        change = Change("POST", path, target.view, target.part, attempts)
+        answers, need = self.write_answers(request, change)
         return _with_policy(self._post_response(request, target, answers, attempts, need), target)
 
     def _post_response(
         self,
         request: Request,
         target: ObjectTarget,
-        answers: list[Answer],
+        answers: list[BackendResponse],
         attempts: list[HeaderMap],
         need: int,
     ) -> Response:
@@ -232,7 +233,8 @@ class ObjectController(Controller):
                 if node.id in primaries:
                     continue
                 missing -= 1
-                answer = self.backends.small(node, target.part, "POST", target.path, attempts[-1])
+                posting = self.backends.make_request(node, target.part, "POST", target.path, attempts[-1])
+                answer = self.backends.request(posting)
                 if answer is not None and answer.status == 202:
                     accepted += 1
                     answers.append(answer)
@@ -268,15 +270,15 @@ class ObjectController(Controller):
                 request, target, attempts, lambda: planner.for_delete(target.view, target.part)[0], need
             )
             return _with_policy(self._deleted(request, target, attempts, answers, need, (204,)), target)
-        answers, need = self.write_answers(
-            target.view,
-            target.part,
+        change = Change(
             "DELETE",
             path,
+            target.view,
+            target.part,
             attempts,
             nodes=lambda: planner.for_delete(target.view, target.part)[0],
-            request=request,
         )
+        answers, need = self.write_answers(request, change)
         # A node that never had the object has left a tombstone, and told its share.
         return _with_policy(self._deleted(request, target, attempts, answers, need, (204, 404)), target)
 
@@ -285,7 +287,7 @@ class ObjectController(Controller):
         request: Request,
         target: ObjectTarget,
         attempts: list[HeaderMap],
-        answers: list[Answer],
+        answers: list[BackendResponse],
         need: int,
         left_tombstone: tuple[int, ...],
     ) -> Response:
@@ -324,7 +326,7 @@ def _check_end(headers: HeaderMap) -> None:
         raise HTTPError(400, "A locked object does not expire", content_type=TEXT)
 
 
-def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
+def _nobody_had_it(answers: list[BackendResponse], primaries: int) -> bool:
     """Whether a majority of the primaries says so: handoffs seldom have an object in the first place."""
     absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
     return 2 * absent > primaries

@@ -14,7 +14,7 @@ from functools import partial
 
 from swift import green
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import TEXT, HTTPError
@@ -35,8 +35,9 @@ def check_still_meant(
         # Object servers say what is wrong with it.
         return
     asking = {**about_what_is_stored(target.policy.index), "x-trans-id": headers.get("x-trans-id", "")}
-    asked = [partial(backends.small, node, target.part, "HEAD", target.path, asking) for node in nodes]
-    answers = [answer for answer in green.gather(asked) if answer is not None]
+    requests = [backends.make_request(node, target.part, "HEAD", target.path, asking) for node in nodes]
+    asked = green.gather([partial(backends.request, request) for request in requests])
+    answers = [answer for answer in asked if answer is not None]
     found = [(version, answer) for answer in answers if (version := _version(answer))]
     if not found:
         return
@@ -53,7 +54,7 @@ def _moment(text: str) -> float | None:
     return moment_s if math.isfinite(moment_s) else None
 
 
-def _version(answer: Answer) -> tuple[Timestamp, Timestamp] | None:
+def _version(answer: BackendResponse) -> tuple[Timestamp, Timestamp] | None:
     """When what a node has was written, and when its metadata was; None when it has nothing."""
     written = said_version(answer)
     if written is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from swift import green
 from swift.base.clock import Clock
@@ -84,6 +85,17 @@ class Line:
         return f"<Line {self.behind} bytes behind, waited for {self.waited_s:.1f} s>"
 
 
+class QueueLimits(NamedTuple):
+    """The limits of the queues of one upload."""
+
+    #: What a node gets at a time, in bytes.
+    unit: int
+    #: Bytes that are held for slow nodes at most.
+    memory: int
+    #: How long the upload waits for one node in all.
+    patience_s: float
+
+
 class UploadLines:
     """The lines of one upload."""
 
@@ -91,22 +103,20 @@ class UploadLines:
         self,
         sinks: Sequence[Sink],
         need: int,
+        limits: QueueLimits,
         *,
-        unit: int,
-        memory: int,
-        patience_s: float,
         is_shared: bool,
         clock: Clock,
         leave: Callable[[Sink, Line], None],
     ):
-        """``unit`` is what a node gets at a time, in bytes; what all get ``is_shared``, in memory once.
+        """What all nodes get ``is_shared``, in memory once.
 
-        ``leave`` is told whom the upload goes on without.
+        ``leave`` is called with each node that the upload goes on without.
         """
         self._need = need
-        self._unit = unit
-        self._memory = memory
-        self._patience_s = patience_s
+        self._unit = limits.unit
+        self._memory = limits.memory
+        self._patience_s = limits.patience_s
         self._total = max if is_shared else sum
         self._clock = clock
         self._leave = leave
@@ -202,9 +212,7 @@ def lines_of(
     return UploadLines(
         sinks,
         need,
-        unit=unit,
-        memory=settings.upload_memory,
-        patience_s=settings.upload_patience,
+        QueueLimits(unit, settings.upload_memory, settings.upload_patience),
         is_shared=is_shared,
         clock=context.clock,
         leave=leave,

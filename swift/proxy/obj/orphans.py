@@ -14,8 +14,7 @@ from swift import green
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.cluster.direct import node_path
-from swift.cluster.fanout import Answer
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import BackendResponse, NodeAddress, TransportError
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -28,7 +27,9 @@ _WHOLE = ("unsharded", "")
 
 
 def orphans_of(
-    attempts: Sequence[HeaderMap], answers: Sequence[Answer], accepted: Sequence[int] = (200, 201, 202)
+    attempts: Sequence[HeaderMap],
+    answers: Sequence[BackendResponse],
+    accepted: Sequence[int] = (200, 201, 202),
 ) -> list[HeaderMap]:
     """The attempts that no node answered with one of the ``accepted`` statuses."""
     taken = {id(a.attempt) for a in answers if a.status in accepted}
@@ -90,7 +91,7 @@ def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]
 
 def _tell(context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap) -> None:
     try:
-        reply = context.direct.send(address, op, path, headers)
+        reply = context.direct.request(NodeAddress(*address), op, path, headers)
         outcome = "" if reply.is_success else f"status {reply.status}"
     except TransportError as error:
         outcome = str(error)

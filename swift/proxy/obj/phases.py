@@ -20,7 +20,7 @@ from typing import NamedTuple
 from swift import green
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.collect import Arrivals, Until, collect
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.proxy.obj.documents import Documents
 from swift.proxy.obj.retries import PATIENCE_S
@@ -123,7 +123,7 @@ def _says(sink: Sink, status: int) -> bool:
     return sink.refusal is not None and sink.refusal.status == status
 
 
-def _refusal_of(answer: Answer) -> Vote | None:
+def _refusal_of(answer: BackendResponse) -> Vote | None:
     """What a final answer says that came instead of waiting for the confirmation."""
     primary = answer.node is not None and answer.node.index is not None
     if answer.status in REFUSALS:
@@ -133,7 +133,7 @@ def _refusal_of(answer: Answer) -> Vote | None:
     return None
 
 
-def newer_version_of(answer: Answer) -> Timestamp | None:
+def newer_version_of(answer: BackendResponse) -> Timestamp | None:
     """The newer version, or newer writer, for which a node answered 409; None when it does not say."""
     try:
         return Timestamp(answer.headers[fields.BACKEND_TIMESTAMP])
@@ -141,7 +141,7 @@ def newer_version_of(answer: Answer) -> Timestamp | None:
         return None
 
 
-def newest_known(answers: Sequence[Answer]) -> Timestamp:
+def newest_known(answers: Sequence[BackendResponse]) -> Timestamp:
     """The newest version for which one of the answers is 409; there must be one."""
     versions = [newer_version_of(answer) for answer in answers if answer.status == 409]
     return max(version for version in versions if version is not None)
@@ -161,14 +161,14 @@ class Phases:
         #: Sinks that were told to commit.
         self._told: set[Sink] = set()
         #: Their final answers.
-        self._finals: Arrivals[Answer | None] = Arrivals()
-        self.answers: list[Answer] = []
+        self._finals: Arrivals[BackendResponse | None] = Arrivals()
+        self.answers: list[BackendResponse] = []
         for sink in sinks:
             sink.awaited = True
             green.spawn_detached(self._follow, sink, self._orders[sink])
 
     def _follow(self, sink: Sink, orders: green.Queue[str | None]) -> None:
-        answer: Answer | None = None
+        answer: BackendResponse | None = None
         try:
             sink.await_stored()
             self._reports.put(sink)
@@ -190,7 +190,7 @@ class Phases:
             sink.abandon()
             self._end(sink, answer)
 
-    def _end(self, sink: Sink, answer: Answer | None) -> None:
+    def _end(self, sink: Sink, answer: BackendResponse | None) -> None:
         """The green thread of a sink is done; whoever waits must hear of it."""
         if sink in self._open:
             self._open.remove(sink)
@@ -209,7 +209,7 @@ class Phases:
             self._orders[sink].put(order)
 
     @property
-    def refusals(self) -> list[Answer]:
+    def refusals(self) -> list[BackendResponse]:
         """What nodes answered instead of waiting for the confirmation."""
         return [sink.refusal for sink in self._orders if sink.refusal is not None]
 
@@ -256,7 +256,7 @@ class Promises(Phases):
         sinks: Sequence[Sink],
         documents: Documents,
         writer: Timestamp,
-        early: Sequence[Answer] = (),
+        early: Sequence[BackendResponse] = (),
     ):
         self._writer = writer
         self._early = early
@@ -342,7 +342,9 @@ class Promises(Phases):
         return sum(a.status // 100 == 2 for a in self.answers)
 
 
-def confirm(sinks: Sequence[Sink], documents: Documents, *, need: int, grace_s: float) -> list[Answer]:
+def confirm(
+    sinks: Sequence[Sink], documents: Documents, *, need: int, grace_s: float
+) -> list[BackendResponse]:
     """Store an upload for good whose data is on its way to ``sinks``; what the nodes answer to it.
 
     ``need`` nodes must have it before any is told to commit.

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from hashlib import md5
 
 from swift.base.etag import unquote_etag
-from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
+from swift.cluster.transport import BackendResponse
 from swift.http import environkeys
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.headers import HeaderMap
@@ -24,7 +24,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Controller
+from swift.proxy.controller import Change, Controller
 from swift.proxy.obj.agreement import Agreement
 from swift.proxy.obj.coder import Coder, is_small
 from swift.proxy.obj.conditional import UNFIT, Decision, check_early, check_promising, is_conditional
@@ -45,7 +45,7 @@ class Outcome:
     """What came of sending an object to its nodes."""
 
     attempts: Sequence[HeaderMap]
-    answers: Sequence[Answer] = ()
+    answers: Sequence[BackendResponse] = ()
     #: The answer when nodes refused it before they took the body.
     refused: Response | None = None
     #: Bytes of the object, its MD5 (empty where only nodes know it), and what filters added.
@@ -148,17 +148,17 @@ class Uploader:
                 headers.update(footers)
         else:
             body = read_exactly(request)
-        answers, _need = self._controller.write_answers(
-            target.view,
-            target.part,
+        change = Change(
             "PUT",
             target.path,
+            target.view,
+            target.part,
             attempts,
-            nodes=lambda: self._nodes(target),
-            body=body,
-            quorum=target.quorum,
-            request=request,
+            body,
+            target.quorum,
+            lambda: self._nodes(target),
         )
+        answers, _need = self._controller.write_answers(request, change)
         is_late = any(answer.status == 409 for answer in answers)
         received = md5(body, usedforsecurity=False).hexdigest() if is_late else ""
         return Outcome(attempts, answers, None, len(body), "", footers, received)
@@ -272,8 +272,8 @@ class Uploader:
         target: ObjectTarget,
         sinks: Sequence[Sink],
         documents: Documents,
-        early: Sequence[Answer],
-    ) -> list[Answer]:
+        early: Sequence[BackendResponse],
+    ) -> list[BackendResponse]:
         decision = Decision(
             target,
             sinks,

@@ -29,7 +29,7 @@ class Rates:
     """Bytes a second by device, as one process has measured them."""
 
     def __init__(self, clock: Clock, *, devices_max: int = DEVICES_MAX):
-        self._clock = clock
+        self.clock = clock
         self._devices_max = devices_max
         #: Key of a node → rate, and when it was measured; what was measured last comes last.
         self._seen: dict[str, tuple[float, float]] = {}
@@ -38,7 +38,7 @@ class Rates:
         """A device brought ``size`` bytes in so long."""
         if size < BYTES_MIN or seconds <= 0:
             return
-        now, rate = self._clock.monotonic(), size / seconds
+        now, rate = self.clock.monotonic(), size / seconds
         known = self._seen.pop(node.key, None)
         if known is not None and now - known[1] <= BELIEVED_S:
             weight = (1 - _LEARN) ** max(1.0, size / _LEARN_BYTES) * 0.5 ** ((now - known[1]) / HALF_S)
@@ -50,7 +50,7 @@ class Rates:
     def of(self, node: Node) -> float | None:
         """Bytes a second of a device; None when nothing is known that can be believed."""
         rate, at = self._seen.get(node.key, (0.0, -BELIEVED_S - 1))
-        return rate if self._clock.monotonic() - at <= BELIEVED_S else None
+        return rate if self.clock.monotonic() - at <= BELIEVED_S else None
 
     def slow_last(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes in their order, but those that are much slower than the quickest last."""

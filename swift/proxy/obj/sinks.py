@@ -9,6 +9,7 @@ says that it has everything, and, of a conditional write, whom it promised the o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -16,10 +17,9 @@ from typing import Protocol
 from swift import green
 from swift.base.timestamp import ZERO
 from swift.cluster.collect import Arrivals, collect
-from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
-from swift.cluster.transport import Exchange, TransportError
+from swift.cluster.transport import BackendResponse, Exchange, NodeRequest, TransportError
 from swift.http.headers import HeaderMap
 from swift.proxy.backend import Backends
 from swift.proxy.obj.documents import Documents
@@ -63,7 +63,13 @@ class Sink:
     )
 
     def __init__(
-        self, node: Node, exchange: Exchange, headers: HeaderMap, backends: Backends, *, is_sent: bool = False
+        self,
+        node: Node,
+        exchange: Exchange,
+        headers: HeaderMap,
+        backends: Backends,
+        *,
+        is_sent: bool = False,
     ):
         self.node = node
         #: The attempt that it was opened for.
@@ -84,7 +90,7 @@ class Sink:
         #: The version that the node knows, or judged the condition by; None when it does not say.
         self.predecessor = reservation.predecessor_of(exchange.continue_headers)
         #: The final answer that came instead of waiting for the confirmation.
-        self.refusal: Answer | None = None
+        self.refusal: BackendResponse | None = None
         #: The first stage went with the head.
         self.is_sent = is_sent
         #: What is sent waits here until the node takes it; None: the sender waits.
@@ -169,30 +175,30 @@ class Sink:
             return
         self.alive = False
         self._backends.judge(self.node, early.status)
-        try:
-            text = early.body.read_all()
-        except TransportError:
-            text = b""
-        self.refusal = Answer(early.status, early.reason, early.headers, text, self.node, self.headers)
+        with suppress(TransportError):
+            early.read()
+        early.node, early.attempt = self.node, self.headers
+        self.refusal = early
 
     def give_back(self, release: bytes) -> None:
         """Tell a node that promised the object that it is free; whether it hears it is its own affair."""
         if self.alive and self.held and self.promises:
             self.finish(release)
 
-    def answer(self) -> Answer | None:
+    def answer(self) -> BackendResponse | None:
         """The node's final answer, None when it fails."""
         self._end_queue()
         if not self.alive:
             return None
-        reply = self._backends.reply(self.node, self._exchange, self.headers)
-        if reply is None:
+        response = self._backends.response(self.node, self._exchange, self.headers)
+        if response is None:
             return None
         try:
-            body = reply.body.read_all()
+            response.read()
         except TransportError:
             return None
-        return Answer(reply.status, reply.reason, reply.headers, body, self.node, self.headers)
+        response.node, response.attempt = self.node, self.headers
+        return response
 
     def abandon(self) -> None:
         """Drop the connection unless its answer is read, if late: what has no end is not stored."""
@@ -231,14 +237,16 @@ class Opening:
     #: Nodes that have no room for it.
     full: list[Node] = field(default_factory=list)
 
-    def open(self, headers: HeaderMap) -> Sink | Answer | None:
+    def open(self, headers: HeaderMap) -> Sink | BackendResponse | None:
         """The next node that is ready for the body, or a final answer that came instead."""
         backends, target = self.backends, self.target
         headers["expect"] = "100-continue"
         for node in self.nodes:
             ahead = self.stage if self.stage and self.may_be_sent(node) else b""
             asked = headers if node.index is not None else without_match(headers)
-            exchange = backends.open(node, target.part, self.method, target.path, asked, body=ahead)
+            path = f"/{node.device}/{target.part}{target.path.quoted}"
+            request = NodeRequest(node, self.method, path, asked, ahead, backends.write_timeouts)
+            exchange = backends.stream(request)
             if exchange is None or backends.falls_silent(node, exchange, self.nodes):
                 continue
             try:
@@ -261,9 +269,9 @@ class Opening:
             if early.status == 507:
                 self.full.append(node)
             if early.status < 500:
-                answer = Answer(early.status, early.reason, early.headers, node=node, attempt=headers)
-                if not backends.refuses_date(node, answer, self.nodes):
-                    return answer
+                early.node, early.attempt = node, headers
+                if not backends.refuses_date(node, early, self.nodes):
+                    return early
         return None
 
 
@@ -272,7 +280,9 @@ def without_match(headers: HeaderMap) -> HeaderMap:
     return {name: value for name, value in headers.items() if name not in reservation.ABOUT_VERSION}
 
 
-def open_sinks(opening: Opening, attempts: Sequence[HeaderMap], need: int) -> tuple[list[Sink], list[Answer]]:
+def open_sinks(
+    opening: Opening, attempts: Sequence[HeaderMap], need: int
+) -> tuple[list[Sink], list[BackendResponse]]:
     """Open a node for every attempt at once: those that take the body, and what others answered instead.
 
     Avoided nodes are asked only when fewer than ``need`` answered otherwise.
@@ -287,12 +297,12 @@ def open_sinks(opening: Opening, attempts: Sequence[HeaderMap], need: int) -> tu
         for i, found in zip(missing, late, strict=True):
             opened[i] = found
     sinks = [found for found in opened if isinstance(found, Sink)]
-    return sinks, [found for found in opened if isinstance(found, Answer)]
+    return sinks, [found for found in opened if isinstance(found, BackendResponse)]
 
 
-def final_answers(sinks: Sequence[Sink], need: int, grace_s: float) -> list[Answer]:
+def final_answers(sinks: Sequence[Sink], need: int, grace_s: float) -> list[BackendResponse]:
     """What nodes say that were sent all of a body; ``need`` that agree are enough."""
-    arrivals: Arrivals[Answer | None] = Arrivals()
+    arrivals: Arrivals[BackendResponse | None] = Arrivals()
     for sink in sinks:
         if sink.alive:
             sink.awaited = True

@@ -13,17 +13,16 @@ from collections.abc import Callable
 from functools import partial
 
 from swift import green
-from swift.base.clock import Clock
 from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
 from swift.cluster.placement import NodeIterator
-from swift.cluster.transport import StreamReply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.obj.plan import TransferPlan, TransferSchedule, make_plan
 from swift.proxy.obj.rates import Rates
-from swift.proxy.reading import ReadPlan, rest_headers, span_of
+from swift.proxy.reading import ReadPlan, span_of
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -40,26 +39,22 @@ class StripedBody(ResponseBody):
         plan: ReadPlan,
         transfer: TransferPlan,
         nodes: NodeIterator,
-        source: tuple[StreamReply, Node],
-        *,
-        timeout_s: float,
+        source: tuple[BackendResponse, Node],
         rates: Rates,
-        clock: Clock,
     ):
         self.length: int | None = transfer.span.length
         self._backends = backends
         self._plan = plan
         self._nodes = nodes
-        self._timeout_s = timeout_s
         self._rates = rates
-        self._clock = clock
+        self._clock = rates.clock
         self._schedule = TransferSchedule(transfer)
         reply, node = source
         self._first_node = node
         self._version = _version_of(reply)
         #: The answer that was open first, and how far it was read: the last resort, because its node has the
         #: version open, whatever is uploaded meanwhile.
-        self._stream: ResponseBody | None = reply.body
+        self._stream: ResponseBody | None = reply.stream
         self._position = transfer.span.start
         self._held: dict[int, memoryview] = {}
         self._rest = memoryview(b"")
@@ -91,9 +86,9 @@ class StripedBody(ResponseBody):
             self._schedule.take(0, self._clock.monotonic())
         green.spawn_detached(run)
 
-    def _first(self, node: Node, reply: StreamReply) -> None:
+    def _first(self, node: Node, reply: BackendResponse) -> None:
         """The first unit comes from the answer that is open; the rest of it is kept for the worst."""
-        keeps = self._bring(0, 0, node, partial(self._read_on, reply.body, self._schedule.plan.bytes_of(0)))
+        keeps = self._bring(0, 0, node, partial(self._read_on, reply.stream, self._schedule.plan.bytes_of(0)))
         self._is_first_read = True
         if not keeps or self._is_closed:
             self._release_stream()
@@ -148,18 +143,14 @@ class StripedBody(ResponseBody):
         self._position += span.length
         return data
 
-    def _ask(self, node: Node, span: Span) -> StreamReply | None:
+    def _ask(self, node: Node, span: Span) -> BackendResponse | None:
         """A node's answer for these bytes of the same version, None when it has none."""
-        plan = self._plan
-        headers = rest_headers(plan.headers, f"bytes={span.start}-{span.stop - 1}")
-        exchange = self._backends.open(
-            node, plan.part, plan.method, plan.path, headers, query=plan.query, timeout_s=self._timeout_s
-        )
-        reply = None if exchange is None else self._backends.reply(node, exchange, headers)
+        request = self._plan.request_rest(node, f"bytes={span.start}-{span.stop - 1}")
+        reply = self._backends.stream_response(request)
         if reply is None:
             return None
         if reply.status != 206 or _version_of(reply) != self._version or span_of(reply) != span:
-            reply.body.close()
+            reply.stream.close()
             return None
         return reply
 
@@ -170,9 +161,9 @@ class StripedBody(ResponseBody):
         if reply is None:
             return None
         try:
-            data = self._read(reply.body, span.length)
+            data = self._read(reply.stream, span.length)
         finally:
-            reply.body.close()
+            reply.stream.close()
         if data is not None:
             self._rates.record(node, span.length, self._clock.monotonic() - began)
         return data
@@ -226,7 +217,7 @@ class StripedBody(ResponseBody):
                 return self._held.pop(unit)
             if not self._workers:
                 raise BodyError(f"no other source after {schedule.consumed} of {schedule.plan.units} units")
-            self._changed.wait(self._timeout_s)
+            self._changed.wait(self._plan.timeouts.node_timeout)
         return memoryview(b"")
 
     def close(self) -> None:
@@ -251,10 +242,9 @@ def striped(
     backends: Backends,
     plan: ReadPlan,
     nodes: NodeIterator,
-    source: tuple[StreamReply, Node],
+    source: tuple[BackendResponse, Node],
     settings: ProxySettings,
     rates: Rates,
-    clock: Clock,
 ) -> StripedBody | None:
     """The body of an answer by a transfer plan; None when one node is as good."""
     reply, node = source
@@ -277,12 +267,10 @@ def striped(
     if transfer is None:
         return None
     backends.debug(lambda: f"{plan.path}: {transfer}", plan.headers)
-    return StripedBody(
-        backends, plan, transfer, nodes, source, timeout_s=settings.read_timeout_s, rates=rates, clock=clock
-    )
+    return StripedBody(backends, plan, transfer, nodes, source, rates)
 
 
-def _version_of(reply: StreamReply) -> tuple[str, str] | None:
+def _version_of(reply: BackendResponse) -> tuple[str, str] | None:
     """What tells one version's bytes from another's; None when an answer does not say."""
     etag = unquote_etag(reply.headers.get("etag", ""))
     stamp = reply.headers.get(fields.BACKEND_DATA_TIMESTAMP) or reply.headers.get("x-timestamp", "")

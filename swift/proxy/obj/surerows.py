@@ -13,9 +13,8 @@ from functools import partial
 from swift import green
 from swift.base.entity import EntityPath
 from swift.cluster.direct import node_path
-from swift.cluster.fanout import Answer
 from swift.cluster.quorum import majority
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -29,7 +28,7 @@ def tell_majority(
     context: ProxyContext,
     request: Request,
     target: ObjectTarget,
-    answers: Sequence[Answer],
+    answers: Sequence[BackendResponse],
     op: str,
     row: HeaderMap,
 ) -> bool:
@@ -78,7 +77,7 @@ def _is_known(
 
 def _tell(context: ProxyContext, node: Node, part: int, op: str, path: str, headers: HeaderMap) -> bool:
     try:
-        reply = context.direct.send((node.ip, node.port), op, node_path(node.device, part, path), headers)
+        reply = context.direct.request(node, op, node_path(node.device, part, path), headers)
     except TransportError:
         return False
     return reply.is_success

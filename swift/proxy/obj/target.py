@@ -13,7 +13,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
-from swift.proxy.obj.updateheaders import add_expiry, mark_queue_cleaners, spread_updates
+from swift.proxy.obj.updateheaders import ContainerNodes, add_expiry, mark_queue_cleaners, spread_updates
 from swift.proxy.surelisting import META_KEY, is_wanted
 from swift.ring.view import RingView
 
@@ -83,13 +83,12 @@ def write_attempts(
     container_nodes = containers.primaries(part)
     attempts = spread_updates(
         headers,
+        ContainerNodes(
+            part, container_nodes, context.write_quorum(len(container_nodes)), target.container.sharding_state
+        ),
         object_count=count or len(target.view.primaries(target.part)),
         object_quorum=target.quorum,
         object_nodes=target.view.primaries(target.part),
-        container_part=part,
-        container_nodes=container_nodes,
-        container_quorum=context.write_quorum(len(container_nodes)),
-        db_state=target.container.sharding_state,
     )
     if target.is_listed_surely:
         for attempt in attempts:

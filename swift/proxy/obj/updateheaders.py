@@ -7,6 +7,7 @@ updates spread so that enough of them are sent whichever nodes answer.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from swift.cluster.quorum import container_update_count
 from swift.http import fields
@@ -14,32 +15,40 @@ from swift.http.headers import HeaderMap
 from swift.ring.device import Node
 
 
+class ContainerNodes(NamedTuple):
+    """The servers of the container that takes an object's row."""
+
+    part: int
+    nodes: Sequence[Node]
+    #: How many of them a write needs.
+    quorum: int
+    #: The sharding state of the object's container.
+    db_state: str
+
+
 def spread_updates(
     headers: HeaderMap,
+    containers: ContainerNodes,
     *,
     object_count: int,
     object_quorum: int,
     object_nodes: Sequence[Node],
-    container_quorum: int,
-    container_part: int,
-    container_nodes: Sequence[Node],
-    db_state: str,
 ) -> list[HeaderMap]:
     """Copies of ``headers`` for each object node, with the container nodes it must tell.
 
     ``object_nodes`` are the primaries, of which ``object_count`` need not be the number.
     """
-    container_nodes = in_pairs(object_nodes, container_nodes)
+    container_nodes = in_pairs(object_nodes, containers.nodes)
     attempts = [dict(headers) for _ in range(object_count)]
     shares: list[list[Node]] = [[] for _ in range(object_count)]
-    updates = container_update_count(len(container_nodes), container_quorum, object_count, object_quorum)
+    updates = container_update_count(len(container_nodes), containers.quorum, object_count, object_quorum)
     for i in range(updates):
         shares[i % object_count].append(container_nodes[i % len(container_nodes)])
     for attempt, share in zip(attempts, shares, strict=True):
         if share:
-            attempt[fields.CONTAINER_PARTITION] = str(container_part)
+            attempt[fields.CONTAINER_PARTITION] = str(containers.part)
             attempt[fields.CONTAINER_HOST], attempt[fields.CONTAINER_DEVICE] = _hosts_and_devices(share)
-            attempt[fields.CONTAINER_ROOT_DB_STATE] = db_state
+            attempt[fields.CONTAINER_ROOT_DB_STATE] = containers.db_state
     return attempts
 
 

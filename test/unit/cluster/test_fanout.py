@@ -6,10 +6,11 @@ import pytest
 
 from swift import green
 from swift.base.clock import ManualClock
-from swift.cluster.fanout import Answer, fan_out
+from swift.cluster.fanout import fan_out
 from swift.cluster.health import ErrorLimiter
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
+from swift.cluster.transport import BackendResponse
 
 
 def node(number):
@@ -32,7 +33,7 @@ class Cluster:
         self.asked.append(to.id)
         seconds, status = self.says.get(to.id, (0.0, 201))
         green.sleep(seconds)
-        return None if status is None else Answer(status)
+        return None if status is None else BackendResponse(status)
 
     def write(self, quorum=2, grace_s=0.05):
         attempts = [{"x-number": str(number)} for number in range(3)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swift.cluster.silence import SILENCE_S
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.green import Event, sleep
 from swift.obj.containerupdates import (
     shard_path,
@@ -29,7 +29,7 @@ def test_an_update_that_arrives_leaves_no_pending(bench):
     assert bench.pendings() == []
 
 
-@pytest.mark.parametrize("answer", [TransportError("down"), 500, 404, 507, Reply(301)])
+@pytest.mark.parametrize("answer", [TransportError("down"), 500, 404, 507, BackendResponse(301)])
 def test_an_update_that_fails_is_kept(bench, answer):
     bench.containers.answers[6201] = answer
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
@@ -57,7 +57,7 @@ def test_a_container_server_that_fails_is_told_of_once_for_each_reason_not_with_
 )
 def test_an_update_that_is_redirected_is_kept_with_its_shard(bench, headers, shard):
     stamp = {"x-backend-redirect-timestamp": "0000000005.00000"}
-    bench.containers.answers[6201] = Reply(301, {**headers, **stamp})
+    bench.containers.answers[6201] = BackendResponse(301, {**headers, **stamp})
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
     (path,) = bench.root.glob("*/async_pending*/*/*")
     assert decode_update(path.read_bytes())[0].container_path == shard
@@ -81,7 +81,7 @@ def test_a_client_does_not_wait_longer_than_the_bound_and_the_update_goes_on(mak
 
     def slow():
         release.wait()
-        return Reply(503)
+        return BackendResponse(503)
 
     bench.containers.answers[6201] = slow
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201

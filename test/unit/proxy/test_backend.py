@@ -51,7 +51,8 @@ class World:
         )
         self.backends = Backends(context)
 
-    def open(self, ip, port, method, path, headers, body, **timeouts):
+    def stream(self, request):
+        port, path = request.node.port, request.path
         self.paths.append(path)
         talk = self.talks[port]
         if isinstance(talk, Exception):
@@ -59,7 +60,8 @@ class World:
         return talk
 
     def small(self, to, nodes=None):
-        return self.backends.small(to, 7, "PUT", EntityPath("a", "c", "o"), {}, query="x=y", nodes=nodes)
+        request = self.backends.make_request(to, 7, "PUT", EntityPath("a", "c", "o"), {}, "x=y")
+        return self.backends.request(request, nodes)
 
     def iterator(self):
         return NodeIterator([make_node(1), make_node(2)], iter([make_node(3)]), self.limiter, 3)
@@ -122,7 +124,8 @@ def test_a_probe_is_to_ask_for_what_the_request_was_about(world):
     probes = []
     world.limiter.on_doubt = lambda to, question: probes.append(question)
     policy = {"x-backend-storage-policy-index": "2"}
-    world.backends.open(make_node(1), 7, "GET", EntityPath("a", "c", "o"), policy, query="x=y")
+    path = EntityPath("a", "c", "o")
+    world.backends.stream(world.backends.make_request(make_node(1), 7, "GET", path, policy, "x=y"))
     world.clock.advance(SILENCE_S)
     assert not world.limiter.admits(make_node(1))
     target = f"/{make_node(1).device}/7/a/c/o"

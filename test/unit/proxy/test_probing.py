@@ -6,7 +6,7 @@ import pytest
 
 from swift import green
 from swift.cluster.silence import Question
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, NodeTimeouts, TimedOut, TransportError
 from swift.proxy.probing import Prober
 from test.support.daemons import make_node
 
@@ -24,10 +24,14 @@ class World:
             failed=lambda to: self.heard.append(("failed", to.id)),
         )
         errors = SimpleNamespace(error=self.logged.append)
-        self.prober = Prober(limiter, self, errors, connect_timeout_s=0.5, timeout_s=9)
+        self.prober = Prober(limiter, self, errors, NodeTimeouts(0.5, 9))
 
-    def request(self, ip, port, method, path, headers, **timeouts):
-        self.requests.append((ip, port, method, path, headers["x-backend-storage-policy-index"], timeouts))
+    def request(self, request):
+        ip, port = request.node.ip, request.node.port
+        method, path, headers = request.method, request.path, request.headers
+        self.requests.append(
+            (ip, port, method, path, headers["x-backend-storage-policy-index"], request.timeouts)
+        )
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -41,12 +45,11 @@ class World:
 
 @pytest.mark.parametrize("status", [200, 404, 507])
 def test_any_answer_is_a_sign_of_life(status):
-    world = World(Reply(status))
+    world = World(BackendResponse(status))
     assert world.probe() == [("heard", 2)]
     (asked,) = world.requests
     two = make_node(2)
-    timeouts = {"connect_timeout_s": 0.5, "timeout_s": 9}
-    assert asked == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", timeouts)
+    assert asked == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", (0.5, 9))
     assert world.logged == []
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.shardrange import ShardRange, State
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.proxy.surepages import BeingSplit, CannotTell, SurePages
@@ -17,7 +17,7 @@ ROW = {"name": "o", "last_modified": "1", "created_at": "1700000001.00000"}
 
 def held(*rows, ranges=()):
     document = {"rows": list(rows), "end": "", "ranges": [item.as_dict() for item in ranges]}
-    return Answer(200, headers={"x-backend-record-type": "held"}, body=json.dumps(document).encode())
+    return BackendResponse(200, headers={"x-backend-record-type": "held"}, body=json.dumps(document).encode())
 
 
 def plain(*rows, **headers):
@@ -25,7 +25,9 @@ def plain(*rows, **headers):
         "x-backend-record-type": "object",
         **{name.replace("_", "-"): v for name, v in headers.items()},
     }
-    return Answer(200 if rows else 204, headers=headers, body=json.dumps(rows).encode() if rows else b"")
+    return BackendResponse(
+        200 if rows else 204, headers=headers, body=json.dumps(rows).encode() if rows else b""
+    )
 
 
 class Servers:
@@ -35,10 +37,13 @@ class Servers:
         self.answers = {name.replace("__", "/"): list(given) for name, given in answers.items()}
         self.asked = []
 
-    def small(self, node, part, method, path, headers, *, query):
-        name = f"{path.account}/{path.container}"
-        self.asked.append((name, query, headers))
-        return self.answers[name][node]
+    def make_request(self, node, part, method, path, headers, query):
+        return node, f"{path.account}/{path.container}", query, headers
+
+    def request(self, request):
+        node, *asked = request
+        self.asked.append(tuple(asked))
+        return self.answers[asked[0]][node]
 
     def pages(self, **headers):
         view = SimpleNamespace(partition_of=lambda _digest: 7, primaries=lambda _part: (0, 1, 2))
@@ -60,7 +65,9 @@ def test_what_all_replicas_have_is_sure():
     assert headers["x-backend-record-type"] == "object" and headers["x-backend-shards-known"] == "true"
 
 
-@pytest.mark.parametrize("answers", [[plain(ROW), None, None], [plain(ROW), Answer(404), Answer(404)]])
+@pytest.mark.parametrize(
+    "answers", [[plain(ROW), None, None], [plain(ROW), BackendResponse(404), BackendResponse(404)]]
+)
 def test_a_minority_is_not_believed(answers):
     with pytest.raises(HTTPError) as caught:
         Servers(a__c=answers).pages().of_replicas({}, 10)
@@ -88,7 +95,9 @@ def test_of_a_split_container_its_shards_are_asked_with_its_policy():
 
 
 def test_a_shard_that_should_be_there_and_is_not_is_not_believed_to_be_empty():
-    servers = Servers(a__c=[held(ranges=[SHARD])] * 3, s__1=[held(ROW), Answer(404), Answer(404)])
+    servers = Servers(
+        a__c=[held(ranges=[SHARD])] * 3, s__1=[held(ROW), BackendResponse(404), BackendResponse(404)]
+    )
     with pytest.raises(HTTPError) as caught:
         servers.pages().of_all_holders("0", {}, 10)
     assert caught.value.response.status == 503
@@ -99,7 +108,7 @@ def test_a_shard_that_should_be_there_and_is_not_is_not_believed_to_be_empty():
 )
 def test_one_that_is_new_or_has_gone_may_be_missing(state, deleted):
     item = ShardRange("s/1", "1700000000.00000", state=state, deleted=deleted)
-    servers = Servers(a__c=[held(ROW, ranges=[item])] * 3, s__1=[Answer(404)] * 3)
+    servers = Servers(a__c=[held(ROW, ranges=[item])] * 3, s__1=[BackendResponse(404)] * 3)
     assert [row["name"] for row, _ in servers.pages().of_all_holders("0", {}, 10).rows] == ["o"]
 
 
@@ -110,7 +119,7 @@ def test_where_most_servers_are_the_peers_nobody_can_tell():
 
 
 def test_answers_that_are_none_do_not_count():
-    odd = Answer(200, headers={"x-backend-record-type": "held"}, body=b"{")
+    odd = BackendResponse(200, headers={"x-backend-record-type": "held"}, body=b"{")
     with pytest.raises(HTTPError) as caught:
         Servers(a__c=[held(ROW), odd, odd]).pages().of_all_holders("0", {}, 10)
     assert caught.value.response.status == 503

@@ -27,8 +27,9 @@ from swift.ec.geometry import Geometry
 from swift.http.body import BodyError, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.obj.ec.search import Archives
-from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, SourceFailed, for_rest, holding_of
+from swift.proxy.obj.ec.source import ArchiveSource, SourceFailed, for_rest, holding_of, request_archive
 from swift.proxy.obj.rates import BYTES_MIN, Rates
+from swift.proxy.reading import ReadPlan
 from swift.ring.device import Node
 
 #: A fragment is late when nothing has come for so many times as long as segments take, and at least so long.
@@ -55,7 +56,7 @@ class Finder:
     def __init__(
         self,
         backends: Backends,
-        asked: ArchiveRequest,
+        asked: ReadPlan,
         nodes: NodeIterator,
         chosen: Archives,
         unheard: Iterable[Node] = (),
@@ -63,7 +64,7 @@ class Finder:
         self.backends = backends
         self.headers = asked.headers
         self.timestamp = chosen.timestamp
-        self._request = for_rest(asked)
+        self._plan = for_rest(asked)
         self._nodes = nodes
         self._etag = chosen.etag
         known = [*chosen.members.values(), *chosen.spares]
@@ -100,7 +101,7 @@ class Finder:
         """Bytes of another archive than the held ones from this node, None when it has none."""
         preferences = f'[{{"timestamp": "{self.timestamp.internal}", "exclude": {sorted(held)}}}]'
         byte_range = f"bytes={wanted.start}-{wanted.stop - 1}"
-        reply = self._request.ask(self.backends, node, preferences, byte_range)
+        reply = request_archive(self.backends, self._plan, node, preferences, byte_range)
         if reply is None:
             return None
         holding = holding_of(node, reply)
@@ -110,7 +111,7 @@ class Finder:
             or holding.etag != self._etag
             or not holding.source.covers(wanted)
         ):
-            reply.body.close()
+            reply.stream.close()
             return None
         if all(holder.id != node.id for holder in self._holders):
             self._holders.append(node)

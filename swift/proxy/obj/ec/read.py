@@ -22,14 +22,12 @@ from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.proxy.backend import Backends
 from swift.proxy.controller import Controller
 from swift.proxy.obj.checks import without_swift_bytes
 from swift.proxy.obj.ec.body import Finder, SpanBody, SpanReader
 from swift.proxy.obj.ec.scheme import ETAG, LENGTH, Scheme, Schemes, object_headers
 from swift.proxy.obj.ec.search import Archives, FragmentSearch, close
-from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource
-from swift.proxy.obj.rates import Rates
+from swift.proxy.obj.ec.source import ArchiveSource
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_response
 from swift.proxy.results import client_headers
@@ -52,7 +50,8 @@ class ArchiveReader:
 
     def __init__(self, controller: Controller, schemes: Schemes):
         self._context = controller.context
-        self._backends = controller.backends
+        self.backends = controller.backends
+        self.rates = controller.context.rates
         self._schemes = schemes
 
     def read(self, request: Request, target: ObjectTarget, headers: HeaderMap) -> Response:
@@ -68,9 +67,8 @@ class ArchiveReader:
         for _ in range(LOOKS):
             nodes = planner.for_fragments(target.view, target.part, scheme.ec)
             if planner.settings.striping_memory:
-                nodes.reorder(self._context.rates.slow_last)
-            settings, rates = planner.settings, self._context.rates
-            get = _Get(self._backends, settings, request, target, headers, scheme, nodes, rates)
+                nodes.reorder(self.rates.slow_last)
+            get = _Get(self, planner.settings, request, target, headers, scheme, nodes)
             response = get.respond()
             if not get.is_moving or self._context.clock.monotonic() > latest:
                 break
@@ -85,8 +83,9 @@ class ArchiveReader:
         settings: ProxySettings,
     ) -> Response:
         newest = is_newest(request.headers)
-        plan = ReadPlan("HEAD", target.path, target.part, headers, request.query, newest)
-        search = SourceSearch(self._backends, settings, plan, nodes)
+        timeouts = self.backends.read_timeouts(settings, newest=newest)
+        plan = ReadPlan("HEAD", target.path, target.part, headers, request.query, newest, timeouts)
+        search = SourceSearch(self.backends, settings, plan, nodes)
         found = search.find()
         response = search.failure() if found is None else source_response(found[0])
         object_headers(response.headers)
@@ -100,17 +99,16 @@ class _Get:
 
     def __init__(
         self,
-        backends: Backends,
+        reader: ArchiveReader,
         settings: ProxySettings,
         request: Request,
         target: ObjectTarget,
         headers: HeaderMap,
         scheme: Scheme,
         nodes: NodeIterator,
-        rates: Rates,
     ):
-        self._backends = backends
-        self._rates = rates
+        self._backends = reader.backends
+        self._rates = reader.rates
         self._settings = settings
         self._request = request
         self._scheme = scheme
@@ -119,7 +117,9 @@ class _Get:
         if "if-unmodified-since" in headers:
             # It is judged before If-None-Match.
             sent.pop("if-none-match", None)
-        self._asked = ArchiveRequest(target.path, target.part, sent, request.query, settings.read_timeout_s)
+        newest = is_newest(request.headers)
+        timeouts = self._backends.read_timeouts(settings, newest=False)
+        self._plan = ReadPlan("GET", target.path, target.part, sent, request.query, newest, timeouts)
         self._open: SpanReader | None = None
         self._unheard: list[Node] = []
         #: Enough archives were not found, but may be at the next look.
@@ -133,11 +133,10 @@ class _Get:
         search = FragmentSearch(
             self._backends,
             self._settings,
-            self._asked,
+            self._plan,
             self._nodes,
             self._scheme.ec.data,
             byte_range=None if first is None else str(first),
-            newest=is_newest(self._request.headers),
         )
         chosen = search.find()
         self._unheard = search.unheard
@@ -149,7 +148,7 @@ class _Get:
         try:
             response = self._answer(chosen, ranges)
         except (BodyError, CodecError) as error:
-            self._backends.log(str(error), self._asked.headers)
+            self._backends.log(str(error), self._plan.headers)
             response = error_response(503)
         if isinstance(response.body, bytes):
             close(chosen.members.values())
@@ -166,7 +165,7 @@ class _Get:
         object_headers(headers)
         headers["accept-ranges"] = "bytes"
         kind = facts.get("content-type", "application/octet-stream")
-        if fields.BACKEND_REPLICATION not in self._asked.headers:
+        if fields.BACKEND_REPLICATION not in self._plan.headers:
             kind = without_swift_bytes(kind)
         unmet = failed_condition(
             self._request.headers, etag=self._condition_etag(facts), last_modified_s=_modified_s(facts)
@@ -188,7 +187,7 @@ class _Get:
     def _ranged(self, chosen: Archives, response: Response, spans: list[Span], length: int) -> Response:
         headers = response.headers
         geometry = self._scheme.geometry_for(next(iter(chosen.members.values())).headers)
-        finder = Finder(self._backends, self._asked, self._nodes, chosen, self._unheard)
+        finder = Finder(self._backends, self._plan, self._nodes, chosen, self._unheard)
         sources = {index: holding.source for index, holding in chosen.members.items()}
 
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:
@@ -235,7 +234,7 @@ class _Get:
         return response
 
     def _condition_etag(self, facts: HeaderMap) -> str | None:
-        for name in self._asked.headers[fields.BACKEND_ETAG_IS_AT].lower().split(","):
+        for name in self._plan.headers[fields.BACKEND_ETAG_IS_AT].lower().split(","):
             value = facts.get(name.strip())
             if value is not None:
                 return unquote_etag(value)

@@ -11,16 +11,16 @@ from collections.abc import Iterable
 
 from swift.base.timestamp import Timestamp
 from swift.cluster.collect import Arrivals, Until, collect
-from swift.cluster.fanout import Answer
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
 from swift.cluster.silence import DOUBT_S
-from swift.cluster.transport import StreamReply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
-from swift.proxy.obj.ec.source import ArchiveRequest, ArchiveSource, holding_of
+from swift.proxy.obj.ec.source import ArchiveSource, holding_of, request_archive
+from swift.proxy.reading import ReadPlan
 from swift.proxy.results import best_response, has_timestamp, is_unreadable, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
@@ -35,25 +35,23 @@ class FragmentSearch:
         self,
         backends: Backends,
         settings: ProxySettings,
-        asked: ArchiveRequest,
+        plan: ReadPlan,
         nodes: NodeIterator,
         need: int,
         *,
         byte_range: str | None,
-        newest: bool,
         patience_s: float = DOUBT_S,
     ):
         """Nodes that say nothing for ``patience_s`` are looked at: others are asked for silent ones."""
         self._backends = backends
         self._settings = settings
-        self._request = asked
+        self._plan = plan
         self._nodes = nodes
         self._range = byte_range
-        self._newest = newest
         self._need = need
         self._patience_s = patience_s
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
-        self._arrivals: Arrivals[tuple[Node, StreamReply | None]] = Arrivals()
+        self._arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
         #: Nodes that were asked and have not answered.
         self.unheard: list[Node] = []
         #: Ids of those of them that are silent, for which others were asked.
@@ -65,7 +63,7 @@ class FragmentSearch:
         self._absent = 0
         #: A node has archives of the object and cannot read them.
         self._unreadable = False
-        self._bad: list[Answer] = []
+        self._bad: list[BackendResponse] = []
 
     # asking
 
@@ -73,7 +71,7 @@ class FragmentSearch:
         """The upload to read; its sources, and only they, are open."""
         settings = self._settings
         extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
-        for _ in range(self._nodes.primary_count if self._newest else self._need + extra):
+        for _ in range(self._nodes.primary_count if self._plan.newest else self._need + extra):
             self._launch()
         pause_s, on_quiet = self._patience_s, self._replace_silent
         if settings.concurrent_gets:
@@ -92,10 +90,10 @@ class FragmentSearch:
         return self._choose()
 
     def _is_found(self) -> bool:
-        return self._sets.complete is not None and not self._newest
+        return self._sets.complete is not None and not self._plan.newest
 
-    def _ask(self, node: Node, preferences: str) -> tuple[Node, StreamReply | None]:
-        return node, self._request.ask(self._backends, node, preferences, self._range)
+    def _ask(self, node: Node, preferences: str) -> tuple[Node, BackendResponse | None]:
+        return node, request_archive(self._backends, self._plan, node, preferences, self._range)
 
     def _launch(self) -> bool:
         """Ask one more node; False when there is none."""
@@ -131,10 +129,10 @@ class FragmentSearch:
 
     # judging
 
-    def _take(self, node: Node, reply: StreamReply | None) -> bool:
+    def _take(self, node: Node, reply: BackendResponse | None) -> bool:
         """Judge an answer; True when it brings the search forward."""
         if reply is None:
-            self._bad.append(Answer(503, "Service Unavailable"))
+            self._bad.append(BackendResponse(503, reason="Service Unavailable"))
             return False
         holding = holding_of(node, reply)
         if holding is None:
@@ -142,17 +140,17 @@ class FragmentSearch:
             return False
         if self._sets.add(holding):
             return True
-        reply.body.close()
+        reply.stream.close()
         return False
 
-    def _take_bad(self, reply: StreamReply, *, is_handoff: bool) -> None:
+    def _take_bad(self, reply: BackendResponse, *, is_handoff: bool) -> None:
         """Remember an answer that may become the client's; the rules of proxy.md §10."""
         status = reply.status if reply.status >= 400 else 404
         known = has_timestamp(reply.headers)
         if known and status == 404:
             self._sets.deleted_at(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
         try:
-            body = reply.body.read_all()
+            body = reply.stream.read_all()
         except TransportError:
             body = b""
         if status == 404 and not is_handoff:
@@ -166,7 +164,8 @@ class FragmentSearch:
             if status == 404 and self._suppressible > 0:
                 self._suppressible -= 1
                 return
-        self._bad.append(Answer(status, reply.reason if status == reply.status else "", reply.headers, body))
+        reason = reply.reason if status == reply.status else ""
+        self._bad.append(BackendResponse(status, reply.headers, body, reason))
 
     # the end
 
@@ -201,7 +200,7 @@ class FragmentSearch:
             return error_response(503)
         bad = [*self._bad]
         # Archives that were never committed are as good as none.
-        bad += [Answer(404) for holding in self._sets.holdings()]
+        bad += [BackendResponse(404) for holding in self._sets.holdings()]
         response = best_response(bad, len(bad), half(len(bad)))
         if response.status == 404 and self._unreadable and not any(has_timestamp(a.headers) for a in bad):
             return error_response(503)
@@ -210,11 +209,11 @@ class FragmentSearch:
         return with_deletion(response, bad)
 
 
-def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:
+def _close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
     """Close a source that arrives after the search is over."""
     _node, reply = arrival
     if reply is not None:
-        reply.body.close()
+        reply.stream.close()
 
 
 def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from swift.base.entity import EntityPath
 from swift.base.ranges import Span
 from swift.cluster.fragmentsets import Holding
-from swift.cluster.transport import StreamReply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.body import ResponseBody
-from swift.http.headers import HeaderMap
 from swift.proxy.backend import Backends
+from swift.proxy.reading import ReadPlan, rest_headers
 from swift.ring.device import Node
 
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(\d{1,20})\Z")
@@ -27,14 +26,14 @@ class ArchiveSource:
 
     __slots__ = ("node", "status", "headers", "got", "waited_s", "_body", "_position", "_stop", "_total")
 
-    def __init__(self, node: Node, reply: StreamReply):
+    def __init__(self, node: Node, reply: BackendResponse):
         self.node = node
         self.status = reply.status
         self.headers = reply.headers
         #: Bytes that it brought, and seconds that they were waited for; whoever reads counts.
         self.got = 0
         self.waited_s = 0.0
-        self._body: ResponseBody = reply.body
+        self._body: ResponseBody = reply.stream
         #: Where in the archive the next byte of the body is; -1 when the body is none of the archive.
         self._position, self._stop, self._total = _place(reply)
 
@@ -75,7 +74,7 @@ class ArchiveSource:
         return f"<ArchiveSource {self.node.key} at {self._position}>"
 
 
-def _place(reply: StreamReply) -> tuple[int, int, int]:
+def _place(reply: BackendResponse) -> tuple[int, int, int]:
     """Where a body begins and ends in the archive, and how long that is."""
     if reply.status == 200:
         length = int(reply.headers.get("content-length") or 0)
@@ -84,44 +83,26 @@ def _place(reply: StreamReply) -> tuple[int, int, int]:
     return (int(match[1]), int(match[2]) + 1, int(match[3])) if match else (-1, -1, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveRequest:
-    """What all requests for one object's archives have in common."""
-
-    path: EntityPath
-    part: int
-    headers: HeaderMap
-    query: str
-    timeout_s: float
-
-    def ask(
-        self, backends: Backends, node: Node, preferences: str, byte_range: str | None
-    ) -> StreamReply | None:
-        """A node's answer; None when it fails."""
-        headers = {**self.headers, fields.BACKEND_FRAGMENT_PREFERENCES: preferences}
-        if byte_range is not None:
-            headers["range"] = byte_range
-        exchange = backends.open(
-            node, self.part, "GET", self.path, headers, query=self.query, timeout_s=self.timeout_s
-        )
-        return None if exchange is None else backends.reply(node, exchange, headers)
+def request_archive(
+    backends: Backends, plan: ReadPlan, node: Node, preferences: str, byte_range: str | None
+) -> BackendResponse | None:
+    """Return a node's response about the archive that it prefers; None when it fails."""
+    headers = {**plan.headers, fields.BACKEND_FRAGMENT_PREFERENCES: preferences}
+    if byte_range is not None:
+        headers["range"] = byte_range
+    return backends.stream_response(plan.request(node, headers))
 
 
-def is_archive(reply: StreamReply) -> bool:
+def is_archive(reply: BackendResponse) -> bool:
     """Whether an answer's status is one that a node with the object gives."""
     return 200 <= reply.status < 400 or reply.status == 416
 
 
-def holding_of(node: Node, reply: StreamReply) -> Holding[ArchiveSource] | None:
+def holding_of(node: Node, reply: BackendResponse) -> Holding[ArchiveSource] | None:
     """What an answer offers, None when it is no archive."""
     return Holding.of(reply.headers, ArchiveSource(node, reply)) if is_archive(reply) else None
 
 
-def for_rest(asked: ArchiveRequest) -> ArchiveRequest:
-    """The same request for certain bytes, whatever the conditions of the first one were."""
-    headers = {
-        name: value
-        for name, value in asked.headers.items()
-        if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
-    }
-    return replace(asked, headers=headers)
+def for_rest(plan: ReadPlan) -> ReadPlan:
+    """Return the plan of requests for certain bytes, whatever the conditions of the first one were."""
+    return replace(plan, headers=rest_headers(plan.headers))

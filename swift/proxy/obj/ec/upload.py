@@ -50,19 +50,17 @@ class ArchiveUpload(Upload):
 
     def __init__(
         self,
+        context: ProxyContext,
+        threads: ThreadPool,
         request: Request,
         scheme: Scheme,
         documents: Documents,
         sinks: Sequence[Sink],
         need: int,
-        threads: ThreadPool,
-        *,
-        lines: UploadLines | None,
-        archive_length: int | None,
-        chunk_bytes: int,
-        size_max: int,
     ):
         super().__init__()
+        length = request.body.length
+        archive_length = None if length is None else scheme.archive_length(length)
         chunk = chunk_size_for(archive_length) if any(sink.trusts for sink in sinks) else None
         self._encoder = ArchiveEncoder(scheme.codec, sums_chunk=chunk)
         self._request = request
@@ -71,11 +69,12 @@ class ArchiveUpload(Upload):
         self._sinks = sinks
         self._need = need
         self._threads = threads
-        self._lines = lines
+        #: Set when nodes are not kept in step.
+        self.lines: UploadLines | None = None
         self._coding: green.Task[list[bytes]] | None = None
         self._opening = documents.opening
-        self._chunk_bytes = chunk_bytes
-        self._size_max = size_max
+        self._chunk_bytes = context.settings.client_chunk_size
+        self._size_max = context.limits.max_file_size
         self._check()
 
     def _check(self) -> None:
@@ -133,13 +132,13 @@ class ArchiveUpload(Upload):
                     calls.append(partial(sink.send, *pieces))
                 else:
                     calls.append(partial(sink.finish, *pieces, closings[sink.index]))
-        if self._lines is None and fragments and len(fragments[0]) > SERIAL_BYTES:
+        if self.lines is None and fragments and len(fragments[0]) > SERIAL_BYTES:
             green.gather(calls)
         else:
             for call in calls:
                 call()
-        if self._lines is not None and closings is None:
-            self._lines.await_room(sum(map(len, fragments)))
+        if self.lines is not None and closings is None:
+            self.lines.await_room(sum(map(len, fragments)))
         self._check()
 
     # the footers
@@ -223,18 +222,9 @@ class ArchiveCoder(Coder):
         length = None if request.body.length is None else scheme.archive_length(request.body.length)
         unit = scheme.geometry.fragment_size
         lines = lines_of(context, target, sinks, need, length=length, unit=unit, is_shared=False)
-        return ArchiveUpload(
-            request,
-            scheme,
-            documents,
-            sinks,
-            need,
-            self._schemes.threads,
-            lines=lines,
-            archive_length=length,
-            chunk_bytes=context.settings.client_chunk_size,
-            size_max=context.limits.max_file_size,
-        )
+        upload = ArchiveUpload(context, self._schemes.threads, request, scheme, documents, sinks, need)
+        upload.lines = lines
+        return upload
 
 
 def assign_indexes(sinks: Sequence[Sink], fragments: int, copies: int) -> None:

@@ -4,10 +4,10 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
-from swift.cluster.transport import BrokenOff, StreamReply, TransportError
+from swift.cluster.transport import BackendResponse, BrokenOff, NodeRequest, NodeTimeouts, TransportError
 from swift.http.body import ResponseBody
 from swift.proxy.obj.agreement import Agreement
+from test.support.daemons import make_node
 
 VERSION = Timestamp(5)
 
@@ -49,23 +49,36 @@ class Backends:
     def __init__(self, pieces, *, takes=100, status=200):
         stamp = "x-backend-data-timestamp" if status == 200 else "x-backend-timestamp"
         self.body = Body(pieces)
-        self.found = StreamReply(status, {stamp: VERSION.internal, "content-length": "6"}, self.body)
+        self.found = BackendResponse(
+            status, {stamp: VERSION.internal, "content-length": "6"}, stream=self.body
+        )
         self.writing = Writing(takes)
         self.blamed = []
         self.deleted = []
 
-    def open(self, node, _part, method, _path, _headers):
-        return self.writing if method == "PUT" else node
+    write_timeouts = NodeTimeouts(1.0, 1.0)
 
-    def reply(self, node, _exchange, _headers):
-        return self.found if node == "source" else StreamReply(201, {}, Body([]))
+    def stream(self, request):
+        return self.writing
 
-    def small(self, node, _part, method, _path, headers):
-        self.deleted.append((node, method, headers["x-timestamp"]))
-        return Answer(404, headers={"x-backend-timestamp": VERSION.internal})
+    def stream_response(self, request):
+        return self.found
+
+    def response(self, node, _exchange, _headers):
+        return BackendResponse(201, {}, stream=Body([]))
+
+    def make_request(self, node, part, method, path, headers):
+        return NodeRequest(node, method, "", headers, b"", self.write_timeouts)
+
+    def request(self, request):
+        self.deleted.append((request.node, request.method, request.headers["x-timestamp"]))
+        return BackendResponse(404, headers={"x-backend-timestamp": VERSION.internal})
 
     def failed(self, node, _error, _headers):
         self.blamed.append(node)
+
+
+SOURCE, LAGGARD = make_node(1), make_node(2)
 
 
 class Target:
@@ -75,7 +88,7 @@ class Target:
 
 
 def copied(backends):
-    return Agreement(backends, None)._copy(Target, "source", "laggard", VERSION)
+    return Agreement(backends, None)._copy(Target, SOURCE, LAGGARD, VERSION)
 
 
 def test_a_version_is_brought_whole():
@@ -86,13 +99,11 @@ def test_a_version_is_brought_whole():
     assert not backends.blamed
 
 
-@pytest.mark.parametrize(
-    ("pieces", "takes", "blamed"), [([b"abc", None], 100, "source"), ([b"abc", b"def"], 4, "laggard")]
-)
+@pytest.mark.parametrize(("pieces", "takes", "blamed"), [([b"abc", None], 100, 1), ([b"abc", b"def"], 4, 2)])
 def test_the_node_that_broke_off_is_blamed_and_nothing_is_kept(pieces, takes, blamed):
     backends = Backends(pieces, takes=takes)
     assert not copied(backends)
-    assert backends.blamed == [blamed]
+    assert [node.id for node in backends.blamed] == [blamed]
     assert backends.writing.is_aborted
     assert backends.body.is_closed
 
@@ -100,7 +111,7 @@ def test_the_node_that_broke_off_is_blamed_and_nothing_is_kept(pieces, takes, bl
 def test_a_tombstone_is_brought_as_one():
     backends = Backends([], status=404)
     assert copied(backends)
-    assert backends.deleted == [("laggard", "DELETE", VERSION.internal)]
+    assert backends.deleted == [(LAGGARD, "DELETE", VERSION.internal)]
 
 
 def test_what_changed_meanwhile_is_left_alone():

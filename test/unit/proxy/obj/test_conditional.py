@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.response import HTTPError
 from swift.proxy.obj.conditional import Decision, check_early, check_promising, is_conditional
@@ -23,12 +23,12 @@ MAJORITY, NEED = 2, 2
 
 def refusal(version, status=412, *, at=None):
     said = {} if version is None else reservation.judged_by(Timestamp(version))
-    return Answer(status, headers=said, node=at or make_node(1))
+    return BackendResponse(status, headers=said, node=at or make_node(1))
 
 
 def newer(version):
     said = {} if version is None else {fields.BACKEND_TIMESTAMP: version}
-    return Answer(409, headers=said, node=make_node(2))
+    return BackendResponse(409, headers=said, node=make_node(2))
 
 
 def sinks(*versions, index=0):
@@ -88,7 +88,7 @@ def test_a_condition_that_a_node_cannot_keep_is_501(headers, promising, weak, re
     ("early", "taking", "result"),
     [
         ([], sinks(1, 1, 1), None),
-        ([Answer(404, node=make_node(1))], sinks(1, 1), None),
+        ([BackendResponse(404, node=make_node(1))], sinks(1, 1), None),
         # A node of the peer decides alone.
         ([refusal(None)], sinks(1, 1), 412),
         ([refusal(None, 403), refusal(5)], sinks(1), 403),

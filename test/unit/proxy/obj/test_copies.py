@@ -14,7 +14,7 @@ from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.proxy.obj.copies import PIECE_BYTES, THREAD_BYTES, CopyCoder, Pump, stream_headers
-from swift.proxy.obj.lines import UploadLines
+from swift.proxy.obj.lines import QueueLimits, UploadLines
 from swift.proxy.obj.sinks import Sink
 from swift.wire import etagtrailer
 from test.support.checks import every
@@ -42,8 +42,8 @@ def got(talk):
 
 
 def lines_for(taking, need=2):
-    options = {"unit": PIECE_BYTES, "memory": 4 * PIECE_BYTES, "patience_s": 1.0, "is_shared": True}
-    return UploadLines(taking, need, clock=SystemClock(), leave=lambda *_: None, **options)
+    limits = QueueLimits(PIECE_BYTES, 4 * PIECE_BYTES, 1.0)
+    return UploadLines(taking, need, limits, is_shared=True, clock=SystemClock(), leave=lambda *_: None)
 
 
 class Fragile(StubNode):

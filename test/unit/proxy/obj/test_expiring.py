@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse, NodeRequest, NodeTimeouts
 from swift.http.response import HTTPError
 from swift.proxy.obj.expiring import IF_DELETE_AT, check_still_meant
 
@@ -18,10 +18,13 @@ class Nodes:
     def __init__(self, *answers):
         self.answers = answers
 
-    def small(self, node, _part, method, _path, headers):
-        assert method == "HEAD"
-        assert headers["x-backend-open-expired"] == "true", "what has expired must be seen"
-        return self.answers[node]
+    def make_request(self, node, part, method, path, headers):
+        return NodeRequest(node, method, "", headers, b"", NodeTimeouts(1.0, 1.0))
+
+    def request(self, request):
+        assert request.method == "HEAD"
+        assert request.headers["x-backend-open-expired"] == "true", "what has expired must be seen"
+        return self.answers[request.node]
 
 
 def has(at, delete_at=None, *, status=200, posted=None):
@@ -30,7 +33,7 @@ def has(at, delete_at=None, *, status=200, posted=None):
         headers["x-backend-timestamp"] = Timestamp(posted).internal
     if delete_at is not None:
         headers["x-delete-at"] = str(delete_at)
-    return Answer(status, "", headers, b"")
+    return BackendResponse(status, headers, b"")
 
 
 def check(*answers, moment="100"):
@@ -63,8 +66,8 @@ def test_a_newer_tombstone_is_no_reason_against_it():
 
 def test_where_nobody_has_it_or_answers_nodes_decide():
     check(None, None)
-    check(Answer(503, "", {}, b""))
-    check(Answer(200, "", {"x-backend-data-timestamp": "nonsense"}, b""))
+    check(BackendResponse(503, {}, b""))
+    check(BackendResponse(200, {"x-backend-data-timestamp": "nonsense"}, b""))
 
 
 @pytest.mark.parametrize("moment", ["", "soon", "nan", "inf", "1_0", "1" * 31])

@@ -11,9 +11,9 @@ import pytest
 
 from swift import green
 from swift.base.clock import SystemClock
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http.response import HTTPError
-from swift.proxy.obj.lines import UploadLines
+from swift.proxy.obj.lines import QueueLimits, UploadLines
 from swift.proxy.obj.sinks import Sink
 from test.support.checks import every
 
@@ -62,9 +62,9 @@ class Told:
     def failed(self, node, error, headers):
         self.failures.append(node)
 
-    def reply(self, node, exchange, headers):
+    def response(self, node, exchange, headers):
         assert exchange.is_finished
-        return SimpleNamespace(status=201, reason="", headers={}, body=SimpleNamespace(read_all=lambda: b""))
+        return BackendResponse(201)
 
 
 class Upload:
@@ -78,9 +78,7 @@ class Upload:
         self.lines = UploadLines(
             self.sinks,
             need,
-            unit=UNIT,
-            memory=memory,
-            patience_s=patience_s,
+            QueueLimits(UNIT, memory, patience_s),
             is_shared=is_shared,
             clock=SystemClock(),
             leave=lambda sink, _line: self.left.append(sink),

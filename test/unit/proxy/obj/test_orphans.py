@@ -7,8 +7,7 @@ import pytest
 from swift import green
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.request import Request
 from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
@@ -59,7 +58,11 @@ def test_a_write_that_all_nodes_took_sends_no_row_of_its_own(sim):
 @pytest.mark.parametrize(("accepted", "left"), [((200, 201, 202), [1, 2]), ((404,), [0, 2]), ((), [0, 1, 2])])
 def test_an_attempt_is_an_orphan_when_nobody_accepted_it(accepted, left):
     attempts = [{"same": "headers"} for _ in range(3)]
-    answers = [Answer(201, attempt=attempts[0]), Answer(404, attempt=attempts[1]), Answer(201)]
+    answers = [
+        BackendResponse(201, attempt=attempts[0]),
+        BackendResponse(404, attempt=attempts[1]),
+        BackendResponse(201),
+    ]
     orphans = orphans_of(attempts, answers, accepted)
     assert [number for number in range(3) if any(o is attempts[number] for o in orphans)] == left
 
@@ -86,9 +89,9 @@ class Direct:
     def __init__(self):
         self.told = []
 
-    def send(self, address, op, path, headers):
+    def request(self, address, op, path, headers):
         self.told.append((address, op, path))
-        return Reply(404)
+        return BackendResponse(404)
 
 
 def told(orphans, state="unsharded"):
@@ -113,8 +116,8 @@ def orphan(hosts, devices, part="7"):
 def test_every_server_of_a_share_is_told_and_a_refusal_is_logged():
     rows, lines = told([orphan("10.0.0.1:6201,[fe80::1]:6202", "sda,sdb")])
     assert rows == [
-        (("10.0.0.1", 6201), "PUT", "/sda/7/a/c/o/%C3%A9"),
-        (("fe80::1", 6202), "PUT", "/sdb/7/a/c/o/%C3%A9"),
+        (("10.0.0.1", 6201, ""), "PUT", "/sda/7/a/c/o/%C3%A9"),
+        (("fe80::1", 6202, ""), "PUT", "/sdb/7/a/c/o/%C3%A9"),
     ]
     assert "not told to fe80::1:6202: status 404" in lines[1]
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks, without_match
@@ -41,7 +42,7 @@ class Nodes:
         raise StopIteration
 
 
-TARGET = SimpleNamespace(part=7, path="/a/c/o")
+TARGET = SimpleNamespace(part=7, path=EntityPath("a", "c", "o"))
 
 
 def sink(talk, **more):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.http.fields import BACKEND_CLEAN_EXPIRING_QUEUE as CLEAN
-from swift.proxy.obj.updateheaders import in_pairs, mark_queue_cleaners, spread_updates
+from swift.proxy.obj.updateheaders import ContainerNodes, in_pairs, mark_queue_cleaners, spread_updates
 from swift.ring.device import Node
 
 
@@ -51,13 +51,10 @@ def test_an_object_node_tells_one_container_node_whatever_its_place_is(network, 
 def test_no_container_node_is_left_out(objects, containers, count, quorum):
     attempts = spread_updates(
         {"x-timestamp": "1"},
+        ContainerNodes(7, containers, min(len(containers), quorum), "unsharded"),
         object_count=count,
         object_quorum=min(count, quorum),
         object_nodes=objects,
-        container_quorum=min(len(containers), quorum),
-        container_part=7,
-        container_nodes=containers,
-        db_state="unsharded",
     )
     assert len(attempts) == count
     told = [host for attempt in attempts for host in attempt.get("x-container-host", "").split(",") if host]

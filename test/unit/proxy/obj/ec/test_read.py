@@ -12,7 +12,7 @@ from swift import green
 from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import StreamReply
+from swift.cluster.transport import BackendResponse, NodeTimeouts
 from swift.ec.archive import ArchiveEncoder
 from swift.http import fields
 from swift.http.body import BodyError
@@ -74,32 +74,38 @@ class World:
 
     # as Backends
 
-    def open(self, to, part, method, path, headers, *, query="", timeout_s=0.0):
-        if method == "GET":
-            self.clusters[-1].open(to, part, method, path, headers, query=query, timeout_s=timeout_s)
-        self.asked = headers
-        return to
+    def read_timeouts(self, settings, *, newest):
+        return NodeTimeouts(1.0, 1.0)
 
-    def reply(self, to, exchange, headers):
+    def stream(self, request):
+        self.asked = request.headers
+        return request.node
+
+    def stream_response(self, request):
+        cluster = self.clusters[-1]
+        cluster.asked.append(request.node.id)
+        return self.response(request.node, self.stream(request), request.headers)
+
+    def response(self, to, exchange, headers):
         cluster = self.clusters[-1]
         if not cluster.answers[to.id]:
             # The same again.
             again = self.archives()[to.id]
             cluster.answers[to.id].append(again)
             cluster.every.append(again)
-        answer = cluster.reply(to, exchange, headers)
+        answer = cluster.response(to)
         wanted = "" if fields.BACKEND_IGNORE_RANGE in headers else headers.get("range", "")
         if answer is None or answer.status != 200 or not wanted:
             return answer
         first, _, last = wanted.removeprefix("bytes=").partition("-")
-        data = answer.body.whole
+        data = answer.stream.whole
         first, last = (first, last) if first else (max(0, len(data) - int(last)), "")
         if int(first) >= len(data):
-            return StreamReply(416, answer.headers, Body(b""))
+            return BackendResponse(416, answer.headers, stream=Body(b""))
         stop = min(len(data), int(last or len(data)) + 1)
         part = {**answer.headers, "content-range": f"bytes {first}-{stop - 1}/{len(data)}"}
-        answer.body.whole = data[int(first) : stop]
-        return StreamReply(206, part, answer.body)
+        answer.stream.whole = data[int(first) : stop]
+        return BackendResponse(206, part, stream=answer.stream)
 
     def failed(self, *_):
         return
@@ -124,7 +130,7 @@ class World:
         """Bodies of answers that nobody closed or read to their end."""
         told = [reply for cluster in self.clusters for reply in cluster.every]
         pending = [reply for cluster in self.clusters for replies in cluster.answers for reply in replies]
-        return [r for r in told if not r.body.is_closed and r.body.whole and r not in pending]
+        return [r for r in told if not r.stream.is_closed and r.stream.whole and r not in pending]
 
 
 def test_an_object_is_what_was_stored_and_its_archives_are_not_seen():

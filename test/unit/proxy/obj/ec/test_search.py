@@ -6,14 +6,16 @@ import pytest
 
 from swift import green
 from swift.base.entity import EntityPath
+from swift.cluster.transport import NodeTimeouts
 from swift.http import fields
 from swift.proxy.obj.ec.search import FragmentSearch
-from swift.proxy.obj.ec.source import ArchiveRequest
+from swift.proxy.reading import ReadPlan
 from swift.proxy.settings import ProxySettings
 from test.support.object_servers import NEW, OLD, FragmentCluster, Nodes, archive, missing
 
 PATH = EntityPath("a", "c", "o")
 NEED = 2
+TIMEOUTS = NodeTimeouts(1.0, 1.0)
 
 
 def search(*answers, handoffs=0, newest=False, need=NEED, **settings):
@@ -21,11 +23,10 @@ def search(*answers, handoffs=0, newest=False, need=NEED, **settings):
     looked = FragmentSearch(
         cluster,
         ProxySettings(**settings),
-        ArchiveRequest(PATH, 1, {}, "", 1.0),
+        ReadPlan("GET", PATH, 1, {}, "", newest, TIMEOUTS),
         Nodes(len(answers) - handoffs, handoffs),
         need,
         byte_range=None,
-        newest=newest,
     )
     return looked, looked.find(), cluster
 
@@ -37,7 +38,7 @@ def found(*answers, **more):
         # Those that answer late are closed late.
         green.sleep()
     kept = [] if chosen is None else [holding.source for holding in chosen.members.values()]
-    left_open = [reply for reply in cluster.every if not reply.body.is_closed and reply.body.whole]
+    left_open = [reply for reply in cluster.every if not reply.stream.is_closed and reply.stream.whole]
     asked = [reply for reply in left_open if not any(reply in answers for answers in cluster.answers)]
     assert len(asked) == len(kept)
     return (None if chosen is None else sorted(chosen.members)), cluster.asked
@@ -64,23 +65,22 @@ def test_two_of_the_same_archive_are_one():
 
 def test_another_node_is_asked_for_one_that_has_fallen_silent():
     cluster = FragmentCluster((archive(0), archive(1), archive(2), archive(3)))
-    answers_late, reply = green.Event(), cluster.reply
+    answers_late, response = green.Event(), cluster.response
     cluster.silent = {0}
 
-    def answer(to, exchange, headers):
+    def answer(to):
         if to.id in (0, 1):
             answers_late.wait(5)
-        return reply(to, exchange, headers)
+        return response(to)
 
-    cluster.reply = answer
+    cluster.response = answer
     looked = FragmentSearch(
         cluster,
         ProxySettings(),
-        ArchiveRequest(PATH, 1, {}, "", 1.0),
+        ReadPlan("GET", PATH, 1, {}, "", False, TIMEOUTS),
         Nodes(4, 0),
         NEED,
         byte_range=None,
-        newest=False,
         patience_s=0.01,
     )
     task = green.spawn(looked.find)

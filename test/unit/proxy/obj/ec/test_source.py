@@ -7,16 +7,16 @@ import io
 import pytest
 
 from swift.base.ranges import Span
-from swift.cluster.transport import StreamReply, TransportError
+from swift.cluster.transport import BackendResponse, NodeTimeouts, TransportError
 from swift.http.body import ResponseBody
 from swift.proxy.obj.ec.source import (
-    ArchiveRequest,
     ArchiveSource,
     SourceFailed,
     for_rest,
     holding_of,
     is_archive,
 )
+from swift.proxy.reading import ReadPlan
 from test.support.daemons import make_node
 
 ARCHIVE = bytes(range(256)) * 4
@@ -39,12 +39,12 @@ class Body(ResponseBody):
 
 
 def whole(data=ARCHIVE, **headers):
-    return StreamReply(200, {"content-length": str(len(ARCHIVE)), **headers}, Body(data))
+    return BackendResponse(200, {"content-length": str(len(ARCHIVE)), **headers}, stream=Body(data))
 
 
 def part(start, stop, text=None):
     headers = {"content-range": text or f"bytes {start}-{stop - 1}/{len(ARCHIVE)}"}
-    return StreamReply(206, headers, Body(ARCHIVE[start:stop]))
+    return BackendResponse(206, headers, stream=Body(ARCHIVE[start:stop]))
 
 
 def source(reply):
@@ -92,9 +92,9 @@ def test_an_archive_that_ends_early_is_a_failure_of_its_node():
         part(0, 10, "items 0-9/1024"),
         part(0, 10, f"bytes {'9' * 21}-{'9' * 22}/{'9' * 23}"),
         part(0, 10, "bytes ²-9/10"),
-        StreamReply(206, {}, Body(b"x")),
-        StreamReply(304, {}, Body(b"")),
-        StreamReply(416, {}, Body(b"")),
+        BackendResponse(206, {}, stream=Body(b"x")),
+        BackendResponse(304, {}, stream=Body(b"")),
+        BackendResponse(416, {}, stream=Body(b"")),
     ],
 )
 def test_a_body_that_is_none_of_the_archive_gives_nothing(reply):
@@ -108,20 +108,21 @@ def test_a_body_that_is_none_of_the_archive_gives_nothing(reply):
     ("status", "is_one"), [(200, True), (206, True), (304, True), (416, True), (404, False), (503, False)]
 )
 def test_which_answers_are_of_an_archive(status, is_one):
-    assert is_archive(StreamReply(status, {}, Body(b""))) is is_one
+    assert is_archive(BackendResponse(status, {}, stream=Body(b""))) is is_one
 
 
 def test_an_answer_without_what_an_archive_says_is_none():
     assert holding_of(make_node(1), whole()) is None
-    assert holding_of(make_node(1), StreamReply(404, {}, Body(b""))) is None
+    assert holding_of(make_node(1), BackendResponse(404, {}, stream=Body(b""))) is None
 
 
 def test_the_rest_is_asked_for_whatever_the_conditions_were():
-    asked = ArchiveRequest(None, 7, {"if-match": "e", "if-none-match": "f", "x-a": "1"}, "", 5.0)
-    assert for_rest(asked).headers == {"x-a": "1"}
+    headers = {"if-match": "e", "if-none-match": "f", "x-a": "1"}
+    plan = ReadPlan("GET", None, 7, headers, "", False, NodeTimeouts(1.0, 5.0))
+    assert for_rest(plan).headers == {"x-a": "1"}
 
 
 def test_closing_lets_the_connection_go():
     reply = whole()
     source(reply).close()
-    assert reply.body.is_closed
+    assert reply.stream.is_closed
