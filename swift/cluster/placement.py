@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.health import NodeHealth
 from swift.cluster.transport import Destination
 from swift.ring.device import Node
 from swift.ring.view import RingView
@@ -171,7 +171,7 @@ class NodeIterator:
         self,
         primaries: Sequence[Node],
         handoffs: Iterator[Node],
-        limiter: ErrorLimiter,
+        health: NodeHealth,
         node_count: int,
         on_handoff: Callable[[int], None] | None = None,
     ):
@@ -180,7 +180,7 @@ class NodeIterator:
         self.asks_slow = True
         self._primaries = list(primaries)
         self._handoffs = handoffs
-        self._limiter = limiter
+        self._health = health
         self._left = node_count
         self._expected_handoffs = node_count - len(primaries)
         self._handoffs_used = 0
@@ -214,7 +214,7 @@ class NodeIterator:
             return node
         if self.asks_avoided:
             for i, node in enumerate(self._avoided):
-                if self.asks_slow or not self._limiter.is_slow(node):
+                if self.asks_slow or not self._health.is_slow(node.key):
                     return self._avoided.pop(i)
         raise StopIteration
 
@@ -229,7 +229,7 @@ class NodeIterator:
 
     def _credit_lost_turns(self) -> None:
         """A node that became limited while it was used does not count."""
-        lost = [node for node in self._handed_out if self._limiter.is_limited(node)]
+        lost = [node for node in self._handed_out if self._health.is_avoided(node.key)]
         if lost:
             self._left += len(lost)
             self._handed_out = [node for node in self._handed_out if node not in lost]
@@ -238,11 +238,11 @@ class NodeIterator:
         """The next node that is not avoided."""
         while self._primaries:
             node = self._primaries.pop(0)
-            if self._limiter.admits(node):
+            if self._health.admits(node.key):
                 return node
             self._avoided.append(node)
         for node in self._handoffs:
-            if not self._limiter.admits(node):
+            if not self._health.admits(node.key):
                 if self._avoided_handoffs_left > 0:
                     self._avoided_handoffs_left -= 1
                     self._avoided.append(node)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from swift.base.calls import Run
 from swift.base.errors import SwiftError
-from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
+from swift.cluster.health import NodeHealth, replication_server
 from swift.cluster.transport import BackendResponse, TimedOut, TransportError, replication_address
 from swift.dbsync import rsync
 from swift.dbsync.protocol import MERGE_ITEMS
@@ -44,7 +44,7 @@ class NodeAccess:
     #: The rsync module template.
     module: str
     #: Nodes that let a question time out: the other databases do not wait for them.
-    absent: Absent
+    health: NodeHealth
 
 
 class RemoteDatabase:
@@ -76,8 +76,8 @@ class RemoteDatabase:
         return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
 
     def _ask(self, body: bytes, more_time_s: float = 0.0) -> BackendResponse:
-        direct, absent = self._access.direct, self._access.absent
-        if absent.has(self.node):
+        direct, health = self._access.direct, self._access.health
+        if health.is_absent(replication_server(self.node)):
             raise NodeLeftAlone("it gave no answer a moment ago")
         headers = {"content-type": "application/json", "user-agent": direct.agent}
         try:
@@ -86,7 +86,7 @@ class RemoteDatabase:
             )
         except TransportError as error:
             if isinstance(error, TimedOut):
-                absent.note(self.node)
+                health.mark_absent(replication_server(self.node))
             raise NodeFailed(str(error))
         self._takes_uploads = fields.BACKEND_DATABASE_UPLOAD in reply.headers
         return reply

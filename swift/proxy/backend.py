@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swift.base.entity import EntityPath
+from swift.cluster.health import SUSPECT_S, UNRESPONSIVE_S, Probe
 from swift.cluster.placement import NodeIterator
-from swift.cluster.silence import DOUBT_S, Question
 from swift.cluster.transport import (
     BackendResponse,
     Destination,
@@ -69,7 +69,7 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
 
 
 class Backends:
-    """Sends to nodes and keeps the error limiter informed.
+    """Sends to nodes and records their health.
 
     Every answer below 500 speaks for a node, every one from 500 on and every failure against it, but for
     that of a busy device.
@@ -109,7 +109,8 @@ class Backends:
         node = request.node
         started = self._context.clock.monotonic()
         policy = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
-        self._context.limiter.asked(node, started, Question(request.path.partition("?")[0], policy))
+        probe = Probe(node, request.path.partition("?")[0], policy)
+        self._context.health.requested(node.key, started, probe)
         try:
             exchange = self._transport.stream(request)
         except TransportError as error:
@@ -119,33 +120,33 @@ class Backends:
             self._context.timings.record(node, self._context.clock.monotonic() - started)
         return exchange
 
-    def is_silent(self, node: Destination) -> bool:
-        """Whether the node answers nobody."""
-        return self._context.limiter.is_silent(node)
+    def is_unresponsive(self, node: Destination) -> bool:
+        """Return True if the node has responded to nothing for a while."""
+        return self._context.health.is_unresponsive(node.key)
 
-    def falls_silent(self, node: Destination, exchange: Exchange, nodes: NodeIterator) -> bool:
-        """Wait for the beginning of an answer; True when the node is silent and others are asked before.
+    def fails_over(self, node: Destination, exchange: Exchange, nodes: NodeIterator) -> bool:
+        """Wait for the beginning of a response; return True if the node is unresponsive and others are left.
 
-        The exchange has ended then; ``nodes`` gives the node again when there is nobody else.
+        The exchange has ended then; ``nodes`` gives the node again when there is no other.
         """
-        while not exchange.begins(DOUBT_S):
-            if not self.is_silent(node):
-                self.doubt(node)
+        while not exchange.begins(SUSPECT_S):
+            if not self.is_unresponsive(node):
+                self.suspect(node)
             elif nodes.pass_over(node):
                 self._context.telemetry.log.error(
-                    f"ERROR {node.key} answers nobody; others are asked before it"
+                    f"ERROR {node.key} is unresponsive for {UNRESPONSIVE_S} s; trying other nodes first"
                 )
                 exchange.abort()
                 return True
         return False
 
-    def doubt(self, node: Destination) -> None:
-        """Have a node asked whether it answers anybody, unless it was just asked."""
-        self._context.limiter.doubt(node)
+    def suspect(self, node: Destination) -> None:
+        """Have a node probed, unless that was just done."""
+        self._context.health.suspect(node.key)
 
     def ready(self, node: Destination) -> None:
-        """A node waits for the body: it has answered, if only in part."""
-        self._context.limiter.heard(node)
+        """Record that a node waits for the body, which is a response."""
+        self._context.health.responded(node.key)
 
     def response(self, node: Destination, exchange: Exchange, headers: HeaderMap) -> BackendResponse | None:
         """Wait for the response, its body as a stream; None when it does not come."""
@@ -167,11 +168,11 @@ class Backends:
     def request(self, request: NodeRequest, nodes: NodeIterator | None = None) -> BackendResponse | None:
         """Return a whole small response.
 
-        None for failures and 5xx, and when the node falls silent, so that the next of ``nodes`` is tried.
+        None for failures and 5xx, and for an unresponsive node, so that the next of ``nodes`` is tried.
         """
         node = request.node
         exchange = self.stream(request)
-        if exchange is None or (nodes is not None and self.falls_silent(node, exchange, nodes)):
+        if exchange is None or (nodes is not None and self.fails_over(node, exchange, nodes)):
             return None
         response = self.response(request.node, exchange, request.headers)
         if response is None:
@@ -199,15 +200,15 @@ class Backends:
     def judge(self, node: Destination, status: int) -> None:
         """Count an answer's status for or against the node."""
         if status < 500:
-            self._context.limiter.succeeded(node)
+            self._context.health.succeeded(node.key)
         elif status == BUSY:
             # Its device has too much to do now: others are asked, and it is next time.
             return
         elif status == 507:
             self._context.telemetry.log.error(f"507 Insufficient Storage: {node.key}")
-            self._context.limiter.limit(node)
+            self._context.health.avoid(node.key)
         else:
-            self._context.limiter.failed(node)
+            self._context.health.failed(node.key)
 
     def log(self, text: str, headers: HeaderMap) -> None:
         """Log an error of the request that ``headers`` were made for."""
@@ -224,9 +225,9 @@ class Backends:
         # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
         limited = False
         if isinstance(error, MalformedAnswer):
-            self._context.limiter.heard(node)
+            self._context.health.responded(node.key)
         else:
-            limited = self._context.limiter.failed(node, slow=isinstance(error, TimedOut))
+            limited = self._context.health.failed(node.key, slow=isinstance(error, TimedOut))
         suffix = "; node is now error-limited" if limited else ""
         self._context.telemetry.log.error(
             f"ERROR with {node.key}: {error}{suffix}", txid=headers.get("x-trans-id")

@@ -39,8 +39,15 @@ from swift.proxy.shards import (
     remembered_shards,
     sharded_answer,
 )
-from swift.proxy.surelisting import META_KEY, SureListing, is_wanted
-from swift.proxy.surepages import UNSHARDED, BeingSplit, CannotTell, SurePages
+from swift.proxy.stronglisting import (
+    META_KEY,
+    UNSHARDED,
+    HeldRowsUnknown,
+    SplitContainer,
+    StrongListing,
+    StrongPages,
+    is_wanted,
+)
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -108,10 +115,10 @@ class ContainerController(Controller):
             response.discard()
             return denied
         if self._is_strong(request, path, response):
-            response = self._surely(request, path, view, part, response)
+            response = self._strong_listing(request, path, view, part, response)
         elif is_split(request, response):
             response = self._of_shards(request, path, view, part, response)
-        self._dress(request, response)
+        self._finish_headers(request, response)
         return response
 
     def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
@@ -128,22 +135,22 @@ class ContainerController(Controller):
     def _is_wanted_strong(self, headers: HeaderMap) -> bool:
         return is_wanted(self.context.settings.strong_listing, headers.get(f"x-container-meta-{META_KEY}"))
 
-    def _surely(
+    def _strong_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
-        """The rows on which all agree who may have them, and the objects' servers where those do not."""
-        listing = SureListing(request, self._forward, path, self.context.limits.container_listing_limit)
-        pages = SurePages(self.context, self.backends, request, path)
+        """Return the rows on which all servers agree; object servers decide about the others."""
+        listing = StrongListing(request, self._forward, path, self.context.limits.container_listing_limit)
+        pages = StrongPages(self.context, self.backends, request, path)
         policy = found.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
         try:
             if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
-                raise BeingSplit
+                raise SplitContainer
             rows = listing.rows(pages.of_replicas)
-        except BeingSplit:
+        except SplitContainer:
             try:
                 rows = listing.rows(partial(pages.of_all_holders, policy))
-            except CannotTell:
-                return self._ordinarily(request, path, view, part, found)
+            except HeldRowsUnknown:
+                return self._eventual_listing(request, path, view, part, found)
         found.discard()
         found.ended(0, False)
         headers = {**found.headers, fields.BACKEND_RECORD_TYPE: OBJECT}
@@ -151,7 +158,7 @@ class ContainerController(Controller):
         headers.pop(fields.BACKEND_OVERRIDE_NAME_FILTER, None)
         return listing_response(request, headers, rows)
 
-    def _ordinarily(
+    def _eventual_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
         """The listing of a container that is or was split, where some servers are the peer's."""
@@ -204,7 +211,7 @@ class ContainerController(Controller):
         root = Response(200, headers)
         response = remembered_answer(request, self._forward, path, limit_max, root, shards)
         if response is not None:
-            self._dress(request, response)
+            self._finish_headers(request, response)
         return response
 
     def _of_shards(
@@ -224,7 +231,7 @@ class ContainerController(Controller):
         )
         return sharded_answer(request, self._forward, path, limit_max, root, reask, recheck_s=recheck_s)
 
-    def _dress(self, request: Request, response: Response) -> None:
+    def _finish_headers(self, request: Request, response: Response) -> None:
         headers = response.headers
         if not request.env.get(environkeys.OWNER):
             for name in self.context.settings.swift_owner_headers:

@@ -13,7 +13,7 @@ from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
 from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.health import NodeHealth
 from swift.cluster.placement import (
     NodeIterator,
     Sorting,
@@ -23,6 +23,7 @@ from swift.cluster.placement import (
     parse_node_count,
     parse_write_affinity,
 )
+from swift.cluster.probing import Prober
 from swift.cluster.quorum import half, majority
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
@@ -30,7 +31,6 @@ from swift.http.request import Request
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
 from swift.proxy.obj.rates import Rates
-from swift.proxy.probing import Prober
 from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
@@ -58,19 +58,15 @@ class ProxyContext:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.limiter = ErrorLimiter(
+        self.health = NodeHealth(
             self.clock,
             limit=settings.error_suppression_limit,
             interval_s=settings.error_suppression_interval,
             patience_s=settings.node_timeout,
             statsd=self.telemetry.statsd,
         )
-        self.limiter.on_doubt = Prober(
-            self.limiter,
-            self.transport,
-            RepeatedErrors(self.telemetry.log, self.clock),
-            settings,
-        ).begin
+        errors = RepeatedErrors(self.telemetry.log, self.clock)
+        self.health.send_probe = Prober(self.health, self.transport, errors, settings).send
         self.clocks = ClockComparison(
             self.clock,
             RepeatedErrors(self.telemetry.log, self.clock).error,
@@ -216,4 +212,4 @@ class Planner:
                 context.telemetry.statsd.increment(f"{kind}.handoff_all_count")
 
         count = self._node_count(len(primaries) - more) + more
-        return NodeIterator(primaries, handoffs, context.limiter, count, on_handoff)
+        return NodeIterator(primaries, handoffs, context.health, count, on_handoff)

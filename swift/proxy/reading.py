@@ -131,7 +131,7 @@ class SourceSearch:
             for node in self._nodes:
                 request = self._plan.request(node)
                 exchange = self._backends.stream(request)
-                if exchange is not None and self._backends.falls_silent(node, exchange, self._nodes):
+                if exchange is not None and self._backends.fails_over(node, exchange, self._nodes):
                     continue
                 reply = None if exchange is None else self._backends.response(node, exchange, request.headers)
                 if self._take(node, reply):

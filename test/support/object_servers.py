@@ -341,15 +341,14 @@ class FragmentCluster:
         self.every = [reply for answer in self.answers for reply in answer if reply is not None]
         self.asked = []
         self.preferences = []
-        #: Nodes that answer nobody.
-        self.silent = set()
-        self.doubted = set()
+        self.unresponsive = set()
+        self.suspected = set()
 
-    def is_silent(self, to):
-        return to.id in self.silent
+    def is_unresponsive(self, to):
+        return to.id in self.unresponsive
 
-    def doubt(self, to):
-        self.doubted.add(to.id)
+    def suspect(self, to):
+        self.suspected.add(to.id)
 
     def stream_response(self, request):
         self.asked.append(request.node.id)
@@ -416,8 +415,7 @@ class StubCluster:
         self.failures = []
         self.judged = []
         self.asked = []
-        #: Nodes that answer nobody.
-        self.silent = set()
+        self.unresponsive = set()
 
     write_timeouts = NodeTimeouts(1.0, 1.0)
 
@@ -431,8 +429,8 @@ class StubCluster:
     def judge(self, to, status):
         self.judged.append((to.id, status))
 
-    def falls_silent(self, to, exchange, nodes):
-        return to.id in self.silent and nodes.pass_over(to)
+    def fails_over(self, to, exchange, nodes):
+        return to.id in self.unresponsive and nodes.pass_over(to)
 
     def refuses_date(self, to, answer, nodes):
         return False

@@ -620,18 +620,18 @@ class SimCluster:
         """The proxy avoids these nodes from now on, as after a 507 or many timeouts."""
         for n in numbers:
             if slow:
-                while not self.context.limiter.is_limited(self.device(kind, n)):
-                    self.context.limiter.failed(self.device(kind, n), slow=True)
+                while not self.context.health.is_avoided(self.device(kind, n).key):
+                    self.context.health.failed(self.device(kind, n).key, slow=True)
             else:
-                self.context.limiter.limit(self.device(kind, n))
+                self.context.health.avoid(self.device(kind, n).key)
 
     def avoided(self, kind):
         """Numbers of the nodes that the proxy avoids."""
-        return {n for n in range(1, NODES + 1) if self.context.limiter.is_limited(self.device(kind, n))}
+        return {n for n in range(1, NODES + 1) if self.context.health.is_avoided(self.device(kind, n).key)}
 
     def forgive(self):
         """The proxy forgets every error of nodes."""
-        self.context.limiter._records.clear()
+        self.context.health._records.clear()
 
     def counts(self):
         """Requests per (kind, method)."""

@@ -37,10 +37,9 @@ from swift.proxy.obj.ec.restore import ArchiveRestorer
 from swift.proxy.obj.ec.scheme import Schemes
 from swift.proxy.obj.ec.upload import ArchiveCoder
 from swift.proxy.obj.expiring import IF_DELETE_AT, check_still_meant
-from swift.proxy.obj.orphans import orphans_of, tell_containers
+from swift.proxy.obj.orphans import orphans_of, row_headers, tell_containers
 from swift.proxy.obj.put import Uploader
 from swift.proxy.obj.striped import striped
-from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
 from swift.proxy.reading import (
     ReadPlan,
@@ -51,6 +50,7 @@ from swift.proxy.reading import (
 )
 from swift.proxy.results import best_response, response_of
 from swift.proxy.shards import SPLIT_STATES, updating_shard
+from swift.proxy.stronglisting import tell_majority
 
 _LOCKS = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
 
@@ -227,7 +227,8 @@ class ObjectController(Controller):
         if 0 < accepted < need and missing:
             primaries = {node.id for node in target.view.primaries(target.part)}
             # Sorting is stable: in ring order, those to be avoided last.
-            for node in sorted(target.view.handoffs(target.part), key=self.context.limiter.is_limited):
+            is_avoided = self.context.health.is_avoided
+            for node in sorted(target.view.handoffs(target.part), key=lambda node: is_avoided(node.key)):
                 if not missing or accepted >= need:
                     break
                 if node.id in primaries:
@@ -298,10 +299,11 @@ class ObjectController(Controller):
             # The object is deleted even if no node that answered had it.
             had = next((answer for answer in answers if answer.status == 204), None)
             response = response if had is None else response_of(had)
-        if response.status in (204, 404):
-            # Who is told that there is nothing should not find it listed either.
+        if target.is_strongly_listed and response.status in (204, 404):
+            # A client that is told that there is nothing should not find it listed either.
             told = [answer for answer in answers if answer.status in left_tombstone]
-            if not tell_majority(self.context, request, target, told, "DELETE", {}):
+            row = row_headers(self.context, request, target, {})
+            if not tell_majority(self.context, target.path, target.shard, told, "DELETE", row):
                 return error_response(503)
         if response.status == 204:
             orphans = orphans_of(attempts, answers, accepted=left_tombstone)

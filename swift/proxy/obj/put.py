@@ -31,13 +31,13 @@ from swift.proxy.obj.conditional import UNFIT, Decision, check_early, check_prom
 from swift.proxy.obj.copies import CopyCoder
 from swift.proxy.obj.documents import Documents, as_headers, footers_of, hold_body, read_exactly
 from swift.proxy.obj.ec.upload import ArchiveCoder
-from swift.proxy.obj.orphans import orphans_of, row_of_put, tell_containers
+from swift.proxy.obj.orphans import orphans_of, row_headers, row_of_put, tell_containers
 from swift.proxy.obj.phases import confirm
 from swift.proxy.obj.retries import TryAgain, with_own_stamp, with_retries
 from swift.proxy.obj.sinks import Opening, Sink, final_answers, open_sinks
-from swift.proxy.obj.surerows import tell_majority
 from swift.proxy.obj.target import ObjectTarget
 from swift.proxy.results import put_response, refused_early, with_clock_refusal
+from swift.proxy.stronglisting import tell_majority
 
 
 @dataclass(slots=True)
@@ -111,11 +111,14 @@ class Uploader:
         if outcome.etag:
             response.headers["etag"] = outcome.etag
         orphans = orphans_of(outcome.attempts, answers)
-        if not orphans and not target.is_listed_surely:
+        if not orphans and not target.is_strongly_listed:
             return response
         row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
         stored = [answer for answer in answers if answer.status // 100 == 2]
-        if not tell_majority(self._context, request, target, stored, "PUT", row):
+        headers = row_headers(self._context, request, target, row)
+        if target.is_strongly_listed and not tell_majority(
+            self._context, target.path, target.shard, stored, "PUT", headers
+        ):
             return error_response(503)
         if orphans:
             tell_containers(self._context, request, target, orphans, "PUT", row)

@@ -247,7 +247,7 @@ class Opening:
             path = f"/{node.device}/{target.part}{target.path.quoted}"
             request = NodeRequest(node, self.method, path, asked, ahead, backends.write_timeouts)
             exchange = backends.stream(request)
-            if exchange is None or backends.falls_silent(node, exchange, self.nodes):
+            if exchange is None or backends.fails_over(node, exchange, self.nodes):
                 continue
             try:
                 early = exchange.wait_continue()

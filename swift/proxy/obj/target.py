@@ -14,7 +14,7 @@ from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.updateheaders import ContainerNodes, add_expiry, mark_queue_cleaners, spread_updates
-from swift.proxy.surelisting import META_KEY, is_wanted
+from swift.proxy.stronglisting import META_KEY, is_wanted
 from swift.ring.view import RingView
 
 
@@ -31,7 +31,7 @@ class ObjectTarget:
     #: Object servers that must acknowledge a write.
     quorum: int
     #: A write is acknowledged when a majority of the container's servers has its row.
-    is_listed_surely: bool = False
+    is_strongly_listed: bool = False
     #: The container that takes the object's row where the object's own is split.
     shard: EntityPath | None = None
 
@@ -50,10 +50,10 @@ def locate(context: ProxyContext, request: Request, path: EntityPath, info: Cont
     view = context.rings.object(policy).view()
     part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
     quorum = context.object_quorum(policy, len(view.primaries(part)))
-    return ObjectTarget(path, info, policy, view, part, quorum, _is_listed_surely(context, path, info))
+    return ObjectTarget(path, info, policy, view, part, quorum, _is_strongly_listed(context, path, info))
 
 
-def _is_listed_surely(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
+def _is_strongly_listed(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
     if not is_wanted(context.settings.strong_listing, info.meta.get(META_KEY)):
         return False
     is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
@@ -90,7 +90,7 @@ def write_attempts(
         object_quorum=target.quorum,
         object_nodes=target.view.primaries(target.part),
     )
-    if target.is_listed_surely:
+    if target.is_strongly_listed:
         for attempt in attempts:
             attempt[fields.BACKEND_REPORT_TOLD] = "true"
     mark_queue_cleaners(attempts)

@@ -10,8 +10,8 @@ import pytest
 
 from swift.base.calls import run_inline
 from swift.base.clock import ManualClock
-from swift.cluster.absent import LEFT_ALONE_S, Absent
 from swift.cluster.direct import DirectClient
+from swift.cluster.health import ABSENT_S, NodeHealth
 from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.dbsync.remote import NodeAccess, NodeFailed, NodeLeftAlone, RemoteDatabase
 from swift.dbsync.settings import ReplicatorSettings
@@ -93,11 +93,11 @@ def clock():
 
 @pytest.fixture
 def make(network, disk, clock):
-    absent = Absent(clock)
+    health = NodeHealth(clock)
 
     def make(module="{replication_ip}::account", other_region=False, **changes):
         settings = ReplicatorSettings(node_timeout=7.0, conn_timeout=3.0, **changes)
-        access = NodeAccess(DirectClient(network, "test", settings), settings, disk, module, absent)
+        access = NodeAccess(DirectClient(network, "test", settings), settings, disk, module, health)
         to = replace(make_node(1), device="sd ö")
         return RemoteDatabase(access, to, 7, HASH, run=run_inline, is_remote_region=other_region)
 
@@ -151,7 +151,7 @@ def test_a_node_that_let_a_question_time_out_is_left_alone_for_a_while(make, net
         make().tell_items("[]", "us")
     assert len(network.asked) == 1
     network.answer = BackendResponse(200)
-    clock.advance(LEFT_ALONE_S)
+    clock.advance(ABSENT_S)
     assert make().say("sync").status == 200
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift.cluster.silence import SILENCE_S
+from swift.cluster.health import UNRESPONSIVE_S
 from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.green import Event, sleep
 from swift.obj.containerupdates import (
@@ -104,7 +104,7 @@ def test_nobody_waits_for_a_container_server_that_answers_nobody(make_bench):
 
     bench.containers.answers[6201] = stopped
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
-    bench.clock.advance(SILENCE_S)
+    bench.clock.advance(UNRESPONSIVE_S)
     for number in range(3):
         assert bench.ask("PUT", headers=ASK, body=b"x", path=f"/sda/1/AUTH_a/c/o{number}").status == 201
     assert len(bench.containers.requests) == 2, "the second is a probe"
@@ -125,7 +125,7 @@ def test_a_container_server_that_refuses_is_not_silent(make_bench):
     for _ in range(3):
         bench.containers.answers[6201] = TransportError("down")
         bench.ask("PUT", headers=ASK, body=b"x")
-        bench.clock.advance(SILENCE_S)
+        bench.clock.advance(UNRESPONSIVE_S)
     assert len(bench.containers.requests) == 3
 
 

@@ -83,9 +83,9 @@ class Nodes:
 class Answers:
     """What each node answers; None: nothing."""
 
-    def __init__(self, answers, silent=()):
+    def __init__(self, answers, unresponsive=()):
         self.answers = answers
-        self.silent = silent
+        self.unresponsive = unresponsive
         self.asked = []
 
     def stream(self, request):
@@ -95,15 +95,15 @@ class Answers:
     def stream_response(self, request):
         return self.response(self.stream(request), None, None)
 
-    def falls_silent(self, node, _exchange, nodes):
-        return node.number in self.silent and nodes.pass_over(node)
+    def fails_over(self, node, _exchange, nodes):
+        return node.number in self.unresponsive and nodes.pass_over(node)
 
     def response(self, node, _exchange, _headers):
         return self.answers[node.number]
 
 
-def search(*answers, newest=False, handoffs=0, silent=(), **settings):
-    backends = Answers(answers, silent)
+def search(*answers, newest=False, handoffs=0, unresponsive=(), **settings):
+    backends = Answers(answers, unresponsive)
     plan = ReadPlan("GET", PATH, 1, {}, "", newest, TIMEOUTS)
     looked = SourceSearch(backends, ProxySettings(**settings), plan, Nodes(len(answers), handoffs))
     found = looked.find()
@@ -175,11 +175,11 @@ def test_an_error_whose_text_breaks_off_is_an_error_all_the_same():
 
 
 def test_a_silent_node_is_waited_for_only_when_nobody_else_can_tell():
-    _, taken, backends = search(good(1), good(1), silent={0})
+    _, taken, backends = search(good(1), good(1), unresponsive={0})
     assert (taken, backends.asked) == (1, [0, 1])
-    _, taken, backends = search(good(1), missing(), None, silent={0})
+    _, taken, backends = search(good(1), missing(), None, unresponsive={0})
     assert (taken, backends.asked) == (0, [0, 1, 2, 0])
-    looked, taken, backends = search(good(1), missing(), missing(), silent={0})
+    looked, taken, backends = search(good(1), missing(), missing(), unresponsive={0})
     assert (taken, backends.asked) == (None, [0, 1, 2]), "a majority of primaries knows nothing of it"
     assert looked.failure().status == 404
 

@@ -64,7 +64,7 @@ class ArchiveRestorer:
         documents = self._coder.documents(request, is_conditional=False)
         attempts = [dict(request.headers) for _ in laggards]
         self._coder.frame(attempts, target, documents, request.body.length)
-        nodes = NodeIterator(laggards, iter(()), self._context.limiter, len(laggards))
+        nodes = NodeIterator(laggards, iter(()), self._context.health, len(laggards))
         sinks, early = open_sinks(Opening(self._backends, target, nodes, documents), attempts, need)
         try:
             self._coder.start(request, target, documents, sinks, need).send()

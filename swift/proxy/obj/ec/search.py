@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from swift.base.timestamp import Timestamp
 from swift.cluster.collect import Arrivals, Until, collect
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
+from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
-from swift.cluster.silence import DOUBT_S
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.response import Response, error_response
@@ -40,9 +40,9 @@ class FragmentSearch:
         need: int,
         *,
         byte_range: str | None,
-        patience_s: float = DOUBT_S,
+        patience_s: float = SUSPECT_S,
     ):
-        """Nodes that say nothing for ``patience_s`` are looked at: others are asked for silent ones."""
+        """After ``patience_s`` without a response, other nodes are used for unresponsive ones."""
         self._backends = backends
         self._settings = settings
         self._plan = plan
@@ -54,7 +54,7 @@ class FragmentSearch:
         self._arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
         #: Nodes that were asked and have not answered.
         self.unheard: list[Node] = []
-        #: Ids of those of them that are silent, for which others were asked.
+        #: Ids of the unresponsive nodes among them, for which others were used.
         self._replaced: set[int] = set()
         self._asked = 0
         self._alternates_left = 2 * nodes.primary_count - need
@@ -73,7 +73,7 @@ class FragmentSearch:
         extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
         for _ in range(self._nodes.primary_count if self._plan.newest else self._need + extra):
             self._launch()
-        pause_s, on_quiet = self._patience_s, self._replace_silent
+        pause_s, on_quiet = self._patience_s, self._replace_unresponsive
         if settings.concurrent_gets:
             pause_s, on_quiet = settings.concurrency_timeout, self._launch
         for node, reply in collect(self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=on_quiet):
@@ -107,15 +107,15 @@ class FragmentSearch:
         self._arrivals.start(self._ask, node, preferences, otherwise=(node, None))
         return True
 
-    def _replace_silent(self) -> bool:
-        """Ask one more node for each that has fallen silent meanwhile; whether others may yet."""
-        silent = {node.id for node in self.unheard if self._backends.is_silent(node)}
+    def _replace_unresponsive(self) -> bool:
+        """Use one more node for each that is unresponsive now; return True if others may become so."""
+        unresponsive = {node.id for node in self.unheard if self._backends.is_unresponsive(node)}
         for node in self.unheard:
-            self._backends.doubt(node)
-        for _ in silent - self._replaced:
+            self._backends.suspect(node)
+        for _ in unresponsive - self._replaced:
             self._launch()
-        self._replaced |= silent
-        return len(silent) < len(self.unheard)
+        self._replaced |= unresponsive
+        return len(unresponsive) < len(self.unheard)
 
     def _next_node(self) -> Node | None:
         """A node that is known to have what is missing, else one that was not asked yet."""

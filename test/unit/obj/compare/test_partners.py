@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.cluster.absent import LEFT_ALONE_S
 from swift.cluster.direct import DirectClient, NodeTimeouts
+from swift.cluster.health import ABSENT_S
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.obj.compare import digests
@@ -54,9 +54,9 @@ def test_a_node_without_an_answer_is_not_asked_again_for_a_while(bench):
     bench.nodes.answers[1] = TransportError("refused")
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (NO_ANSWER, {})
     assert bench.partners.hashes(make_node(1), GOLD, 8) == (NO_ANSWER, {})
-    assert len(bench.nodes.requests) == 1 and bench.partners.is_silent(make_node(1))
-    assert not bench.partners.is_silent(make_node(2))
-    bench.clock.advance(LEFT_ALONE_S)
+    assert len(bench.nodes.requests) == 1 and bench.partners.is_absent(make_node(1))
+    assert not bench.partners.is_absent(make_node(2))
+    bench.clock.advance(ABSENT_S)
     bench.nodes.answers[1] = BackendResponse(200, {}, pickle.dumps({"abc": "1"}, 2))
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (200, {"abc": "1"})
 

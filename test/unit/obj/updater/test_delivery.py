@@ -9,7 +9,7 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import NodeTimeouts
-from swift.cluster.silence import SILENCE_S
+from swift.cluster.health import UNRESPONSIVE_S
 from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.http import fields
 from swift.obj.updater.delivery import Deliverer, wire_safe
@@ -82,7 +82,7 @@ def test_a_replica_that_cannot_be_reached_is_told_of_once_not_with_every_update(
 def test_one_that_answers_nobody_is_asked_now_and_then_and_costs_the_others_no_time(bench):
     bench.nodes.answers[1] = TimedOut("late")
     bench.deliver()
-    bench.clock.advance(SILENCE_S)
+    bench.clock.advance(UNRESPONSIVE_S)
     for _ in range(3):
         assert bench.deliver().pending.successes == (0, 2)
     assert [number for number, *_ in bench.nodes.requests].count(1) == 2, "the second is a probe"
@@ -96,7 +96,7 @@ def test_one_that_refuses_is_asked_each_time(bench):
     bench.nodes.answers[1] = TransportError("refused")
     for _ in range(3):
         bench.deliver()
-        bench.clock.advance(SILENCE_S)
+        bench.clock.advance(UNRESPONSIVE_S)
     assert [number for number, *_ in bench.nodes.requests].count(1) == 3
 
 

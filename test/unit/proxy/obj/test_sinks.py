@@ -151,10 +151,10 @@ def test_a_node_for_every_attempt_and_others_for_those_that_fail():
 
 def test_silent_nodes_are_waited_for_only_when_the_others_are_too_few():
     cluster = StubCluster(**{f"n{number}": StubNode() for number in range(1, 5)})
-    cluster.silent = {1, 4}
+    cluster.unresponsive = {1, 4}
     sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, 3, 4)), [{}, {}, {}], 2)
     assert sorted(each.node.id for each in sinks) == [2, 3]
-    cluster.silent.add(3)
+    cluster.unresponsive.add(3)
     sinks, _ = open_sinks(opening(cluster, Nodes(1, 2, 3, 4)), [{}, {}, {}], 3)
     assert sorted(each.node.id for each in sinks) == [1, 2, 3]
 

@@ -66,7 +66,7 @@ def test_two_of_the_same_archive_are_one():
 def test_another_node_is_asked_for_one_that_has_fallen_silent():
     cluster = FragmentCluster((archive(0), archive(1), archive(2), archive(3)))
     answers_late, response = green.Event(), cluster.response
-    cluster.silent = {0}
+    cluster.unresponsive = {0}
 
     def answer(to):
         if to.id in (0, 1):
@@ -88,8 +88,8 @@ def test_another_node_is_asked_for_one_that_has_fallen_silent():
         green.sleep(0.01)
     green.sleep(0.3)
     assert cluster.asked == [0, 1, 2], "the one that is only busy is waited for"
-    assert cluster.doubted >= {0, 1}
-    cluster.silent.add(1)
+    assert cluster.suspected >= {0, 1}
+    cluster.unresponsive.add(1)
     chosen = task.wait()
     assert sorted(chosen.members) == [2, 3]
     answers_late.set()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.proxy.surelisting import is_wanted, merge
+from swift.proxy.stronglisting import is_wanted, merge
 
 
 def row(name, when="1"):

@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State
-from swift.proxy.heldrows import Told, held_page, merge_held, told_of
+from swift.proxy.stronglisting import HeldRows, held_page, merge_held, parse_held
 
 ROOT = "a/c"
 NAMES = [f"{letter}{number}" for letter in "abcdefgh" for number in range(4)]
@@ -111,7 +111,7 @@ class Model:
             low, high = (marker and "", marker) if reverse else (marker, "")
             if (not item.upper or item.upper > low) and (not high or item.lower < high):
                 ranges.append(item)
-        return Told(rows, end, ranges)
+        return HeldRows(rows, end, ranges)
 
 
 def listing(model, wanted, *, reverse):
@@ -191,7 +191,7 @@ class Script:
 
     def __call__(self, name, params, wanted, may_lack):
         self.asked.append((name, may_lack))
-        return [Told(list(self.rows.get(name, ())), "", list(self.ranges.get(name, ())))] * 2
+        return [HeldRows(list(self.rows.get(name, ())), "", list(self.ranges.get(name, ())))] * 2
 
 
 def asked_of(script, params=None, wanted=100):
@@ -262,7 +262,7 @@ def test_new_shards_and_those_that_have_gone_may_be_missing():
 
 
 def verdicts(told):
-    pages = [[Told(rows, "", []) for rows in answers] for answers in told]
+    pages = [[HeldRows(rows, "", []) for rows in answers] for answers in told]
     return [(row["name"], is_sure) for row, is_sure in merge_held(pages, "", reverse=False).rows]
 
 
@@ -292,13 +292,13 @@ def test_a_tombstone_that_all_have_does_not_speak_against_rows_that_are_newer():
 
 def test_the_newest_row_is_shown_without_what_clients_do_not_know():
     old, new = stored("o", 1), stored("o", 3)
-    (row, _), *_ = merge_held([[Told([new, old], "", [])]], "", reverse=False).rows
+    (row, _), *_ = merge_held([[HeldRows([new, old], "", [])]], "", reverse=False).rows
     assert row == {"name": "o", "last_modified": "3", "bytes": 3}
 
 
 def test_a_row_whose_time_says_nothing_is_older_than_all_others():
     odd = {"name": "o", "created_at": "nonsense", "last_modified": "z"}
-    (row, _), *_ = merge_held([[Told([odd, stored("o", 1)], "", [])]], "", reverse=False).rows
+    (row, _), *_ = merge_held([[HeldRows([odd, stored("o", 1)], "", [])]], "", reverse=False).rows
     assert row["bytes"] == 1
 
 
@@ -307,7 +307,8 @@ def test_a_row_whose_time_says_nothing_is_older_than_all_others():
 
 def test_a_document_is_read():
     document = {"rows": [stored("o", 1)], "end": "o", "ranges": [shard("s/1", "", "m").as_dict()]}
-    assert told_of(json.dumps(document).encode()) == Told([stored("o", 1)], "o", [shard("s/1", "", "m")])
+    held = HeldRows([stored("o", 1)], "o", [shard("s/1", "", "m")])
+    assert parse_held(json.dumps(document).encode()) == held
 
 
 @pytest.mark.parametrize(
@@ -324,4 +325,4 @@ def test_a_document_is_read():
 )
 def test_what_is_none_is_refused(document):
     with pytest.raises(InvalidValue):
-        told_of(document)
+        parse_held(document)

@@ -5,26 +5,26 @@ from types import SimpleNamespace
 import pytest
 
 from swift import green
-from swift.cluster.silence import Question
+from swift.cluster.health import Probe
+from swift.cluster.probing import Prober
 from swift.cluster.transport import BackendResponse, NodeTimeouts, TimedOut, TransportError
-from swift.proxy.probing import Prober
 from test.support.daemons import make_node
 
-QUESTION = Question("/d/7/a/c/o", "3")
+PROBE = Probe(make_node(2), "/d/7/a/c/o", "3")
 
 
 class World:
-    """A node that answers as told, and what the limiter and the log heard."""
+    """A node that answers as told, and what the health and the log heard."""
 
     def __init__(self, answer):
         self.answer = answer
         self.requests, self.heard, self.logged = [], [], []
-        limiter = SimpleNamespace(
-            heard=lambda to: self.heard.append(("heard", to.id)),
-            failed=lambda to: self.heard.append(("failed", to.id)),
+        health = SimpleNamespace(
+            responded=lambda key: self.heard.append(("responded", key)),
+            failed=lambda key: self.heard.append(("failed", key)),
         )
         errors = SimpleNamespace(error=self.logged.append)
-        self.prober = Prober(limiter, self, errors, NodeTimeouts(0.5, 9))
+        self.prober = Prober(health, self, errors, NodeTimeouts(0.5, 9))
 
     def request(self, request):
         ip, port = request.node.ip, request.node.port
@@ -37,7 +37,7 @@ class World:
         return self.answer
 
     def probe(self):
-        self.prober.begin(make_node(2), QUESTION)
+        self.prober.send(PROBE)
         assert self.requests == [], "whoever wants the node does not wait"
         green.sleep()
         return self.heard
@@ -46,7 +46,7 @@ class World:
 @pytest.mark.parametrize("status", [200, 404, 507])
 def test_any_answer_is_a_sign_of_life(status):
     world = World(BackendResponse(status))
-    assert world.probe() == [("heard", 2)]
+    assert world.probe() == [("responded", PROBE.node.key)]
     (asked,) = world.requests
     two = make_node(2)
     assert asked == (two.ip, two.port, "HEAD", "/d/7/a/c/o", "3", (0.5, 9))
@@ -60,4 +60,4 @@ def test_a_node_that_answers_nothing_stays_silent():
 
 
 def test_a_node_that_refuses_is_not_silent_but_failing():
-    assert World(TransportError("refused")).probe() == [("failed", 2)]
+    assert World(TransportError("refused")).probe() == [("failed", PROBE.node.key)]

@@ -10,7 +10,7 @@ from swift.base.shardrange import ShardRange, State
 from swift.cluster.transport import BackendResponse
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.proxy.surepages import BeingSplit, CannotTell, SurePages
+from swift.proxy.stronglisting import HeldRowsUnknown, SplitContainer, StrongPages
 
 ROW = {"name": "o", "last_modified": "1", "created_at": "1700000001.00000"}
 
@@ -53,7 +53,7 @@ class Servers:
             agent="proxy",
         )
         request = Request("GET", "/v1/a/c", {"x-timestamp": "1700000009.00000", **headers}, env={})
-        return SurePages(context, self, request, EntityPath("a", "c"))
+        return StrongPages(context, self, request, EntityPath("a", "c"))
 
 
 def test_what_all_replicas_have_is_sure():
@@ -78,7 +78,7 @@ def test_a_minority_is_not_believed(answers):
     "said", [{"x_backend_sharding_state": "sharding"}, {"x_backend_shards_known": "true"}]
 )
 def test_who_knows_of_shards_ends_it_whatever_the_others_say(said):
-    with pytest.raises(BeingSplit):
+    with pytest.raises(SplitContainer):
         Servers(a__c=[plain(ROW), plain(ROW), plain(**said)]).pages().of_replicas({}, 10)
 
 
@@ -113,7 +113,7 @@ def test_one_that_is_new_or_has_gone_may_be_missing(state, deleted):
 
 
 def test_where_most_servers_are_the_peers_nobody_can_tell():
-    with pytest.raises(CannotTell):
+    with pytest.raises(HeldRowsUnknown):
         Servers(a__c=[held(ROW), plain(ROW), plain(ROW)]).pages().of_all_holders("0", {}, 10)
     assert Servers(a__c=[held(ROW), held(ROW), plain(ROW)]).pages().of_all_holders("0", {}, 10).rows
 

@@ -10,9 +10,9 @@ from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
 from swift.http.request import Request
-from swift.proxy.obj.orphans import row_of_put
-from swift.proxy.obj.surerows import tell_majority
+from swift.proxy.obj.orphans import row_headers, row_of_put
 from swift.proxy.obj.target import locate
+from swift.proxy.stronglisting import tell_majority
 from test.support.databases import server_rows
 
 
@@ -31,20 +31,25 @@ def containers(sim):
 TEXT = {"content-type": "text/plain"}
 
 
+def tell_row(sim, request, target, responses, op, row):
+    headers = row_headers(sim.context, request, target, row)
+    return tell_majority(sim.context, target.path, target.shard, responses, op, headers)
+
+
 def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     path = EntityPath("a", "c", "o")
     target = locate(sim.context, request, path, ContainerInfo(200))
     silent = [BackendResponse(201), BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
     row = row_of_put(request, 5, "0" * 32)
-    assert tell_majority(sim.context, request, target, silent, "PUT", row)
+    assert tell_row(sim, request, target, silent, "PUT", row)
     assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
     with sim.refusing("container", *containers[1:]):
-        assert not tell_majority(sim.context, request, target, silent, "DELETE", {})
+        assert not tell_row(sim, request, target, silent, "DELETE", {})
     nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
     told = [BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
     with sim.refusing("container", *containers):
-        assert tell_majority(sim.context, request, target, told, "PUT", row)
+        assert tell_row(sim, request, target, told, "PUT", row)
 
 
 def ring_of(sim):
@@ -58,16 +63,15 @@ def test_a_row_that_its_shard_does_not_take_is_told_to_the_container_itself(sim,
     )
     target = replace(target, shard=EntityPath(".shards_a", "c-gone"))
     row = row_of_put(request, 5, "0" * 32)
-    assert tell_majority(sim.context, request, target, [], "PUT", row)
+    assert tell_row(sim, request, target, [], "PUT", row)
     assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
     with sim.refusing("container", *containers[1:]):
-        assert not tell_majority(sim.context, request, target, [], "PUT", row)
+        assert not tell_row(sim, request, target, [], "PUT", row)
 
 
-def test_nobody_is_told_where_listings_are_ordinary(make_sim):
+def test_listings_are_eventual_by_default(make_sim):
     sim = make_sim()
     assert sim("PUT", "/a/c").status == 201
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
     target = locate(sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200))
-    assert tell_majority(sim.context, request, target, [], "PUT", {})
-    assert server_rows(sim, sim.primaries("container", "a", "c")[0]) == []
+    assert not target.is_strongly_listed
