@@ -1,8 +1,9 @@
 """HTTP to backend nodes over pooled keep-alive connections: the real ``Transport``.
 
 A connection goes back to the pool only after an answer was read to its exact end; on any doubt it is
-closed. A reused connection that turns out dead before a byte of the answer came is replaced once by a
-fresh one, because servers close idle connections whenever they like.
+closed. ``ConnectionPool`` decides without I/O which idle connection is used again: the most recently used
+one, which is most likely alive and warm. A reused connection that turns out dead before a byte of the answer
+came is replaced once by a fresh one, because servers close idle connections whenever they like.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 from swift import green
 from swift.base.calls import T
 from swift.cluster.hosts import resolve
-from swift.cluster.pool import ConnectionPool
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
@@ -32,6 +33,58 @@ from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head, last_chunk
 from swift.wire.http1 import BadHead, ResponseHead, parse_response_head, request_head
+
+Address = tuple[str, int]
+
+
+class Idle(Protocol):
+    """What the pool needs to know of a connection."""
+
+    address: Address
+    idle_since: float
+
+
+C = TypeVar("C", bound=Idle)
+
+
+class ConnectionPool(Generic[C]):
+    """Idle connections by address, bounded in number and age."""
+
+    def __init__(self, *, per_address_max: int = 64, idle_max_s: float = 30.0):
+        self.per_address_max = per_address_max
+        self.idle_max_s = idle_max_s
+        self._idle: dict[Address, list[C]] = {}
+
+    def take(self, address: Address, now: float) -> tuple[C | None, list[C]]:
+        """The freshest idle connection to ``address`` (or None), and those too old, to be closed."""
+        stack = self._idle.get(address)
+        if not stack:
+            return None, []
+        newest = stack[-1]
+        if now - newest.idle_since > self.idle_max_s:
+            self._idle[address] = []
+            return None, stack
+        return stack.pop(), []
+
+    def give(self, connection: C, now: float) -> C | None:
+        """Keep a connection; returns one to close when the address has enough."""
+        connection.idle_since = now
+        stack = self._idle.setdefault(connection.address, [])
+        stack.append(connection)
+        return stack.pop(0) if len(stack) > self.per_address_max else None
+
+    def drop_all(self) -> list[C]:
+        """Forget everything, e.g. after a fork; the connections to close."""
+        everything = [c for stack in self._idle.values() for c in stack]
+        self._idle.clear()
+        return everything
+
+    def __len__(self) -> int:
+        return sum(len(stack) for stack in self._idle.values())
+
+    def __repr__(self) -> str:
+        return f"<ConnectionPool {len(self)} idle to {len(self._idle)} addresses>"
+
 
 RECV_BYTES = 65536
 #: BackendResponse bodies up to this size are read together with the head and held in memory.

@@ -4,7 +4,7 @@ It knows the path of an entity at a node, quoting, timeouts and the agent. The m
 the caller; the functions here have the verdicts that most callers need. ``request_entity`` and
 ``request_all`` go over the replication network and return None for a node without a response; ``request``
 and ``stream`` are for requests of another kind, whose callers handle the error. Unfit for callers that have
-to avoid failing nodes: that is ``cluster.fanout``.
+to avoid failing nodes: that is ``cluster.collect``.
 """
 
 from __future__ import annotations

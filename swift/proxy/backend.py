@@ -78,8 +78,8 @@ class Backends:
     def __init__(self, context: ProxyContext):
         self._context = context
         self._transport = context.transport
-        #: Keys of the nodes of which it is known that they promise objects (``wire.reservation``).
-        self._promising: set[str] = set()
+        #: Keys of the nodes of which it is known that they reserve objects (``wire.reservation``).
+        self._reserving: set[str] = set()
         self._records_timings = any(
             settings.sorting_method == "timing"
             for settings in (context.settings, *context.policy_settings.values())
@@ -186,16 +186,16 @@ class Backends:
             return None
         return response
 
-    def is_promising(self, node: Destination) -> bool:
-        """Whether a node said, when it was last asked, that it promises objects."""
-        return node.key in self._promising
+    def is_reserving(self, node: Destination) -> bool:
+        """Whether a node said, when it was last asked, that it makes reservations."""
+        return node.key in self._reserving
 
-    def remember_promising(self, node: Destination, promises: bool) -> None:
-        """What a node said when it was asked whether it promises objects."""
-        if promises:
-            self._promising.add(node.key)
+    def remember_reserving(self, node: Destination, reserves: bool) -> None:
+        """What a node said when it was asked whether it makes reservations."""
+        if reserves:
+            self._reserving.add(node.key)
         else:
-            self._promising.discard(node.key)
+            self._reserving.discard(node.key)
 
     def judge(self, node: Destination, status: int) -> None:
         """Count an answer's status for or against the node."""

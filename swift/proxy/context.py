@@ -30,7 +30,7 @@ from swift.cluster.transport import Transport
 from swift.http.request import Request
 from swift.policy.policies import Policies
 from swift.policy.policy import ErasureCode, Policy
-from swift.proxy.obj.rates import Rates
+from swift.proxy.obj.read.plan import Rates
 from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node

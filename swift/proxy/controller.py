@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
 from swift.base.truth import is_true
-from swift.cluster.fanout import fan_out
+from swift.cluster.collect import fan_out
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import BackendResponse, NodeRequest, replication_address

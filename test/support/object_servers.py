@@ -438,7 +438,7 @@ class StubCluster:
     def ready(self, to):
         return
 
-    def remember_promising(self, to, promises):
+    def remember_reserving(self, to, promises):
         return
 
     def response(self, to, exchange, headers):

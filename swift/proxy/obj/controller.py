@@ -24,26 +24,25 @@ from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller
-from swift.proxy.obj.agreement import Agreement
-from swift.proxy.obj.checks import (
+from swift.proxy.obj.commit.conditional import Agreement, Changer, is_conditional
+from swift.proxy.obj.commit.restore import ArchiveRestorer
+from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_still_meant
+from swift.proxy.obj.listing import orphans_of, row_headers, tell_containers, write_attempts
+from swift.proxy.obj.location import ObjectLocation, locate
+from swift.proxy.obj.read.ec import ArchiveReader
+from swift.proxy.obj.read.resume import ResumableBody
+from swift.proxy.obj.read.striped import striped
+from swift.proxy.obj.scheme import Schemes
+from swift.proxy.obj.write.checks import (
     check_content_type,
     check_upload,
     convert_delete_after,
     without_swift_bytes,
 )
-from swift.proxy.obj.conditional import Changer, is_conditional
-from swift.proxy.obj.ec.read import ArchiveReader
-from swift.proxy.obj.ec.restore import ArchiveRestorer
-from swift.proxy.obj.ec.scheme import Schemes
-from swift.proxy.obj.ec.upload import ArchiveCoder
-from swift.proxy.obj.expiring import IF_DELETE_AT, check_still_meant
-from swift.proxy.obj.orphans import orphans_of, row_headers, tell_containers
-from swift.proxy.obj.put import Uploader
-from swift.proxy.obj.striped import striped
-from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
+from swift.proxy.obj.write.ec import ArchiveCoder
+from swift.proxy.obj.write.put import Uploader
 from swift.proxy.reading import (
     ReadPlan,
-    ResumableBody,
     SourceSearch,
     is_newest,
     source_response,
@@ -99,30 +98,32 @@ class ObjectController(Controller):
         denied = _authorise(request)
         if denied is not None:
             return denied
-        target = locate(self.context, request, path, info)
+        location = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
+        headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
             headers[fields.BACKEND_OPEN_EXPIRED] = "true"
-        response = self._read(request, path, target, headers)
+        response = self._read(request, path, location, headers)
         if is_outdated_range(request.headers, response):
             drained(response)
             wanted = request.headers.pop("range")
             headers.pop("range", None)
             try:
-                response = self._read(request, path, target, headers)
+                response = self._read(request, path, location, headers)
             finally:
                 request.headers["range"] = wanted
-        return _with_policy(_shown(response), target)
+        return _with_policy(_shown(response), location)
 
-    def _read(self, request: Request, path: EntityPath, target: ObjectTarget, headers: HeaderMap) -> Response:
+    def _read(
+        self, request: Request, path: EntityPath, location: ObjectLocation, headers: HeaderMap
+    ) -> Response:
         """The client's response; ``headers`` are those for the backends."""
-        if target.policy.is_ec:
-            return self._archive_reader.read(request, target, headers)
-        planner, newest = self.context.planner(target.policy.index), is_newest(request.headers)
+        if location.policy.is_ec:
+            return self._archive_reader.read(request, location, headers)
+        planner, newest = self.context.planner(location.policy.index), is_newest(request.headers)
         timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
-        plan = ReadPlan(request.method, path, target.part, headers, request.query, newest, timeouts)
-        nodes = planner.for_read(target.view, target.part, self.kind)
+        plan = ReadPlan(request.method, path, location.part, headers, request.query, newest, timeouts)
+        nodes = planner.for_read(location.view, location.part, self.kind)
         if planner.settings.striping_memory:
             nodes.reorder(self.context.rates.slow_last)
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
@@ -139,20 +140,20 @@ class ObjectController(Controller):
 
     # writing
 
-    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
-        """The target with the shard that takes its row; raises ``HTTPError`` 503."""
-        target = locate(self.context, request, path, info)
+    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
+        """The location with the shard that takes its row; raises ``HTTPError`` 503."""
+        location = locate(self.context, request, path, info)
         if info.sharding_state not in SPLIT_STATES:
-            return target
+            return location
         settings = self.context.settings
         shard = updating_shard(
             request,
             self._forward,
-            target.path,
+            location.path,
             recheck_s=settings.recheck_updating_shard_ranges,
             skip_pct=settings.container_updating_shard_ranges_skip_cache_pct,
         )
-        return replace(target, shard=shard)
+        return replace(location, shard=shard)
 
     def handle_put(self, request: Request, path: EntityPath) -> Response:
         """Store an object."""
@@ -174,10 +175,10 @@ class ObjectController(Controller):
             _check_end(headers)
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
-        target = self._locate_for_write(request, path, info)
+        location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target)
-        return _with_policy(self._uploader.put(request, target, attempts), target)
+        attempts = write_attempts(self.context, headers, location)
+        return _with_policy(self._uploader.put(request, location, attempts), location)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
@@ -194,28 +195,28 @@ class ObjectController(Controller):
         check_content_type(request)
         check_metadata(request.headers, "object", self.context.limits)
         _look_at_locks(request, info)
-        target = self._locate_for_write(request, path, info)
+        location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target)
+        attempts = write_attempts(self.context, headers, location)
         if is_conditional(request.headers):
-            planner = self.context.planner(target.policy.index)
+            planner = self.context.planner(location.policy.index)
             need = self.context.write_quorum(len(attempts))
             _sent, answers = self._changer.change(
                 request,
-                target,
+                location,
                 attempts,
-                lambda: planner.for_read(target.view, target.part, self.kind),
+                lambda: planner.for_read(location.view, location.part, self.kind),
                 need,
             )
-            return _with_policy(best_response(answers, len(attempts), need), target)
-        change = Change("POST", path, target.view, target.part, attempts)
+            return _with_policy(best_response(answers, len(attempts), need), location)
+        change = Change("POST", path, location.view, location.part, attempts)
         answers, need = self.write_answers(request, change)
-        return _with_policy(self._post_response(request, target, answers, attempts, need), target)
+        return _with_policy(self._post_response(request, location, answers, attempts, need), location)
 
     def _post_response(
         self,
         request: Request,
-        target: ObjectTarget,
+        location: ObjectLocation,
         answers: list[BackendResponse],
         attempts: list[HeaderMap],
         need: int,
@@ -225,16 +226,16 @@ class ObjectController(Controller):
         accepted = sum(1 for a in answers if a.status == 202)
         missing = sum(1 for a in answers if a.status == 404)
         if 0 < accepted < need and missing:
-            primaries = {node.id for node in target.view.primaries(target.part)}
+            primaries = {node.id for node in location.view.primaries(location.part)}
             # Sorting is stable: in ring order, those to be avoided last.
             is_avoided = self.context.health.is_avoided
-            for node in sorted(target.view.handoffs(target.part), key=lambda node: is_avoided(node.key)):
+            for node in sorted(location.view.handoffs(location.part), key=lambda node: is_avoided(node.key)):
                 if not missing or accepted >= need:
                     break
                 if node.id in primaries:
                     continue
                 missing -= 1
-                posting = self.backends.make_request(node, target.part, "POST", target.path, attempts[-1])
+                posting = self.backends.make_request(node, location.part, "POST", location.path, attempts[-1])
                 answer = self.backends.request(posting)
                 if answer is not None and answer.status == 202:
                     accepted += 1
@@ -257,57 +258,59 @@ class ObjectController(Controller):
         if not info.exists:
             return error_response(404)
         _look_at_locks(request, info)
-        target = self._locate_for_write(request, path, info)
+        location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        planner = self.context.planner(target.policy.index)
+        planner = self.context.planner(location.policy.index)
         if IF_DELETE_AT in request.headers:
-            asked = list(planner.for_read(target.view, target.part, self.kind))
-            check_still_meant(self.backends, target, asked, headers)
-        _nodes, count = planner.for_delete(target.view, target.part)
-        attempts = write_attempts(self.context, headers, target, count)
+            asked = list(planner.for_read(location.view, location.part, self.kind))
+            check_still_meant(self.backends, location, asked, headers)
+        _nodes, count = planner.for_delete(location.view, location.part)
+        attempts = write_attempts(self.context, headers, location, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
             attempts, answers = self._changer.change(
-                request, target, attempts, lambda: planner.for_delete(target.view, target.part)[0], need
+                request, location, attempts, lambda: planner.for_delete(location.view, location.part)[0], need
             )
-            return _with_policy(self._deleted(request, target, attempts, answers, need, (204,)), target)
+            return _with_policy(self._deleted(request, location, attempts, answers, need, (204,)), location)
         change = Change(
             "DELETE",
             path,
-            target.view,
-            target.part,
+            location.view,
+            location.part,
             attempts,
-            nodes=lambda: planner.for_delete(target.view, target.part)[0],
+            nodes=lambda: planner.for_delete(location.view, location.part)[0],
         )
         answers, need = self.write_answers(request, change)
         # A node that never had the object has left a tombstone, and told its share.
-        return _with_policy(self._deleted(request, target, attempts, answers, need, (204, 404)), target)
+        return _with_policy(self._deleted(request, location, attempts, answers, need, (204, 404)), location)
 
     def _deleted(
         self,
         request: Request,
-        target: ObjectTarget,
+        location: ObjectLocation,
         attempts: list[HeaderMap],
         answers: list[BackendResponse],
         need: int,
         left_tombstone: tuple[int, ...],
     ) -> Response:
         response = best_response(answers, len(attempts), need, {404: 204})
-        if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
+        if response.status == 404 and not _nobody_had_it(
+            answers, len(location.view.primaries(location.part))
+        ):
             if sum(1 for answer in answers if answer.status in left_tombstone) < need:
                 return error_response(503)
             # The object is deleted even if no node that answered had it.
             had = next((answer for answer in answers if answer.status == 204), None)
             response = response if had is None else response_of(had)
-        if target.is_strongly_listed and response.status in (204, 404):
+        if location.is_strongly_listed and response.status in (204, 404):
             # A client that is told that there is nothing should not find it listed either.
             told = [answer for answer in answers if answer.status in left_tombstone]
-            row = row_headers(self.context, request, target, {})
-            if not tell_majority(self.context, target.path, target.shard, told, "DELETE", row):
+            row = row_headers(self.context, request, location, {})
+            if not tell_majority(self.context, location.path, location.shard, told, "DELETE", row):
                 return error_response(503)
         if response.status == 204:
             orphans = orphans_of(attempts, answers, accepted=left_tombstone)
-            tell_containers(self.context, request, target, orphans, "DELETE", {})
+            tell_containers(self.context, request, location, orphans, "DELETE", {})
         return response
 
     def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
@@ -316,7 +319,7 @@ class ObjectController(Controller):
 
 
 def _look_at_locks(request: Request, info: ContainerInfo) -> None:
-    """Have a change of an object that may be locked promised by a majority of the primaries."""
+    """Have a change of an object that may be locked reserved by a majority of the primaries."""
     if _LOCKS in info.sysmeta:
         request.headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
         _check_end(request.headers)
@@ -342,9 +345,9 @@ def _shown(response: Response) -> Response:
     return response
 
 
-def _with_policy(response: Response, target: ObjectTarget) -> Response:
+def _with_policy(response: Response, location: ObjectLocation) -> Response:
     """Tell filters (the access log among them) the policy; clients never see this header."""
-    response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
+    response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
     return response
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from swift import green
 from swift.base.clock import ManualClock
-from swift.cluster.fanout import fan_out
+from swift.cluster.collect import fan_out
 from swift.cluster.health import NodeHealth
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum

@@ -8,7 +8,8 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse, BrokenOff, NodeTimeouts
 from swift.http.body import ResponseBody
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, span_of
+from swift.proxy.obj.read.resume import span_of
+from swift.proxy.reading import ReadPlan, SourceSearch, is_newest
 from swift.proxy.settings import ProxySettings
 
 PATH = EntityPath("a", "c", "o")
