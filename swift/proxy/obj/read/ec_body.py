@@ -10,7 +10,6 @@ fetches some segments ahead of what is being sent.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +24,7 @@ from swift.ec.codec import Codec, NotEnoughFragments
 from swift.ec.fragment import BadFragment, check_fragment
 from swift.ec.geometry import Geometry
 from swift.http.body import BodyError, ResponseBody
+from swift.http.readahead import PrefetchWindow
 from swift.proxy.backend import Backends
 from swift.proxy.obj.read.ec_search import (
     Archives,
@@ -297,12 +297,9 @@ class SpanBody(ResponseBody):
         self.length: int | None = reader.span.length
         self._reader = reader
         self._numbers = iter(reader.segments)
-        self._ahead = ahead
-        #: What was fetched ahead, in order; an error is the last.
-        self._fetched: deque[bytes | BodyError] = deque()
-        self._fetching: green.Task[None] | None = None
-        self._changed = green.Condition()
-        self._is_closed = False
+        self._window: PrefetchWindow[bytes] = PrefetchWindow(
+            self._fetch, has_room=lambda: len(self._window) < ahead
+        )
         self._ready = b""
         self._rest: memoryview = memoryview(b"")
 
@@ -319,49 +316,17 @@ class SpanBody(ResponseBody):
         return self._ready
 
     def _next(self) -> bytes:
-        """The next segment's bytes, empty at the end."""
-        while not self._fetched and self._fetching is not None:
-            self._changed.wait()
-        found = self._fetched.popleft() if self._fetched else self._fetch(next(self._numbers, None))
-        if isinstance(found, BodyError):
-            raise found
-        return found
+        """The next segment's bytes, empty at the end; raises ``BodyError``."""
+        return self._window.get() or b""
 
-    def _fetch(self, number: int | None) -> bytes | BodyError:
-        """A segment, or the error: a green thread that raised would be reported as a crash."""
-        try:
-            return b"" if number is None else self._reader.segment(number)
-        except BodyError as error:
-            return error
-
-    def _look_ahead(self) -> None:
-        if self._fetching is None and len(self._fetched) < self._ahead and not self._is_closed:
-            self._fetching = green.spawn(self._fetch_ahead)
-
-    def _fetch_ahead(self) -> None:
-        """Fetch segments, one after the other, until as many are there as may be."""
-        try:
-            while len(self._fetched) < self._ahead and not self._is_closed:
-                number = next(self._numbers, None)
-                if number is None:
-                    return
-                found = self._fetch(number)
-                self._fetched.append(found)
-                self._changed.notify_all()
-                if isinstance(found, BodyError):
-                    return
-        except BaseException:
-            # The segment was taken: whoever reads on must not go on with the one behind it.
-            self._fetched.append(BodyError("a segment was not fetched to its end"))
-            raise
-        finally:
-            self._fetching = None
-            self._changed.notify_all()
+    def _fetch(self) -> bytes | None:
+        number = next(self._numbers, None)
+        return None if number is None else self._reader.segment(number)
 
     def __iter__(self) -> Iterator[bytes]:
         data, self._ready = self._ready or self._next(), b""
         while data:
-            self._look_ahead()
+            self._window.prefetch()
             yield data
             data = self._next()
         self._reader.close()
@@ -373,7 +338,7 @@ class SpanBody(ResponseBody):
             if not data:
                 self._reader.close()
                 return 0
-            self._look_ahead()
+            self._window.prefetch()
             self._rest = memoryview(data)
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
@@ -382,11 +347,5 @@ class SpanBody(ResponseBody):
 
     def close(self) -> None:
         """Stop fetching and let the sources go."""
-        self._is_closed = True
-        self._fetched.clear()
-        task = self._fetching
-        if task is not None and not task.done:
-            # Closing a connection under a green thread that waits for it is not allowed.
-            task.on_exit(self._reader.close)
-        else:
-            self._reader.close()
+        # Closing a connection under a green thread that waits for it is not allowed.
+        self._window.close(self._reader.close)

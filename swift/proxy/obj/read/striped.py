@@ -19,6 +19,7 @@ from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.body import BodyError, ResponseBody
+from swift.http.readahead import PrefetchWindow
 from swift.proxy.backend import Backends
 from swift.proxy.obj.read.plan import Rates, TransferPlan, TransferSchedule, make_plan
 from swift.proxy.obj.read.resume import span_of
@@ -56,13 +57,11 @@ class StripedBody(ResponseBody):
         #: version open, whatever is uploaded meanwhile.
         self._stream: ResponseBody | None = reply.stream
         self._position = transfer.span.start
-        self._held: dict[int, memoryview] = {}
+        self._window: PrefetchWindow[memoryview] = PrefetchWindow()
         self._rest = memoryview(b"")
-        self._changed = green.Condition()
         self._workers = 0
         #: How many of them have no node left to ask. None of these ends before all of them are.
         self._falling_back = 0
-        self._is_closed = False
         #: Nobody reads the answer that was open first: it may be closed.
         self._is_first_read = False
         self._start(0, partial(self._first, node, reply))
@@ -79,7 +78,7 @@ class StripedBody(ResponseBody):
                 work()
             finally:
                 self._workers -= 1
-                self._changed.notify_all()
+                self._window.notify()
 
         if number == 0:
             # Whoever has the open answer takes the first unit.
@@ -90,13 +89,13 @@ class StripedBody(ResponseBody):
         """The first unit comes from the answer that is open; the rest of it is kept for the worst."""
         keeps = self._bring(0, 0, node, partial(self._read_on, reply.stream, self._schedule.plan.bytes_of(0)))
         self._is_first_read = True
-        if not keeps or self._is_closed:
+        if not keeps or self._window.is_closed:
             self._release_stream()
         self._work(0, node if keeps else None)
 
     def _work(self, number: int, node: Node | None) -> None:
         """Fetch units until there are none, from one node and, when it fails, from others."""
-        while not self._is_closed and not self._schedule.is_over:
+        while not self._window.is_closed and not self._schedule.is_over:
             unit = self._schedule.take(number, self._clock.monotonic())
             if unit is None:
                 self._wait()
@@ -114,14 +113,16 @@ class StripedBody(ResponseBody):
     def _fall_back(self, number: int) -> None:
         """No node is left to ask. The last to find that goes on with the answer that was open first."""
         self._falling_back += 1
-        self._changed.notify_all()
-        while self._workers > self._falling_back and not self._is_closed and not self._schedule.is_over:
+        self._window.notify()
+        while (
+            self._workers > self._falling_back and not self._window.is_closed and not self._schedule.is_over
+        ):
             self._wait()
         stream, self._stream = self._stream, None
         if stream is None:
             return
         try:
-            while not self._is_closed and not self._schedule.is_over:
+            while not self._window.is_closed and not self._schedule.is_over:
                 unit = self._schedule.take(number, self._clock.monotonic())
                 if unit is None:
                     self._wait()
@@ -178,8 +179,8 @@ class StripedBody(ResponseBody):
         if data is None:
             self._schedule.failed(number, unit)
         elif self._schedule.done(number, unit, self._clock.monotonic()):
-            self._held[unit] = data
-        self._changed.notify_all()
+            self._window.put(unit, data)
+        self._window.notify()
         return data is not None
 
     def _read(self, body: ResponseBody, size: int) -> memoryview | None:
@@ -188,13 +189,13 @@ class StripedBody(ResponseBody):
         got = 0
         while got < size:
             more = body.read_into(buffer[got:])
-            if not more or self._is_closed:
+            if not more or self._window.is_closed:
                 return None
             got += more
         return buffer
 
     def _wait(self) -> None:
-        self._changed.wait(self._schedule.late_s)
+        self._window.wait(self._schedule.late_s)
 
     # what the client gets
 
@@ -210,24 +211,21 @@ class StripedBody(ResponseBody):
     def _next(self) -> memoryview:
         """The next unit, empty at the end."""
         schedule = self._schedule
-        while not schedule.is_over:
-            unit = schedule.consume()
-            if unit is not None:
-                self._changed.notify_all()
-                return self._held.pop(unit)
-            if not self._workers:
-                raise BodyError(f"no other source after {schedule.consumed} of {schedule.plan.units} units")
-            self._changed.wait(self._plan.timeouts.node_timeout)
-        return memoryview(b"")
+        if schedule.is_over:
+            return memoryview(b"")
+        unit = self._window.get(lambda: self._workers > 0)
+        if unit is None:
+            raise BodyError(f"no other source after {schedule.consumed} of {schedule.plan.units} units")
+        schedule.consume()
+        self._window.notify()
+        return unit
 
     def close(self) -> None:
         """Whoever fetches something ends after what it is reading."""
-        self._is_closed = True
-        self._held.clear()
+        self._window.close()
         self._rest = memoryview(b"")
         if self._is_first_read:
             self._release_stream()
-        self._changed.notify_all()
 
     def _release_stream(self) -> None:
         stream, self._stream = self._stream, None

@@ -49,7 +49,7 @@ def test_nothing_behind_a_segment_that_failed_is_sent(ahead, error):
     body.start()
     got = b""
     buffer = memoryview(bytearray(10))
-    with pytest.raises(BodyError):
+    with pytest.raises(type(error)):
         for _ in range(10):
             size = body.read_into(buffer)
             assert size, "it does not end as if it were whole"
