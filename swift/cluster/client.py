@@ -38,7 +38,7 @@ Address = tuple[str, int]
 
 
 class Idle(Protocol):
-    """What the pool needs to know of a connection."""
+    """A connection, as far as the pool is concerned."""
 
     address: Address
     idle_since: float
@@ -361,7 +361,7 @@ class HttpExchange:
         self.replayable = True
         self.continue_headers: HeaderMap = {}
         self._final: BackendResponse | None = None
-        #: Until when the answer that is waited for must be there; None: nobody waits for it yet.
+        #: Until when the answer that is waited for must be there; None: it is not waited for yet.
         self._deadline: float | None = None
         #: There is something to be read.
         self._has_begun = False

@@ -34,7 +34,7 @@ class Decider(Protocol):
 
     @property
     def reached(self) -> bool:
-        """Whether nothing further is needed."""
+        """Return True if nothing further is needed."""
 
 
 class Until:
@@ -56,7 +56,7 @@ EVERYTHING = Until(lambda: False)
 
 
 class Arrivals(green.Queue[T]):
-    """Where green threads leave what they bring, and how many are awaited."""
+    """The outcomes of green threads, and the number of those that are awaited."""
 
     __slots__ = ("waiting",)
 
@@ -101,7 +101,7 @@ def collect(
     pause_s: float | None = None,
     on_quiet: Callable[[], bool] | None = None,
 ) -> Iterator[T]:
-    """What arrives, in order, until nothing is awaited or ``grace_s`` after the decider has enough.
+    """Yield what arrives, in order, until nothing is awaited or ``grace_s`` after the decider has enough.
 
     Whenever nothing arrives for ``pause_s``, ``on_quiet`` may start something more; when it returns False it
     is not called again before the next arrival.

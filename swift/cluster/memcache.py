@@ -129,7 +129,7 @@ class _Server:
         self._probe_at = 0.0
 
     def may_try(self) -> bool:
-        """Whether to talk to it now; the caller does, and reports with ``failed`` or ``answered``."""
+        """Return True if to talk to it now; the caller does, and reports with ``failed`` or ``answered``."""
         if not self.errors:
             return True
         now = time.monotonic()

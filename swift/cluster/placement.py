@@ -1,4 +1,4 @@
-"""Which nodes to ask, in which order (spec: proxy.md §6).
+"""The nodes of a request, and their order (spec: proxy.md §6).
 
 ``Sorting`` orders primaries (shuffle, timing or affinity), ``NodeIterator`` hands out primaries and then
 handoffs, up to the request's node count, and avoided nodes last.
@@ -86,14 +86,14 @@ class Timings:
 
 
 class Streams:
-    """How many long answers each device is sending to this process."""
+    """The number of long responses that each device is sending to this process."""
 
     def __init__(self) -> None:
         #: Key of a node → answers; a node without any is not there.
         self._open: dict[str, int] = {}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return True if there are any."""
         return bool(self._open)
 
     def begin(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Where a container server sends an update whose container was sharded (spec: object-server.md §13)."""
+"""Redirects of container servers: from a sharded container to its shard (spec: object-server.md §13)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Redirect(NamedTuple):
 
 
 def redirect_of(reply: BackendResponse | None) -> Redirect | None:
-    """Where a 301 points to; None when it is none or not usable."""
+    """Return the destination of a 301; None when it is none or not usable."""
     if reply is None or reply.status != 301:
         return None
     location = reply.headers.get("location", "")

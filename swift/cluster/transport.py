@@ -28,11 +28,11 @@ class TimedOut(TransportError):
 
 
 class MalformedAnswer(TransportError):
-    """What a node answered is no HTTP. It says nothing of the node's health: the next request may do well."""
+    """A response that is no HTTP. It says nothing of the node's health: the next request may do well."""
 
 
 class BrokenOff(TransportError, BodyError):
-    """An answer's body broke off; whoever only relays bodies sees a ``BodyError``."""
+    """A response's body broke off; code that only relays bodies sees a ``BodyError``."""
 
 
 class Timeouts(Protocol):

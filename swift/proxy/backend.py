@@ -187,11 +187,11 @@ class Backends:
         return response
 
     def is_reserving(self, node: Destination) -> bool:
-        """Whether a node said, when it was last asked, that it makes reservations."""
+        """Return True if a node said, when it was last asked, that it makes reservations."""
         return node.key in self._reserving
 
     def remember_reserving(self, node: Destination, reserves: bool) -> None:
-        """What a node said when it was asked whether it makes reservations."""
+        """Record the response of a node that was asked whether it makes reservations."""
         if reserves:
             self._reserving.add(node.key)
         else:

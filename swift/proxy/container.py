@@ -27,7 +27,7 @@ from swift.http.validate import check_metadata, check_names
 from swift.proxy.account import AccountController
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Change, Controller, metadata_headers
+from swift.proxy.controller import Change, Controller, authorize, metadata_headers
 from swift.proxy.query import listing_query
 from swift.proxy.shardbounds import listing_key
 from swift.proxy.shards import (
@@ -97,7 +97,7 @@ class ContainerController(Controller):
     def handle_read(self, request: Request, path: EntityPath) -> Response:
         """GET or HEAD; the read ACL of the answer decides about delayed denials."""
         if not self._is_internal(path.account) and not self._account(request, path.account).exists:
-            denied = _authorise(request)
+            denied = authorize(request)
             return denied or error_response(404)
         remembered = self._remembered(request, path)
         if remembered is not None:
@@ -110,7 +110,7 @@ class ContainerController(Controller):
         key = container_key(path.account, str(path.container))
         remember(request, key, record, settings.recheck_container_existence)
         request.acl = response.headers.get("x-container-read")
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             response.discard()
             return denied
@@ -122,7 +122,7 @@ class ContainerController(Controller):
         return response
 
     def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
-        """Whether a listing has to show every acknowledged write."""
+        """Return True if a listing has to show every acknowledged write."""
         headers = response.headers
         return (
             self._is_wanted_strong(headers)
@@ -174,7 +174,7 @@ class ContainerController(Controller):
     def _split_root(
         self, request: Request, path: EntityPath, nodes: Sequence[Node], part: int, found: Response
     ) -> Response:
-        """What a server says that knows of shards, where the one that was asked first did not."""
+        """Return the response of a server that knows of shards, where the first server did not."""
         query = prepare_listing(request, listing_query(request, self.kind))
         sent = backend_headers(self.context, request, transfer=True)
         for node in nodes:
@@ -205,7 +205,7 @@ class ContainerController(Controller):
         if not headers or self._is_wanted_strong(headers):
             return None
         request.acl = headers.get("x-container-read")
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
         root = Response(200, headers)
@@ -307,7 +307,7 @@ class ContainerController(Controller):
         forget(request, key)
         forget(request, listing_key(path))
         forget(request, account_key(path.account))
-        # 202 only says that nobody had the container.
+        # 202 only says that no node had the container.
         return error_response(404) if response.status == 202 else response
 
     def handle_update(self, request: Request, path: EntityPath) -> Response:
@@ -380,8 +380,3 @@ class ContainerController(Controller):
                 told[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
             attempts.append(told)
         return attempts
-
-
-def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get(environkeys.AUTHORIZE)
-    return authorise(request) if authorise is not None else None

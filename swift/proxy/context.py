@@ -1,4 +1,4 @@
-"""What every part of the proxy is handed: one value made by the composition root."""
+"""The context of every part of the proxy: one value made by the composition root."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ class ProxyContext:
         return self._special_planners.get(policy_index, self._planner)
 
     def write_quorum(self, count: int) -> int:
-        """How many of ``count`` nodes must acknowledge a write."""
+        """Return the number of ``count`` nodes that must acknowledge a write."""
         return half(count) if self.settings.half_is_quorum else majority(count)
 
     def object_quorum(self, policy: Policy, count: int) -> int:
-        """How many of the ``count`` nodes of an object must acknowledge a write under its policy.
+        """Return the number of ``count`` nodes that must acknowledge a write of an object under its policy.
 
         What an erasure code asks for stands, unless it is no majority.
         """

@@ -1,4 +1,4 @@
-"""What the account, container and object controllers of the proxy share."""
+"""The base of the account, container and object controllers of the proxy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swift.cluster.collect import fan_out
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import BackendResponse, NodeRequest, replication_address
-from swift.http import fields
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
@@ -119,6 +119,12 @@ class Controller:
 
 def _replication_network(request: Request) -> bool:
     return is_true(request.headers.get(fields.BACKEND_USE_REPLICATION_NETWORK))
+
+
+def authorize(request: Request) -> Response | None:
+    """Return the refusal of the filter that decides who may do this; None when it is allowed."""
+    decide = request.env.get(environkeys.AUTHORIZE)
+    return decide(request) if decide is not None else None
 
 
 def metadata_headers(headers: HeaderMap, kind: str, pass_through: frozenset[str]) -> HeaderMap:

@@ -70,7 +70,7 @@ class InfoController:
 
 
 def wants_page(accept: str) -> bool:
-    """Whether a browser asks: it names HTML, and nothing that names JSON is a browser."""
+    """Return True if a browser asks: it names HTML, and nothing that names JSON is a browser."""
     kinds = [item.partition(";")[0].strip().lower() for item in accept.split(",")]
     return "text/html" in kinds and "application/json" not in kinds
 

@@ -6,6 +6,7 @@ responses. It does not know what is read.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
@@ -39,7 +40,7 @@ _TIMESTAMP_HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What to ask for: the request line, headers and the kind of entity."""
+    """The request of a read: the request line, headers and the kind of entity."""
 
     method: str
     path: EntityPath
@@ -89,8 +90,46 @@ def _parsed(text: str | None) -> Timestamp | None:
 
 
 def _version(headers: HeaderMap) -> tuple[Timestamp, Timestamp]:
-    """What makes an answer newer than another: its data, then metadata posted since."""
+    """Return what makes a response newer than another: its data, then metadata posted since."""
     return _timestamp(headers), _parsed(headers.get(fields.BACKEND_TIMESTAMP)) or ZERO
+
+
+class FailedReads:
+    """Responses of nodes with nothing to read, from which the client's is chosen (spec: proxy.md §10)."""
+
+    def __init__(self, settings: ProxySettings, primary_count: int):
+        self.responses: list[BackendResponse] = []
+        self._suppressible = min(settings.rebalance_missing_suppression_count, primary_count - 1)
+        #: A node has the entity and cannot read it.
+        self._is_unreadable = False
+
+    def add_failure(self) -> None:
+        """Count a node without a response."""
+        self.responses.append(BackendResponse(503, reason="Service Unavailable"))
+
+    def add(self, response: BackendResponse, *, is_handoff: bool) -> int:
+        """Read a response that may become the client's, and return the status that it stands for."""
+        status = response.status if response.status >= 400 else 404
+        body = b""
+        with suppress(TransportError):
+            body = response.stream.read_all()
+        self._is_unreadable = self._is_unreadable or is_unreadable(response.headers)
+        if not has_timestamp(response.headers):
+            if is_handoff and (status == 404 or status >= 500):
+                return status
+            if status == 404 and self._suppressible > 0:
+                self._suppressible -= 1
+                return status
+        reason = response.reason if status == response.status else ""
+        self.responses.append(BackendResponse(status, response.headers, body, reason))
+        return status
+
+    def best(self, *, is_deleted: bool) -> Response:
+        """Return the client's response; an unreadable entity is 503 unless it ``is_deleted``."""
+        found = best_response(self.responses, len(self.responses), half(len(self.responses)))
+        return (
+            error_response(503) if found.status == 404 and self._is_unreadable and not is_deleted else found
+        )
 
 
 class SourceSearch:
@@ -104,15 +143,12 @@ class SourceSearch:
         self._primaries = nodes.primary_count
         #: Primaries that said what they have, if only that they have nothing.
         self._heard = 0
-        self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
         self._tombstone = ZERO
-        #: A node has the object and cannot read it.
-        self._unreadable = False
-        self.bad: list[BackendResponse] = []
+        self._failed = FailedReads(settings, nodes.primary_count)
         self.best: tuple[BackendResponse, Node] | None = None
 
     def find(self) -> tuple[BackendResponse, Node] | None:
-        """The source to answer from, or None; the answers to judge then are in ``bad``."""
+        """The source to answer from, or None; ``failure`` has the response then."""
         if self._settings.concurrent_gets and not self._plan.newest:
             self._find_overlapping()
         else:
@@ -124,7 +160,7 @@ class SourceSearch:
                 reply = None if exchange is None else self._backends.response(node, exchange, request.headers)
                 if self._take(node, reply):
                     break
-        # Whoever goes on reading elsewhere has no choice.
+        # A read that goes on elsewhere has no choice.
         self._nodes.asks_slow = True
         return self.best
 
@@ -146,14 +182,14 @@ class SourceSearch:
         pause_s = self._settings.concurrency_timeout
         for node, reply in collect(arrivals, EVERYTHING, pause_s=pause_s, on_quiet=launch):
             if self._take(node, reply):
-                arrivals.abandon(_close_late)
+                arrivals.abandon(close_late)
                 return
             launch()
 
     def _take(self, node: Node, reply: BackendResponse | None) -> bool:
         """Judge an answer; True when the search is over."""
         if reply is None:
-            self.bad.append(BackendResponse(503, reason="Service Unavailable"))
+            self._failed.add_failure()
             return False
         is_handoff = node.index is None
         if not is_handoff and reply.status < 500:
@@ -188,22 +224,9 @@ class SourceSearch:
         return False
 
     def _take_bad(self, reply: BackendResponse, is_handoff: bool) -> None:
-        status = reply.status if reply.status >= 400 else 404
-        known = has_timestamp(reply.headers)
-        if known and status == 404 and self._plan.is_object:
+        status = self._failed.add(reply, is_handoff=is_handoff)
+        if status == 404 and self._plan.is_object and has_timestamp(reply.headers):
             self._forget_older_than(_parsed(reply.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
-        try:
-            body = reply.stream.read_all()
-        except TransportError:
-            body = b""
-        self._unreadable = self._unreadable or is_unreadable(reply.headers)
-        if not known and is_handoff and (status == 404 or status >= 500):
-            return
-        if not known and status == 404 and self._suppressible > 0:
-            self._suppressible -= 1
-            return
-        reason = reply.reason if status == reply.status else ""
-        self.bad.append(BackendResponse(status, reply.headers, body, reason))
 
     def _forget_older_than(self, tombstone: Timestamp) -> None:
         self._tombstone = max(self._tombstone, tombstone)
@@ -213,13 +236,10 @@ class SourceSearch:
 
     def failure(self) -> Response:
         """The answer when no source was found."""
-        response = best_response(self.bad, len(self.bad), half(len(self.bad)))
-        if response.status == 404 and self._unreadable and not self._tombstone:
-            return error_response(503)
-        return with_deletion(response, self.bad)
+        return with_deletion(self._failed.best(is_deleted=bool(self._tombstone)), self._failed.responses)
 
 
-def _close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
+def close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
     """Close a source that arrives after the search is over."""
     _node, reply = arrival
     if reply is not None:
@@ -236,7 +256,7 @@ def rest_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def is_newest(headers: HeaderMap) -> bool:
-    """Whether the client wants every replica asked."""
+    """Return True if the client wants every replica asked."""
     return is_true(headers.get("x-newest"))
 
 

@@ -38,7 +38,7 @@ def client_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def has_timestamp(headers: HeaderMap) -> bool:
-    """Whether a node that answers 404 knows when the entity was deleted: it did not just never hear of it."""
+    """Return True if a node that responds 404 knows when the entity was deleted."""
     stamp = headers.get(fields.BACKEND_TIMESTAMP)
     try:
         return stamp is not None and Timestamp(stamp) > ZERO

@@ -53,7 +53,7 @@ _HEADS_MAX = 8
 
 
 def is_wanted(setting: str, mark: str | None) -> bool:
-    """Whether a container is listed so, by the option ``strong_listing`` and its own metadata."""
+    """Return True if a container is listed so, by the option ``strong_listing`` and its own metadata."""
     return setting == "all" or (setting == "marked" and is_true(mark))
 
 
@@ -61,7 +61,7 @@ Page = Sequence[JsonObject]
 
 
 class Merged(NamedTuple):
-    """What pages of replicas say together."""
+    """The merged pages of several replicas."""
 
     #: In the order of the listing, each with whether it certainly belongs there.
     rows: list[tuple[JsonObject, bool]]
@@ -74,7 +74,7 @@ NextPage = Callable[[Mapping[str, str], int], Merged]
 
 
 def name_of(row: JsonObject) -> str:
-    """What a row stands for in the order of a listing."""
+    """Return the name of a row in the order of a listing."""
     return str(row["subdir"] if "subdir" in row else row["name"])
 
 
@@ -118,7 +118,7 @@ class StrongListing:
             self._limit = min(int(limit), limit_max)
 
     def rows(self, next_page: NextPage) -> list[JsonObject]:
-        """The rows; raises ``HTTPError`` 503 when nobody can tell."""
+        """The rows; raises ``HTTPError`` 503 when no server can tell."""
         return self._collect(next_page, self._params, self._limit)
 
     def _collect(self, next_page: NextPage, params: Mapping[str, str], limit: int) -> list[JsonObject]:
@@ -143,12 +143,12 @@ class StrongListing:
         return [row for row, _ in merged.rows if id(row) not in gone]
 
     def _has_some(self, next_page: NextPage, row: JsonObject, params: Mapping[str, str]) -> bool:
-        """Whether anything is below a common prefix."""
+        """Return True if anything is below a common prefix."""
         below = {name: text for name, text in params.items() if name not in ("delimiter", "path")}
         return bool(self._collect(next_page, {**below, "prefix": str(row["subdir"])}, 1))
 
     def _has(self, name: str) -> bool:
-        """Whether the object's nodes have something newest of a name; raises ``HTTPError`` 503."""
+        """Return True if the object's nodes have something newest of a name; raises ``HTTPError`` 503."""
         path = quote_path(f"/{self._path.account}/{self._path.container}/{name}")
         headers = {"x-newest": "true", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
         sub = make_subrequest(self._request, "HEAD", f"/v1{path}", headers=headers, source=SOURCE)
@@ -192,7 +192,7 @@ RequestHeld = Callable[[str, Mapping[str, str], int, bool], Sequence[HeldRows]]
 
 
 def held_page(ask: RequestHeld, root: str, params: Mapping[str, str], wanted: int) -> Merged:
-    """The next ``wanted`` or more names of a listing, as far as everybody's answers reach."""
+    """The next ``wanted`` or more names of a listing, as far as all responses reach."""
     return _Round(ask, root, params, wanted).run()
 
 
@@ -290,7 +290,7 @@ class _Round:
         return _may_have(space, _prefix_of(self._params)) and not self._is_hidden(space)
 
     def _is_hidden(self, space: Namespace) -> bool:
-        """Whether all its names are below a common prefix that is looked into anyway."""
+        """Return True if all its names are below a common prefix that is looked into anyway."""
         return any(
             space.lower.startswith(each) and space.upper.startswith(each) for each in self._directories
         )
@@ -314,7 +314,7 @@ def _prefix_of(params: Mapping[str, str]) -> str:
 
 
 def _may_have(space: Namespace, prefix: str) -> bool:
-    """Whether names that begin with ``prefix`` can lie in a shard."""
+    """Return True if names that begin with ``prefix`` can lie in a shard."""
     return (not space.upper or space.upper >= prefix) and (
         space.lower < prefix or space.lower.startswith(prefix)
     )
@@ -375,12 +375,12 @@ def _verdict(seen: Sequence[_Seen], answers: Sequence[int]) -> tuple[JsonObject,
 
 
 def _all_of_one(visits: Sequence[int], answers: Sequence[int]) -> bool:
-    """Whether all who answered in one visit are among these."""
+    """Return True if all who answered in one visit are among these."""
     return any(visits.count(number) >= answers[number] for number in set(visits))
 
 
 def _time_of(row: JsonObject) -> str:
-    """When the data was written, as text that sorts by time; of a common prefix nothing."""
+    """Return when the data was written, as text that sorts by time; of a common prefix nothing."""
     text = str(row.get("created_at", ""))
     if not text or len(text) == _PLAIN_TIME:
         return text
@@ -417,8 +417,8 @@ class StrongPages:
     def of_replicas(self, params: Mapping[str, str], wanted: int) -> Merged:
         """A page of a container that was never split; raises ``SplitContainer`` and ``HTTPError`` 503."""
         sent = {**self._sent, fields.BACKEND_RECORD_TYPE: _OBJECT, fields.BACKEND_SHARDS_KNOWN: "true"}
-        count, everybody = self._ask(self._path, sent, _query(params, wanted))
-        answers = [answer for answer in everybody if answer.status in (200, 204)]
+        count, responses = self._ask(self._path, sent, _query(params, wanted))
+        answers = [answer for answer in responses if answer.status in (200, 204)]
         if any(_knows_shards(answer) for answer in answers):
             raise SplitContainer
         if len(answers) < majority(count):
@@ -460,7 +460,7 @@ class StrongPages:
         raise HTTPError(503)
 
     def _ask(self, path: EntityPath, sent: HeaderMap, query: str) -> tuple[int, list[BackendResponse]]:
-        """How many primaries a container has, and what those that can be asked answer."""
+        """Return the number of primaries of a container, and the responses of those that respond."""
         view = self._context.rings.container.view()
         part = view.partition_of(self._context.hasher.digest(path.account, path.container))
         nodes = view.primaries(part)

@@ -23,7 +23,7 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Change, Controller
+from swift.proxy.controller import Change, Controller, authorize
 from swift.proxy.obj.commit.conditional import Agreement, Changer, is_conditional
 from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_still_meant
@@ -72,7 +72,7 @@ class ObjectController(Controller):
         self._changer = Changer(context, self.backends, agreement)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
-        """What is known of the container; its policy goes into the request's log environment."""
+        """Return the container's info; its policy goes into the request's log environment."""
         prefix = self.context.limits.auto_create_account_prefix
         skip_pct = self.context.settings.container_existence_skip_cache_pct
         info = container_info(
@@ -84,7 +84,7 @@ class ObjectController(Controller):
             skip_pct=skip_pct,
         )
         if info.status >= 500:
-            # Nobody knows whether it exists, whose it is and which policy it has.
+            # Its existence, owner and policy are unknown.
             raise HTTPError(503)
         request.env[environkeys.LOGGED_POLICY] = info.policy_index
         return info
@@ -95,7 +95,7 @@ class ObjectController(Controller):
         """GET or HEAD from the first good replica, or from enough fragment archives."""
         info = self._container(request, path)
         request.acl = info.read_acl
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
         location = locate(self.context, request, path, info)
@@ -163,7 +163,7 @@ class ObjectController(Controller):
         info = self._container(request, path)
         request.acl = info.write_acl
         self._pass_sync_key(request, info)
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
         if not info.exists:
@@ -184,7 +184,7 @@ class ObjectController(Controller):
         """Replace an object's metadata."""
         info = self._container(request, path)
         request.acl = info.write_acl
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
         if not info.exists:
@@ -252,7 +252,7 @@ class ObjectController(Controller):
         info = self._container(request, path)
         request.acl = info.write_acl
         self._pass_sync_key(request, info)
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
         if not info.exists:
@@ -332,7 +332,7 @@ def _check_end(headers: HeaderMap) -> None:
 
 
 def _nobody_had_it(answers: list[BackendResponse], primaries: int) -> bool:
-    """Whether a majority of the primaries says so: handoffs seldom have an object in the first place."""
+    """Return True if a majority of the primaries says so: handoffs seldom have an object at all."""
     absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
     return 2 * absent > primaries
 
@@ -349,8 +349,3 @@ def _with_policy(response: Response, location: ObjectLocation) -> Response:
     """Tell filters (the access log among them) the policy; clients never see this header."""
     response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
     return response
-
-
-def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get(environkeys.AUTHORIZE)
-    return authorise(request) if authorise is not None else None

@@ -149,7 +149,7 @@ def orphans_of(
 
 
 def row_of_put(request: Request, size: int, etag: str, footers: HeaderMap | None = None) -> HeaderMap:
-    """What a container is told of a stored object; overrides in ``footers`` win over those in headers."""
+    """Return the row of a stored object; overrides in ``footers`` win over those in headers."""
     row = {
         "x-size": str(size),
         "x-content-type": request.headers.get("content-type", ""),
@@ -182,7 +182,7 @@ def tell_containers(
 def row_headers(
     context: ProxyContext, request: Request, location: ObjectLocation, row: HeaderMap
 ) -> HeaderMap:
-    """What a container server is sent with a row."""
+    """Return the headers that a container server is sent with a row."""
     return {
         **row,
         "x-timestamp": request.timestamp.internal,

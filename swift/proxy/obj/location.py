@@ -1,4 +1,4 @@
-"""Where one object lives: its container's facts, its policy, its ring and its partition."""
+"""The location of one object: its container's info, its policy, its ring and its partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How one policy codes its objects, and what archives say of the objects that they are parts of."""
+"""The erasure code of a policy, and the headers by which archives describe their object."""
 
 from __future__ import annotations
 

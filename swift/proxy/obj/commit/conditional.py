@@ -78,7 +78,7 @@ class Outdated(TryAgain):
 
 
 class Disputed(TryAgain):
-    """Nodes judge by different versions, so what the condition says nobody knows.
+    """Nodes judge by different versions, so the condition cannot be judged.
 
     A later try may do, when they agree (``agreement``).
     """
@@ -103,7 +103,7 @@ def with_retries(
     may_repeat: Callable[[TryAgain], bool],
     check_ahead: Callable[[Timestamp], None],
 ) -> T:
-    """What comes of copies of ``attempts``; of later tries with newer timestamps, each its own.
+    """Carry out copies of ``attempts``; in later tries with newer timestamps, each its own.
 
     What an earlier try left a node may remove late, and must not take for that of a later one. Between two
     tries nodes that judge by different versions are made to ``agree``, for the good of those who come later
@@ -250,7 +250,7 @@ class Agreement:
         return sum(any(self._copy(location, source, node, newest) for source in holders) for node in laggards)
 
     def _is_deleted(self, location: ObjectLocation, node: Node, version: Timestamp) -> bool:
-        """Whether the version that a node has is a tombstone."""
+        """Return True if the version that a node has is a tombstone."""
         headers = about_what_is_stored(location.policy.index)
         answer = self._backends.request(
             self._backends.make_request(node, location.part, "HEAD", location.path, headers)
@@ -326,12 +326,12 @@ UNFIT = (412, 403)
 
 
 def is_conditional(headers: HeaderMap) -> bool:
-    """Whether a change asks for what was there before, or whether that is locked."""
+    """Return True if a change asks for what was there before, or whether that is locked."""
     return "if-none-match" in headers or _is_strict(headers)
 
 
 def _is_strict(headers: HeaderMap) -> bool:
-    """Whether only nodes that reserve the object can keep the conditions."""
+    """Return True if only nodes that reserve the object can keep the conditions."""
     return not headers.keys().isdisjoint((*reservation.ABOUT_VERSION, fields.BACKEND_OBJECT_LOCK))
 
 
@@ -348,7 +348,7 @@ def cannot_be_kept() -> HTTPError:
 
 
 def is_of_primary(answer: BackendResponse) -> bool:
-    """Whether a node answered that should have the object; what others lack proves nothing."""
+    """Return True if a node answered that should have the object; what others lack proves nothing."""
     return answer.node is not None and answer.node.index is not None
 
 
@@ -358,7 +358,7 @@ def check_early(
     """Raise what is known before the body is read: ``HTTPError`` 412 or 403, ``Outdated`` or ``Disputed``.
 
     A node of the peer does not say by which version it judges, and decides alone, as it does for its own
-    proxy. Of ours a majority of the primaries must judge by the same one, and nobody may know a newer one.
+    proxy. Of ours a majority of the primaries must judge by the same one, and no node may know a newer one.
     """
     refused = [answer for answer in early if answer.status in UNFIT and is_of_primary(answer)]
     versions = [reservation.predecessor_of(answer.headers) for answer in refused]
@@ -403,7 +403,7 @@ class Decision:
         """Commit when enough nodes reserve the object; what they answer.
 
         Raises ``HTTPError`` 412 when the condition does not hold, 404 when there is nothing to change, 503
-        when nobody knows whether it was carried out; ``Outdated``, ``Disputed`` and ``Lost`` when it was not.
+        when the outcome is unknown; ``Outdated``, ``Disputed`` and ``Lost`` when it was not.
         """
         reservations = self._reservations
         try:

@@ -82,7 +82,7 @@ class Footers(dict[str, str]):
 
 
 def wants_footers(request: Request) -> bool:
-    """Whether a filter has something to add at the end of the upload."""
+    """Return True if a filter has something to add at the end of the upload."""
     return environkeys.UPDATE_FOOTERS in request.env
 
 
@@ -122,7 +122,7 @@ def read_exactly(request: Request) -> bytes:
 
 
 def as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMap | None:
-    """What of ``footers`` object servers store or act upon, as headers of a request that has ``headers``.
+    """Return the ``footers`` that object servers act upon, as headers of a request that has ``headers``.
 
     None when a head has no room for them, or could not say them.
     """
@@ -145,7 +145,7 @@ def as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMa
 
 
 def footers_of(request: Request) -> Footers:
-    """What filters add; the body was read."""
+    """Return the footers that filters add; the body was read."""
     footers = Footers()
     callback = request.env.get(environkeys.UPDATE_FOOTERS)
     if callback is not None:
@@ -202,7 +202,7 @@ class MultipartFraming:
         return _ORDER % name.encode() + self._mark + b"\r\n"
 
     def understood(self, continue_headers: HeaderMap) -> bool:
-        """Whether the server's 100 says that it takes such framing."""
+        """Return True if the server's 100 says that it takes such framing."""
         says_footers = continue_headers.get("x-obj-metadata-footer", "").lower() == "yes"
         says_commit = continue_headers.get("x-obj-multiphase-commit", "").lower() == "yes"
         return says_footers >= self.has_object and says_commit >= self.commit
@@ -212,7 +212,7 @@ class MultipartFraming:
         return self.opening + body + self.closing(footers)
 
     def closing(self, footers: Mapping[str, str]) -> bytes:
-        """What goes after the object's bytes: the footers, and the end of the (first) body."""
+        """Return what follows the object's bytes: the footers, and the end of the (first) body."""
         text = json.dumps({title_case(name): value for name, value in footers.items()}).encode()
         digest = md5(text, usedforsecurity=False).hexdigest().encode()
         head = b"\r\n" + self._mark + b"\r\nX-Document: object metadata\r\nContent-MD5: " + digest

@@ -1,7 +1,7 @@
 """The end of an upload in two phases: what nodes report, and what they are told (spec: proxy.md §13).
 
 Each node has a green thread of its own once its data was sent: it waits until the node has everything, says
-so, and passes orders on until the last one. A node that is late so still commits, without anybody waiting
+so, and passes orders on until the last one. A node that is late so still commits, and nothing waits
 for it. ``Phases`` is for uploads that only must not be half-stored. ``Reservations`` decides about those that
 must not replace what others wrote: it commits when a strict majority of the primaries reserved the object,
 gives up when one says that there is an object, and steps back for a moment when an older writer has some of
@@ -36,13 +36,13 @@ REFUSALS = (412, 404, 403)
 
 
 class UploadVerdict(Enum):
-    """What an upload does next."""
+    """The next step of an upload."""
 
     WAIT = "wait"
     COMMIT = "commit"
     #: Younger writers have reservations that are needed: ask again for those.
     INSIST = "insist"
-    #: An older writer, or nobody knows who, has some: let it have all.
+    #: An older or unknown writer has some: let it have all.
     STEP_BACK = "step back"
     #: The condition does not hold.
     REFUSED = "refused"
@@ -55,7 +55,7 @@ class UploadVerdict(Enum):
 
 
 class VoteKind(Enum):
-    """What a node says."""
+    """The state of the object at one node."""
 
     HELD = "held"
     #: Reserved for a younger writer, or to an older or unknown one.
@@ -76,7 +76,7 @@ class Vote(NamedTuple):
 
 
 def judge(votes: Sequence[Vote], majority: int, need: int) -> UploadVerdict:
-    """What these votes mean when ``majority`` primaries and ``need`` nodes in all must hold the object.
+    """Return the verdict when ``majority`` primaries and ``need`` nodes in all must hold the object.
 
     Only what a majority of the primaries has is known to be the object's version: what fewer have may be the
     rest of a write that failed, or be missing on those that were away. So the newest version that any node
@@ -114,18 +114,18 @@ def judge(votes: Sequence[Vote], majority: int, need: int) -> UploadVerdict:
 def _within_reach(
     agreeing: Sequence[Vote], held: int, open_: Sequence[Vote], majority: int, need: int
 ) -> bool:
-    """Whether there could be a verdict if the ``open_`` ones said what we hope."""
+    """Return True if there could be a verdict if the ``open_`` ones said what we hope."""
     primaries = sum(vote.is_primary for vote in open_)
     return len(agreeing) + primaries >= majority and held + len(open_) >= need and bool(open_)
 
 
 def _says(target: UploadTarget, status: int) -> bool:
-    """Whether a node refuses the object with this status."""
+    """Return True if a node refuses the object with this status."""
     return target.refusal is not None and target.refusal.status == status
 
 
 def _refusal_of(answer: BackendResponse) -> Vote | None:
-    """What a final answer says that came instead of waiting for the confirmation."""
+    """Return the vote of a final response that came instead of waiting for the confirmation."""
     primary = answer.node is not None and answer.node.index is not None
     if answer.status in REFUSALS:
         return Vote(VoteKind.REFUSED, primary, reservation.predecessor_of(answer.headers))
@@ -194,7 +194,7 @@ class Phases:
             self._end(target, answer)
 
     def _end(self, target: UploadTarget, answer: BackendResponse | None) -> None:
-        """The green thread of a target is done; whoever waits must hear of it."""
+        """The green thread of a target is done, which ends the waits for it."""
         if target in self._open:
             self._open.remove(target)
         elif target in self._told:
@@ -213,7 +213,7 @@ class Phases:
 
     @property
     def refusals(self) -> list[BackendResponse]:
-        """What nodes answered instead of waiting for the confirmation."""
+        """The final responses that came instead of waiting for the confirmation."""
         return [target.refusal for target in self._orders if target.refusal is not None]
 
     # deciding
@@ -288,7 +288,7 @@ class Reservations(Phases):
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
     def _are_stale(self) -> bool:
-        """Whether a node may have given its reservation to another writer by now."""
+        """Return True if a node may have given its reservation to another writer by now."""
         oldest_s = min(self._asked_s[target] for target in self._held())
         return time.monotonic() - oldest_s >= reservation.LEASE_S
 
@@ -298,7 +298,7 @@ class Reservations(Phases):
         ]
 
     def votes(self) -> list[Vote]:
-        """What the nodes say now, those included that refused the body."""
+        """Return the votes of all nodes now, those included that refused the body."""
         found = [_refusal_of(answer) for answer in self._early]
         for target in self._orders:
             primary = target.node.index is not None
@@ -330,7 +330,7 @@ class Reservations(Phases):
     def conclude(self, majority: int, need: int, grace_s: float) -> bool:
         """Commit where the object is held; elsewhere once ``need`` nodes have it for good.
 
-        What is stored then cannot be refused any more, whoever holds the object there. False when in the end
+        What is stored then cannot be refused any more. False when in the end
         fewer than ``need`` nodes, or than a ``majority`` of the primaries, have it: those who ask next might
         not hear of it.
         """

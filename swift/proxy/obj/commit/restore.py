@@ -1,6 +1,6 @@
 """Completing an upload that only some nodes know to be durable.
 
-Whoever stored it went away between two orders to commit. Nodes that were not told keep their archives, so the
+Its writer went away between two orders to commit. Nodes that were not told keep their archives, so the
 object can be read as soon as enough archives are there, and is then uploaded once more, under its own
 timestamp, to the nodes that lack it.
 """
@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from swift.base.timestamp import Timestamp
 from swift.cluster.placement import NodeIterator
-from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -19,7 +18,7 @@ from swift.http.transform import as_request_body
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.phases import confirm
-from swift.proxy.obj.commit.stored import has_version, said_version, stored_headers
+from swift.proxy.obj.commit.stored import about_what_is_stored, has_version, said_version, stored_headers
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.write.ec import ArchiveCoder
@@ -40,11 +39,7 @@ class ArchiveRestorer:
         self, location: ObjectLocation, version: Timestamp, laggards: Sequence[Node], need: int
     ) -> list[Node]:
         """The laggards that have it now; none when it cannot be read, or ``need`` of them cannot take it."""
-        base = {
-            fields.BACKEND_STORAGE_POLICY_INDEX: str(location.policy.index),
-            fields.BACKEND_REPLICATION: "true",
-            fields.BACKEND_OPEN_EXPIRED: "true",
-        }
+        base = about_what_is_stored(location.policy.index)
         asking = Request("GET", location.path.quoted, {"x-newest": "true"})
         found = self._reader.read(asking, location, dict(base))
         with as_request_body(found) as body:

@@ -59,7 +59,7 @@ def said_version(answer: Said) -> Timestamp | None:
 
 
 def has_version(answer: Said, version: Timestamp) -> bool:
-    """Whether a node that was sent a version has it now; one that has something newer has not."""
+    """Return True if a node that was sent a version has it now; one that has something newer has not."""
     return answer.status == 201 or answer.headers.get(fields.BACKEND_TIMESTAMP) == version.internal
 
 
@@ -104,7 +104,7 @@ def _moment(text: str) -> float | None:
 
 
 def _version(answer: BackendResponse) -> tuple[Timestamp, Timestamp] | None:
-    """When what a node has was written, and when its metadata was; None when it has nothing."""
+    """Return when the object of a node was written, and its metadata; None when it has nothing."""
     written = said_version(answer)
     if written is None:
         return None

@@ -156,7 +156,7 @@ class _Get:
         return response
 
     def _answer(self, chosen: Archives, ranges: ByteRanges | None) -> Response:
-        """What the archives mean for this request; raises ``BodyError`` when they cannot be read."""
+        """Return the archives' response to this request; raises ``BodyError`` when they cannot be read."""
         facts = max((h.headers for h in chosen.members.values()), key=_posted_at)
         length = _whole_number(facts.get(LENGTH, ""))
         headers = client_headers(facts)
@@ -206,7 +206,7 @@ class _Get:
         return response
 
     def _ahead(self, geometry: Geometry) -> int:
-        """How many segments may wait for the client; one is being sent, and one decoded meanwhile."""
+        """Return the number of segments that may wait; one is being sent, and one decoded meanwhile."""
         return max(1, self._settings.striping_memory // max(1, geometry.segment_size) - 2)
 
     def _parts(
@@ -245,7 +245,7 @@ class _Get:
 
 
 def _posted_at(headers: HeaderMap) -> Timestamp:
-    """When the metadata that a node answered was posted."""
+    """Return when the metadata in a node's response was posted."""
     try:
         return Timestamp(headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp"))
     except InvalidTimestamp:

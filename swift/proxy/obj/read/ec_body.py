@@ -210,8 +210,7 @@ class SpanReader:
         took = time.monotonic() - began
         self._segment_s += _LEARN * (took - self._segment_s)
         for index, source in under_way.items() if enough.reached else ():
-            # It still reads: whoever closes a source under that would break it, so it is closed when it
-            # comes.
+            # It still reads; closing the source now would break that, so it is closed when the read ends.
             if self._sources.get(index) is source:
                 del self._sources[index]
             self._finder.late(source.node)

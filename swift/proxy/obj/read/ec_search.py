@@ -17,14 +17,13 @@ from swift.cluster.collect import Arrivals, Until, collect
 from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
 from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
-from swift.cluster.quorum import half
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.http.body import ResponseBody
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
-from swift.proxy.reading import ReadPlan, rest_headers
-from swift.proxy.results import best_response, has_timestamp, is_unreadable, with_deletion
+from swift.proxy.reading import FailedReads, ReadPlan, close_late, rest_headers
+from swift.proxy.results import has_timestamp, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -44,7 +43,7 @@ class ArchiveSource:
         self.node = node
         self.status = reply.status
         self.headers = reply.headers
-        #: Bytes that it brought, and seconds that they were waited for; whoever reads counts.
+        #: Bytes that it brought, and seconds that they were waited for; the reader counts them.
         self.got = 0
         self.waited_s = 0.0
         self._body: ResponseBody = reply.stream
@@ -77,7 +76,7 @@ class ArchiveSource:
         return piece
 
     def covers(self, wanted: Span) -> bool:
-        """Whether the body gives these bytes of the archive, as far as the archive goes."""
+        """Return True if the body gives these bytes of the archive, as far as the archive goes."""
         return 0 <= self._position <= wanted.start and self._stop >= min(wanted.stop, self._total)
 
     def close(self) -> None:
@@ -89,7 +88,7 @@ class ArchiveSource:
 
 
 def _place(reply: BackendResponse) -> tuple[int, int, int]:
-    """Where a body begins and ends in the archive, and how long that is."""
+    """Return where a body begins and ends in the archive, and the length of the archive."""
     if reply.status == 200:
         length = int(reply.headers.get("content-length") or 0)
         return 0, length, length
@@ -108,12 +107,12 @@ def request_archive(
 
 
 def is_archive(reply: BackendResponse) -> bool:
-    """Whether an answer's status is one that a node with the object gives."""
+    """Return True if an answer's status is one that a node with the object gives."""
     return 200 <= reply.status < 400 or reply.status == 416
 
 
 def holding_of(node: Node, reply: BackendResponse) -> Holding[ArchiveSource] | None:
-    """What an answer offers, None when it is no archive."""
+    """Return the archive of a response, None when it is none."""
     return Holding.of(reply.headers, ArchiveSource(node, reply)) if is_archive(reply) else None
 
 
@@ -155,12 +154,9 @@ class FragmentSearch:
         self._replaced: set[int] = set()
         self._asked = 0
         self._alternates_left = 2 * nodes.primary_count - need
-        self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
         #: Primaries that have nothing of the object.
         self._absent = 0
-        #: A node has archives of the object and cannot read them.
-        self._unreadable = False
-        self._bad: list[BackendResponse] = []
+        self._failed = FailedReads(settings, nodes.primary_count)
 
     # asking
 
@@ -182,7 +178,7 @@ class FragmentSearch:
                     self._launch()
                 if not self.unheard:
                     self._launch()
-        # Whoever looks for another archive later has no choice.
+        # A later search for another archive has no choice.
         self._nodes.asks_slow = True
         return self._choose()
 
@@ -229,7 +225,7 @@ class FragmentSearch:
     def _take(self, node: Node, reply: BackendResponse | None) -> bool:
         """Judge an answer; True when it brings the search forward."""
         if reply is None:
-            self._bad.append(BackendResponse(503, reason="Service Unavailable"))
+            self._failed.add_failure()
             return False
         holding = holding_of(node, reply)
         if holding is None:
@@ -242,27 +238,13 @@ class FragmentSearch:
 
     def _take_bad(self, reply: BackendResponse, *, is_handoff: bool) -> None:
         """Remember an answer that may become the client's; the rules of proxy.md §10."""
-        status = reply.status if reply.status >= 400 else 404
-        known = has_timestamp(reply.headers)
-        if known and status == 404:
+        status = self._failed.add(reply, is_handoff=is_handoff)
+        if status == 404 and has_timestamp(reply.headers):
             self._sets.deleted_at(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
-        try:
-            body = reply.stream.read_all()
-        except TransportError:
-            body = b""
         if status == 404 and not is_handoff:
             self._absent += 1
             # The others are too few for an object: no need of an avoided one that may only cost a timeout.
             self._nodes.asks_slow = self._nodes.primary_count - self._absent >= self._need
-        self._unreadable = self._unreadable or is_unreadable(reply.headers)
-        if not known:
-            if is_handoff and (status == 404 or status >= 500):
-                return
-            if status == 404 and self._suppressible > 0:
-                self._suppressible -= 1
-                return
-        reason = reply.reason if status == reply.status else ""
-        self._bad.append(BackendResponse(status, reply.headers, body, reason))
 
     # the end
 
@@ -276,12 +258,12 @@ class FragmentSearch:
             close(chosen.spares)
             kept = {id(holding) for holding in chosen.members.values()}
         close(holding for holding in self._sets.holdings() if id(holding) not in kept)
-        self._arrivals.abandon(_close_late)
+        self._arrivals.abandon(close_late)
         return chosen
 
     @property
     def is_moving(self) -> bool:
-        """Whether what is there but incomplete may be whole at the next look.
+        """Return True if what is there but incomplete may be whole at the next look.
 
         Archives of other uploads may be replacing it. An archive that a handoff sent home was seen nowhere
         when its primary was asked before that, and the handoff after it.
@@ -293,24 +275,15 @@ class FragmentSearch:
         """The answer when nothing can be read."""
         best = self._sets.best
         if best is not None and best.durable:
-            # It is there, and nobody who never heard of it proves the contrary.
+            # It is there, and no node without it proves the contrary.
             return error_response(503)
-        bad = [*self._bad]
+        responses = self._failed.responses
         # Archives that were never committed are as good as none.
-        bad += [BackendResponse(404) for holding in self._sets.holdings()]
-        response = best_response(bad, len(bad), half(len(bad)))
-        if response.status == 404 and self._unreadable and not any(has_timestamp(a.headers) for a in bad):
-            return error_response(503)
+        responses += [BackendResponse(404) for holding in self._sets.holdings()]
+        response = self._failed.best(is_deleted=any(has_timestamp(r.headers) for r in responses))
         if response.status == 404 and not response.body:
             response = error_response(404)
-        return with_deletion(response, bad)
-
-
-def _close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
-    """Close a source that arrives after the search is over."""
-    _node, reply = arrival
-    if reply is not None:
-        reply.stream.close()
+        return with_deletion(response, responses)
 
 
 def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:

@@ -35,7 +35,7 @@ _LEARN = 0.3
 
 @dataclass(frozen=True, slots=True)
 class TransferPlan:
-    """How a span is fetched."""
+    """The way in which a span is fetched."""
 
     span: Span
     #: Bytes of a unit; the last one may be shorter.
@@ -51,7 +51,7 @@ class TransferPlan:
 
     @property
     def units(self) -> int:
-        """How many there are."""
+        """The number of units."""
         return -(-self.span.length // self.unit)
 
     @property
@@ -60,7 +60,7 @@ class TransferPlan:
         return self.unit * self.ahead
 
     def bytes_of(self, number: int) -> Span:
-        """Which bytes a unit has."""
+        """Return the bytes of a unit."""
         start = self.span.start + number * self.unit
         return Span(start, min(start + self.unit, self.span.stop))
 
@@ -75,7 +75,7 @@ class TransferPlan:
 
 
 def is_much_slower(rate: float | None, best: float) -> bool:
-    """Whether a node of this rate is of no use beside one of the ``best``; not when nothing is known."""
+    """Return True if a node of this rate is of no use beside the ``best``; False for an unknown rate."""
     return rate is not None and rate * SLOW_FACTOR < best
 
 
@@ -99,14 +99,14 @@ def make_plan(
 
 
 class TransferSchedule:
-    """Which unit a source is to fetch next. Callers pass the time, in seconds that never run backwards."""
+    """Decides which unit a source fetches next. Callers pass a time that never runs backwards, seconds."""
 
     def __init__(self, plan: TransferPlan):
         self.plan = plan
         #: The unit that the client gets next.
         self.consumed = 0
         self._next = 0
-        #: Units that failed, to be fetched by somebody else.
+        #: Units that failed, to be fetched from another source.
         self._again: set[int] = set()
         #: unit → source → when it began.
         self._under_way: dict[int, dict[int, float]] = {}
@@ -154,8 +154,7 @@ class TransferSchedule:
         return None
 
     def _would_be_late(self, source: int, now: float) -> bool:
-        """Whether the client would wait for the next unit, if this source brought it; now and then it may
-        try."""
+        """Return True if the client would wait for this source's next unit; now and then it may try."""
         took, best = self._times.get(source), min(self._times.values(), default=0.0)
         if took is None or took <= max(SLOW_MIN_S, LATE_FACTOR * best):
             return False
@@ -165,7 +164,7 @@ class TransferSchedule:
         return took > before_it * best / max(1, self.plan.width - 1)
 
     def _is_late(self, source: int, now: float) -> bool:
-        """Whether the unit that the client waits for should be asked of this source as well."""
+        """Return True if the unit that the client waits for should be asked of this source as well."""
         sources = self._under_way.get(self.consumed, {})
         if len(sources) != 1 or source in sources:
             return False

@@ -149,7 +149,7 @@ class ResumableBody(ResponseBody):
 
 
 def span_of(reply: BackendResponse) -> Span | None:
-    """Which bytes of its object an answer has; None when it has several ranges, or does not say."""
+    """Return the span of a response in its object; None for several ranges, or none."""
     length = reply.headers.get("content-length", "")
     if reply.status == 200 and is_digits(length):
         return Span(0, int(length))

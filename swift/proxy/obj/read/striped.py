@@ -62,7 +62,7 @@ class StripedBody(ResponseBody):
         self._workers = 0
         #: How many of them have no node left to ask. None of these ends before all of them are.
         self._falling_back = 0
-        #: Nobody reads the answer that was open first: it may be closed.
+        #: The response that was open first is not being read: it may be closed.
         self._is_first_read = False
         self._start(0, partial(self._first, node, reply))
         for number in range(1, transfer.width):
@@ -81,7 +81,7 @@ class StripedBody(ResponseBody):
                 self._window.notify()
 
         if number == 0:
-            # Whoever has the open answer takes the first unit.
+            # The worker with the open response takes the first unit.
             self._schedule.take(0, self._clock.monotonic())
         green.spawn_detached(run)
 
@@ -184,7 +184,7 @@ class StripedBody(ResponseBody):
         return data is not None
 
     def _read(self, body: ResponseBody, size: int) -> memoryview | None:
-        """Exactly so many bytes; None when the body has fewer, or nobody wants them any more."""
+        """Exactly so many bytes; None when the body has fewer, or they are not wanted any more."""
         buffer = memoryview(bytearray(size))
         got = 0
         while got < size:
@@ -221,7 +221,7 @@ class StripedBody(ResponseBody):
         return unit
 
     def close(self) -> None:
-        """Whoever fetches something ends after what it is reading."""
+        """Workers end after what they are reading."""
         self._window.close()
         self._rest = memoryview(b"")
         if self._is_first_read:
@@ -269,7 +269,7 @@ def striped(
 
 
 def _version_of(reply: BackendResponse) -> tuple[str, str] | None:
-    """What tells one version's bytes from another's; None when an answer does not say."""
+    """Return what identifies a version's bytes; None when a response does not say."""
     etag = unquote_etag(reply.headers.get("etag", ""))
     stamp = reply.headers.get(fields.BACKEND_DATA_TIMESTAMP) or reply.headers.get("x-timestamp", "")
     return (etag, stamp) if etag and stamp else None

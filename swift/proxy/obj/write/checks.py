@@ -1,4 +1,4 @@
-"""What an object PUT or POST of a client must look like (spec: public-api.md §8, §11, §12)."""
+"""Checks of object PUTs and POSTs of clients (spec: public-api.md §8, §11, §12)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from swift.http.validate import check_metadata
 
 
 def refuse_copy(request: Request) -> None:
-    """Answer a PUT that asks for a copy of another object, which nobody here makes; raises ``HTTPError``.
+    """Answer a PUT that asks for a copy of another object, which no server here makes; raises ``HTTPError``.
 
     It must not become an upload of its empty body.
     """

@@ -35,7 +35,7 @@ from swift.wire import etagtrailer
 
 
 def is_small(request: Request, context: ProxyContext) -> bool:
-    """Whether the body fits into one piece of memory; nodes may hash such a one themselves."""
+    """Return True if the body fits into one piece of memory; nodes may hash such a one themselves."""
     length = request.body.length
     return length is not None and length <= context.settings.client_chunk_size
 
@@ -66,7 +66,7 @@ class Coder(ABC):
 
     @abstractmethod
     def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming | None:
-        """How a streamed upload is framed; None when its body is just the object."""
+        """Return the framing of a streamed upload; None when its body is just the object."""
 
     @abstractmethod
     def frame(
@@ -105,7 +105,7 @@ def _nothing() -> None:
 
 
 def stream_headers(length: int | None) -> HeaderMap:
-    """How a body is framed towards nodes: in chunks, because trailers may follow it.
+    """Return the headers of a body to nodes: in chunks, because trailers may follow it.
 
     Its end then is explicit, so an upload that breaks off is never taken for a shorter one.
     """
@@ -128,7 +128,7 @@ class Digests:
         self._sums.update(piece)
 
     def trailers(self) -> HeaderMap:
-        """What nodes are told."""
+        """Return the trailers with the digests."""
         return etagtrailer.trailers(self._md5.hexdigest(), self._sums.digest())
 
 
@@ -168,7 +168,7 @@ class BodyFanout:
             if hashing is not None:
                 hashing.wait()
             if queues is not None:
-                # Hashed already: whoever has sent it last may have it filled again.
+                # Hashed already: it may be filled again after it was sent to the last node.
                 buffer = self._queue(queues, buffer, size)
         # Not after an error: a thread may still hash what is in it.
         self._buffers.give(buffer)

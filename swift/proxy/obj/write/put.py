@@ -4,8 +4,8 @@ A small body for replicas is read first and then sent to every primary together 
 a node; so is one to which a filter adds footers, which then are known and go as headers. Any other upload
 streams in step: nodes are opened with ``Expect: 100-continue``, the coder of the policy sends each its part,
 a failing node is dropped, and below a quorum the upload ends with 503. Archives, and whatever must not
-replace what others wrote, go in two rounds: nodes have everything, and reserved the object for nobody else,
-before any is told to store it.
+replace what others wrote, go in two rounds: nodes have everything, and reserved the object for no other
+writer, before any is told to store it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from swift.proxy.stronglisting import tell_majority
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of sending an object to its nodes."""
+    """The outcome of sending an object to its nodes."""
 
     attempts: Sequence[HeaderMap]
     answers: Sequence[BackendResponse] = ()

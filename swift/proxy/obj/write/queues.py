@@ -30,7 +30,7 @@ def _nothing() -> None:
 
 
 class SendQueue:
-    """What one node is still to be sent; ``proxy.obj.targets.Queue``."""
+    """The bytes that one node has not been sent (``targets.TargetQueue``)."""
 
     def __init__(self, changed: Callable[[], None]):
         #: Bytes that the node has not been sent.
@@ -109,7 +109,7 @@ class SendQueues:
         clock: Clock,
         leave: Callable[[UploadTarget, SendQueue], None],
     ):
-        """What all nodes get ``is_shared``, in memory once.
+        """Bytes that all nodes get are ``is_shared``: in memory once.
 
         ``leave`` is called with each node that the upload goes on without.
         """
@@ -131,7 +131,7 @@ class SendQueues:
         return self._total([queue.behind for target, queue in self._queues.items() if target.alive] or [0])
 
     def send(self, piece: bytes | memoryview, held: int, release: Callable[[], None]) -> None:
-        """Give all the same bytes; ``held`` is what they hold until nobody needs them and it is released."""
+        """Send all the same bytes, which hold ``held`` bytes until ``release`` is called after the last."""
         targets = [target for target in self._queues if target.alive]
         left = len(targets)
 
@@ -162,7 +162,7 @@ class SendQueues:
                 # They are what the upload is made of, however slow.
                 self._changed.wait(LOOK_S)
             else:
-                # Whoever is only a little behind is not what the memory is full of.
+                # The memory is not full of the bytes for nodes that are only a little behind.
                 most = max(self._unit, max(queue.behind for queue in alive.values()) - self._unit)
                 self._wait_for({target: queue for target, queue in alive.items() if queue.behind > most})
 

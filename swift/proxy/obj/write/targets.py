@@ -29,7 +29,7 @@ from swift.wire import etagtrailer, reservation
 
 
 class TargetQueue(Protocol):
-    """What a node is sent while the upload goes on; ``proxy.obj.lines.SendQueue`` is one."""
+    """The queue of bytes for one target; ``queues.SendQueue`` is one."""
 
     def put(self, send: Callable[[], None], size: int, sent: Callable[[], None] | None = None) -> None:
         """Have ``send`` called when it is its turn, for ``size`` bytes, and ``sent`` afterwards."""
@@ -85,7 +85,7 @@ class UploadTarget:
         self.reserves = reservation.is_offered(exchange.continue_headers)
         #: It has reserved it for us; always, where it knows no reservations.
         self.held = False
-        #: The other writer that it reserved it for, zero when nobody knows.
+        #: The other writer that it reserved it for, zero when it is unknown.
         self.holder = ZERO
         #: The version that the node knows, or judged the condition by; None when it does not say.
         self.predecessor = reservation.predecessor_of(exchange.continue_headers)
@@ -100,7 +100,7 @@ class UploadTarget:
 
     @property
     def trusts(self) -> bool:
-        """Whether the node believes our MD5."""
+        """Return True if the node believes our MD5."""
         return etagtrailer.is_offered(self._exchange.continue_headers)
 
     def _failed(self, error: TransportError) -> None:
@@ -223,7 +223,7 @@ def _to_any(_node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How the nodes of one write are asked to take it."""
+    """The requests that find the targets of one write."""
 
     backends: Backends
     location: ObjectLocation
@@ -276,7 +276,7 @@ class Opening:
 
 
 def without_match(headers: HeaderMap) -> HeaderMap:
-    """What a handoff is asked: it may never have heard of the version that a condition is about."""
+    """Return the headers for a handoff, which may not have the version that a condition is about."""
     return {name: value for name, value in headers.items() if name not in reservation.ABOUT_VERSION}
 
 
@@ -301,7 +301,7 @@ def open_targets(
 
 
 def final_answers(targets: Sequence[UploadTarget], need: int, grace_s: float) -> list[BackendResponse]:
-    """What nodes say that were sent all of a body; ``need`` that agree are enough."""
+    """Return the responses of nodes that were sent all of a body; ``need`` that agree are enough."""
     arrivals: Arrivals[BackendResponse | None] = Arrivals()
     for target in targets:
         if target.alive:
