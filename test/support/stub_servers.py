@@ -19,6 +19,17 @@ from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import parse_response_head
 from test.support.peer import SWIFT_CONF, make_rings
 
+
+def make_certificate(folder, name):
+    """Make a certificate for a host name or an IPv4 address; return its file and that of the key."""
+    made = folder / "certificate.pem", folder / "key.pem"
+    kind = "IP" if name[-1].isdigit() else "DNS"
+    options = f"-newkey rsa:2048 -nodes -days 1 -subj /CN={name} -addext subjectAltName={kind}:{name}"
+    words = ["openssl", "req", "-x509", *options.split(), "-out", made[0], "-keyout", made[1]]
+    subprocess.run(words, check=True, capture_output=True)
+    return made
+
+
 # --- talkers ----------------------------------------------------------------------------------------
 
 # Servers that answer tools by path, whatever a test likes.
