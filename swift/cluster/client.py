@@ -23,7 +23,7 @@ from swift.cluster.hosts import resolve
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
-    MalformedAnswer,
+    MalformedResponse,
     NodeRequest,
     TimedOut,
     TransportError,
@@ -418,7 +418,7 @@ class HttpExchange:
         what = f"{doing} {self._request.method} to {ip}:{port}"
         if isinstance(error, green.DeadlineExceeded):
             return TimedOut(f"{what}: timeout")
-        return (MalformedAnswer if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
+        return (MalformedResponse if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
 
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes; see ``Exchange.send``."""

@@ -27,7 +27,7 @@ class TimedOut(TransportError):
     """A node did not go on in time: asking it again may cost as much."""
 
 
-class MalformedAnswer(TransportError):
+class MalformedResponse(TransportError):
     """A response that is no HTTP. It says nothing of the node's health: the next request may do well."""
 
 

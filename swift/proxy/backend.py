@@ -11,7 +11,7 @@ from swift.cluster.transport import (
     BackendResponse,
     Destination,
     Exchange,
-    MalformedAnswer,
+    MalformedResponse,
     NodeRequest,
     NodeTimeouts,
     TimedOut,
@@ -224,7 +224,7 @@ class Backends:
         """A node did not answer properly."""
         # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
         limited = False
-        if isinstance(error, MalformedAnswer):
+        if isinstance(error, MalformedResponse):
             self._context.health.responded(node.key)
         else:
             limited = self._context.health.failed(node.key, slow=isinstance(error, TimedOut))

@@ -20,7 +20,7 @@ from swift.cluster.rings import Rings
 from swift.cluster.transport import (
     BackendResponse,
     BrokenOff,
-    MalformedAnswer,
+    MalformedResponse,
     NodeAddress,
     NodeRequest,
     NodeTimeouts,
@@ -333,7 +333,7 @@ class _Exchange:
     def response(self):
         self._turn()
         if self._port in self._transport.faults.malformed:
-            raise MalformedAnswer("no HTTP")
+            raise MalformedResponse("no HTTP")
         if self._final is None and self._finished > 1:
             # What it was told at last may have been done, but nobody hears of it.
             self._may_die()

@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.cluster.transport import BackendResponse
 from swift.container.rows import ObjectRow, split_swift_bytes
-from swift.container.sync.remote import BackendResponse, RemoteCluster, RemoteError, SyncTarget
+from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.http.body import BodyError

@@ -11,14 +11,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import choice
-from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
 from swift.cluster.outbound import Outbound, OutboundConnection, OutboundRefused, Trust, default_port
 from swift.cluster.syncrealms import SyncTo
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 
@@ -27,18 +26,6 @@ _CHUNK_BYTES = 65536
 
 class RemoteError(SwiftError):
     """The other cluster could not be asked, or broke off."""
-
-
-class BackendResponse(NamedTuple):
-    """What it said; header names in lower case."""
-
-    status: int
-    headers: HeaderMap
-
-    @property
-    def is_success(self) -> bool:
-        """2xx."""
-        return self.status // 100 == 2
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,7 @@ class RemoteCluster:
         try:
             connection, selector = self._open(url, target.sync_to.trust)
             with connection:
-                return _converse(connection, method, selector + (f"?{query}" if query else ""), sent, body)
+                return _send(connection, method, selector + (f"?{query}" if query else ""), sent, body)
         except OutboundRefused as error:
             raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path} is not sent: {error}")
         except (OSError, TransportError, ValueError) as error:
@@ -143,7 +130,7 @@ class RemoteCluster:
             self._outbound.check_literal(host, port, trust)
 
 
-def _converse(
+def _send(
     connection: OutboundConnection,
     method: str,
     selector: str,

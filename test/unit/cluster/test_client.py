@@ -12,7 +12,7 @@ from swift import green
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import (
     BrokenOff,
-    MalformedAnswer,
+    MalformedResponse,
     NodeAddress,
     NodeRequest,
     NodeTimeouts,
@@ -392,7 +392,7 @@ def test_an_exchange_on_a_stale_connection_begins_again(transport, make_server):
 
 def test_garbage_instead_of_an_answer_is_an_error(transport, make_server):
     server = make_server(lambda wire, head, number: wire.send(b"nonsense\r\n\r\n"))
-    with pytest.raises(MalformedAnswer, match="malformed answer"):
+    with pytest.raises(MalformedResponse, match="malformed answer"):
         ask(transport, server)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.cluster.transport import BackendResponse, BrokenOff, MalformedAnswer, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, BrokenOff, MalformedResponse, TimedOut, TransportError
 from swift.http.body import BodyError, WholeBody
 
 
@@ -13,7 +13,7 @@ def test_success_is_2xx(status, good):
     assert BackendResponse(status).is_success is good
 
 
-@pytest.mark.parametrize("kind", [TimedOut, MalformedAnswer, BrokenOff])
+@pytest.mark.parametrize("kind", [TimedOut, MalformedResponse, BrokenOff])
 def test_callers_need_to_know_one_error_only(kind):
     assert issubclass(kind, TransportError)
 
