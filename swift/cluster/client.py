@@ -296,9 +296,7 @@ class HttpTransport:
 
     def request(self, request: NodeRequest) -> BackendResponse:
         """See ``Transport.request``."""
-        headers = request.headers
-        if "content-length" not in headers:
-            headers = {**headers, "content-length": str(len(request.body))}
+        headers = {**request.headers, "content-length": str(len(request.body))}
         return self._begin(request, headers).response().read()
 
     def stream(self, request: NodeRequest) -> HttpExchange:

@@ -182,8 +182,8 @@ class ContainerController(Controller):
             answer = self.backends.request(asked)
             if answer is not None:
                 names = (fields.BACKEND_RECORD_TYPE, fields.BACKEND_SHARDING_STATE)
-                said = {name: answer.headers[name] for name in names if name in answer.headers}
-                root = Response(answer.status, {**found.headers, **said}, answer.body)
+                known = {name: answer.headers[name] for name in names if name in answer.headers}
+                root = Response(answer.status, {**found.headers, **known}, answer.body)
                 if is_split(request, root):
                     return root
         raise HTTPError(503)
@@ -373,10 +373,10 @@ class ContainerController(Controller):
             shares[i % count].append((address, device))
         attempts = []
         for share in shares:
-            told = dict(headers)
+            attempt = dict(headers)
             if share:
-                told[fields.ACCOUNT_PARTITION] = str(part)
-                told[fields.ACCOUNT_HOST] = ",".join(address for address, _ in share)
-                told[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
-            attempts.append(told)
+                attempt[fields.ACCOUNT_PARTITION] = str(part)
+                attempt[fields.ACCOUNT_HOST] = ",".join(address for address, _ in share)
+                attempt[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
+            attempts.append(attempt)
         return attempts

@@ -142,7 +142,7 @@ class SourceSearch:
         self._nodes = nodes
         self._primaries = nodes.primary_count
         #: Primaries that said what they have, if only that they have nothing.
-        self._heard = 0
+        self._responded = 0
         self._tombstone = ZERO
         self._failed = FailedReads(settings, nodes.primary_count)
         self.best: tuple[BackendResponse, Node] | None = None
@@ -193,9 +193,9 @@ class SourceSearch:
             return False
         is_handoff = node.index is None
         if not is_handoff and reply.status < 500:
-            self._heard += 1
+            self._responded += 1
             # What a majority agrees on needs no avoided node that may only cost a timeout.
-            self._nodes.asks_slow = 2 * self._heard <= self._primaries
+            self._nodes.asks_slow = 2 * self._responded <= self._primaries
         if self._is_good(reply):
             stamp = _timestamp(reply.headers)
             if stamp >= self._tombstone:

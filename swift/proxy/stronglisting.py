@@ -1,7 +1,7 @@
 """Strong listings: listings that show every acknowledged write (decision 0017).
 
 A write in such a container is acknowledged when a majority of the container's primaries has its row
-(``tell_majority``): the container is the object's own, or the shard that takes its rows. A listing requests
+(``ensure_row_majority``): it is the object's own, or the shard that takes its rows. A listing requests
 its rows from all primaries and needs a majority of them, so at least one of those knows of every acknowledged
 write. Rows on which all responses agree are listed; about a name that only some have the object's own nodes
 are asked. ``merge`` decides without I/O which rows are uncertain; a common prefix always is, because two
@@ -482,7 +482,7 @@ def _query(params: Mapping[str, str], limit: int) -> str:
 # --- rows of writes --------------------------------------------------------------------------------------
 
 
-def tell_majority(
+def ensure_row_majority(
     context: ProxyContext,
     path: EntityPath,
     shard: EntityPath | None,

@@ -12,7 +12,7 @@ from swift.http import fields
 from swift.http.request import Request
 from swift.proxy.obj.listing import row_headers, row_of_put
 from swift.proxy.obj.location import locate
-from swift.proxy.stronglisting import tell_majority
+from swift.proxy.stronglisting import ensure_row_majority
 from test.support.databases import server_rows
 
 
@@ -33,7 +33,7 @@ TEXT = {"content-type": "text/plain"}
 
 def tell_row(sim, request, target, responses, op, row):
     headers = row_headers(sim.context, request, target, row)
-    return tell_majority(sim.context, target.path, target.shard, responses, op, headers)
+    return ensure_row_majority(sim.context, target.path, target.shard, responses, op, headers)
 
 
 def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):

@@ -26,8 +26,8 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller, authorize
 from swift.proxy.obj.commit.conditional import Agreement, Changer, is_conditional
 from swift.proxy.obj.commit.restore import ArchiveRestorer
-from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_still_meant
-from swift.proxy.obj.listing import orphans_of, row_headers, tell_containers, write_attempts
+from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
+from swift.proxy.obj.listing import row_headers, send_updates, unsent_updates, write_attempts
 from swift.proxy.obj.location import ObjectLocation, locate
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.read.resume import ResumableBody
@@ -49,7 +49,7 @@ from swift.proxy.reading import (
 )
 from swift.proxy.results import best_response, response_of
 from swift.proxy.shards import SPLIT_STATES, updating_shard
-from swift.proxy.stronglisting import tell_majority
+from swift.proxy.stronglisting import ensure_row_majority
 
 _LOCKS = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
 
@@ -112,7 +112,7 @@ class ObjectController(Controller):
                 response = self._read(request, path, location, headers)
             finally:
                 request.headers["range"] = wanted
-        return _with_policy(_shown(response), location)
+        return _with_policy(_without_listing_size(response), location)
 
     def _read(
         self, request: Request, path: EntityPath, location: ObjectLocation, headers: HeaderMap
@@ -140,6 +140,20 @@ class ObjectController(Controller):
 
     # writing
 
+    def _container_for_write(
+        self, request: Request, path: EntityPath, *, may_sync: bool
+    ) -> ContainerInfo | Response:
+        """Return the container of a write, or the response to one that is denied or has no container.
+
+        Requests of container sync are authorized by the container's key if they ``may_sync``.
+        """
+        info = self._container(request, path)
+        request.acl = info.write_acl
+        if may_sync and info.sync_key:
+            request.env[environkeys.SYNC_KEY] = info.sync_key
+        denied = authorize(request)
+        return denied or (info if info.exists else error_response(404))
+
     def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
         """The location with the shard that takes its row; raises ``HTTPError`` 503."""
         location = locate(self.context, request, path, info)
@@ -160,19 +174,14 @@ class ObjectController(Controller):
         headers = request.headers
         if headers.get("if-none-match", "*").strip() != "*":
             return error_response(400, "If-None-Match only supports *", content_type=TEXT)
-        info = self._container(request, path)
-        request.acl = info.write_acl
-        self._pass_sync_key(request, info)
-        denied = authorize(request)
-        if denied is not None:
-            return denied
-        if not info.exists:
-            return error_response(404)
+        info = self._container_for_write(request, path, may_sync=True)
+        if isinstance(info, Response):
+            return info
         check_upload(request, self.context.limits, self._guesser, str(path.obj))
         if fields.TRANSIENT_S3_LOCK in headers:
             # A majority of the primaries is to know of the lock.
             headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
-            _check_end(headers)
+            _check_lock_and_expiry(headers)
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
         location = self._locate_for_write(request, path, info)
@@ -182,19 +191,15 @@ class ObjectController(Controller):
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
-        info = self._container(request, path)
-        request.acl = info.write_acl
-        denied = authorize(request)
-        if denied is not None:
-            return denied
-        if not info.exists:
-            return error_response(404)
+        info = self._container_for_write(request, path, may_sync=False)
+        if isinstance(info, Response):
+            return info
         convert_delete_after(request)
         if not request.headers.get("content-type"):
             request.headers.pop("content-type", None)
         check_content_type(request)
         check_metadata(request.headers, "object", self.context.limits)
-        _look_at_locks(request, info)
+        _check_locks(request, info)
         location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         attempts = write_attempts(self.context, headers, location)
@@ -249,21 +254,16 @@ class ObjectController(Controller):
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Delete an object; nodes that never had it agree with those that delete it."""
-        info = self._container(request, path)
-        request.acl = info.write_acl
-        self._pass_sync_key(request, info)
-        denied = authorize(request)
-        if denied is not None:
-            return denied
-        if not info.exists:
-            return error_response(404)
-        _look_at_locks(request, info)
+        info = self._container_for_write(request, path, may_sync=True)
+        if isinstance(info, Response):
+            return info
+        _check_locks(request, info)
         location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(location.policy.index)
         if IF_DELETE_AT in request.headers:
             asked = list(planner.for_read(location.view, location.part, self.kind))
-            check_still_meant(self.backends, location, asked, headers)
+            check_expiry_unchanged(self.backends, location, asked, headers)
         _nodes, count = planner.for_delete(location.view, location.part)
         attempts = write_attempts(self.context, headers, location, count)
         if is_conditional(request.headers):
@@ -294,7 +294,7 @@ class ObjectController(Controller):
         left_tombstone: tuple[int, ...],
     ) -> Response:
         response = best_response(answers, len(attempts), need, {404: 204})
-        if response.status == 404 and not _nobody_had_it(
+        if response.status == 404 and not _is_absent_on_majority(
             answers, len(location.view.primaries(location.part))
         ):
             if sum(1 for answer in answers if answer.status in left_tombstone) < need:
@@ -303,41 +303,37 @@ class ObjectController(Controller):
             had = next((answer for answer in answers if answer.status == 204), None)
             response = response if had is None else response_of(had)
         if location.is_strongly_listed and response.status in (204, 404):
-            # A client that is told that there is nothing should not find it listed either.
-            told = [answer for answer in answers if answer.status in left_tombstone]
+            # A client that learns that there is nothing should not find it listed either.
+            deleted = [answer for answer in answers if answer.status in left_tombstone]
             row = row_headers(self.context, request, location, {})
-            if not tell_majority(self.context, location.path, location.shard, told, "DELETE", row):
+            if not ensure_row_majority(self.context, location.path, location.shard, deleted, "DELETE", row):
                 return error_response(503)
         if response.status == 204:
-            orphans = orphans_of(attempts, answers, accepted=left_tombstone)
-            tell_containers(self.context, request, location, orphans, "DELETE", {})
+            unsent = unsent_updates(attempts, answers, accepted=left_tombstone)
+            send_updates(self.context, request, location, unsent, "DELETE", {})
         return response
 
-    def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
-        if info.sync_key:
-            request.env[environkeys.SYNC_KEY] = info.sync_key
 
-
-def _look_at_locks(request: Request, info: ContainerInfo) -> None:
+def _check_locks(request: Request, info: ContainerInfo) -> None:
     """Have a change of an object that may be locked reserved by a majority of the primaries."""
     if _LOCKS in info.sysmeta:
         request.headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
-        _check_end(request.headers)
+        _check_lock_and_expiry(request.headers)
 
 
-def _check_end(headers: HeaderMap) -> None:
+def _check_lock_and_expiry(headers: HeaderMap) -> None:
     """Raise ``HTTPError`` 400 for what would be locked and expire."""
     if "x-delete-at" in headers and parse_lock(headers.get(fields.TRANSIENT_S3_LOCK)).is_on(time.time()):
         raise HTTPError(400, "A locked object does not expire", content_type=TEXT)
 
 
-def _nobody_had_it(answers: list[BackendResponse], primaries: int) -> bool:
+def _is_absent_on_majority(answers: list[BackendResponse], primaries: int) -> bool:
     """Return True if a majority of the primaries says so: handoffs seldom have an object at all."""
     absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
     return 2 * absent > primaries
 
 
-def _shown(response: Response) -> Response:
+def _without_listing_size(response: Response) -> Response:
     """An answer whose content type is the client's, without the size that is only for listings."""
     kind = response.headers.get("content-type", "")
     if "swift_bytes=" in kind:

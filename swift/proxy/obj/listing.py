@@ -2,7 +2,7 @@
 
 Object servers send the rows: ``write_attempts`` gives each of them its share of the container's servers, so
 that enough rows are sent whichever nodes respond. Where no object server with a share has taken the write the
-proxy sends the rows itself (``orphans_of``).
+proxy sends the rows itself (``unsent_updates``).
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ _OVERRIDES = (fields.BACKEND_UPDATE_OVERRIDE, fields.SYSMETA_UPDATE_OVERRIDE)
 _WHOLE = ("unsharded", "")
 
 
-def orphans_of(
+def unsent_updates(
     attempts: Sequence[HeaderMap],
     answers: Sequence[BackendResponse],
     accepted: Sequence[int] = (200, 201, 202),
@@ -162,21 +162,21 @@ def row_of_put(request: Request, size: int, etag: str, footers: HeaderMap | None
     return row
 
 
-def tell_containers(
+def send_updates(
     context: ProxyContext,
     request: Request,
     location: ObjectLocation,
-    orphans: Sequence[HeaderMap],
+    unsent: Sequence[HeaderMap],
     op: str,
     row: HeaderMap,
 ) -> None:
-    """Send ``op`` (PUT or DELETE of the row) for every orphaned share, in the background."""
-    if not orphans or location.container.sharding_state not in _WHOLE:
+    """Send ``op`` (PUT or DELETE of the row) for every unsent share, in the background."""
+    if not unsent or location.container.sharding_state not in _WHOLE:
         return
     headers = row_headers(context, request, location, row)
-    for ip, port, device, part in _places(orphans):
+    for ip, port, device, part in _servers_of(unsent):
         path = node_path(device, part, location.path.quoted)
-        green.spawn_detached(_tell, context, (ip, port), op, path, headers)
+        green.spawn_detached(_send_row, context, (ip, port), op, path, headers)
 
 
 def row_headers(
@@ -193,17 +193,19 @@ def row_headers(
     }
 
 
-def _places(orphans: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:
-    for orphan in orphans:
-        hosts = orphan.get(fields.CONTAINER_HOST, "").split(",")
-        devices = orphan.get(fields.CONTAINER_DEVICE, "").split(",")
+def _servers_of(unsent: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:
+    for attempt in unsent:
+        hosts = attempt.get(fields.CONTAINER_HOST, "").split(",")
+        devices = attempt.get(fields.CONTAINER_DEVICE, "").split(",")
         for host, device in zip(hosts, devices, strict=False):
             ip, _, port = host.rpartition(":")
             if is_digits(port):
-                yield ip.strip("[]"), int(port), device, orphan[fields.CONTAINER_PARTITION]
+                yield ip.strip("[]"), int(port), device, attempt[fields.CONTAINER_PARTITION]
 
 
-def _tell(context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap) -> None:
+def _send_row(
+    context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap
+) -> None:
     try:
         reply = context.direct.request(NodeAddress(*address), op, path, headers)
         outcome = "" if reply.is_success else f"status {reply.status}"

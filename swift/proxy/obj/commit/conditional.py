@@ -44,7 +44,7 @@ from swift.proxy.obj.commit.phases import (
     newest_known,
 )
 from swift.proxy.obj.commit.restore import ArchiveRestorer
-from swift.proxy.obj.commit.stored import about_what_is_stored, has_version, said_version, stored_headers
+from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.scheme import judge_by_object_etag
 from swift.proxy.obj.write.targets import Opening, UploadTarget, open_targets
@@ -251,15 +251,15 @@ class Agreement:
 
     def _is_deleted(self, location: ObjectLocation, node: Node, version: Timestamp) -> bool:
         """Return True if the version that a node has is a tombstone."""
-        headers = about_what_is_stored(location.policy.index)
+        headers = stored_read_headers(location.policy.index)
         answer = self._backends.request(
             self._backends.make_request(node, location.part, "HEAD", location.path, headers)
         )
-        return answer is not None and answer.status == 404 and said_version(answer) == version
+        return answer is not None and answer.status == 404 and reported_version(answer) == version
 
     def _copy(self, location: ObjectLocation, source: Node, laggard: Node, version: Timestamp) -> bool:
         """Bring a version from one node to another; whether it is there now."""
-        backends, base = self._backends, about_what_is_stored(location.policy.index)
+        backends, base = self._backends, stored_read_headers(location.policy.index)
         place, timeouts = f"{location.part}{location.path.quoted}", backends.write_timeouts
         reading = NodeRequest(source, "GET", f"/{source.device}/{place}", base, b"", timeouts)
         reply = backends.stream_response(reading)
@@ -267,7 +267,7 @@ class Agreement:
             return False
         try:
             stamped = {**base, "x-timestamp": version.internal}
-            if said_version(reply) != version:
+            if reported_version(reply) != version:
                 # It was changed meanwhile.
                 return False
             if reply.status == 404:

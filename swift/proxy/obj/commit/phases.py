@@ -162,7 +162,7 @@ class Phases:
         #: Targets whose last order was not given yet.
         self._open = list(targets)
         #: Targets that were told to commit.
-        self._told: set[UploadTarget] = set()
+        self._committed: set[UploadTarget] = set()
         #: Their final answers.
         self._finals: Arrivals[BackendResponse | None] = Arrivals()
         self.answers: list[BackendResponse] = []
@@ -197,15 +197,15 @@ class Phases:
         """The green thread of a target is done, which ends the waits for it."""
         if target in self._open:
             self._open.remove(target)
-        elif target in self._told:
+        elif target in self._committed:
             self._finals.put(answer)
         self._reports.put(target)
 
-    def _hear(self) -> None:
+    def _await_report(self) -> None:
         """Wait for the next report."""
         self._waiting.discard(self._reports.get())
 
-    def _tell(self, targets: Sequence[UploadTarget], order: str) -> None:
+    def _send_order(self, targets: Sequence[UploadTarget], order: str) -> None:
         """An order that the nodes answer."""
         for target in targets:
             self._waiting.add(target)
@@ -221,7 +221,7 @@ class Phases:
     def await_stored(self, need: int) -> bool:
         """Wait until ``need`` nodes have everything; False when they cannot."""
         while (ready := sum(s.stored or _says(s, 409) for s in self._orders)) < need and self._waiting:
-            self._hear()
+            self._await_report()
         return ready >= need
 
     def drop(self) -> None:
@@ -231,12 +231,12 @@ class Phases:
             self._orders[target].put(None)
 
     def commit(self, targets: Sequence[UploadTarget] | None = None) -> None:
-        """Tell nodes to store for good, all that were not told yet when ``targets`` is None."""
-        told = [target for target in self._open if targets is None or target in targets]
-        self._open = [target for target in self._open if target not in told]
-        self._told.update(told)
-        self._finals.waiting += len(told)
-        for target in told:
+        """Tell nodes to store for good, all that were not committing yet when ``targets`` is None."""
+        committing = [target for target in self._open if targets is None or target in targets]
+        self._open = [target for target in self._open if target not in committing]
+        self._committed.update(committing)
+        self._finals.waiting += len(committing)
+        for target in committing:
             self._orders[target].put(reservation.COMMIT)
 
     def _stored_count(self) -> int:
@@ -277,7 +277,7 @@ class Reservations(Phases):
         pause_s = PAUSE_S
         while True:
             while (verdict := judge(self.votes(), majority, need)) is UploadVerdict.WAIT:
-                self._hear()
+                self._await_report()
             if verdict is UploadVerdict.COMMIT and self._are_stale():
                 verdict = UploadVerdict.STEP_BACK
             if verdict not in (UploadVerdict.STEP_BACK, UploadVerdict.INSIST):
@@ -319,13 +319,13 @@ class Reservations(Phases):
         heard = [s for s in self._open if s.alive and s.reserves and s not in self._waiting]
         if release:
             held = [target for target in heard if target.held]
-            self._tell(held, reservation.RELEASE)
+            self._send_order(held, reservation.RELEASE)
             while self._waiting.intersection(held):
-                self._hear()
+                self._await_report()
         green.sleep(pause_s)
         again = [target for target in heard if target.alive and (release or not target.held)]
         self._asked_s.update(dict.fromkeys(again, time.monotonic()))
-        self._tell(again, reservation.RESERVE)
+        self._send_order(again, reservation.RESERVE)
 
     def conclude(self, majority: int, need: int, grace_s: float) -> bool:
         """Commit where the object is held; elsewhere once ``need`` nodes have it for good.

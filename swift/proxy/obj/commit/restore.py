@@ -18,7 +18,7 @@ from swift.http.transform import as_request_body
 from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.phases import confirm
-from swift.proxy.obj.commit.stored import about_what_is_stored, has_version, said_version, stored_headers
+from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.write.ec import ArchiveCoder
@@ -39,11 +39,11 @@ class ArchiveRestorer:
         self, location: ObjectLocation, version: Timestamp, laggards: Sequence[Node], need: int
     ) -> list[Node]:
         """The laggards that have it now; none when it cannot be read, or ``need`` of them cannot take it."""
-        base = about_what_is_stored(location.policy.index)
+        base = stored_read_headers(location.policy.index)
         asking = Request("GET", location.path.quoted, {"x-newest": "true"})
         found = self._reader.read(asking, location, dict(base))
         with as_request_body(found) as body:
-            if found.status != 200 or said_version(found) != version:
+            if found.status != 200 or reported_version(found) != version:
                 return []
             sent = {**stored_headers(found.headers), **base, "x-timestamp": version.internal}
             writing = Request("PUT", location.path.quoted, sent, body)

@@ -33,7 +33,7 @@ _NOT_STORED = frozenset(
 )
 
 
-def about_what_is_stored(policy_index: int) -> HeaderMap:
+def stored_read_headers(policy_index: int) -> HeaderMap:
     """The headers of requests to nodes that are about what they have, whatever clients would see of it."""
     return {
         fields.BACKEND_STORAGE_POLICY_INDEX: str(policy_index),
@@ -42,14 +42,14 @@ def about_what_is_stored(policy_index: int) -> HeaderMap:
     }
 
 
-class Said(Protocol):
+class Head(Protocol):
     """A node's answer."""
 
     status: int
     headers: HeaderMap
 
 
-def said_version(answer: Said) -> Timestamp | None:
+def reported_version(answer: Head) -> Timestamp | None:
     """The version that a GET or HEAD is about, be it a tombstone; None when the answer is something else."""
     names = {200: fields.BACKEND_DATA_TIMESTAMP, 404: fields.BACKEND_TIMESTAMP}
     try:
@@ -58,7 +58,7 @@ def said_version(answer: Said) -> Timestamp | None:
         return None
 
 
-def has_version(answer: Said, version: Timestamp) -> bool:
+def has_version(answer: Head, version: Timestamp) -> bool:
     """Return True if a node that was sent a version has it now; one that has something newer has not."""
     return answer.status == 201 or answer.headers.get(fields.BACKEND_TIMESTAMP) == version.internal
 
@@ -75,7 +75,7 @@ def stored_headers(answered: HeaderMap) -> HeaderMap:
 IF_DELETE_AT = "x-if-delete-at"
 
 
-def check_still_meant(
+def check_expiry_unchanged(
     backends: Backends, location: ObjectLocation, nodes: Sequence[Node], headers: HeaderMap
 ) -> None:
     """Raise ``HTTPError`` 412 when the newest version that a node has is not to expire at X-If-Delete-At."""
@@ -83,7 +83,7 @@ def check_still_meant(
     if wanted is None:
         # Object servers say what is wrong with it.
         return
-    asking = {**about_what_is_stored(location.policy.index), "x-trans-id": headers.get("x-trans-id", "")}
+    asking = {**stored_read_headers(location.policy.index), "x-trans-id": headers.get("x-trans-id", "")}
     requests = [backends.make_request(node, location.part, "HEAD", location.path, asking) for node in nodes]
     asked = green.gather([partial(backends.request, request) for request in requests])
     answers = [answer for answer in asked if answer is not None]
@@ -105,7 +105,7 @@ def _moment(text: str) -> float | None:
 
 def _version(answer: BackendResponse) -> tuple[Timestamp, Timestamp] | None:
     """Return when the object of a node was written, and its metadata; None when it has nothing."""
-    written = said_version(answer)
+    written = reported_version(answer)
     if written is None:
         return None
     try:

@@ -120,7 +120,7 @@ class _Get:
         timeouts = self._backends.read_timeouts(settings, newest=False)
         self._plan = ReadPlan("GET", location.path, location.part, sent, request.query, newest, timeouts)
         self._open: SpanReader | None = None
-        self._unheard: list[Node] = []
+        self._pending: list[Node] = []
         #: Enough archives were not found, but may be at the next look.
         self.is_moving = False
 
@@ -138,7 +138,7 @@ class _Get:
             byte_range=None if first is None else str(first),
         )
         chosen = search.find()
-        self._unheard = search.unheard
+        self._pending = search.pending
         if chosen is None:
             self.is_moving = search.is_moving
             response = search.failure()
@@ -186,7 +186,7 @@ class _Get:
     def _ranged(self, chosen: Archives, response: Response, spans: list[Span], length: int) -> Response:
         headers = response.headers
         geometry = self._scheme.geometry_for(next(iter(chosen.members.values())).headers)
-        finder = ArchiveFinder(self._backends, self._plan, self._nodes, chosen, self._unheard)
+        finder = ArchiveFinder(self._backends, self._plan, self._nodes, chosen, self._pending)
         sources = {index: holding.source for index, holding in chosen.members.items()}
 
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:

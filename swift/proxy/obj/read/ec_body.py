@@ -65,7 +65,7 @@ class ArchiveFinder:
         asked: ReadPlan,
         nodes: NodeIterator,
         chosen: Archives,
-        unheard: Iterable[Node] = (),
+        pending: Iterable[Node] = (),
     ):
         self.backends = backends
         self.headers = asked.headers
@@ -77,7 +77,7 @@ class ArchiveFinder:
         #: Nodes that are known to have an archive of this upload.
         self._holders = [holding.source.node for holding in known]
         #: Nodes that were asked once and were too late to answer.
-        self._unheard = list(unheard)
+        self._pending = list(pending)
         self._richer = [source.node for source, _ in chosen.elsewhere]
 
     def candidates(self, busy: Iterable[Node]) -> Iterator[Node]:
@@ -85,8 +85,8 @@ class ArchiveFinder:
         taken = {node.id for node in busy}
         for node in [node for node in self._holders if node.id not in taken]:
             yield node
-        while self._unheard:
-            yield self._unheard.pop(0)
+        while self._pending:
+            yield self._pending.pop(0)
         for node in self._nodes:
             if node.id not in taken:
                 yield node

@@ -149,7 +149,7 @@ class FragmentSearch:
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
         self._arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
         #: Nodes that were asked and have not answered.
-        self.unheard: list[Node] = []
+        self.pending: list[Node] = []
         #: Ids of the unresponsive nodes among them, for which others were used.
         self._replaced: set[int] = set()
         self._asked = 0
@@ -170,13 +170,13 @@ class FragmentSearch:
         if settings.concurrent_gets:
             pause_s, on_quiet = settings.concurrency_timeout, self._launch
         for node, reply in collect(self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=on_quiet):
-            self.unheard.remove(node)
+            self.pending.remove(node)
             useful = self._take(node, reply)
             if self._sets.complete is None:
-                wanted = max(self._sets.shortfall - len(self.unheard), 0 if useful else 1)
+                wanted = max(self._sets.shortfall - len(self.pending), 0 if useful else 1)
                 for _ in range(wanted):
                     self._launch()
-                if not self.unheard:
+                if not self.pending:
                     self._launch()
         # A later search for another archive has no choice.
         self._nodes.asks_slow = True
@@ -194,7 +194,7 @@ class FragmentSearch:
         if node is None:
             return False
         self._asked += 1
-        self.unheard.append(node)
+        self.pending.append(node)
         preferences = self._sets.preferences()
 
         self._arrivals.start(self._ask, node, preferences, otherwise=(node, None))
@@ -202,13 +202,13 @@ class FragmentSearch:
 
     def _replace_unresponsive(self) -> bool:
         """Use one more node for each that is unresponsive now; return True if others may become so."""
-        unresponsive = {node.id for node in self.unheard if self._backends.is_unresponsive(node)}
-        for node in self.unheard:
+        unresponsive = {node.id for node in self.pending if self._backends.is_unresponsive(node)}
+        for node in self.pending:
             self._backends.suspect(node)
         for _ in unresponsive - self._replaced:
             self._launch()
         self._replaced |= unresponsive
-        return len(unresponsive) < len(self.unheard)
+        return len(unresponsive) < len(self.pending)
 
     def _next_node(self) -> Node | None:
         """A node that is known to have what is missing, else one that was not asked yet."""

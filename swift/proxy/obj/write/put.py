@@ -38,13 +38,13 @@ from swift.proxy.obj.commit.conditional import (
 )
 from swift.proxy.obj.commit.framing import MultipartFraming, as_headers, footers_of, hold_body, read_exactly
 from swift.proxy.obj.commit.phases import confirm
-from swift.proxy.obj.listing import orphans_of, row_headers, row_of_put, tell_containers
+from swift.proxy.obj.listing import row_headers, row_of_put, send_updates, unsent_updates
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.write.copies import Coder, CopyCoder, is_small
 from swift.proxy.obj.write.ec import ArchiveCoder
 from swift.proxy.obj.write.targets import Opening, UploadTarget, final_answers, open_targets
 from swift.proxy.results import put_response, refused_early, with_clock_refusal
-from swift.proxy.stronglisting import tell_majority
+from swift.proxy.stronglisting import ensure_row_majority
 
 
 @dataclass(slots=True)
@@ -117,18 +117,18 @@ class Uploader:
             return response
         if outcome.etag:
             response.headers["etag"] = outcome.etag
-        orphans = orphans_of(outcome.attempts, answers)
-        if not orphans and not location.is_strongly_listed:
+        unsent = unsent_updates(outcome.attempts, answers)
+        if not unsent and not location.is_strongly_listed:
             return response
         row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
         stored = [answer for answer in answers if answer.status // 100 == 2]
         headers = row_headers(self._context, request, location, row)
-        if location.is_strongly_listed and not tell_majority(
+        if location.is_strongly_listed and not ensure_row_majority(
             self._context, location.path, location.shard, stored, "PUT", headers
         ):
             return error_response(503)
-        if orphans:
-            tell_containers(self._context, request, location, orphans, "PUT", row)
+        if unsent:
+            send_updates(self._context, request, location, unsent, "PUT", row)
         return response
 
     def _coder(self, location: ObjectLocation) -> Coder:

@@ -10,7 +10,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.request import Request
-from swift.proxy.obj.listing import orphans_of, row_of_put, tell_containers
+from swift.proxy.obj.listing import row_of_put, send_updates, unsent_updates
 from test.support.databases import server_rows
 from test.support.sim import NODES
 
@@ -63,7 +63,7 @@ def test_an_attempt_is_an_orphan_when_nobody_accepted_it(accepted, left):
         BackendResponse(404, attempt=attempts[1]),
         BackendResponse(201),
     ]
-    orphans = orphans_of(attempts, answers, accepted)
+    orphans = unsent_updates(attempts, answers, accepted)
     assert [number for number in range(3) if any(o is attempts[number] for o in orphans)] == left
 
 
@@ -104,7 +104,7 @@ def told(orphans, state="unsharded"):
         policy=SimpleNamespace(index=1),
     )
     request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp(5).internal})
-    tell_containers(context, request, target, orphans, "PUT", {})
+    send_updates(context, request, target, orphans, "PUT", {})
     let_background_work_end()
     return direct.told, lines
 

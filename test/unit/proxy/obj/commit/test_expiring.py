@@ -7,7 +7,7 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse, NodeRequest, NodeTimeouts
 from swift.http.response import HTTPError
-from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_still_meant
+from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
 
 TARGET = SimpleNamespace(policy=SimpleNamespace(index=0), part=1, path="/a/c/o")
 
@@ -37,7 +37,7 @@ def has(at, delete_at=None, *, status=200, posted=None):
 
 
 def check(*answers, moment="100"):
-    check_still_meant(Nodes(*answers), TARGET, range(len(answers)), {IF_DELETE_AT: moment})
+    check_expiry_unchanged(Nodes(*answers), TARGET, range(len(answers)), {IF_DELETE_AT: moment})
 
 
 def refused(*answers, **given):

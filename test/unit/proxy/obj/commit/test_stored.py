@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http import fields
-from swift.proxy.obj.commit.stored import about_what_is_stored, has_version, said_version, stored_headers
+from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
 
 AT = Timestamp(5)
 DATA, KNOWN = fields.BACKEND_DATA_TIMESTAMP, fields.BACKEND_TIMESTAMP
@@ -33,7 +33,7 @@ def said(status, **headers):
     ],
 )
 def test_the_version_that_an_answer_is_about(status, headers, version):
-    assert said_version(said(status, **headers)) == version
+    assert reported_version(said(status, **headers)) == version
 
 
 @pytest.mark.parametrize(
@@ -76,6 +76,6 @@ def test_a_copy_is_made_of_what_was_stored_and_of_nothing_that_was_said_about_it
 
 
 def test_a_question_about_what_is_stored_is_about_expired_objects_too():
-    asked = about_what_is_stored(3)
+    asked = stored_read_headers(3)
     assert asked[fields.BACKEND_STORAGE_POLICY_INDEX] == "3"
     assert asked[fields.BACKEND_OPEN_EXPIRED] == asked[fields.BACKEND_REPLICATION] == "true"
