@@ -21,7 +21,7 @@ from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, Timeouts, missed_by
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.policy.policy import Policy
@@ -127,7 +127,7 @@ class ContainerReaper:
             # What was not split off yet is still listed by the container itself.
             yield from self._pages(shard, low, high, DEPTH_MAX if shard == path else depth + 1)
 
-    def _list(self, path: EntityPath, marker: str, upper: str, record_type: str) -> Reply | None:
+    def _list(self, path: EntityPath, marker: str, upper: str, record_type: str) -> BackendResponse | None:
         """A page from the last replica that can give one, None when the container does not exist."""
         limit = self._context.limits.container_listing_limit
         query = f"format=json&limit={limit}&marker={quote(marker)}"
@@ -208,7 +208,7 @@ class ContainerReaper:
         self, kind: str, path: EntityPath, placed: Placed, headers: Sequence[HeaderMap]
     ) -> list[int | None]:
         """Ask all nodes and count what came of it: gone when most nodes have it no more."""
-        replies: list[Reply | None] = green.gather(
+        replies: list[BackendResponse | None] = green.gather(
             [
                 partial(self._ask, node, placed.part, "DELETE", path, own)
                 for node, own in zip(placed.nodes, headers, strict=True)
@@ -235,9 +235,9 @@ class ContainerReaper:
 
     def _ask(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
-    ) -> Reply | None:
+    ) -> BackendResponse | None:
         """A node's answer over the replication network, None when there was none."""
-        reply = self._direct.ask(node, part, method, path, headers, query)
+        reply = self._direct.request_entity(node, part, method, path, headers, query)
         if reply is None:
             return None
         self._tally.add(f"return_codes.{reply.status // 100}")
@@ -249,7 +249,7 @@ class ContainerReaper:
         self._context.telemetry.log.error(f"ERROR {what}")
 
 
-def _rows(reply: Reply) -> list[dict[str, object]]:
+def _rows(reply: BackendResponse) -> list[dict[str, object]]:
     """The rows of a JSON listing; raises ``CannotList``."""
     if not reply.body:
         return []

@@ -135,7 +135,7 @@ class Surveyor:
                 green.sleep(min(0.1 * 2**number, 5.0))
             with self._places:
                 try:
-                    reply = self._client.send((node.ip, node.port), "HEAD", target, dict(headers))
+                    reply = self._client.request(node, "HEAD", target, dict(headers))
                 except TransportError as error:
                     problem = str(error)
                     continue

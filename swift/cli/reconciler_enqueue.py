@@ -14,7 +14,7 @@ from swift.base.entity import BadPath, EntityPath, quote_path, split_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.client import make_transport
-from swift.cluster.direct import DirectClient, NodeTimeouts
+from swift.cluster.direct import DirectClient, NodeTimeouts, has_majority
 from swift.cluster.rings import Rings
 from swift.compose import Cluster, cluster_of
 from swift.config.commandline import CommandLine
@@ -49,8 +49,8 @@ def enqueue(
         "x-content-type": queued.content_type,
         fields.BACKEND_STORAGE_POLICY_INDEX: "0",
     }
-    answers = client.ask_all(nodes, part, "PUT", target, headers)
-    if not answers.has_majority():
+    answers = client.request_all(nodes, part, "PUT", target, headers)
+    if not has_majority(answers):
         raise CannotEnqueue("unable to enqueue!")
     return container
 

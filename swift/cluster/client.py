@@ -1,8 +1,9 @@
 """HTTP to backend nodes over pooled keep-alive connections: the real ``Transport``.
 
 A connection goes back to the pool only after an answer was read to its exact end; on any doubt it is
-closed. A reused connection that turns out dead before a byte of the answer came is replaced once by a
-fresh one, because servers close idle connections whenever they like.
+closed. ``ConnectionPool`` decides without I/O which idle connection is used again: the most recently used
+one, which is most likely alive and warm. A reused connection that turns out dead before a byte of the answer
+came is replaced once by a fresh one, because servers close idle connections whenever they like.
 """
 
 from __future__ import annotations
@@ -14,20 +15,79 @@ import ssl
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 from swift import green
 from swift.base.calls import T
 from swift.cluster.hosts import resolve
-from swift.cluster.pool import ConnectionPool
-from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TimedOut, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    BrokenOff,
+    MalformedResponse,
+    NodeRequest,
+    TimedOut,
+    TransportError,
+)
 from swift.http.body import BadFraming, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head, last_chunk
 from swift.wire.http1 import BadHead, ResponseHead, parse_response_head, request_head
 
+Address = tuple[str, int]
+
+
+class Idle(Protocol):
+    """A connection, as far as the pool is concerned."""
+
+    address: Address
+    idle_since: float
+
+
+C = TypeVar("C", bound=Idle)
+
+
+class ConnectionPool(Generic[C]):
+    """Idle connections by address, bounded in number and age."""
+
+    def __init__(self, *, per_address_max: int = 64, idle_max_s: float = 30.0):
+        self.per_address_max = per_address_max
+        self.idle_max_s = idle_max_s
+        self._idle: dict[Address, list[C]] = {}
+
+    def take(self, address: Address, now: float) -> tuple[C | None, list[C]]:
+        """The freshest idle connection to ``address`` (or None), and those too old, to be closed."""
+        stack = self._idle.get(address)
+        if not stack:
+            return None, []
+        newest = stack[-1]
+        if now - newest.idle_since > self.idle_max_s:
+            self._idle[address] = []
+            return None, stack
+        return stack.pop(), []
+
+    def give(self, connection: C, now: float) -> C | None:
+        """Keep a connection; returns one to close when the address has enough."""
+        connection.idle_since = now
+        stack = self._idle.setdefault(connection.address, [])
+        stack.append(connection)
+        return stack.pop(0) if len(stack) > self.per_address_max else None
+
+    def drop_all(self) -> list[C]:
+        """Forget everything, e.g. after a fork; the connections to close."""
+        everything = [c for stack in self._idle.values() for c in stack]
+        self._idle.clear()
+        return everything
+
+    def __len__(self) -> int:
+        return sum(len(stack) for stack in self._idle.values())
+
+    def __repr__(self) -> str:
+        return f"<ConnectionPool {len(self)} idle to {len(self._idle)} addresses>"
+
+
 RECV_BYTES = 65536
-#: Answer bodies up to this size are read together with the head and held in memory.
+#: BackendResponse bodies up to this size are read together with the head and held in memory.
 WHOLE_BYTES_MAX = 65536
 #: A pooled connection must have been idle this long before its liveness is asked from the kernel.
 PEEK_AFTER_S = 1.0
@@ -47,9 +107,10 @@ class _Link:
         self.reused = False
 
     def looks_dead(self) -> bool:
-        """Whether the server has closed it, or sent bytes nobody asked for."""
+        """Return True if the server has closed the connection, or sent bytes without a request."""
         try:
-            self.sock.recv(1, socket.MSG_PEEK)
+            # An ``SSLSocket`` refuses to peek.
+            socket.socket.recv(self.sock, 1, socket.MSG_PEEK)
         except BlockingIOError:
             return False
         except OSError:
@@ -166,10 +227,22 @@ class _TLSLink(_Link):
         raise OSError(errno.EINVAL, "splice of an encrypted connection")
 
 
-class HttpTransport:
-    """Pooled connections to any number of nodes, for one process."""
+def _link_on(sock: socket.socket, address: tuple[str, int]) -> _Link:
+    return _TLSLink(sock, address) if isinstance(sock, ssl.SSLSocket) else _Link(sock, address)
 
-    def __init__(self, metrics: Registry, *, per_address_max: int = 64, idle_max_s: float = 30.0):
+
+class HttpTransport:
+    """Pooled connections to any number of nodes, for one process; encrypted if there is a ``tls`` context."""
+
+    def __init__(
+        self,
+        metrics: Registry,
+        *,
+        per_address_max: int = 64,
+        idle_max_s: float = 30.0,
+        tls: ssl.SSLContext | None = None,
+    ):
+        self._tls = tls
         self._pool: ConnectionPool[_Link] = ConnectionPool(
             per_address_max=per_address_max, idle_max_s=idle_max_s
         )
@@ -200,6 +273,8 @@ class HttpTransport:
         try:
             deadline = time.monotonic() + connect_timeout_s
             sock = green.connect(resolve(ip, port), port, deadline)
+            if self._tls is not None:
+                sock = encrypted(sock, ip, connect_timeout_s, self._tls)
         except OSError as error:
             self._errors.inc()
             raise TransportError(f"cannot connect to {ip}:{port}: {error}")
@@ -207,7 +282,7 @@ class HttpTransport:
             self._errors.inc()
             raise TimedOut(f"cannot connect to {ip}:{port}: timeout")
         self._opened.inc()
-        return _Link(sock, address)
+        return _link_on(sock, address)
 
     def _give_back(self, link: _Link) -> None:
         if link.buffer:
@@ -219,71 +294,36 @@ class HttpTransport:
 
     # the Transport interface
 
-    def request(
-        self,
-        ip: str,
-        port: int,
-        method: str,
-        path: str,
-        headers: HeaderMap,
-        body: bytes = b"",
-        *,
-        connect_timeout_s: float,
-        timeout_s: float,
-    ) -> Reply:
+    def request(self, request: NodeRequest) -> BackendResponse:
         """See ``Transport.request``."""
-        sent = dict(headers)
-        sent["content-length"] = str(len(body))
-        exchange = self.open(
-            ip, port, method, path, sent, body, connect_timeout_s=connect_timeout_s, timeout_s=timeout_s
-        )
-        return exchange.reply().whole()
+        headers = {**request.headers, "content-length": str(len(request.body))}
+        return self._begin(request, headers).response().read()
 
-    def open(
-        self,
-        ip: str,
-        port: int,
-        method: str,
-        path: str,
-        headers: HeaderMap,
-        body: bytes = b"",
-        *,
-        connect_timeout_s: float,
-        timeout_s: float,
-    ) -> HttpExchange:
-        """See ``Transport.open``; ``body`` is sent in the same write as the head."""
-        address = (ip, port)
+    def stream(self, request: NodeRequest) -> HttpExchange:
+        """See ``Transport.stream``; ``body`` is sent in the same write as the head."""
+        return self._begin(request, request.headers)
+
+    def _begin(self, request: NodeRequest, headers: HeaderMap) -> HttpExchange:
+        node, body = request.node, request.body
+        ip, port = node.ip, node.port
         host = f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
-        is_chunked = "transfer-encoding" in headers
-        if is_chunked and body:
+        if body and "transfer-encoding" in headers:
             body = b"%b%b\r\n%b" % (chunk_head(len(body)), body, LAST_CHUNK)
-        opening = (request_head(method, path, host, headers), body)
-        link = self._link(address, connect_timeout_s)
-        exchange = HttpExchange(self, link, method, opening, connect_timeout_s, timeout_s)
-        exchange.chunked = is_chunked
+        head = request_head(request.method, request.path, host, headers)
+        link = self._link((ip, port), request.timeouts.conn_timeout)
+        exchange = HttpExchange(self, link, request, head, body)
         exchange.begin()
         return exchange
 
-    def open_on(
-        self,
-        sock: socket.socket,
-        address: tuple[str, int],
-        method: str,
-        target: str,
-        headers: HeaderMap,
-        body: bytes = b"",
-        *,
-        host: str,
-        timeout_s: float,
-    ) -> HttpExchange:
+    def stream_on(self, sock: socket.socket, request: NodeRequest, host: str) -> HttpExchange:
         """Send a request on a connected non-blocking socket, plain or encrypted, that is not pooled.
 
-        ``address`` names the server in errors, ``host`` in the request.
+        Errors name the request's node; the ``Host`` header is ``host``.
         """
-        link = _TLSLink(sock, address) if isinstance(sock, ssl.SSLSocket) else _Link(sock, address)
-        opening = (request_head(method, target, host, headers), body)
-        exchange = HttpExchange(self, link, method, opening, timeout_s, timeout_s)
-        exchange.chunked = "transfer-encoding" in headers
+        address = (request.node.ip, request.node.port)
+        link = _link_on(sock, address)
+        head = request_head(request.method, request.path, host, request.headers)
+        exchange = HttpExchange(self, link, request, head, request.body)
         exchange.begin()
         return exchange
 
@@ -294,9 +334,9 @@ class HttpExchange:
     __slots__ = (
         "_transport",
         "_link",
-        "_method",
-        "_opening",
-        "_connect_timeout_s",
+        "_request",
+        "_head",
+        "_body",
         "_timeout_s",
         "chunked",
         "replayable",
@@ -306,27 +346,20 @@ class HttpExchange:
         "_has_begun",
     )
 
-    def __init__(
-        self,
-        transport: HttpTransport,
-        link: _Link,
-        method: str,
-        opening: tuple[bytes, bytes],
-        connect_timeout_s: float,
-        timeout_s: float,
-    ):
+    def __init__(self, transport: HttpTransport, link: _Link, request: NodeRequest, head: bytes, body: bytes):
+        """``head`` and ``body`` are what is sent at first."""
         self._transport = transport
         self._link: _Link | None = link
-        self._method = method
-        self._opening = opening
-        self._connect_timeout_s = connect_timeout_s
-        self._timeout_s = timeout_s
-        self.chunked = False
+        self._request = request
+        self._head = head
+        self._body = body
+        self._timeout_s = request.timeouts.node_timeout
+        self.chunked = "transfer-encoding" in request.headers
         #: Nothing but head and small body was sent and nothing came back, so they can be sent again.
         self.replayable = True
         self.continue_headers: HeaderMap = {}
-        self._final: StreamReply | None = None
-        #: Until when the answer that is waited for must be there; None: nobody waits for it yet.
+        self._final: BackendResponse | None = None
+        #: Until when the answer that is waited for must be there; None: it is not waited for yet.
         self._deadline: float | None = None
         #: There is something to be read.
         self._has_begun = False
@@ -346,15 +379,14 @@ class HttpExchange:
         assert self._link is not None
         address = self._link.address
         self._link.close()
-        self._link = self._transport._connect(address, self._connect_timeout_s)
+        self._link = self._transport._connect(address, self._request.timeouts.conn_timeout)
         self._send_opening()
 
     def _send_opening(self) -> None:
-        head, body = self._opening
-        if body:
-            self._send_parts(self._opening)
+        if self._body:
+            self._send_parts((self._head, self._body))
         else:
-            self._send(head)
+            self._send(self._head)
 
     def _send(self, data: bytes | memoryview) -> None:
         link = self._live_link()
@@ -381,10 +413,10 @@ class HttpExchange:
             return TransportError("the exchange was aborted")
         ip, port = self._link.address
         self._link.close()
-        what = f"{doing} {self._method} to {ip}:{port}"
+        what = f"{doing} {self._request.method} to {ip}:{port}"
         if isinstance(error, green.DeadlineExceeded):
             return TimedOut(f"{what}: timeout")
-        return (MalformedAnswer if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
+        return (MalformedResponse if isinstance(error, BadHead) else TransportError)(f"{what}: {error}")
 
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes; see ``Exchange.send``."""
@@ -400,7 +432,7 @@ class HttpExchange:
         if self.chunked:
             self._send(last_chunk(trailers) if trailers else LAST_CHUNK)
 
-    def wait_continue(self) -> StreamReply | None:
+    def wait_continue(self) -> BackendResponse | None:
         """See ``Exchange.wait_continue``."""
         head = self._read_head()
         self.replayable = False
@@ -426,8 +458,8 @@ class HttpExchange:
         self._has_begun = True
         return True
 
-    def reply(self) -> StreamReply:
-        """The final answer; 1xx answers are skipped."""
+    def response(self) -> BackendResponse:
+        """Return the final response; 1xx responses are skipped."""
         if self._final is not None:
             return self._final
         head = self._read_head()
@@ -436,15 +468,15 @@ class HttpExchange:
         self._final = self._stream(head)
         return self._final
 
-    def converse(self, timeout_s: float) -> StreamReply:
-        """See ``Exchange.converse``."""
+    def duplex(self, timeout_s: float) -> BackendResponse:
+        """See ``Exchange.duplex``."""
         head = self._read_head()
         while 100 <= head.status < 200:
             head = self._read_head()
         assert self._link is not None
         self.replayable = False
         body = LinkBody(self._transport, self._link, head, timeout_s, keep=False)
-        return StreamReply(head.status, head.headers, body, head.reason)
+        return BackendResponse(head.status, head.headers, b"", head.reason, body)
 
     def abort(self) -> None:
         """Drop the connection."""
@@ -471,14 +503,14 @@ class HttpExchange:
                 if len(data) > 1 << 20:
                     raise BadHead(502, "answer head too long")
             link.buffer = data[end + 4 :]
-            return parse_response_head(data[: end + 4], self._method)
+            return parse_response_head(data[: end + 4], self._request.method)
         except (OSError, green.DeadlineExceeded, BadHead) as error:
             if isinstance(error, OSError) and not data and link.reused and self.replayable:
                 self._renew()
                 return self._read_head()
             raise self._failure("answer of", error)
 
-    def _stream(self, head: ResponseHead) -> StreamReply:
+    def _stream(self, head: ResponseHead) -> BackendResponse:
         link = self._link
         assert link is not None
         self._link = None
@@ -492,7 +524,7 @@ class HttpExchange:
             body = LinkBody(self._transport, link, head, self._timeout_s)
             if length is not None and length <= WHOLE_BYTES_MAX:
                 body = WholeBody(body.read_all())
-        return StreamReply(head.status, head.headers, body, head.reason)
+        return BackendResponse(head.status, head.headers, b"", head.reason, body)
 
 
 class LinkBody(ResponseBody):
@@ -639,6 +671,24 @@ class LinkBody(ResponseBody):
         link, self._link = self._link, None
         if link is not None:
             link.close()
+
+
+def encrypted(
+    sock: socket.socket, host: str, timeout_s: float, context: ssl.SSLContext | None
+) -> ssl.SSLSocket:
+    """Return the socket after the TLS handshake; closes it on an error, an OSError."""
+    try:
+        chosen = context or ssl.create_default_context()
+        tls = chosen.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+        sock = tls
+        green.handshake(tls, time.monotonic() + timeout_s)
+        return tls
+    except green.DeadlineExceeded:
+        sock.close()
+        raise TimeoutError("the TLS handshake timed out")
+    except BaseException:
+        sock.close()
+        raise
 
 
 def make_transport(metrics: Registry) -> HttpTransport:

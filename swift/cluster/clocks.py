@@ -2,7 +2,8 @@
 
 The newest timestamp wins, so clocks that differ make acknowledged writes vanish. Each server is compared
 once in ``INTERVAL_S``, at no cost but a look-up for the responses between. A Date has whole seconds, and a
-response may have waited: only what exceeds ``TOLERANCE_S`` counts as a difference.
+response may have waited: only what exceeds ``TOLERANCE_S`` counts as a difference. It stands alone because
+clocks say nothing of a node's health.
 """
 
 from __future__ import annotations

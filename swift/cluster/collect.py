@@ -1,19 +1,30 @@
-"""Hearing many nodes that were asked at the same time: what they say, as it arrives, until it is enough.
+"""Requests to many nodes at the same time: their responses as they arrive, until there are enough.
 
-Each is asked in a green thread of its own, which leaves what came of it in an ``Arrivals``. ``collect`` gives
-that to whoever decides; when the decider has enough it waits a moment longer for the rest and ends. It never
-waits for those who are late: whoever must do something about them says so with ``Arrivals.abandon``. What an
-answer means, and whom to ask next, is the caller's, who may start more while collecting.
+Each request has a green thread of its own, which leaves its outcome in an ``Arrivals``. ``collect`` gives
+that to a decider; when the decider has enough it waits a moment longer for the rest and ends. It never waits
+for late responses: a caller that must do something about them says so with ``Arrivals.abandon``. The meaning
+of a response, and the next node, are up to the caller, which may start more while collecting.
+
+``fan_out`` is the loop of writes. Each attempt walks the shared node iterator until ``send`` gives a response
+worth counting, so that a handoff replaces a failing primary. It stops when the decider has its quorum (plus a
+grace for the rest), and never waits longer than the slowest attempt's own timeouts. Avoided nodes are used
+only when there can be no quorum without them: one that hangs would cost every write its time. Unfit for
+streaming bodies: those are driven in step by ``proxy.obj.write.copies``.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar, Unpack
 
 from swift import green
 from swift.base.calls import Ts
+from swift.cluster.placement import NodeIterator
+from swift.cluster.quorum import WriteQuorum
+from swift.cluster.transport import BackendResponse
+from swift.http.headers import HeaderMap
+from swift.ring.device import Node
 
 T = TypeVar("T")
 
@@ -23,7 +34,7 @@ class Decider(Protocol):
 
     @property
     def reached(self) -> bool:
-        """Whether nothing further is needed."""
+        """Return True if nothing further is needed."""
 
 
 class Until:
@@ -45,7 +56,7 @@ EVERYTHING = Until(lambda: False)
 
 
 class Arrivals(green.Queue[T]):
-    """Where green threads leave what they bring, and how many are awaited."""
+    """The outcomes of green threads, and the number of those that are awaited."""
 
     __slots__ = ("waiting",)
 
@@ -90,7 +101,7 @@ def collect(
     pause_s: float | None = None,
     on_quiet: Callable[[], bool] | None = None,
 ) -> Iterator[T]:
-    """What arrives, in order, until nothing is awaited or ``grace_s`` after the decider has enough.
+    """Yield what arrives, in order, until nothing is awaited or ``grace_s`` after the decider has enough.
 
     Whenever nothing arrives for ``pause_s``, ``on_quiet`` may start something more; when it returns False it
     is not called again before the next arrival.
@@ -115,3 +126,50 @@ def collect(
         arrivals.waiting -= 1
         is_quiet_over = pause_s is None
         yield value
+
+
+#: Sends one attempt to a node; None means "try the next node".
+Send = Callable[[Node, HeaderMap], BackendResponse | None]
+
+
+def fan_out(
+    attempts: Sequence[HeaderMap],
+    nodes: NodeIterator,
+    send: Send,
+    decider: WriteQuorum,
+    *,
+    grace_s: float,
+) -> list[BackendResponse]:
+    """Send every attempt; the answers in order of arrival, without those that came too late."""
+    arrivals: Arrivals[tuple[HeaderMap, BackendResponse | None, bool]] = Arrivals(len(attempts))
+
+    def work(headers: HeaderMap) -> None:
+        answer = None
+        try:
+            for node in nodes:
+                answer = send(node, headers)
+                if answer is not None:
+                    answer.node, answer.attempt = node, headers
+                    break
+        finally:
+            arrivals.put((headers, answer, nodes.asks_avoided))
+
+    nodes.asks_avoided = False
+    for headers in attempts:
+        green.spawn_detached(work, headers)
+    answers: list[BackendResponse] = []
+    stranded: list[HeaderMap] = []
+    for headers, answer, asked_all in collect(arrivals, decider, grace_s=grace_s):
+        if answer is None:
+            if not asked_all:
+                stranded.append(headers)
+        else:
+            answers.append(answer)
+            decider.add(answer.status)
+        if stranded and (nodes.asks_avoided or not decider.within_reach(arrivals.waiting)):
+            nodes.asks_avoided = True
+            for headers in stranded:
+                green.spawn_detached(work, headers)
+            arrivals.waiting += len(stranded)
+            stranded.clear()
+    return answers

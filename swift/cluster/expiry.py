@@ -36,7 +36,7 @@ def deletion_task(path: EntityPath, asked: Timestamp) -> str:
 
 
 def parse_task(name: str) -> tuple[Timestamp, EntityPath] | None:
-    """When a task is due, and its object; None for a name that is no task's."""
+    """Return the time of a task and its object; None for a name that is no task's."""
     stamp, dash, target = name.partition("-")
     account, _, rest = target.partition("/")
     container, _, obj = rest.partition("/")

@@ -1,4 +1,4 @@
-"""Which fragment archives of an object belong together, and whether they are enough (spec: proxy.md §13).
+"""Sets of fragment archives that belong together, and the rule of when they are enough (spec: proxy.md §13).
 
 Nodes may hold archives of several uploads of one object, some of them never committed. ``FragmentSets``
 groups what they answer by the upload's timestamp, ranks the groups, and says what to ask for next. Pure: it
@@ -38,7 +38,7 @@ class Holding(Generic[S]):
 
     @classmethod
     def of(cls, headers: HeaderMap, source: S) -> Holding[S] | None:
-        """What an object server's answer offers, None when it is no fragment archive."""
+        """Return the archive of an object server's response, None when it is no fragment archive."""
         index, etag = headers.get(INDEX_HEADER, ""), headers.get(ETAG_HEADER, "")
         if not is_digits(index) or not etag:
             return None

@@ -1,47 +1,91 @@
-"""Which nodes to leave alone for a while, and when to try them again (spec: proxy.md §7).
+"""The health of nodes, as this process knows it: one record for each (spec: proxy.md §7, decision 0019).
 
-An *avoided* node is never a missing one: whoever hands out nodes (``cluster.placement``) gives it last, and a
-success there, however it came about, ends its avoidance. Besides, one request at a time is sent to it as a
-*probe*: a second after it was avoided, then after two, four and so on, up to the configured interval. So a
-server that was restarted is back within a second or two, and one that hangs costs few requests their time.
+*Avoided* nodes had too many errors, or have no room. An avoided node is never a missing one: iterators
+(``cluster.placement``) give it last, and any success ends its avoidance. Besides, one request at a time is
+sent to it as a probe: a second after it was avoided, then after two, four and so on, up to the configured
+interval. So a restarted server is back within a second or two, and one that hangs costs few requests.
 
-A *silent* node (``cluster.silence``) is treated like an avoided one, but that no client's request is its
-probe: the timeout would be the client's. ``on_doubt`` is told to ask it by itself.
+*Unresponsive* nodes have responded to nothing for ``UNRESPONSIVE_S``, whatever they were sent: servers that
+are stopped, cut off, or wait for a disk that hangs. They still accept connections, so each request would cost
+a timeout. A busy node responds now and then and is not unresponsive. Other nodes are used meanwhile, and the
+unresponsive one is sent *probes* (``cluster.probing``) for which no client waits. The first is due earlier:
+a node that is only slow about one request responds to the probe.
+
+*Absent* servers let a request of a daemon time out. Daemons, which send one request after another in passes,
+leave such a server alone for ``ABSENT_S``.
+
+Keys are the callers'; proxies use ``ip:port/device``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from swift.base.clock import Clock
-from swift.cluster.silence import Question, Silence
-from swift.ring.device import Device
+from swift.cluster.transport import Destination
+from swift.ring.device import Device, address
 from swift.telemetry.statsd import Statsd
 
-#: Pause before the first probe; a server's restart takes about as long.
+#: A node without any response for so long is unresponsive; a disk that seeks takes a second now and then.
+UNRESPONSIVE_S = 2.0
+#: A node without any response for so long is sent a probe.
+SUSPECT_S = UNRESPONSIVE_S / 2
+#: Pause before the first probe of an avoided node; a server's restart takes about as long.
 FIRST_PAUSE_S = 1.0
+#: How long an absent server is left alone.
+ABSENT_S = 60.0
+#: Nodes that are remembered at most.
+NODES_MAX = 100_000
+_LONG_AGO = float("-inf")
+
+
+class Probe(NamedTuple):
+    """A HEAD that a node is sent to find out whether it responds."""
+
+    node: Destination
+    path: str
+    policy: str
 
 
 @dataclass(slots=True)
 class _Record:
-    """The errors of one node; ``pause_s`` is 0 while it is not avoided."""
+    """The health of one node; times are of the monotonic clock."""
 
     errors: int = 0
     last_error: float = 0.0
-    pause_s: float = 0.0
-    probe_at: float = 0.0
-    #: A request was sent to find out whether the node works again.
-    probing: bool = False
     #: The last error was a timeout.
-    slow: bool = False
+    is_slow: bool = False
+    #: 0 while the node is not avoided.
+    pause_s: float = 0.0
+    #: When an avoided node is used again.
+    retry_at: float = 0.0
+    #: A request was sent to find out whether an avoided node works again.
+    is_retried: bool = False
+    #: Since when, and for which request, there is no response; None: the node has responded.
+    silent_since: float | None = None
+    last_request: float = 0.0
+    probe_at: float = 0.0
+    probe: Probe | None = None
+    absent_until: float = _LONG_AGO
+
+    def forgive(self) -> None:
+        """Forget all errors."""
+        self.errors, self.last_error, self.is_slow = 0, 0.0, False
+        self.pause_s, self.retry_at, self.is_retried = 0.0, 0.0, False
+
+    def avoid(self, pause_s: float, now: float) -> None:
+        """Avoid the node until ``pause_s`` from now."""
+        self.pause_s, self.retry_at, self.is_retried = pause_s, now + pause_s, False
 
 
-class ErrorLimiter:
-    """Counts errors per node (``ip:port/device``) in this process and says which nodes to avoid.
+class NodeHealth:
+    """The records of one process.
 
     More than ``limit`` errors, none of them ``interval_s`` seconds after the one before, make a node avoided;
-    ``interval_s`` is also the longest pause between two probes. No request waits longer than ``patience_s``.
+    ``interval_s`` is also the longest pause between two probes. No request waits longer than ``patience_s``:
+    those that were given up by now prove nothing about the present.
     """
 
     def __init__(
@@ -56,77 +100,53 @@ class ErrorLimiter:
         self._clock = clock
         self._limit = limit
         self._interval_s = interval_s
-        #: Called with a node that may be silent and what to ask it; must not wait. Answers go to ``heard``.
-        self.on_doubt: Callable[[Device, Question], None] | None = None
+        self._patience_s = patience_s
+        #: Sends a probe without waiting; its outcome is reported here.
+        self.send_probe: Callable[[Probe], None] | None = None
         self._statsd = statsd
         self._records: dict[str, _Record] = {}
-        self._silence = Silence(clock, patience_s)
 
-    def asked(self, node: Device, now: float, question: Question) -> None:
-        """A request was sent to the node at ``now`` of the monotonic clock, about what a probe may ask."""
-        self._silence.asked(node.key, now, question)
-
-    def heard(self, node: Device) -> None:
-        """The node answered something, whatever it was."""
-        self._silence.heard(node.key)
-
-    def is_silent(self, node: Device) -> bool:
-        """Whether the node answers nobody."""
-        return self._silence.is_silent(node.key)
-
-    def is_limited(self, node: Device) -> bool:
-        """Whether the node is avoided."""
-        record = self._records.get(node.key) if self._records else None
-        return record is not None and record.pause_s > 0
-
-    def is_slow(self, node: Device) -> bool:
-        """Whether asking the node may cost a timeout: its last error was one, or it is silent."""
-        record = self._records.get(node.key)
-        return (record is not None and record.slow) or self.is_silent(node)
-
-    def admits(self, node: Device) -> bool:
-        """Whether to use the node now: neither silent nor avoided, or this request shall be its probe."""
-        if self._silence and self.is_silent(node):
-            self._count("is_silent")
-            self.doubt(node)
-            return False
-        record = self._records.get(node.key) if self._records else None
-        if record is None or not record.pause_s:
-            return True
-        now = self._clock.monotonic()
-        if now < record.probe_at:
-            self._count("is_limited")
-            return False
-        # The others go on avoiding it until this one knows; should it never know, there will be another.
-        record.probing, record.probe_at = True, now + record.pause_s
-        return True
-
-    def doubt(self, node: Device) -> None:
-        """Have the node asked whether it answers anybody, if it has not for a while."""
-        question = self._silence.question(node.key)
-        if self.on_doubt is not None and question is not None and self._silence.is_due(node.key):
-            self.on_doubt(node, question)
-
-    def succeeded(self, node: Device) -> None:
-        """The node gave a proper answer: it is not avoided any more."""
-        self.heard(node)
-        if self._records:
-            record = self._records.get(node.key)
-            if record is not None and record.pause_s:
-                del self._records[node.key]
-
-    def failed(self, node: Device, *, slow: bool = False) -> bool:
-        """Count an error, a timeout if ``slow``; True when the node is avoided from now on."""
-        if not slow:
-            self.heard(node)
-        now = self._clock.monotonic()
-        record = self._records.get(node.key)
+    def _record(self, key: str) -> _Record:
+        record = self._records.get(key)
         if record is None:
-            record = self._records[node.key] = _Record()
-        record.slow = slow
+            if len(self._records) >= NODES_MAX:
+                self._records.clear()
+            record = self._records[key] = _Record()
+        return record
+
+    # what happened
+
+    def requested(self, key: str, now: float, probe: Probe | None = None) -> None:
+        """Record a request that was sent at ``now``; ``probe`` may be sent if there is no response."""
+        record = self._record(key)
+        if record.silent_since is None or now - record.last_request > self._patience_s:
+            record.silent_since = record.probe_at = now
+            record.probe = probe
+        record.last_request = now
+
+    def responded(self, key: str) -> None:
+        """Record a response of any kind, or a refused connection."""
+        record = self._records.get(key)
+        if record is not None:
+            record.silent_since = record.probe = None
+
+    def succeeded(self, key: str) -> None:
+        """Record a proper response, which ends an avoidance."""
+        record = self._records.get(key)
+        if record is not None:
+            record.silent_since = record.probe = None
+            if record.pause_s:
+                record.forgive()
+
+    def failed(self, key: str, *, slow: bool = False) -> bool:
+        """Count an error, a timeout if ``slow``; return True if the node is avoided from now on."""
+        if not slow:
+            self.responded(key)
+        record, now = self._record(key), self._clock.monotonic()
+        record.is_slow = slow
         if record.pause_s:
-            if record.probing:
-                self._avoid(record, min(2 * record.pause_s, self._interval_s), now)
+            if record.is_retried:
+                record.avoid(min(2 * record.pause_s, self._interval_s), now)
             return False
         if now - record.last_error >= self._interval_s:
             record.errors = 0
@@ -134,28 +154,105 @@ class ErrorLimiter:
         record.last_error = now
         if record.errors <= self._limit:
             return False
-        self._avoid(record, min(FIRST_PAUSE_S, self._interval_s), now)
+        record.avoid(min(FIRST_PAUSE_S, self._interval_s), now)
         self._count("incremented_limit")
         return True
 
-    def limit(self, node: Device) -> None:
+    def avoid(self, key: str) -> None:
         """Avoid a node at once and for the whole interval, as its 507 asks for."""
-        self.heard(node)
-        record = self._records.setdefault(node.key, _Record())
-        record.slow = False
-        self._avoid(record, self._interval_s, self._clock.monotonic())
+        self.responded(key)
+        record = self._record(key)
+        record.is_slow = False
+        record.avoid(self._interval_s, self._clock.monotonic())
         self._count("forced_limit")
 
-    @staticmethod
-    def _avoid(record: _Record, pause_s: float, now: float) -> None:
-        record.pause_s, record.probe_at, record.probing = pause_s, now + pause_s, False
+    def mark_absent(self, key: str) -> None:
+        """Leave a server alone for a while."""
+        self._record(key).absent_until = self._clock.monotonic() + ABSENT_S
+
+    def forget_absent(self) -> None:
+        """Use absent servers again."""
+        for record in self._records.values():
+            record.absent_until = _LONG_AGO
+
+    # what follows
+
+    def is_unresponsive(self, key: str) -> bool:
+        """Return True if the node has responded to nothing for a while."""
+        record = self._records.get(key)
+        return record is not None and self._is_silent(record, self._clock.monotonic(), UNRESPONSIVE_S)
+
+    def _is_silent(self, record: _Record, now: float, for_s: float) -> bool:
+        since = record.silent_since
+        return since is not None and now - since >= for_s and now - record.last_request <= self._patience_s
+
+    def is_probe_due(self, key: str) -> bool:
+        """Return True if the node is to be sent a probe now, which counts as a request.
+
+        The next is due before this one is given up, so that the node stays unresponsive meanwhile.
+        """
+        record, now = self._records.get(key), self._clock.monotonic()
+        if record is None or not self._is_silent(record, now, SUSPECT_S) or now < record.probe_at:
+            return False
+        record.last_request, record.probe_at = now, now + self._patience_s / 2
+        return True
+
+    def suspect(self, key: str) -> None:
+        """Have a node probed, if it has responded to nothing for a while."""
+        record = self._records.get(key)
+        if self.send_probe is not None and record is not None and record.probe is not None:
+            probe = record.probe
+            if self.is_probe_due(key):
+                self.send_probe(probe)
+
+    def is_avoided(self, key: str) -> bool:
+        """Return True if the node is avoided."""
+        record = self._records.get(key)
+        return record is not None and record.pause_s > 0
+
+    def is_slow(self, key: str) -> bool:
+        """Return True if a request may cost a timeout: the last error was one, or there is no response."""
+        record = self._records.get(key)
+        return record is not None and (record.is_slow or self.is_unresponsive(key))
+
+    def is_absent(self, key: str) -> bool:
+        """Return True if the server is to be left alone."""
+        record = self._records.get(key)
+        return record is not None and record.absent_until > self._clock.monotonic()
+
+    def admits(self, key: str) -> bool:
+        """Return True if the node is to be used now: it is healthy, or this request is its probe."""
+        record = self._records.get(key)
+        if record is None or (record.silent_since is None and not record.pause_s):
+            return True
+        now = self._clock.monotonic()
+        if self._is_silent(record, now, UNRESPONSIVE_S):
+            self._count("is_silent")
+            self.suspect(key)
+            return False
+        if not record.pause_s:
+            return True
+        if now < record.retry_at:
+            self._count("is_limited")
+            return False
+        # Others go on avoiding it until the outcome is known; without an outcome there will be another.
+        record.is_retried, record.retry_at = True, now + record.pause_s
+        return True
 
     def _count(self, name: str) -> None:
         if self._statsd is not None:
             self._statsd.increment(f"error_limiter.{name}")
 
     def __repr__(self) -> str:
-        avoided = sorted(key for key, record in self._records.items() if record.pause_s)
-        return (
-            f"<ErrorLimiter {len(self._records)} nodes with errors, avoided: {', '.join(avoided) or 'none'}>"
-        )
+        states = {
+            "avoided": self.is_avoided,
+            "unresponsive": self.is_unresponsive,
+            "absent": self.is_absent,
+        }
+        found = (f"{name}: {', '.join(filter(has, self._records)) or 'none'}" for name, has in states.items())
+        return f"<NodeHealth of {len(self._records)} nodes; {'; '.join(found)}>"
+
+
+def replication_server(node: Device) -> str:
+    """Return the key of a node's server on the replication network, whose devices are absent together."""
+    return address(node.replication_ip, node.replication_port)

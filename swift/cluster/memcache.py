@@ -16,8 +16,8 @@ from typing import Any
 from swift import green
 from swift.base.clock import Clock, SystemClock
 from swift.base.errors import ConfigError, SwiftError
+from swift.cluster.health import NodeHealth
 from swift.cluster.hosts import resolve
-from swift.cluster.silence import Silence
 from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
@@ -25,7 +25,7 @@ from swift.wire.memcache import ServerRing, expiry, get_command, set_command, va
 
 #: Seconds between attempts to talk to a server that is left alone.
 PROBE_S = 1.0
-#: A server that answers nobody counts as silent for so long after it was asked last.
+#: A server counts as unresponsive for so long after the last request.
 PATIENCE_S = 10.0
 
 
@@ -129,7 +129,7 @@ class _Server:
         self._probe_at = 0.0
 
     def may_try(self) -> bool:
-        """Whether to talk to it now; the caller does, and reports with ``failed`` or ``answered``."""
+        """Return True if to talk to it now; the caller does, and reports with ``failed`` or ``answered``."""
         if not self.errors:
             return True
         now = time.monotonic()
@@ -207,7 +207,7 @@ class MemcacheRing:
         tls = settings.tls_context()
         self._servers = {name: _Server(name, settings, tls) for name in self._ring.servers}
         self._size_warning = settings.item_size_warning_threshold
-        self._silence = Silence(self._clock, PATIENCE_S)
+        self._health = NodeHealth(self._clock, patience_s=PATIENCE_S)
         self._telemetry = telemetry or Telemetry()
 
     def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> object:
@@ -275,30 +275,30 @@ class MemcacheRing:
         started = time.monotonic()
         for name in self._ring.order(hashed):
             server = self._servers[name]
-            if self._is_silent(name) or not server.may_try():
+            if self._is_unresponsive(name) or not server.may_try():
                 continue
-            self._silence.asked(name, self._clock.monotonic())
+            self._health.requested(name, self._clock.monotonic())
             try:
                 result = server.converse(talk)
                 server.answered()
-                self._silence.heard(name)
+                self._health.responded(name)
                 statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
                 return result
             except (OSError, green.DeadlineExceeded, ValueError) as error:
                 server.failed()
                 if not isinstance(error, green.DeadlineExceeded):
-                    self._silence.heard(name)
+                    self._health.responded(name)
                 statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
                 self._telemetry.log.error(f"error talking to memcached {name}: {error or 'timeout'}")
         if must:
             raise MemcacheError(f"no memcached server answered a {verb}")
         return None
 
-    def _is_silent(self, name: str) -> bool:
-        """Whether a server answers nobody; such a one is asked in the background."""
-        if not self._silence.is_silent(name):
+    def _is_unresponsive(self, name: str) -> bool:
+        """Return True if a server is unresponsive; it is then probed in the background."""
+        if not self._health.is_unresponsive(name):
             return False
-        if self._silence.is_due(name):
+        if self._health.is_probe_due(name):
             green.spawn_detached(self._probe, name)
         return True
 
@@ -311,7 +311,7 @@ class MemcacheRing:
             self._servers[name].failed()
         else:
             self._servers[name].answered()
-        self._silence.heard(name)
+        self._health.responded(name)
 
     def __repr__(self) -> str:
         return f"<MemcacheRing {', '.join(self._ring.servers)}>"

@@ -25,10 +25,10 @@ from urllib.parse import SplitResult
 
 from swift import green
 from swift.base.errors import SwiftError
-from swift.cluster.client import HttpTransport
+from swift.cluster.client import HttpTransport, encrypted
 from swift.cluster.hosts import resolve_all
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Exchange, Reply
+from swift.cluster.transport import BackendResponse, Exchange, NodeAddress, NodeRequest, NodeTimeouts
 from swift.http.headers import HeaderMap
 from swift.platform.addresses import normalized, own_addresses
 from swift.ring.view import RingView
@@ -103,40 +103,38 @@ class OutboundConnection:
         self._port = port
         self._timeout_s = timeout_s
 
-    def open(self, method: str, target: str, headers: HeaderMap, body: bytes = b"") -> Exchange:
+    def stream(self, method: str, target: str, headers: HeaderMap, body: bytes = b"") -> Exchange:
         """Send the head, and ``body`` with it; raises ``TransportError``.
 
         The caller sets ``content-length`` or ``transfer-encoding``; header names are in lower case.
         """
-        sent = {"connection": "close", **headers}
-        where = (self._host, self._port)
-        return self._transport.open_on(
-            self._sock, where, method, target or "/", sent, body, host=self._host, timeout_s=self._timeout_s
-        )
+        return self._begin(method, target or "/", {"connection": "close", **headers}, body, self._host)
 
     def request(
         self, method: str, target: str, headers: HeaderMap, body: bytes = b"", *, bytes_max: int
-    ) -> Reply:
+    ) -> BackendResponse:
         """Send a request and read at most ``bytes_max`` of its response; raises ``TransportError``."""
         length = {"content-length": str(len(body))} if body or method in ("POST", "PUT") else {}
-        reply = self.open(method, target, {**length, **headers}, body).reply()
+        response = self.stream(method, target, {**length, **headers}, body).response()
         content = bytearray()
-        while len(content) < bytes_max and (piece := reply.body.read(bytes_max - len(content))):
+        while len(content) < bytes_max and (piece := response.stream.read(bytes_max - len(content))):
             content += piece
-        return Reply(reply.status, reply.headers, bytes(content), reply.reason)
+        return BackendResponse(response.status, response.headers, bytes(content), response.reason)
 
     def switch_protocol(self, method: str, target: str) -> socket.socket:
         """Send a request after whose success the connection carries something else; return its socket.
 
         Raises ``TransportError`` and OSError.
         """
-        exchange = self._transport.open_on(
-            self._sock, (self._host, self._port), method, target, {}, host=target, timeout_s=self._timeout_s
-        )
-        reply = exchange.converse(self._timeout_s)
-        if not 200 <= reply.status <= 299:
-            raise OSError(f"{method} {target}: the proxy responded {reply.status} {reply.reason}")
+        response = self._begin(method, target, {}, b"", target).duplex(self._timeout_s)
+        if not response.is_success:
+            raise OSError(f"{method} {target}: the proxy responded {response.status} {response.reason}")
         return self._sock
+
+    def _begin(self, method: str, target: str, headers: HeaderMap, body: bytes, host: str) -> Exchange:
+        timeouts = NodeTimeouts(self._timeout_s, self._timeout_s)
+        request = NodeRequest(NodeAddress(self._host, self._port), method, target, headers, body, timeouts)
+        return self._transport.stream_on(self._sock, request, host)
 
     def close(self) -> None:
         """Close the connection."""
@@ -206,7 +204,7 @@ class Outbound:
         number = default_port(scheme) if port is None else port
         sock = self._connected(self.addresses(host, number, trust), number, timeout_s)
         if scheme == "https":
-            sock = _encrypted(sock, host, timeout_s, tls)
+            sock = encrypted(sock, host, timeout_s, tls)
         shown = host_header or _host_header(scheme, host, port)
         return OutboundConnection(self._transport, sock, shown, number, timeout_s)
 
@@ -231,7 +229,7 @@ class Outbound:
         except BaseException:
             found.close()
             raise
-        sock = _encrypted(sock, host, timeout_s, tls)
+        sock = encrypted(sock, host, timeout_s, tls)
         return OutboundConnection(self._transport, sock, _host_header("https", host, port), number, timeout_s)
 
     def _connected(self, addresses: list[str], port: int, timeout_s: float) -> socket.socket:
@@ -278,24 +276,6 @@ def _connect(endpoint: Endpoint, timeout_s: float) -> socket.socket:
         return green.connect(*endpoint, time.monotonic() + timeout_s)
     except green.DeadlineExceeded:
         raise TimeoutError("timed out")
-
-
-def _encrypted(
-    sock: socket.socket, host: str, timeout_s: float, context: ssl.SSLContext | None
-) -> ssl.SSLSocket:
-    """Return the socket after the TLS handshake; closes it on an error, an OSError."""
-    try:
-        chosen = context or ssl.create_default_context()
-        tls = chosen.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
-        sock = tls
-        green.handshake(tls, time.monotonic() + timeout_s)
-        return tls
-    except green.DeadlineExceeded:
-        sock.close()
-        raise TimeoutError("the TLS handshake timed out")
-    except BaseException:
-        sock.close()
-        raise
 
 
 def _host_header(scheme: str, host: str, port: int | None) -> str:

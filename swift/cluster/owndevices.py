@@ -1,4 +1,4 @@
-"""Which devices of a ring are this node's (spec: replication.md §1)."""
+"""The devices of a ring that are this node's (spec: replication.md §1)."""
 
 from __future__ import annotations
 

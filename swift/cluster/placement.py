@@ -1,4 +1,4 @@
-"""Which nodes to ask, in which order (spec: proxy.md §6).
+"""The nodes of a request, and their order (spec: proxy.md §6).
 
 ``Sorting`` orders primaries (shuffle, timing or affinity), ``NodeIterator`` hands out primaries and then
 handoffs, up to the request's node count, and avoided nodes last.
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from swift.base.clock import Clock
 from swift.base.errors import ConfigError
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.health import NodeHealth
+from swift.cluster.transport import Destination
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -74,7 +75,7 @@ class Timings:
         self._expiry_s = expiry_s
         self._seen: dict[str, tuple[float, float]] = {}
 
-    def record(self, node: Node, seconds: float) -> None:
+    def record(self, node: Destination, seconds: float) -> None:
         """A connection to the node took this long."""
         self._seen[node.ip] = (round(seconds, 3), self._clock.monotonic() + self._expiry_s)
 
@@ -85,14 +86,14 @@ class Timings:
 
 
 class Streams:
-    """How many long answers each device is sending to this process."""
+    """The number of long responses that each device is sending to this process."""
 
     def __init__(self) -> None:
         #: Key of a node → answers; a node without any is not there.
         self._open: dict[str, int] = {}
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return True if there are any."""
         return bool(self._open)
 
     def begin(self, node: Node) -> None:
@@ -170,7 +171,7 @@ class NodeIterator:
         self,
         primaries: Sequence[Node],
         handoffs: Iterator[Node],
-        limiter: ErrorLimiter,
+        health: NodeHealth,
         node_count: int,
         on_handoff: Callable[[int], None] | None = None,
     ):
@@ -179,7 +180,7 @@ class NodeIterator:
         self.asks_slow = True
         self._primaries = list(primaries)
         self._handoffs = handoffs
-        self._limiter = limiter
+        self._health = health
         self._left = node_count
         self._expected_handoffs = node_count - len(primaries)
         self._handoffs_used = 0
@@ -213,22 +214,22 @@ class NodeIterator:
             return node
         if self.asks_avoided:
             for i, node in enumerate(self._avoided):
-                if self.asks_slow or not self._limiter.is_slow(node):
+                if self.asks_slow or not self._health.is_slow(node.key):
                     return self._avoided.pop(i)
         raise StopIteration
 
-    def pass_over(self, node: Node) -> bool:
+    def pass_over(self, node: Destination) -> bool:
         """Hand a node out again as a last resort; False when it was one already."""
-        if node not in self._handed_out:
-            return False
-        self._handed_out.remove(node)
-        self._left += 1
-        self._avoided.append(node)
-        return True
+        for i, handed_out in enumerate(self._handed_out):
+            if handed_out.key == node.key:
+                self._avoided.append(self._handed_out.pop(i))
+                self._left += 1
+                return True
+        return False
 
     def _credit_lost_turns(self) -> None:
         """A node that became limited while it was used does not count."""
-        lost = [node for node in self._handed_out if self._limiter.is_limited(node)]
+        lost = [node for node in self._handed_out if self._health.is_avoided(node.key)]
         if lost:
             self._left += len(lost)
             self._handed_out = [node for node in self._handed_out if node not in lost]
@@ -237,11 +238,11 @@ class NodeIterator:
         """The next node that is not avoided."""
         while self._primaries:
             node = self._primaries.pop(0)
-            if self._limiter.admits(node):
+            if self._health.admits(node.key):
                 return node
             self._avoided.append(node)
         for node in self._handoffs:
-            if not self._limiter.admits(node):
+            if not self._health.admits(node.key):
                 if self._avoided_handoffs_left > 0:
                     self._avoided_handoffs_left -= 1
                     self._avoided.append(node)

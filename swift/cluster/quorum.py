@@ -72,12 +72,12 @@ class WriteQuorum:
             self.reached = self.reached or self._hundreds[hundred] >= self.quorum
 
     def within_reach(self, waiting: int) -> bool:
-        """Whether ``waiting`` further answers could still make a quorum, or it is there."""
+        """Return True if ``waiting`` further answers could still make a quorum, or it is there."""
         return self.reached or max(self._hundreds[1:]) + waiting >= self.quorum
 
     @property
     def complete(self) -> bool:
-        """Whether every node answered."""
+        """Return True if every node answered."""
         return len(self.statuses) >= self.count
 
     def __str__(self) -> str:
@@ -95,5 +95,5 @@ def fill_missing(statuses: Iterable[int], count: int) -> list[int]:
 def container_update_count(
     container_replicas: int, container_quorum: int, object_replicas: int, object_quorum: int
 ) -> int:
-    """How many container updates an object write sends (proxy.md §9): max(Rc, Qc + Ro − Qo)."""
+    """Return the number of container updates of an object write (proxy.md §9): max(Rc, Qc + Ro − Qo)."""
     return max(container_replicas, container_quorum + object_replicas - object_quorum)

@@ -1,4 +1,4 @@
-"""Where a container server sends an update whose container was sharded (spec: object-server.md §13)."""
+"""Redirects of container servers: from a sharded container to its shard (spec: object-server.md §13)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import utf8_value
 
@@ -19,8 +19,8 @@ class Redirect(NamedTuple):
     container: str
 
 
-def redirect_of(reply: Reply | None) -> Redirect | None:
-    """Where a 301 points to; None when it is none or not usable."""
+def redirect_of(reply: BackendResponse | None) -> Redirect | None:
+    """Return the destination of a 301; None when it is none or not usable."""
     if reply is None or reply.status != 301:
         return None
     location = reply.headers.get("location", "")

@@ -1,18 +1,22 @@
-"""The Transport seam: how one server talks to another.
+"""The Transport seam: requests from one server to another, and their responses, as values.
 
 Everything that sends a request to a node takes a ``Transport``; the real one is ``cluster.client``
-(pooled keep-alive connections), a simulation passes one that calls services in memory. Errors are
-``TransportError`` only; deciding what an error means (next node, error limiting) is the caller's.
+(pooled keep-alive connections), a simulation passes one that calls services in memory. A ``NodeRequest`` is
+responded to by a ``BackendResponse``; errors are ``TransportError`` only, and their meaning (next node, error
+limiting) is up to the caller. There is one verb for each kind of sending: ``request`` for a complete body and
+response, ``request_all`` for many nodes at once, ``stream`` for bodies that are sent and read as they come.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
-from swift.http.body import BodyError, ResponseBody
+from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
+from swift.ring.device import Device, Node
 
 
 class TransportError(SwiftError):
@@ -23,42 +27,126 @@ class TimedOut(TransportError):
     """A node did not go on in time: asking it again may cost as much."""
 
 
-class MalformedAnswer(TransportError):
-    """What a node answered is no HTTP. It says nothing of the node's health: the next request may do well."""
+class MalformedResponse(TransportError):
+    """A response that is no HTTP. It says nothing of the node's health: the next request may do well."""
 
 
 class BrokenOff(TransportError, BodyError):
-    """An answer's body broke off; whoever only relays bodies sees a ``BodyError``."""
+    """A response's body broke off; code that only relays bodies sees a ``BodyError``."""
+
+
+class Timeouts(Protocol):
+    """The longest waits for a node, seconds; the settings of servers and daemons have these names."""
+
+    @property
+    def conn_timeout(self) -> float:
+        """The longest wait for a connection."""
+
+    @property
+    def node_timeout(self) -> float:
+        """The longest wait for each part of a response."""
+
+
+class NodeTimeouts(NamedTuple):
+    """``Timeouts`` of callers without settings."""
+
+    conn_timeout: float
+    node_timeout: float
+
+
+class Destination(Protocol):
+    """The network address of a node; a ``Device`` is one, on the network of clients."""
+
+    @property
+    def ip(self) -> str:
+        """An address or a host name."""
+
+    @property
+    def port(self) -> int:
+        """The port of the server."""
+
+    @property
+    def key(self) -> str:
+        """``ip:port/device``, by which node health is recorded."""
+
+
+class NodeAddress(NamedTuple):
+    """A ``Destination`` by its address."""
+
+    ip: str
+    port: int
+    key: str = ""
+
+
+def replication_address(node: Device) -> NodeAddress:
+    """Return a device's address on the replication network."""
+    return NodeAddress(node.replication_ip, node.replication_port, node.key)
+
+
+def node_path(device: str, part: int | str, below: str) -> str:
+    """Return the quoted path of an entity at a node; ``below`` is quoted and begins with a slash."""
+    return f"/{quote_path(device)}/{quote_path(str(part))}{below}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRequest:
+    """A request to one node."""
+
+    node: Destination
+    method: str
+    #: Quoted, with the query if there is one.
+    path: str
+    #: With ``content-length`` the body is counted, with ``transfer-encoding: chunked`` it is framed.
+    headers: HeaderMap
+    #: The complete body, or what is sent of it together with the head.
+    body: bytes
+    timeouts: Timeouts
+
+    @classmethod
+    def counted(
+        cls,
+        node: Destination,
+        method: str,
+        path: str,
+        headers: HeaderMap,
+        body: bytes,
+        timeouts: Timeouts,
+    ) -> NodeRequest:
+        """Return a request that says the length of its complete body."""
+        return cls(node, method, path, {**headers, "content-length": str(len(body))}, body, timeouts)
+
+
+#: The stream of a response that was read completely.
+_ENDED = WholeBody(b"")
 
 
 @dataclass(slots=True)
-class Reply:
-    """A complete small answer."""
+class BackendResponse:
+    """A node's response: head, and a complete body or a stream."""
 
     status: int
     headers: HeaderMap = field(default_factory=dict)
+    #: The complete body; empty until ``read`` where ``stream`` has it.
     body: bytes = b""
     reason: str = ""
+    #: The body as it arrives. Reading raises ``BrokenOff``. Closed after its end it gives its connection
+    #: back; closed before, it drops the connection.
+    stream: ResponseBody = _ENDED
+    #: The node that responded, where a caller sends to several.
+    node: Node | None = None
+    #: The headers of the attempt that this responds to, the very object.
+    attempt: HeaderMap | None = None
 
     @property
     def is_success(self) -> bool:
-        """2xx."""
+        """Return True for 2xx."""
         return 200 <= self.status <= 299
 
-
-@dataclass(slots=True)
-class StreamReply:
-    """An answer whose body is read as it comes."""
-
-    status: int
-    headers: HeaderMap
-    #: Reading it raises ``BrokenOff``. Closed after its end, it gives its connection back; else it drops it.
-    body: ResponseBody
-    reason: str = ""
-
-    def whole(self) -> Reply:
-        """The same, its body read to its end, which leaves the connection usable; raises ``BrokenOff``."""
-        return Reply(self.status, self.headers, self.body.read_all(), self.reason)
+    def read(self) -> BackendResponse:
+        """Read the stream into ``body``, which leaves the connection usable; raises ``BrokenOff``."""
+        if self.stream is not _ENDED:
+            self.body, self.stream = self.stream.read_all(), _ENDED
+        return self
 
 
 class Exchange(Protocol):
@@ -70,8 +158,8 @@ class Exchange(Protocol):
     def finish(self, trailers: HeaderMap | None = None) -> None:
         """End a chunked body, with trailers for a server that reads them; nothing for a counted one."""
 
-    def wait_continue(self) -> StreamReply | None:
-        """Wait for ``100 Continue``; None when it came, or the final answer that came instead.
+    def wait_continue(self) -> BackendResponse | None:
+        """Wait for ``100 Continue``; None when it came, or the final response that came instead.
 
         The headers of the last 100 are in ``continue_headers``.
         """
@@ -85,14 +173,14 @@ class Exchange(Protocol):
         Errors are left to the wait for the answer itself.
         """
 
-    def reply(self) -> StreamReply:
-        """The final answer."""
+    def response(self) -> BackendResponse:
+        """Return the final response, its body as a stream."""
 
-    def converse(self, timeout_s: float) -> StreamReply:
-        """The answer's head, before the request's body has ended; both bodies go on side by side.
+    def duplex(self, timeout_s: float) -> BackendResponse:
+        """Return the response's head before the request's body has ended; both bodies go on side by side.
 
-        Every wait for more of the answer takes ``timeout_s`` at most. The connection serves nothing else
-        afterwards: ``abort`` ends it, and the body is not read any more then.
+        Every wait for more of the response takes ``timeout_s`` at most. The connection serves nothing else
+        afterwards: ``abort`` ends it, and the stream is not read any more then.
         """
 
     def abort(self) -> None:
@@ -100,41 +188,14 @@ class Exchange(Protocol):
 
 
 class Transport(Protocol):
-    """Sends requests to nodes by address."""
+    """Sends requests to nodes."""
 
-    def request(
-        self,
-        ip: str,
-        port: int,
-        method: str,
-        path: str,
-        headers: HeaderMap,
-        body: bytes = b"",
-        *,
-        connect_timeout_s: float,
-        timeout_s: float,
-    ) -> Reply:
-        """One small exchange, the answer body read completely.
+    def request(self, request: NodeRequest) -> BackendResponse:
+        """Send a request with a complete body and read the whole response; raises ``TransportError``."""
 
-        ``path`` is quoted and may carry a query. Raises ``TransportError``.
-        """
+    def stream(self, request: NodeRequest) -> Exchange:
+        """Connect and send the head with what there is of the body; raises ``TransportError``.
 
-    def open(
-        self,
-        ip: str,
-        port: int,
-        method: str,
-        path: str,
-        headers: HeaderMap,
-        body: bytes = b"",
-        *,
-        connect_timeout_s: float,
-        timeout_s: float,
-    ) -> Exchange:
-        """Connect, send the head and ``body``; ``timeout_s`` is for each later wait.
-
-        A complete ``body`` given here travels with the head and allows a silent second try on a stale
-        connection. With ``content-length`` in ``headers`` the body is counted, with
-        ``transfer-encoding: chunked`` it is framed (what is given here is all of it: its end goes along),
-        with neither there is none. Raises ``TransportError``.
+        A complete ``body`` travels with the head and allows a silent second try on a stale connection. A
+        chunked request with a ``body`` has no more of it: its end goes along.
         """

@@ -13,6 +13,7 @@ from functools import partial
 from swift import green
 from swift.base.digits import is_digits
 from swift.cluster.direct import DirectClient
+from swift.cluster.transport import NodeAddress, TransportError, node_path
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.container.broker import ContainerFacts
@@ -59,7 +60,7 @@ class AccountUpdater:
 
     def __init__(self, context: BackendContext, settings: ContainerSettings):
         self._context = context
-        self._direct = DirectClient(context.transport, "container-server", settings, missed=self._missed)
+        self._direct = DirectClient(context.transport, "container-server", settings)
         self._failures = RepeatedErrors(context.telemetry.log, context.clock)
 
     def check(self, request: Request) -> None:
@@ -116,8 +117,12 @@ class AccountUpdater:
         except ValueError as error:
             self._missed(node, error)
             return None
-        reply = self._direct.ask_address(address, device, partition, "PUT", target.path, headers, who=node)
-        if reply is None:
+        sent = {"content-length": "0", "user-agent": self._direct.agent, **headers}
+        path = node_path(device, partition, target.path.quoted)
+        try:
+            reply = self._direct.request(NodeAddress(*address), "PUT", path, sent)
+        except TransportError as error:
+            self._missed(node, error)
             return None
         if reply.status == 404:
             return 404

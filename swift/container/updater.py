@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from swift.base.entity import EntityPath
-from swift.cluster.direct import Answers, DirectClient
-from swift.cluster.transport import TransportError
+from swift.cluster.direct import DirectClient, has_majority, have_status
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.config.kinds import SECONDS, integer, number
 from swift.config.schema import Settings, option
 from swift.container.broker import ContainerBroker, ContainerFacts
@@ -163,12 +163,12 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     def _bring(self, broker: ContainerBroker, info: ContainerFacts, report: ContainerReport) -> None:
         answers = self._tell(info, report)
-        if answers.has_majority():
+        if has_majority(answers):
             mark_reported(broker, report)
             self._tally.add("successes")
             return
         self._tally.add("failures")
-        if answers.are_all(404):
+        if have_status(answers, 404):
             self._quarantine(broker)
             return
         until_s = self._pass_context.clock.monotonic() + self._task.settings.account_suppression_time
@@ -187,7 +187,7 @@ class ContainerUpdaterPass(DatabasePassBase):
 
     # --- telling --------------------------------------------------------------------------------------
 
-    def _tell(self, info: ContainerFacts, report: ContainerReport) -> Answers:
+    def _tell(self, info: ContainerFacts, report: ContainerReport) -> list[BackendResponse | None]:
         """What every replica of the account says to the news."""
         part, nodes = self._task.ring.nodes(self._task.context.hasher.digest(info.account))
         headers = {
@@ -198,7 +198,7 @@ class ContainerUpdaterPass(DatabasePassBase):
             "x-account-override-deleted": "yes",
             fields.BACKEND_STORAGE_POLICY_INDEX: str(info.storage_policy_index),
         }
-        return self._direct.ask_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
+        return self._direct.request_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
 
     def _missed(self, node: str, error: TransportError) -> None:
         self._task.failures.error(f"ERROR account update failed with {node} (will retry): {error}")

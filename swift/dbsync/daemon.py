@@ -11,8 +11,8 @@ import random
 from collections.abc import Iterator, Sequence
 
 from swift.base.documents import JsonObject
-from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient
+from swift.cluster.health import NodeHealth
 from swift.cluster.owndevices import OwnDevices
 from swift.db.settled import BUSY_S, CALM, Due, Settled
 from swift.dbsync import handoffs
@@ -67,7 +67,7 @@ class DatabaseReplicator(DeviceTask):
         self.settings = settings
         self.direct = direct = DirectClient(context.transport, self.name, settings)
         module = settings.rsync_module or f"{{replication_ip}}::{kind.server_type}"
-        access = NodeAccess(direct, settings, module, Absent(context.clock))
+        access = NodeAccess(direct, settings, module, NodeHealth(context.clock))
         self.own = OwnDevices(context.ring_ip, context.ring_port)
         self.replication = Replication(context, ring, kind, settings, self.disk, access, self.own)
         self._settled: dict[str, Settled] = {}

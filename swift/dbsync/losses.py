@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue
 from swift.cluster.direct import DirectClient, node_path
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError, replication_address
 from swift.db import files, walk
 from swift.db.files import DatabasePlace
 from swift.http import fields
@@ -98,8 +98,8 @@ class Losses:
             "user-agent": direct.agent,
             fields.BACKEND_LOST_PARTITIONS: "true",
         }
-        address = device.replication_ip, device.replication_port
-        reply = direct.send(address, "REPLICATE", node_path(device.device, parts[0], ""), headers, body)
+        path = node_path(device.device, parts[0], "")
+        reply = direct.request(replication_address(device), "REPLICATE", path, headers, body)
         if reply.status >= 500:
             raise TransportError(f"{reply.status} {reply.reason}")
         untold.difference_update(parts)
@@ -114,19 +114,19 @@ class Losses:
         return f"<Losses {len(self._absent)} partitions, {len(self._untold)} nodes to be told>"
 
 
-def touched_by(reply: Reply) -> int:
+def touched_by(reply: BackendResponse) -> int:
     """How many databases a node says it has of what it was told; 0 of one that does not say so."""
     count = _answer(reply).get("databases")
     return count if type(count) is int else 0
 
 
-def partitions_held_by(reply: Reply) -> set[int]:
+def partitions_held_by(reply: BackendResponse) -> set[int]:
     """In which partitions those are."""
     found = _answer(reply).get("partitions")
     return {part for part in found if type(part) is int} if isinstance(found, list) else set()
 
 
-def _answer(reply: Reply) -> JsonObject:
+def _answer(reply: BackendResponse) -> JsonObject:
     if fields.BACKEND_LOST_PARTITIONS not in reply.headers:
         return {}
     try:

@@ -10,9 +10,9 @@ import os
 from dataclasses import dataclass
 
 from swift.base.errors import SwiftError
-from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.health import NodeHealth, replication_server
+from swift.cluster.transport import BackendResponse, TimedOut, TransportError, replication_address
 from swift.dbsync import rsync
 from swift.dbsync.protocol import MERGE_ITEMS
 from swift.dbsync.settings import ReplicatorSettings
@@ -43,7 +43,7 @@ class NodeAccess:
     #: The rsync module template.
     module: str
     #: Nodes that let a question time out: the other databases do not wait for them.
-    absent: Absent
+    health: NodeHealth
 
 
 class RemoteDatabase:
@@ -66,31 +66,31 @@ class RemoteDatabase:
         self._access = access
         self._disk = disk
         self._is_remote_region = is_remote_region
-        self._address = node.replication_ip, node.replication_port
+        self._address = replication_address(node)
         self._path = node_path(node.device, part, f"/{name_hash}")
         self._takes_uploads = False
 
-    def say(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> Reply:
+    def say(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> BackendResponse:
         """Send a message; any status is an answer. Raises ``NodeFailed`` when none comes."""
         return self._ask(json.dumps([operation, *arguments]).encode("ascii"), more_time_s)
 
-    def _ask(self, body: bytes, more_time_s: float = 0.0) -> Reply:
-        direct, absent = self._access.direct, self._access.absent
-        if absent.has(self.node):
+    def _ask(self, body: bytes, more_time_s: float = 0.0) -> BackendResponse:
+        direct, health = self._access.direct, self._access.health
+        if health.is_absent(replication_server(self.node)):
             raise NodeLeftAlone("it gave no answer a moment ago")
         headers = {"content-type": "application/json", "user-agent": direct.agent}
         try:
-            reply = direct.send(
+            reply = direct.request(
                 self._address, "REPLICATE", self._path, headers, body, more_time_s=more_time_s
             )
         except TransportError as error:
             if isinstance(error, TimedOut):
-                absent.note(self.node)
+                health.mark_absent(replication_server(self.node))
             raise NodeFailed(str(error))
         self._takes_uploads = fields.BACKEND_DATABASE_UPLOAD in reply.headers
         return reply
 
-    def tell(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> Reply:
+    def tell(self, operation: str, *arguments: object, more_time_s: float = 0.0) -> BackendResponse:
         """Like ``say``; raises ``NodeFailed`` unless the answer is a success."""
         return success(operation, self.say(operation, *arguments, more_time_s=more_time_s))
 
@@ -138,7 +138,7 @@ class RemoteDatabase:
         fd = disk.place(_opened, path)
         try:
             pieces = iter(lambda: disk.place(_read, fd), b"")
-            reply = direct.upload(self._address, "REPLICATE", self._path, headers, pieces)
+            reply = direct.stream(self._address, "REPLICATE", self._path, headers, pieces)
         except TransportError as error:
             raise NodeFailed(str(error))
         finally:
@@ -159,7 +159,7 @@ def _close(disk: Disk, fd: int) -> None:
     disk.close(fd)
 
 
-def success(operation: str, reply: Reply) -> Reply:
+def success(operation: str, reply: BackendResponse) -> BackendResponse:
     """The reply; raises ``NodeFailed`` unless it is a success."""
     if not reply.is_success:
         raise NodeFailed(f"{operation} was answered with {reply.status} {reply.reason}")

@@ -13,7 +13,7 @@ from typing import Any
 from swift.base.documents import JsonObject
 from swift.base.errors import InvalidValue, SwiftError
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.db import files
 from swift.db.syncpoints import all_syncs, get_sync, set_sync
 from swift.dbsync import protocol
@@ -72,7 +72,7 @@ class ReplicationSession:
                 return
         self._send_rows(remote, info)
 
-    def _sync(self, info: JsonObject) -> Reply:
+    def _sync(self, info: JsonObject) -> BackendResponse:
         arguments = self._replica.sync_arguments(info, many_policies=self._many_policies)
         reply = self._remote.say(protocol.SYNC, *arguments)
         if reply.status == 507:
@@ -161,7 +161,7 @@ class ReplicationSession:
             success(protocol.COMPLETE_RSYNC, reply)
         return reply.is_success
 
-    def _send_whole(self, operation: str, info: JsonObject) -> Reply:
+    def _send_whole(self, operation: str, info: JsonObject) -> BackendResponse:
         broker = self._replica.broker
         path = broker.newest.path
         copy = broker.on_disk(snapshot, broker.place, path)
@@ -174,14 +174,14 @@ class ReplicationSession:
         return self._remote.say(operation, info["id"], os.path.basename(path), more_time_s=worth_s)
 
 
-def _parsed(reply: Reply) -> Any:
+def _parsed(reply: BackendResponse) -> Any:
     try:
         return json.loads(reply.body)
     except (ValueError, RecursionError):
         raise NodeFailed("its answer is no JSON")
 
 
-def _state_of(reply: Reply) -> RemoteState:
+def _state_of(reply: BackendResponse) -> RemoteState:
     if not reply.is_success:
         raise NodeFailed(f"sync was answered with {reply.status} {reply.reason}")
     try:

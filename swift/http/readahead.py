@@ -1,19 +1,140 @@
-"""Reading several pieces of one large object at once: those that fit into a bound wait in memory, in order.
+"""Prefetching the next values of a sequence: the one window, and the pieces of large objects in it.
 
-``ReadAhead`` opens the pieces one after the other and reads the bodies of those that fit at the same time,
-each in a green thread, while the client is sent what comes before them. A piece that does not fit any more is
-opened only, and nothing after it is. It refuses to know what pieces are; a function opens the next one.
+``PrefetchWindow`` orders, bounds and waits. It is under all that is fetched before a client wants it: the
+segments of large objects (``ReadAhead``), the stripes of erasure coded objects and the units that come from
+several nodes at once (``proxy.obj.read``). ``ReadAhead`` opens pieces one after the other and reads the
+bodies of those that fit into its memory at the same time, each in a green thread, while the client is sent
+what comes before them. Neither knows what the values are; a function fetches the next one.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from swift import green
 from swift.base.digits import is_digits
 from swift.http.body import BodyError, ResponseBody, body_of
 from swift.http.response import Response
+
+T = TypeVar("T")
+
+
+class PrefetchWindow(Generic[T]):
+    """Values of a sequence that are fetched before they are wanted, in their order.
+
+    Either the window's own green thread fetches them one after the other while ``has_room`` says so, or
+    others ``put`` them, in any order. An error takes the place of its value and ends the sequence. Values
+    that are left at ``close`` are passed to ``release``.
+    """
+
+    def __init__(
+        self,
+        fetch: Callable[[], T | None] | None = None,
+        *,
+        has_room: Callable[[], bool] = lambda: False,
+        release: Callable[[T], object] = lambda _value: None,
+    ):
+        """``fetch`` returns the next value, None at the end."""
+        self._fetch = fetch
+        self._has_room = has_room
+        self._release = release
+        self._values: dict[int, T | Exception | None] = {}
+        #: The number of the value that is wanted next, and of the one that is fetched next.
+        self._wanted = 0
+        self._fetched = 0
+        self._task: green.Task[None] | None = None
+        self._is_ended = fetch is None
+        self.is_closed = False
+        self._changed = green.Condition()
+
+    def __len__(self) -> int:
+        """Return the number of values that wait."""
+        return len(self._values)
+
+    @property
+    def last(self) -> T | Exception | None:
+        """The value that was fetched last, None if it is not waiting."""
+        return self._values.get(self._fetched - 1)
+
+    @last.setter
+    def last(self, value: T) -> None:
+        self._values[self._fetched - 1] = value
+
+    def put(self, number: int, value: T | Exception | None) -> None:
+        """Leave the value of a number, the end (None) or an error."""
+        if not self.is_closed:
+            self._values[number] = value
+            self._changed.notify_all()
+        elif value is not None and not isinstance(value, Exception):
+            self._release(value)
+
+    def prefetch(self) -> None:
+        """Fetch what there is room for, in the background."""
+        if self._task is None and self._goes_on():
+            self._task = green.spawn(self._run)
+
+    def _goes_on(self) -> bool:
+        return not self.is_closed and not self._is_ended and self._has_room()
+
+    def _run(self) -> None:
+        try:
+            while self._goes_on():
+                self._fetch_next()
+        finally:
+            self._task = None
+            self._changed.notify_all()
+
+    def _fetch_next(self) -> None:
+        assert self._fetch is not None
+        number, self._fetched = self._fetched, self._fetched + 1
+        value: T | Exception | None = BodyError("a value was not fetched to its end")
+        try:
+            value = self._fetch()
+        except Exception as error:
+            # It is raised when its turn comes.
+            value = error
+        finally:
+            self._is_ended = value is None or isinstance(value, Exception)
+            self.put(number, value)
+
+    def get(self, is_fed: Callable[[], bool] = lambda: False) -> T | None:
+        """Return the next value, None at the end; raises what fetching it raised.
+
+        It is waited for while it is being fetched, or while ``is_fed`` says that others may put it.
+        """
+        while self._wanted not in self._values and (self._task is not None or is_fed()):
+            self._changed.wait()
+        if self._wanted not in self._values:
+            if self._is_ended:
+                return None
+            self._fetch_next()
+        value = self._values.pop(self._wanted, None)
+        self._wanted += 1
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for a change."""
+        self._changed.wait(timeout_s)
+
+    def notify(self) -> None:
+        """Resume all that wait for a change."""
+        self._changed.notify_all()
+
+    def close(self, then: Callable[[], None] | None = None) -> None:
+        """Let go of all values; call ``then`` once nothing is being fetched any more."""
+        self.is_closed = True
+        values, self._values = self._values, {}
+        for value in values.values():
+            if value is not None and not isinstance(value, Exception):
+                self._release(value)
+        self._changed.notify_all()
+        if then is not None and self._task is not None:
+            self._task.on_exit(then)
+        elif then is not None:
+            then()
 
 
 def size_of(response: Response) -> int | None:
@@ -93,18 +214,21 @@ class _Whole:
 
 
 class ReadAhead:
-    """The next pieces, ``memory`` bytes of them at most; ``take`` opens one, and gives None at the end."""
+    """The next pieces, ``memory`` bytes of them at most; ``take`` opens one, and gives None at the end.
+
+    A piece that does not fit is opened only, and no piece after it is, until it was sent. So without memory
+    one piece is open ahead.
+    """
 
     def __init__(self, take: Callable[[], Response | None], memory: int):
         self._take = take
         self._memory = memory
-        self._queue: deque[_Whole | Response | Exception | None] = deque()
+        self._window: PrefetchWindow[_Whole | Response] = PrefetchWindow(
+            self._open, has_room=lambda: not self._is_full, release=_let_go
+        )
         self._held = 0
         self._sent = 0
-        self._is_feeding = False
-        self._is_stopped = False
-        self._is_closed = False
-        self._changed = green.Condition()
+        self._is_full = False
 
     @property
     def held(self) -> int:
@@ -113,75 +237,51 @@ class ReadAhead:
 
     def want(self) -> None:
         """Open more, if there is room."""
-        if not self._is_feeding and not self._is_stopped and not self._is_closed:
-            self._is_feeding = True
-            green.spawn_detached(self._feed)
+        self._window.prefetch()
 
-    def _feed(self) -> None:
-        try:
-            while not self._is_closed and not self._is_stopped:
-                try:
-                    found: Response | Exception | None = self._take()
-                except Exception as error:
-                    # The next read raises it.
-                    found = error
-                self._put(found)
-        finally:
-            self._is_feeding = False
-            self._changed.notify_all()
+    def _open(self) -> _Whole | Response | None:
+        found = self._take()
+        # What was opened too late is released.
+        return found if found is None or self._window.is_closed else self._placed(found)
 
-    def _put(self, found: Response | Exception | None) -> None:
-        if self._is_closed:
-            release(found if isinstance(found, Response) else None, 0)
-            return
-        size = size_of(found) if isinstance(found, Response) else None
-        if isinstance(found, Response) and size is not None and self.held + size <= self._memory:
-            self._held += size
-            self._queue.append(_Whole(found, size))
-        else:
-            self._is_stopped = True
-            self._queue.append(found)
-        self._changed.notify_all()
+    def _placed(self, found: Response) -> _Whole | Response:
+        """Read a piece into memory if it fits."""
+        size = size_of(found)
+        if size is None or self.held + size > self._memory:
+            self._is_full = True
+            return found
+        self._held += size
+        self._is_full = False
+        return _Whole(found, size)
 
     def get(self) -> Response | None:
         """The next piece, None at the end; raises what opening or reading it raised."""
         self._sent = 0
         self.want()
-        while not self._queue:
-            self._changed.wait()
-        found = self._queue.popleft()
-        if isinstance(found, _Whole):
-            self._held -= found.size
-            self._sent = found.size
-            response = found.get()
-            self._promote()
-            self.want()
-            return response
-        if isinstance(found, Exception):
-            raise found
-        # What stopped the others is on its way to the client; its end is the next sign to go on.
-        self._is_stopped = found is None
-        return found
-
-    def _promote(self) -> None:
-        """Read the piece that was only opened, if it fits now."""
-        last = self._queue[-1] if self._queue else None
-        size = size_of(last) if isinstance(last, Response) else None
-        if isinstance(last, Response) and size is not None and self.held + size <= self._memory:
-            self._held += size
-            self._queue[-1] = _Whole(last, size)
-            self._is_stopped = False
+        found = self._window.get()
+        if not isinstance(found, _Whole):
+            # What stopped the others is on its way to the client; its end is the next sign to go on.
+            self._is_full = False
+            return found
+        self._held -= found.size
+        self._sent = found.size
+        response = found.get()
+        last = self._window.last
+        if isinstance(last, Response):
+            self._window.last = self._placed(last)
+        self.want()
+        return response
 
     def close(self) -> None:
         """Let go of everything."""
-        self._is_closed = True
-        while self._queue:
-            found = self._queue.popleft()
-            if isinstance(found, _Whole):
-                found.abandon()
-            elif isinstance(found, Response):
-                release(found, 0)
-        self._changed.notify_all()
+        self._window.close()
 
     def __repr__(self) -> str:
-        return f"<ReadAhead {len(self._queue)} pieces, {self.held} of {self._memory} bytes>"
+        return f"<ReadAhead {len(self._window)} pieces, {self.held} of {self._memory} bytes>"
+
+
+def _let_go(found: _Whole | Response) -> None:
+    if isinstance(found, _Whole):
+        found.abandon()
+    else:
+        release(found, 0)

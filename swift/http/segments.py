@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
-from swift import green
 from swift.base.digits import is_digits
 from swift.http.body import CHUNK_BYTES, BodyError, ResponseBody, body_of
 from swift.http.readahead import ReadAhead, release
@@ -24,42 +23,6 @@ S = TypeVar("S")
 #: The next segment is opened when no more than this is left of the current one: what a fast client takes in
 #: the time that opening takes.
 AHEAD_BYTES = 4 << 20
-
-
-class _Ahead:
-    """The next piece, being opened in the background."""
-
-    __slots__ = ("_ready", "_answer", "_error", "_abandoned")
-
-    def __init__(self, take: Callable[[], Response | None]):
-        self._ready = green.Event()
-        self._answer: Response | None = None
-        self._error: Exception | None = None
-        self._abandoned = False
-        green.spawn_detached(self._run, take)
-
-    def _run(self, take: Callable[[], Response | None]) -> None:
-        try:
-            self._answer = take()
-        except Exception as error:
-            # The next read raises it.
-            self._error = error
-        self._ready.set()
-        if self._abandoned:
-            release(self._answer, 0)
-
-    def get(self) -> Response | None:
-        """The opened piece; None when there is none; raises what opening raised."""
-        self._ready.wait()
-        if self._error is not None:
-            raise self._error
-        return self._answer
-
-    def abandon(self) -> None:
-        """Release what is, or will be, opened."""
-        self._abandoned = True
-        if self._ready.is_set:
-            release(self._answer, 0)
 
 
 class SegmentedBody(ResponseBody, Generic[S]):
@@ -79,11 +42,9 @@ class SegmentedBody(ResponseBody, Generic[S]):
     ):
         self._rest = iter(pieces)
         self._open = open_segment
-        #: Reads several pieces at once, where so many bytes may be held.
-        self._reading = ReadAhead(self._take, memory) if memory else None
+        self._reading = ReadAhead(self._take, memory)
         #: What ``start`` has opened.
         self._opened: deque[Response] = deque()
-        self._ahead: _Ahead | None = None
         self._current: Response | None = None
         self._body: ResponseBody = body_of(b"")
         #: Bytes taken from the open piece, and how many it has when that is known.
@@ -112,11 +73,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         self._finish()
         if self._closed:
             return False
-        ahead, self._ahead = self._ahead, None
-        if self._opened:
-            response: Response | None = self._opened.popleft()
-        else:
-            response = self._following(ahead)
+        response = self._opened.popleft() if self._opened else self._reading.get()
         if response is None:
             self._closed = True
             return False
@@ -127,12 +84,6 @@ class SegmentedBody(ResponseBody, Generic[S]):
         self._size = known if known is not None or not is_digits(announced) else int(announced)
         self._look_ahead()
         return True
-
-    def _following(self, ahead: _Ahead | None) -> Response | None:
-        """The next piece, None at the end; raises what opening it raised."""
-        if self._reading is not None:
-            return self._reading.get()
-        return self._take() if ahead is None else ahead.get()
 
     def _finish(self) -> None:
         """Let the piece go that was read to its end."""
@@ -146,14 +97,8 @@ class SegmentedBody(ResponseBody, Generic[S]):
         self._taken = 0
 
     def _look_ahead(self) -> None:
-        if self._ahead is not None or self._opened or self._size is None:
-            return
-        if self._size - self._taken > AHEAD_BYTES:
-            return
-        if self._reading is not None:
+        if not self._opened and self._size is not None and self._size - self._taken <= AHEAD_BYTES:
             self._reading.want()
-        else:
-            self._ahead = _Ahead(self._take)
 
     def _count(self, size: int) -> None:
         self._taken += size
@@ -192,11 +137,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
     def close(self) -> None:
         """Let go of what is open."""
         self._closed = True
-        ahead, self._ahead = self._ahead, None
-        if ahead is not None:
-            ahead.abandon()
-        if self._reading is not None:
-            self._reading.close()
+        self._reading.close()
         while self._opened:
             release(self._opened.popleft(), 0)
         current, self._current = self._current, None

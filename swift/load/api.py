@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote, urlencode
 
 from swift.base.errors import SwiftError
-from swift.cluster.transport import Exchange, Transport, TransportError
+from swift.cluster.transport import (
+    Exchange,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    Transport,
+    TransportError,
+)
 from swift.http.headers import HeaderMap
 from swift.load.endpoint import LoadEndpoint
 from swift.load.sigv4 import signed
@@ -17,6 +24,7 @@ from swift.load.sigv4 import signed
 CONNECT_TIMEOUT_S = 10.0
 #: A server that says nothing for so long has failed, seconds.
 TIMEOUT_S = 120.0
+_TIMEOUTS = NodeTimeouts(CONNECT_TIMEOUT_S, TIMEOUT_S)
 #: Bodies up to this size travel with the head.
 WHOLE_BYTES = 1 << 20
 PAGE = 1000
@@ -39,6 +47,7 @@ class Api(ABC):
 
     def __init__(self, endpoint: LoadEndpoint, transport: Transport):
         self._endpoint = endpoint
+        self._address = NodeAddress(endpoint.host, endpoint.port)
         self._transport = transport
 
     # what workloads do
@@ -71,25 +80,25 @@ class Api(ABC):
         """Read an object, its bytes passed to ``take``, which says whether they are right; the size."""
         size = 0
         try:
-            reply = self._open("GET", self._path(container, name), {}, {}).reply()
+            reply = self._open("GET", self._path(container, name), {}, {}).response()
             try:
                 if reply.status != 200:
-                    reply.body.read_all()
+                    reply.stream.read_all()
                     raise Failed(str(reply.status))
-                whole = reply.body.whole
+                whole = reply.stream.whole
                 if whole is not None:
                     size = len(whole)
                     is_right = take(memoryview(whole))
                 else:
                     buffer = memoryview(bytearray(READ_BYTES))
                     is_right = True
-                    while is_right and (got := reply.body.read_into(buffer)):
+                    while is_right and (got := reply.stream.read_into(buffer)):
                         size += got
                         is_right = take(buffer[:got])
                 if not is_right:
                     raise Failed("wrong bytes")
             finally:
-                reply.body.close()
+                reply.stream.close()
         except TransportError as error:
             raise Failed(kind_of(error))
         announced = reply.headers.get("content-length")
@@ -120,16 +129,7 @@ class Api(ABC):
     ) -> Exchange:
         target = f"{path}?{urlencode(sorted(query.items()), quote_via=quote)}" if query else path
         sent = {**headers, **self._headers(method, path, query, headers)}
-        return self._transport.open(
-            self._endpoint.host,
-            self._endpoint.port,
-            method,
-            target,
-            sent,
-            body,
-            connect_timeout_s=CONNECT_TIMEOUT_S,
-            timeout_s=TIMEOUT_S,
-        )
+        return self._transport.stream(NodeRequest(self._address, method, target, sent, body, _TIMEOUTS))
 
     def _send(
         self,
@@ -152,11 +152,11 @@ class Api(ABC):
             exchange = self._open(method, path, query, sent, first)
             for piece in pieces:
                 exchange.send(piece)
-            reply = exchange.reply()
+            reply = exchange.response()
             try:
-                text = reply.body.read_all()
+                text = reply.stream.read_all()
             finally:
-                reply.body.close()
+                reply.stream.close()
         except TransportError as error:
             raise Failed(kind_of(error))
         if reply.status // 100 != 2 and reply.status not in also:

@@ -6,16 +6,23 @@ a pair of keys.
 
 from __future__ import annotations
 
-import http.client
 import ssl
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from urllib.parse import urlsplit
 
 from swift.base.errors import InvalidValue, SwiftError
+from swift.cluster.client import HttpTransport
+from swift.cluster.outbound import Outbound, OutboundRefused, Trust
+from swift.cluster.transport import TransportError
+from swift.telemetry.metrics import Registry
 from swift.wire import keystone
 
 TIMEOUT_S = 30.0
+#: A login is answered with less.
+RESPONSE_BYTES_MAX = 16 << 20
+#: As many connections may be idle as a process has clients.
+CONNECTIONS = 4096
 
 
 class EndpointRefused(SwiftError):
@@ -119,20 +126,19 @@ def ask(
     """One request by itself: status, headers (lower-case names) and body; raises ``EndpointRefused``."""
     parts = urlsplit(url)
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
-    connection: http.client.HTTPConnection
-    if parts.scheme == "https":
-        context = tls_context(cacert)
-        connection = http.client.HTTPSConnection(
-            str(parts.hostname), parts.port, timeout=TIMEOUT_S, context=context
-        )
-    else:
-        connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=TIMEOUT_S)
+    tls = tls_context(cacert) if parts.scheme == "https" else None
     try:
-        connection.request(method, path, body or None, dict(headers))
-        answer = connection.getresponse()
-        found = {name.lower(): value for name, value in answer.getheaders()}
-        return answer.status, found, answer.read()
-    except (OSError, http.client.HTTPException) as error:
+        with Outbound().connection(
+            parts.scheme, str(parts.hostname), parts.port, Trust.OPERATOR, timeout_s=TIMEOUT_S, tls=tls
+        ) as connection:
+            sent = {name.lower(): value for name, value in headers.items()}
+            answer = connection.request(method, path, sent, body, bytes_max=RESPONSE_BYTES_MAX)
+            return answer.status, answer.headers, answer.body
+    except (OSError, OutboundRefused, TransportError) as error:
         raise EndpointRefused(f"{url}: {error or type(error).__name__}")
-    finally:
-        connection.close()
+
+
+def transport_for(endpoint: LoadEndpoint) -> HttpTransport:
+    """Return the servers' own client, which encrypts its connections to an https endpoint."""
+    tls = tls_context(endpoint.cacert) if endpoint.is_tls else None
+    return HttpTransport(Registry(), per_address_max=CONNECTIONS, tls=tls)

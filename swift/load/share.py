@@ -15,10 +15,9 @@ from functools import partial
 
 from swift import green
 from swift.load.api import Api, Failed, api_for
-from swift.load.endpoint import LoadEndpoint
+from swift.load.endpoint import LoadEndpoint, transport_for
 from swift.load.measure import PhaseResult
 from swift.load.samples import Mix, Names, SequentialNames, Sizes, UniformNames, ZipfNames
-from swift.load.transports import transport_for
 from swift.load.workload import Phase, Workload, parse
 
 #: Told now and then how far the share is: operations done so far.

@@ -1,7 +1,7 @@
 """Telling container servers about object writes (spec: object-server.md §11, §12).
 
 What is to be told is computed as values (``Update``); ``Updater`` sends them to all hosts at once. A client
-waits for that only so long, and not at all for a server that answers nobody (``cluster.silence``); what
+waits for that only so long, and not at all for an unresponsive server (``cluster.health``); what
 failed is kept on the object's device as an async pending and delivered later.
 """
 
@@ -17,9 +17,9 @@ from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.cluster.direct import DirectClient
 from swift.cluster.expiry import queue_container, queue_task
+from swift.cluster.health import NodeHealth
 from swift.cluster.redirect import redirect_of
-from swift.cluster.silence import Silence
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, NodeAddress, TimedOut, TransportError
 from swift.green import Event, spawn_detached
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case
@@ -271,7 +271,7 @@ class Updater:
         self._store_at = store_at
         self._direct = DirectClient(context.transport, "object-server", settings)
         self._failures = RepeatedErrors(context.telemetry.log, context.clock)
-        self._silence = Silence(context.clock, settings.node_timeout)
+        self._health = NodeHealth(context.clock, patience_s=settings.node_timeout)
 
     def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:
         """Send all updates at once; returns when all are done or the client has waited long enough.
@@ -313,28 +313,28 @@ class Updater:
         finally:
             done.set()
 
-    def _ask(self, update: Update, host: str, device: str, done: Event) -> tuple[Reply | None, str]:
+    def _ask(self, update: Update, host: str, device: str, done: Event) -> tuple[BackendResponse | None, str]:
         """What a server answers, or why it does not; of a silent one only now and then, and nobody waits."""
         address, place = split_address(host), f"{host}/{device}"
         if address is None:
             return None, f"bad address {host!r}"
-        if self._silence.is_silent(place):
-            if not self._silence.is_due(place):
+        if self._health.is_unresponsive(place):
+            if not self._health.is_probe_due(place):
                 return None, "no answer to anybody"
             done.set()
-        self._silence.asked(place, self._context.clock.monotonic())
+        self._health.requested(place, self._context.clock.monotonic())
         try:
             # Device and partition are as a proxy sent them.
             path = f"/{device}/{update.partition}{update.target}"
-            reply = self._direct.send(address, update.op, path, update.headers)
+            reply = self._direct.request(NodeAddress(*address), update.op, path, update.headers)
         except TransportError as error:
             if not isinstance(error, TimedOut):
-                self._silence.heard(place)
+                self._health.responded(place)
             return None, str(error)
-        self._silence.heard(place)
+        self._health.responded(place)
         return reply, ""
 
-    def _redirected(self, update: Update, who: str, reply: Reply | None, reason: str) -> str | None:
+    def _redirected(self, update: Update, who: str, reply: BackendResponse | None, reason: str) -> str | None:
         """The shard that an update must go to later, None for the same place; logs a failure."""
         if reply is not None:
             if reply.status == 301:

@@ -18,7 +18,7 @@ from swift import green
 from swift.base.entity import EntityPath
 from swift.cluster.direct import DirectClient, node_path
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.compose import Cluster
 from swift.http import fields
 from swift.http.headers import HeaderMap
@@ -137,12 +137,14 @@ class Auditor:
 
     def _ask(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
-    ) -> Reply:
+    ) -> BackendResponse:
         target = node_path(node.device, part, path.quoted) + (f"?{query}" if query else "")
         with self._places:
-            return self._client.send((node.ip, node.port), method, target, {"content-length": "0", **headers})
+            return self._client.request(node, method, target, {"content-length": "0", **headers})
 
-    def _rows(self, node: Node, part: int, path: EntityPath) -> tuple[Reply, list[dict[str, object]]]:
+    def _rows(
+        self, node: Node, part: int, path: EntityPath
+    ) -> tuple[BackendResponse, list[dict[str, object]]]:
         rows: list[dict[str, object]] = []
         marker = ""
         while True:
@@ -158,7 +160,7 @@ class Auditor:
 
     def _asked_all(
         self, section: str, path: EntityPath, ring: Ring
-    ) -> list[tuple[Node, Reply, list[dict[str, object]]]]:
+    ) -> list[tuple[Node, BackendResponse, list[dict[str, object]]]]:
         """The good answers of all nodes; the others are told and counted."""
         part, nodes = self._nodes(ring, path)
         good = []

@@ -17,7 +17,7 @@ from swift.base.ranges import Span
 from swift.plan.engine import Station, Steps
 from swift.plan.given import Given, counts_of, numbers_of
 from swift.plan.report import table
-from swift.proxy.obj.plan import TransferPlan, TransferSchedule, make_plan
+from swift.proxy.obj.read.plan import TransferPlan, TransferSchedule, make_plan
 
 MIB = 1 << 20
 MB = 1e6

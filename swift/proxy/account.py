@@ -10,7 +10,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.http.validate import check_metadata, check_names
 from swift.proxy.backend import backend_headers
-from swift.proxy.controller import Controller, metadata_headers
+from swift.proxy.controller import Change, Controller, metadata_headers
 from swift.proxy.query import listing_query
 
 JSON = "application/json; charset=utf-8"
@@ -89,7 +89,7 @@ class AccountController(Controller):
         view, part = self._place(path)
         forget(request, account_key(path.account))
         attempts = [headers] * len(view.primaries(part))
-        response = self.write(view, part, method, path, attempts, request=request)
+        response = self.write(request, Change(method, path, view, part, attempts))
         forget(request, account_key(path.account))
         return response
 
@@ -106,7 +106,7 @@ class AccountController(Controller):
             **with_prefix(request.headers, fields.ACCOUNT_SYSMETA),
         }
         attempts = [headers] * len(view.primaries(part))
-        response = self.write(view, part, "PUT", path, attempts, request=request)
+        response = self.write(request, Change("PUT", path, view, part, attempts))
         forget(request, account_key(account))
         if response.is_success:
             return True

@@ -138,7 +138,7 @@ class ProxyApp:
         headers.setdefault("x-trans-id", request.env[environkeys.TRANS_ID])
 
     def _entity(self, request: Request) -> EntityPath | Response:
-        """What the path names, or the answer to a path that names nothing."""
+        """Return the entity of the path, or the response to a path without one."""
         entity = request.entity
         if entity is None:
             return _nothing_named(request)

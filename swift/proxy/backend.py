@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swift.base.entity import EntityPath
-from swift.cluster.fanout import Answer
+from swift.cluster.health import SUSPECT_S, UNRESPONSIVE_S, Probe
 from swift.cluster.placement import NodeIterator
-from swift.cluster.silence import DOUBT_S, Question
-from swift.cluster.transport import Exchange, MalformedAnswer, StreamReply, TimedOut, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    Destination,
+    Exchange,
+    MalformedResponse,
+    NodeRequest,
+    NodeTimeouts,
+    TimedOut,
+    Timeouts,
+    TransportError,
+)
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.proxy.context import ProxyContext
+from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
 #: Hop-by-hop and connection bound headers of the client that must not reach a backend, and credentials of
@@ -59,7 +69,7 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
 
 
 class Backends:
-    """Sends to nodes and keeps the error limiter informed.
+    """Sends to nodes and records their health.
 
     Every answer below 500 speaks for a node, every one from 500 on and every failure against it, but for
     that of a busy device.
@@ -68,114 +78,137 @@ class Backends:
     def __init__(self, context: ProxyContext):
         self._context = context
         self._transport = context.transport
-        #: Keys of the nodes of which it is known that they promise objects (``wire.reservation``).
-        self._promising: set[str] = set()
+        #: Keys of the nodes of which it is known that they reserve objects (``wire.reservation``).
+        self._reserving: set[str] = set()
         self._records_timings = any(
             settings.sorting_method == "timing"
             for settings in (context.settings, *context.policy_settings.values())
         )
 
-    def open(
-        self,
-        node: Node,
-        part: int,
-        method: str,
-        path: EntityPath,
-        headers: HeaderMap,
-        *,
-        body: bytes = b"",
-        query: str = "",
-        timeout_s: float | None = None,
-        use_replication: bool = False,
-    ) -> Exchange | None:
-        """Start an exchange; None when the node cannot be reached (and is remembered for it)."""
-        settings = self._context.settings
+    def read_timeouts(self, settings: ProxySettings, *, newest: bool) -> Timeouts:
+        """Return the timeouts of a read, which another node can take over unless all are asked."""
+        node_timeout_s = settings.node_timeout if newest else settings.read_timeout_s
+        return NodeTimeouts(self._context.settings.conn_timeout, node_timeout_s)
+
+    @property
+    def write_timeouts(self) -> Timeouts:
+        """The timeouts of every request but a read."""
+        return self._context.settings
+
+    def make_request(
+        self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
+    ) -> NodeRequest:
+        """Return a small request without a body to the node of an entity."""
         target = f"/{node.device}/{part}{path.quoted}"
-        ip, port = (node.replication_ip, node.replication_port) if use_replication else (node.ip, node.port)
+        if query:
+            target = f"{target}?{query}"
+        return NodeRequest.counted(node, method, target, headers, b"", self._context.settings)
+
+    def stream(self, request: NodeRequest) -> Exchange | None:
+        """Start an exchange; None when the node cannot be reached, which counts against it."""
+        node = request.node
         started = self._context.clock.monotonic()
-        policy = headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
-        self._context.limiter.asked(node, started, Question(target, policy))
+        policy = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
+        probe = Probe(node, request.path.partition("?")[0], policy)
+        self._context.health.requested(node.key, started, probe)
         try:
-            exchange = self._transport.open(
-                ip,
-                port,
-                method,
-                f"{target}?{query}" if query else target,
-                headers,
-                body,
-                connect_timeout_s=settings.conn_timeout,
-                timeout_s=settings.node_timeout if timeout_s is None else timeout_s,
-            )
+            exchange = self._transport.stream(request)
         except TransportError as error:
-            self.failed(node, error, headers)
+            self.failed(node, error, request.headers)
             return None
         if self._records_timings:
             self._context.timings.record(node, self._context.clock.monotonic() - started)
         return exchange
 
-    def is_silent(self, node: Node) -> bool:
-        """Whether the node answers nobody."""
-        return self._context.limiter.is_silent(node)
+    def is_unresponsive(self, node: Destination) -> bool:
+        """Return True if the node has responded to nothing for a while."""
+        return self._context.health.is_unresponsive(node.key)
 
-    def falls_silent(self, node: Node, exchange: Exchange, nodes: NodeIterator) -> bool:
-        """Wait for the beginning of an answer; True when the node is silent and others are asked before.
+    def fails_over(self, node: Destination, exchange: Exchange, nodes: NodeIterator) -> bool:
+        """Wait for the beginning of a response; return True if the node is unresponsive and others are left.
 
-        The exchange has ended then; ``nodes`` gives the node again when there is nobody else.
+        The exchange has ended then; ``nodes`` gives the node again when there is no other.
         """
-        while not exchange.begins(DOUBT_S):
-            if not self.is_silent(node):
-                self.doubt(node)
+        while not exchange.begins(SUSPECT_S):
+            if not self.is_unresponsive(node):
+                self.suspect(node)
             elif nodes.pass_over(node):
                 self._context.telemetry.log.error(
-                    f"ERROR {node.key} answers nobody; others are asked before it"
+                    f"ERROR {node.key} is unresponsive for {UNRESPONSIVE_S} s; trying other nodes first"
                 )
                 exchange.abort()
                 return True
         return False
 
-    def doubt(self, node: Node) -> None:
-        """Have a node asked whether it answers anybody, unless it was just asked."""
-        self._context.limiter.doubt(node)
+    def suspect(self, node: Destination) -> None:
+        """Have a node probed, unless that was just done."""
+        self._context.health.suspect(node.key)
 
-    def ready(self, node: Node) -> None:
-        """A node waits for the body: it has answered, if only in part."""
-        self._context.limiter.heard(node)
+    def ready(self, node: Destination) -> None:
+        """Record that a node waits for the body, which is a response."""
+        self._context.health.responded(node.key)
 
-    def reply(self, node: Node, exchange: Exchange, headers: HeaderMap) -> StreamReply | None:
-        """Wait for the answer; None when it does not come."""
+    def response(self, node: Destination, exchange: Exchange, headers: HeaderMap) -> BackendResponse | None:
+        """Wait for the response, its body as a stream; None when it does not come."""
         try:
-            reply = exchange.reply()
+            response = exchange.response()
         except TransportError as error:
             self.failed(node, error, headers)
             return None
-        self.judge(node, reply.status)
-        if "date" in reply.headers:
-            self._context.clocks.note(node.key, reply.headers["date"])
-        return reply
+        self.judge(node, response.status)
+        if "date" in response.headers:
+            self._context.clocks.note(node.key, response.headers["date"])
+        return response
 
-    def is_promising(self, node: Node) -> bool:
-        """Whether a node said, when it was last asked, that it promises objects."""
-        return node.key in self._promising
+    def stream_response(self, request: NodeRequest) -> BackendResponse | None:
+        """Return the response to a request without a body to be sent; None when it does not come."""
+        exchange = self.stream(request)
+        return None if exchange is None else self.response(request.node, exchange, request.headers)
 
-    def remember_promising(self, node: Node, promises: bool) -> None:
-        """What a node said when it was asked whether it promises objects."""
-        if promises:
-            self._promising.add(node.key)
+    def request(self, request: NodeRequest, nodes: NodeIterator | None = None) -> BackendResponse | None:
+        """Return a whole small response.
+
+        None for failures and 5xx, and for an unresponsive node, so that the next of ``nodes`` is tried.
+        """
+        node = request.node
+        exchange = self.stream(request)
+        if exchange is None or (nodes is not None and self.fails_over(node, exchange, nodes)):
+            return None
+        response = self.response(request.node, exchange, request.headers)
+        if response is None:
+            return None
+        try:
+            response.read()
+        except TransportError as error:
+            self.failed(node, error, request.headers)
+            return None
+        if response.status >= 500 or (nodes is not None and self.refuses_date(node, response, nodes)):
+            return None
+        return response
+
+    def is_reserving(self, node: Destination) -> bool:
+        """Return True if a node said, when it was last asked, that it makes reservations."""
+        return node.key in self._reserving
+
+    def remember_reserving(self, node: Destination, reserves: bool) -> None:
+        """Record the response of a node that was asked whether it makes reservations."""
+        if reserves:
+            self._reserving.add(node.key)
         else:
-            self._promising.discard(node.key)
+            self._reserving.discard(node.key)
 
-    def judge(self, node: Node, status: int) -> None:
+    def judge(self, node: Destination, status: int) -> None:
         """Count an answer's status for or against the node."""
         if status < 500:
-            self._context.limiter.succeeded(node)
+            self._context.health.succeeded(node.key)
         elif status == BUSY:
             # Its device has too much to do now: others are asked, and it is next time.
             return
         elif status == 507:
             self._context.telemetry.log.error(f"507 Insufficient Storage: {node.key}")
-            self._context.limiter.limit(node)
+            self._context.health.avoid(node.key)
         else:
-            self._context.limiter.failed(node)
+            self._context.health.failed(node.key)
 
     def log(self, text: str, headers: HeaderMap) -> None:
         """Log an error of the request that ``headers`` were made for."""
@@ -187,54 +220,20 @@ class Backends:
         if log.shows_debug:
             log.debug(str(text()), txid=headers.get("x-trans-id"))
 
-    def failed(self, node: Node, error: TransportError | str, headers: HeaderMap) -> None:
+    def failed(self, node: Destination, error: TransportError | str, headers: HeaderMap) -> None:
         """A node did not answer properly."""
         # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
         limited = False
-        if isinstance(error, MalformedAnswer):
-            self._context.limiter.heard(node)
+        if isinstance(error, MalformedResponse):
+            self._context.health.responded(node.key)
         else:
-            limited = self._context.limiter.failed(node, slow=isinstance(error, TimedOut))
+            limited = self._context.health.failed(node.key, slow=isinstance(error, TimedOut))
         suffix = "; node is now error-limited" if limited else ""
         self._context.telemetry.log.error(
             f"ERROR with {node.key}: {error}{suffix}", txid=headers.get("x-trans-id")
         )
 
-    def small(
-        self,
-        node: Node,
-        part: int,
-        method: str,
-        path: EntityPath,
-        headers: HeaderMap,
-        *,
-        body: bytes = b"",
-        query: str = "",
-        use_replication: bool = False,
-        nodes: NodeIterator | None = None,
-    ) -> Answer | None:
-        """A whole small exchange; None for failures and 5xx, so that the next of the ``nodes`` is tried."""
-        sent = dict(headers)
-        sent["content-length"] = str(len(body))
-        exchange = self.open(
-            node, part, method, path, sent, body=body, query=query, use_replication=use_replication
-        )
-        if exchange is None or (nodes is not None and self.falls_silent(node, exchange, nodes)):
-            return None
-        reply = self.reply(node, exchange, headers)
-        if reply is None:
-            return None
-        try:
-            content = reply.body.read_all()
-        except TransportError as error:
-            self.failed(node, error, headers)
-            return None
-        if reply.status >= 500:
-            return None
-        answer = Answer(reply.status, reply.reason, reply.headers, content)
-        return None if nodes is not None and self.refuses_date(node, answer, nodes) else answer
-
-    def refuses_date(self, node: Node, answer: Answer, nodes: NodeIterator) -> bool:
+    def refuses_date(self, node: Destination, answer: BackendResponse, nodes: NodeIterator) -> bool:
         """Return True if the node's clock is behind this proxy's, and remember that for when others agree."""
         ahead_s = answer.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
         if ahead_s is None:

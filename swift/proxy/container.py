@@ -27,7 +27,7 @@ from swift.http.validate import check_metadata, check_names
 from swift.proxy.account import AccountController
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Controller, metadata_headers
+from swift.proxy.controller import Change, Controller, authorize, metadata_headers
 from swift.proxy.query import listing_query
 from swift.proxy.shardbounds import listing_key
 from swift.proxy.shards import (
@@ -39,8 +39,15 @@ from swift.proxy.shards import (
     remembered_shards,
     sharded_answer,
 )
-from swift.proxy.surelisting import META_KEY, SureListing, is_wanted
-from swift.proxy.surepages import UNSHARDED, BeingSplit, CannotTell, SurePages
+from swift.proxy.stronglisting import (
+    META_KEY,
+    UNSHARDED,
+    HeldRowsUnknown,
+    SplitContainer,
+    StrongListing,
+    StrongPages,
+    is_wanted,
+)
 from swift.ring.device import Node
 from swift.ring.view import RingView
 
@@ -90,7 +97,7 @@ class ContainerController(Controller):
     def handle_read(self, request: Request, path: EntityPath) -> Response:
         """GET or HEAD; the read ACL of the answer decides about delayed denials."""
         if not self._is_internal(path.account) and not self._account(request, path.account).exists:
-            denied = _authorise(request)
+            denied = authorize(request)
             return denied or error_response(404)
         remembered = self._remembered(request, path)
         if remembered is not None:
@@ -103,19 +110,19 @@ class ContainerController(Controller):
         key = container_key(path.account, str(path.container))
         remember(request, key, record, settings.recheck_container_existence)
         request.acl = response.headers.get("x-container-read")
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             response.discard()
             return denied
         if self._is_strong(request, path, response):
-            response = self._surely(request, path, view, part, response)
+            response = self._strong_listing(request, path, view, part, response)
         elif is_split(request, response):
             response = self._of_shards(request, path, view, part, response)
-        self._dress(request, response)
+        self._finish_headers(request, response)
         return response
 
     def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
-        """Whether a listing has to show every acknowledged write."""
+        """Return True if a listing has to show every acknowledged write."""
         headers = response.headers
         return (
             self._is_wanted_strong(headers)
@@ -128,22 +135,22 @@ class ContainerController(Controller):
     def _is_wanted_strong(self, headers: HeaderMap) -> bool:
         return is_wanted(self.context.settings.strong_listing, headers.get(f"x-container-meta-{META_KEY}"))
 
-    def _surely(
+    def _strong_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
-        """The rows on which all agree who may have them, and the objects' servers where those do not."""
-        listing = SureListing(request, self._forward, path, self.context.limits.container_listing_limit)
-        pages = SurePages(self.context, self.backends, request, path)
+        """Return the rows on which all servers agree; object servers decide about the others."""
+        listing = StrongListing(request, self._forward, path, self.context.limits.container_listing_limit)
+        pages = StrongPages(self.context, self.backends, request, path)
         policy = found.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
         try:
             if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
-                raise BeingSplit
+                raise SplitContainer
             rows = listing.rows(pages.of_replicas)
-        except BeingSplit:
+        except SplitContainer:
             try:
                 rows = listing.rows(partial(pages.of_all_holders, policy))
-            except CannotTell:
-                return self._ordinarily(request, path, view, part, found)
+            except HeldRowsUnknown:
+                return self._eventual_listing(request, path, view, part, found)
         found.discard()
         found.ended(0, False)
         headers = {**found.headers, fields.BACKEND_RECORD_TYPE: OBJECT}
@@ -151,7 +158,7 @@ class ContainerController(Controller):
         headers.pop(fields.BACKEND_OVERRIDE_NAME_FILTER, None)
         return listing_response(request, headers, rows)
 
-    def _ordinarily(
+    def _eventual_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
         """The listing of a container that is or was split, where some servers are the peer's."""
@@ -167,15 +174,16 @@ class ContainerController(Controller):
     def _split_root(
         self, request: Request, path: EntityPath, nodes: Sequence[Node], part: int, found: Response
     ) -> Response:
-        """What a server says that knows of shards, where the one that was asked first did not."""
+        """Return the response of a server that knows of shards, where the first server did not."""
         query = prepare_listing(request, listing_query(request, self.kind))
         sent = backend_headers(self.context, request, transfer=True)
         for node in nodes:
-            answer = self.backends.small(node, part, "GET", path, sent, query=query)
+            asked = self.backends.make_request(node, part, "GET", path, sent, query)
+            answer = self.backends.request(asked)
             if answer is not None:
                 names = (fields.BACKEND_RECORD_TYPE, fields.BACKEND_SHARDING_STATE)
-                said = {name: answer.headers[name] for name in names if name in answer.headers}
-                root = Response(answer.status, {**found.headers, **said}, answer.body)
+                known = {name: answer.headers[name] for name in names if name in answer.headers}
+                root = Response(answer.status, {**found.headers, **known}, answer.body)
                 if is_split(request, root):
                     return root
         raise HTTPError(503)
@@ -197,13 +205,13 @@ class ContainerController(Controller):
         if not headers or self._is_wanted_strong(headers):
             return None
         request.acl = headers.get("x-container-read")
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
         root = Response(200, headers)
         response = remembered_answer(request, self._forward, path, limit_max, root, shards)
         if response is not None:
-            self._dress(request, response)
+            self._finish_headers(request, response)
         return response
 
     def _of_shards(
@@ -223,7 +231,7 @@ class ContainerController(Controller):
         )
         return sharded_answer(request, self._forward, path, limit_max, root, reask, recheck_s=recheck_s)
 
-    def _dress(self, request: Request, response: Response) -> None:
+    def _finish_headers(self, request: Request, response: Response) -> None:
         headers = response.headers
         if not request.env.get(environkeys.OWNER):
             for name in self.context.settings.swift_owner_headers:
@@ -249,7 +257,7 @@ class ContainerController(Controller):
         view, part = self._place(path)
         attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
         self._check_container_limit(request, path, account)
-        response = self.write(view, part, "PUT", path, attempts, request=request)
+        response = self.write(request, Change("PUT", path, view, part, attempts))
         forget(request, container_key(path.account, str(path.container)))
         forget(request, listing_key(path))
         if response.status == 201:
@@ -295,11 +303,11 @@ class ContainerController(Controller):
         headers = backend_headers(self.context, request, transfer=False)
         attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
         forget(request, key)
-        response = self.write(view, part, "DELETE", path, attempts, request=request)
+        response = self.write(request, Change("DELETE", path, view, part, attempts))
         forget(request, key)
         forget(request, listing_key(path))
         forget(request, account_key(path.account))
-        # 202 only says that nobody had the container.
+        # 202 only says that no node had the container.
         return error_response(404) if response.status == 202 else response
 
     def handle_update(self, request: Request, path: EntityPath) -> Response:
@@ -307,7 +315,7 @@ class ContainerController(Controller):
         headers = backend_headers(self.context, request, transfer=False)
         view, part = self._place(path)
         attempts = [headers] * len(view.primaries(part))
-        return self.write(view, part, "UPDATE", path, attempts, body=request.body.read(), request=request)
+        return self.write(request, Change("UPDATE", path, view, part, attempts, request.body.read()))
 
     def _to_all(self, request: Request, path: EntityPath, method: str, headers: HeaderMap) -> Response:
         if not self._is_internal(path.account) and not self._account(request, path.account).exists:
@@ -316,7 +324,7 @@ class ContainerController(Controller):
         key = container_key(path.account, str(path.container))
         forget(request, key)
         attempts = [headers] * len(view.primaries(part))
-        response = self.write(view, part, method, path, attempts, request=request)
+        response = self.write(request, Change(method, path, view, part, attempts))
         forget(request, key)
         return response
 
@@ -365,15 +373,10 @@ class ContainerController(Controller):
             shares[i % count].append((address, device))
         attempts = []
         for share in shares:
-            told = dict(headers)
+            attempt = dict(headers)
             if share:
-                told[fields.ACCOUNT_PARTITION] = str(part)
-                told[fields.ACCOUNT_HOST] = ",".join(address for address, _ in share)
-                told[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
-            attempts.append(told)
+                attempt[fields.ACCOUNT_PARTITION] = str(part)
+                attempt[fields.ACCOUNT_HOST] = ",".join(address for address, _ in share)
+                attempt[fields.ACCOUNT_DEVICE] = ",".join(device for _, device in share)
+            attempts.append(attempt)
         return attempts
-
-
-def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get(environkeys.AUTHORIZE)
-    return authorise(request) if authorise is not None else None

@@ -1,4 +1,4 @@
-"""What every part of the proxy is handed: one value made by the composition root."""
+"""The context of every part of the proxy: one value made by the composition root."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from swift.base.limits import Limits
 from swift.base.timestamp import Timestamp
 from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.health import NodeHealth
 from swift.cluster.placement import (
     NodeIterator,
     Sorting,
@@ -23,13 +23,13 @@ from swift.cluster.placement import (
     parse_node_count,
     parse_write_affinity,
 )
+from swift.cluster.probing import Prober
 from swift.cluster.quorum import half, majority
 from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
 from swift.http.request import Request
 from swift.policy.policy import ErasureCode, Policies, Policy
-from swift.proxy.obj.rates import Rates
-from swift.proxy.probing import Prober
+from swift.proxy.obj.read.plan import Rates
 from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
@@ -57,20 +57,15 @@ class ProxyContext:
 
     def __post_init__(self) -> None:
         settings = self.settings
-        self.limiter = ErrorLimiter(
+        self.health = NodeHealth(
             self.clock,
             limit=settings.error_suppression_limit,
             interval_s=settings.error_suppression_interval,
             patience_s=settings.node_timeout,
             statsd=self.telemetry.statsd,
         )
-        self.limiter.on_doubt = Prober(
-            self.limiter,
-            self.transport,
-            RepeatedErrors(self.telemetry.log, self.clock),
-            connect_timeout_s=settings.conn_timeout,
-            timeout_s=settings.node_timeout,
-        ).begin
+        errors = RepeatedErrors(self.telemetry.log, self.clock)
+        self.health.send_probe = Prober(self.health, self.transport, errors, settings).send
         self.clocks = ClockComparison(
             self.clock,
             RepeatedErrors(self.telemetry.log, self.clock).error,
@@ -93,11 +88,11 @@ class ProxyContext:
         return self._special_planners.get(policy_index, self._planner)
 
     def write_quorum(self, count: int) -> int:
-        """How many of ``count`` nodes must acknowledge a write."""
+        """Return the number of ``count`` nodes that must acknowledge a write."""
         return half(count) if self.settings.half_is_quorum else majority(count)
 
     def object_quorum(self, policy: Policy, count: int) -> int:
-        """How many of the ``count`` nodes of an object must acknowledge a write under its policy.
+        """Return the number of ``count`` nodes that must acknowledge a write of an object under its policy.
 
         What an erasure code asks for stands, unless it is no majority.
         """
@@ -216,4 +211,4 @@ class Planner:
                 context.telemetry.statsd.increment(f"{kind}.handoff_all_count")
 
         count = self._node_count(len(primaries) - more) + more
-        return NodeIterator(primaries, handoffs, context.limiter, count, on_handoff)
+        return NodeIterator(primaries, handoffs, context.health, count, on_handoff)

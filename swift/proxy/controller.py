@@ -1,15 +1,17 @@
-"""What the account, container and object controllers of the proxy share."""
+"""The base of the account, container and object controllers of the proxy."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from swift.base.entity import EntityPath
 from swift.base.truth import is_true
-from swift.cluster.fanout import Answer, fan_out
+from swift.cluster.collect import fan_out
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
-from swift.http import fields
+from swift.cluster.transport import BackendResponse, NodeRequest, replication_address
+from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
@@ -19,6 +21,23 @@ from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, source_respon
 from swift.proxy.results import best_response, has_timestamp, with_clock_refusal
 from swift.ring.device import Node
 from swift.ring.view import RingView
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of an entity, for every node of its partition."""
+
+    method: str
+    path: EntityPath
+    view: RingView
+    part: int
+    #: One set of headers for each node; a list that is given newer timestamps when nodes ask for it.
+    attempts: list[HeaderMap]
+    body: bytes = b""
+    #: How many nodes must agree; None for the quorum of writes.
+    quorum: int | None = None
+    #: Makes the iterator over other nodes than those of a read, where write affinity says so.
+    nodes: Callable[[], NodeIterator] | None = None
 
 
 class Controller:
@@ -34,73 +53,47 @@ class Controller:
 
     def read(self, request: Request, path: EntityPath, view: RingView, part: int, query: str) -> Response:
         """GET or HEAD of an account or container from the first good node."""
+        planner = self.context.planner()
+        settings, newest = planner.settings, is_newest(request.headers)
         plan = ReadPlan(
             request.method,
             path,
             part,
             backend_headers(self.context, request, transfer=True),
             query,
-            is_newest(request.headers),
+            newest,
+            self.backends.read_timeouts(settings, newest=newest),
             _replication_network(request),
         )
-        planner = self.context.planner()
         nodes = planner.for_read(view, part, self.kind)
-        search = SourceSearch(self.backends, planner.settings, plan, nodes)
+        search = SourceSearch(self.backends, settings, plan, nodes)
         found = search.find()
         return search.failure() if found is None else source_response(found[0])
 
     # writing
 
-    def write(
-        self,
-        view: RingView,
-        part: int,
-        method: str,
-        path: EntityPath,
-        attempts: list[HeaderMap],
-        *,
-        nodes: Callable[[], NodeIterator] | None = None,
-        body: bytes = b"",
-        quorum: int | None = None,
-        overrides: Mapping[int, int] | None = None,
-        request: Request,
-    ) -> Response:
-        """Send one attempt per primary (handoffs replace failing ones) and agree on an answer.
+    def write(self, request: Request, change: Change) -> Response:
+        """Send one attempt per primary (handoffs replace failing ones) and agree on a response."""
+        answers, need = self.write_answers(request, change)
+        return best_response(answers, len(change.attempts), need)
 
-        ``nodes`` makes the iterator over others to begin with, where write affinity says so.
+    def write_answers(self, request: Request, change: Change) -> tuple[list[BackendResponse], int]:
+        """Like ``write``, but return the nodes' responses and the quorum they need.
+
+        The attempts get a newer timestamp when nodes know a newer state (``proxy.restamp``).
         """
-        answers, need = self.write_answers(
-            view, part, method, path, attempts, nodes=nodes, body=body, quorum=quorum, request=request
-        )
-        return best_response(answers, len(attempts), need, overrides)
-
-    def write_answers(
-        self,
-        view: RingView,
-        part: int,
-        method: str,
-        path: EntityPath,
-        attempts: list[HeaderMap],
-        *,
-        nodes: Callable[[], NodeIterator] | None = None,
-        body: bytes = b"",
-        quorum: int | None = None,
-        request: Request,
-    ) -> tuple[list[Answer], int]:
-        """Like ``write``, but the answers themselves and the quorum they need.
-
-        ``attempts`` get a newer timestamp when nodes know a newer state (``proxy.restamp``).
-        """
-        settings = self.context.settings
-        need = self.context.write_quorum(len(attempts)) if quorum is None else quorum
+        settings, attempts = self.context.settings, change.attempts
+        need = self.context.write_quorum(len(attempts)) if change.quorum is None else change.quorum
         use_replication = _replication_network(request)
         restamper = self.context.restamper(request)
-        found = self._nodes_for(view, part, nodes)
+        below = f"/{change.part}{change.path.quoted}"
+        found = self._nodes_for(change)
 
-        def send(node: Node, headers: HeaderMap) -> Answer | None:
-            answer = self.backends.small(
-                node, part, method, path, headers, body=body, use_replication=use_replication, nodes=found
-            )
+        def send(node: Node, headers: HeaderMap) -> BackendResponse | None:
+            to = replication_address(node) if use_replication else node
+            path = f"/{node.device}{below}"
+            sent = NodeRequest.counted(to, change.method, path, headers, change.body, settings)
+            answer = self.backends.request(sent, found)
             if (
                 answer is not None
                 and answer.status == 404
@@ -116,14 +109,22 @@ class Controller:
             answers = fan_out(attempts, found, send, decider, grace_s=settings.post_quorum_timeout)
             if not restamper.restamp(attempts, answers):
                 return with_clock_refusal(answers, need, found), need
-            found = self._nodes_for(view, part, nodes)
+            found = self._nodes_for(change)
 
-    def _nodes_for(self, view: RingView, part: int, nodes: Callable[[], NodeIterator] | None) -> NodeIterator:
-        return self.context.planner().for_read(view, part, self.kind) if nodes is None else nodes()
+    def _nodes_for(self, change: Change) -> NodeIterator:
+        if change.nodes is not None:
+            return change.nodes()
+        return self.context.planner().for_read(change.view, change.part, self.kind)
 
 
 def _replication_network(request: Request) -> bool:
     return is_true(request.headers.get(fields.BACKEND_USE_REPLICATION_NETWORK))
+
+
+def authorize(request: Request) -> Response | None:
+    """Return the refusal of the filter that decides who may do this; None when it is allowed."""
+    decide = request.env.get(environkeys.AUTHORIZE)
+    return decide(request) if decide is not None else None
 
 
 def metadata_headers(headers: HeaderMap, kind: str, pass_through: frozenset[str]) -> HeaderMap:

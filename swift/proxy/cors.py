@@ -24,7 +24,7 @@ SIMPLE_EXPOSED = (
 
 
 def is_origin_allowed(settings: ProxySettings, info: ContainerInfo, origin: str) -> bool:
-    """Whether the origin, or ``*``, is in the container's or the proxy's list."""
+    """Return True if the origin, or ``*``, is in the container's or the proxy's list."""
     allowed = {*(info.cors.get("allow_origin") or "").split(), *settings.cors_allow_origin}
     return "*" in allowed or origin in allowed
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hmac
 import json
 from hashlib import sha1
+from html import escape
 
 from swift.base.digits import is_digits
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.proxy.context import ProxyContext
-from swift.proxy.infopage import info_page
 from swift.telemetry.features import InfoRegistry
 
 METHODS = ("HEAD", "GET", "OPTIONS")
@@ -70,7 +70,7 @@ class InfoController:
 
 
 def wants_page(accept: str) -> bool:
-    """Whether a browser asks: it names HTML, and nothing that names JSON is a browser."""
+    """Return True if a browser asks: it names HTML, and nothing that names JSON is a browser."""
     kinds = [item.partition(";")[0].strip().lower() for item in accept.split(",")]
     return "text/html" in kinds and "application/json" not in kinds
 
@@ -100,3 +100,43 @@ def register_core(registry: InfoRegistry, context: ProxyContext, version: str) -
         value = getattr(limits, name)
         facts[name] = list(value) if isinstance(value, tuple) else value
     registry.register("swift", facts)
+
+
+_HEAD = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>What this cluster can do</title>
+<style>
+body {font-family: sans-serif; margin: 2em; max-width: 60em;}
+table {border-collapse: collapse;}
+th, td {text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;}
+</style>
+</head>
+<body>
+<h1>What this cluster can do</h1>
+"""
+
+
+def info_page(facts: dict[str, object]) -> bytes:
+    """The facts of all sections, each a table; everything in it is text."""
+    parts = [_HEAD]
+    for section in sorted(facts):
+        found = facts[section]
+        values = found if isinstance(found, dict) else {"": found}
+        parts.append(f"<h2>{escape(section)}</h2>\n<table>\n")
+        for name in sorted(values):
+            parts.append(f"<tr><th>{escape(name)}</th><td>{escape(_text(values[name]))}</td></tr>\n")
+        parts.append("</table>\n")
+    parts.append("</body>\n</html>\n")
+    return "".join(parts).encode()
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value)) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_text(inner)}" for name, inner in value.items()) or "none"
+    return str(value)

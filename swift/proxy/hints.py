@@ -1,7 +1,8 @@
 """Hints about errors, added to the bodies that OpenStack Swift answers.
 
 The body begins as the peer's, for clients that match its text; a paragraph of class ``hint`` follows. Only
-the default pages of a status get one: other bodies say already what is wrong.
+the default pages of a status get one: other bodies say already what is wrong. The texts stand alone because
+they are a table for editing.
 """
 
 from __future__ import annotations

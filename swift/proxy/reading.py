@@ -1,41 +1,35 @@
-"""GET and HEAD: finding a good source among the nodes, and going on elsewhere when it dies.
+"""GET and HEAD: finding a good source among the nodes (spec: proxy.md §10).
 
-Spec: proxy.md §10. ``SourceSearch`` asks nodes one after the other (or overlapping, with
-``concurrent_gets``) and judges their answers; ``ResumableBody`` streams an object and continues on the
-next node after a break. Neither knows what is read.
+``SourceSearch`` asks nodes one after the other (or overlapping, with ``concurrent_gets``) and judges their
+responses. It does not know what is read.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 
-from swift.base.digits import is_digits
 from swift.base.entity import EntityPath
-from swift.base.etag import unquote_etag
-from swift.base.ranges import ByteRanges, Span, remaining_range
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.cluster.collect import EVERYTHING, Arrivals, collect
-from swift.cluster.fanout import Answer
-from swift.cluster.placement import NodeIterator, Streams
+from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
-from swift.cluster.transport import Exchange, StreamReply, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    NodeRequest,
+    Timeouts,
+    TransportError,
+    replication_address,
+)
 from swift.http import fields
-from swift.http.body import BodyError, ResponseBody, WholeBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
 from swift.proxy.results import best_response, client_headers, has_timestamp, is_unreadable, with_deletion
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
-from swift.wire.byteranges import layout_of
 
-#: So much of a body of several parts is kept: the head of the first part.
-BEGINNING_BYTES = 1024
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/\d{1,20}\Z")
 _TIMESTAMP_HEADERS = (
     fields.BACKEND_DATA_TIMESTAMP,
     fields.BACKEND_TIMESTAMP,
@@ -46,7 +40,7 @@ _TIMESTAMP_HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What to ask for: the request line, headers and the kind of entity."""
+    """The request of a read: the request line, headers and the kind of entity."""
 
     method: str
     path: EntityPath
@@ -54,7 +48,24 @@ class ReadPlan:
     headers: HeaderMap
     query: str
     newest: bool
+    timeouts: Timeouts
     use_replication: bool = False
+
+    def request(self, node: Node, headers: HeaderMap | None = None) -> NodeRequest:
+        """Return the request to a node, with other headers than the first request's if they are given."""
+        path = f"/{node.device}/{self.part}{self.path.quoted}"
+        return NodeRequest(
+            replication_address(node) if self.use_replication else node,
+            self.method,
+            f"{path}?{self.query}" if self.query else path,
+            self.headers if headers is None else headers,
+            b"",
+            self.timeouts,
+        )
+
+    def request_rest(self, node: Node, byte_range: str) -> NodeRequest:
+        """Return a request for other bytes of what was found, whatever the conditions of the first were."""
+        return self.request(node, {**rest_headers(self.headers), "range": byte_range})
 
     @property
     def is_object(self) -> bool:
@@ -79,8 +90,46 @@ def _parsed(text: str | None) -> Timestamp | None:
 
 
 def _version(headers: HeaderMap) -> tuple[Timestamp, Timestamp]:
-    """What makes an answer newer than another: its data, then metadata posted since."""
+    """Return what makes a response newer than another: its data, then metadata posted since."""
     return _timestamp(headers), _parsed(headers.get(fields.BACKEND_TIMESTAMP)) or ZERO
+
+
+class FailedReads:
+    """Responses of nodes with nothing to read, from which the client's is chosen (spec: proxy.md §10)."""
+
+    def __init__(self, settings: ProxySettings, primary_count: int):
+        self.responses: list[BackendResponse] = []
+        self._suppressible = min(settings.rebalance_missing_suppression_count, primary_count - 1)
+        #: A node has the entity and cannot read it.
+        self._is_unreadable = False
+
+    def add_failure(self) -> None:
+        """Count a node without a response."""
+        self.responses.append(BackendResponse(503, reason="Service Unavailable"))
+
+    def add(self, response: BackendResponse, *, is_handoff: bool) -> int:
+        """Read a response that may become the client's, and return the status that it stands for."""
+        status = response.status if response.status >= 400 else 404
+        body = b""
+        with suppress(TransportError):
+            body = response.stream.read_all()
+        self._is_unreadable = self._is_unreadable or is_unreadable(response.headers)
+        if not has_timestamp(response.headers):
+            if is_handoff and (status == 404 or status >= 500):
+                return status
+            if status == 404 and self._suppressible > 0:
+                self._suppressible -= 1
+                return status
+        reason = response.reason if status == response.status else ""
+        self.responses.append(BackendResponse(status, response.headers, body, reason))
+        return status
+
+    def best(self, *, is_deleted: bool) -> Response:
+        """Return the client's response; an unreadable entity is 503 unless it ``is_deleted``."""
+        found = best_response(self.responses, len(self.responses), half(len(self.responses)))
+        return (
+            error_response(503) if found.status == 404 and self._is_unreadable and not is_deleted else found
+        )
 
 
 class SourceSearch:
@@ -93,52 +142,34 @@ class SourceSearch:
         self._nodes = nodes
         self._primaries = nodes.primary_count
         #: Primaries that said what they have, if only that they have nothing.
-        self._heard = 0
-        self._suppressible = min(settings.rebalance_missing_suppression_count, nodes.primary_count - 1)
+        self._responded = 0
         self._tombstone = ZERO
-        #: A node has the object and cannot read it.
-        self._unreadable = False
-        self.bad: list[Answer] = []
-        self.best: tuple[StreamReply, Node] | None = None
+        self._failed = FailedReads(settings, nodes.primary_count)
+        self.best: tuple[BackendResponse, Node] | None = None
 
-    def find(self) -> tuple[StreamReply, Node] | None:
-        """The source to answer from, or None; the answers to judge then are in ``bad``."""
+    def find(self) -> tuple[BackendResponse, Node] | None:
+        """The source to answer from, or None; ``failure`` has the response then."""
         if self._settings.concurrent_gets and not self._plan.newest:
             self._find_overlapping()
         else:
             for node in self._nodes:
-                exchange = self._open(node)
-                if exchange is not None and self._backends.falls_silent(node, exchange, self._nodes):
+                request = self._plan.request(node)
+                exchange = self._backends.stream(request)
+                if exchange is not None and self._backends.fails_over(node, exchange, self._nodes):
                     continue
-                if self._take(node, self._reply(node, exchange)):
+                reply = None if exchange is None else self._backends.response(node, exchange, request.headers)
+                if self._take(node, reply):
                     break
-        # Whoever goes on reading elsewhere has no choice.
+        # A read that goes on elsewhere has no choice.
         self._nodes.asks_slow = True
         return self.best
 
-    def _open(self, node: Node) -> Exchange | None:
-        plan = self._plan
-        timeout_s = self._settings.node_timeout if plan.newest else self._settings.read_timeout_s
-        return self._backends.open(
-            node,
-            plan.part,
-            plan.method,
-            plan.path,
-            plan.headers,
-            query=plan.query,
-            timeout_s=timeout_s,
-            use_replication=plan.use_replication,
-        )
-
-    def _reply(self, node: Node, exchange: Exchange | None) -> StreamReply | None:
-        return None if exchange is None else self._backends.reply(node, exchange, self._plan.headers)
-
-    def _asked(self, node: Node) -> tuple[Node, StreamReply | None]:
-        return node, self._reply(node, self._open(node))
+    def _asked(self, node: Node) -> tuple[Node, BackendResponse | None]:
+        return node, self._backends.stream_response(self._plan.request(node))
 
     def _find_overlapping(self) -> None:
         """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""
-        arrivals: Arrivals[tuple[Node, StreamReply | None]] = Arrivals()
+        arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
 
         def launch() -> bool:
             node = next(self._nodes, None) if arrivals.waiting < self._primaries else None
@@ -151,253 +182,92 @@ class SourceSearch:
         pause_s = self._settings.concurrency_timeout
         for node, reply in collect(arrivals, EVERYTHING, pause_s=pause_s, on_quiet=launch):
             if self._take(node, reply):
-                arrivals.abandon(_close_late)
+                arrivals.abandon(close_late)
                 return
             launch()
 
-    def _take(self, node: Node, reply: StreamReply | None) -> bool:
+    def _take(self, node: Node, reply: BackendResponse | None) -> bool:
         """Judge an answer; True when the search is over."""
         if reply is None:
-            self.bad.append(Answer(503, "Service Unavailable"))
+            self._failed.add_failure()
             return False
         is_handoff = node.index is None
         if not is_handoff and reply.status < 500:
-            self._heard += 1
+            self._responded += 1
             # What a majority agrees on needs no avoided node that may only cost a timeout.
-            self._nodes.asks_slow = 2 * self._heard <= self._primaries
+            self._nodes.asks_slow = 2 * self._responded <= self._primaries
         if self._is_good(reply):
             stamp = _timestamp(reply.headers)
             if stamp >= self._tombstone:
                 return self._offer(reply, node, stamp)
-            reply.body.close()
+            reply.stream.close()
             return False
         self._take_bad(reply, is_handoff)
         return False
 
-    def _is_good(self, reply: StreamReply) -> bool:
+    def _is_good(self, reply: BackendResponse) -> bool:
         if reply.headers.get("x-put-timestamp") == "0":
             return False
         return 200 <= reply.status < 400 or (reply.status == 416 and self._plan.is_object)
 
-    def _offer(self, reply: StreamReply, node: Node, stamp: Timestamp) -> bool:
+    def _offer(self, reply: BackendResponse, node: Node, stamp: Timestamp) -> bool:
         if not self._plan.newest:
             self.best = (reply, node)
             return True
         if self.best is None:
             self.best = (reply, node)
         elif _version(reply.headers) > _version(self.best[0].headers):
-            self.best[0].body.close()
+            self.best[0].stream.close()
             self.best = (reply, node)
         else:
-            reply.body.close()
+            reply.stream.close()
         return False
 
-    def _take_bad(self, reply: StreamReply, is_handoff: bool) -> None:
-        status = reply.status if reply.status >= 400 else 404
-        known = has_timestamp(reply.headers)
-        if known and status == 404 and self._plan.is_object:
+    def _take_bad(self, reply: BackendResponse, is_handoff: bool) -> None:
+        status = self._failed.add(reply, is_handoff=is_handoff)
+        if status == 404 and self._plan.is_object and has_timestamp(reply.headers):
             self._forget_older_than(_parsed(reply.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
-        try:
-            body = reply.body.read_all()
-        except TransportError:
-            body = b""
-        self._unreadable = self._unreadable or is_unreadable(reply.headers)
-        if not known and is_handoff and (status == 404 or status >= 500):
-            return
-        if not known and status == 404 and self._suppressible > 0:
-            self._suppressible -= 1
-            return
-        self.bad.append(Answer(status, reply.reason if status == reply.status else "", reply.headers, body))
 
     def _forget_older_than(self, tombstone: Timestamp) -> None:
         self._tombstone = max(self._tombstone, tombstone)
         if self.best is not None and _timestamp(self.best[0].headers) < self._tombstone:
-            self.best[0].body.close()
+            self.best[0].stream.close()
             self.best = None
 
     def failure(self) -> Response:
         """The answer when no source was found."""
-        response = best_response(self.bad, len(self.bad), half(len(self.bad)))
-        if response.status == 404 and self._unreadable and not self._tombstone:
-            return error_response(503)
-        return with_deletion(response, self.bad)
+        return with_deletion(self._failed.best(is_deleted=bool(self._tombstone)), self._failed.responses)
 
 
-def _close_late(arrival: tuple[Node, StreamReply | None]) -> None:
+def close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
     """Close a source that arrives after the search is over."""
     _node, reply = arrival
     if reply is not None:
-        reply.body.close()
+        reply.stream.close()
 
 
-class ResumableBody(ResponseBody):
-    """An object's bytes from the first source and, after a break, from the next ones.
-
-    When several ranges were asked for, the rest of them is fetched one by one, and framed as the first
-    source would have done.
-    """
-
-    def __init__(
-        self,
-        backends: Backends,
-        plan: ReadPlan,
-        nodes: NodeIterator,
-        source: tuple[StreamReply, Node],
-        timeout_s: float,
-        streams: Streams,
-    ):
-        self._backends = backends
-        self._plan = plan
-        self._nodes = nodes
-        self._streams = streams
-        reply, self._node = source
-        streams.begin(self._node)
-        self._is_closed = False
-        self._body: ResponseBody = reply.body
-        self._etag = unquote_etag(reply.headers.get("etag", ""))
-        self._content_range = reply.headers.get("content-range")
-        self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
-        self._timeout_s = timeout_s
-        self.length = reply.body.length
-        self._sent = 0
-        #: The beginning of several parts, which tells how the whole is laid out.
-        self._beginning = b""
-        self._rest: Iterator[bytes | Span] | None = None
-        self._framing = b""
-
-    def read_into(self, buffer: memoryview) -> int:
-        """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
-        while True:
-            if self._framing:
-                size = min(len(buffer), len(self._framing))
-                buffer[:size] = self._framing[:size]
-                self._framing = self._framing[size:]
-                self._sent += size
-                return size
-            try:
-                size = self._body.read_into(buffer)
-                self._sent += size
-                if self._is_multipart and len(self._beginning) < BEGINNING_BYTES and self._rest is None:
-                    self._beginning += bytes(buffer[: min(size, BEGINNING_BYTES)])
-            except TransportError as error:
-                self._change_source(error)
-                continue
-            if size or self._rest is None:
-                return size
-            if not self._next_part(chain((self._node,), self._nodes)):
-                return 0
-
-    def splice_into(self, pipe: int, size: int) -> int:
-        """See ``ResponseBody``. Parts of several ranges are looked at."""
-        if self._is_multipart:
-            return 0
-        try:
-            moved = self._body.splice_into(pipe, size)
-        except TransportError as error:
-            self._change_source(error)
-            return self.splice_into(pipe, size)
-        self._sent += moved
-        return moved
-
-    def _change_source(self, error: TransportError) -> None:
-        """Go on at another node; raises ``BodyError`` when there is none."""
-        self._backends.failed(self._node, error, self._plan.headers)
-        if not self._resume():
-            raise BodyError(f"no other source after {self._sent} bytes")
-
-    def _resume(self) -> bool:
-        if self._plan.newest:
-            return False
-        if not self._is_multipart:
-            return self._open(remaining_range(self._content_range, self._sent), self._nodes)
-        ranges = ByteRanges.parse(self._plan.headers.get("range", "")) or ByteRanges()
-        layout = layout_of(self._beginning, ranges)
-        if layout is None or layout.length != self.length:
-            return False
-        self._rest = layout.rest(self._sent)
-        return self._next_part(self._nodes)
-
-    def _next_part(self, nodes: Iterable[Node]) -> bool:
-        """Go on with the next piece of several parts; False at the end. Raises ``BodyError``."""
-        assert self._rest is not None
-        piece = next(self._rest, None)
-        while isinstance(piece, bytes):
-            self._framing += piece
-            piece = next(self._rest, None)
-        if piece is None:
-            self._body = WholeBody(b"")
-            return bool(self._framing)
-        wanted = f"bytes={piece.start}-{piece.stop - 1}"
-        if not self._open(wanted, nodes):
-            raise BodyError(f"no other source for {wanted}")
-        return True
-
-    def _open(self, byte_range: str, nodes: Iterable[Node]) -> bool:
-        """Read these bytes from the first of the nodes that has the same object."""
-        headers = rest_headers(self._plan.headers, byte_range)
-        for node in nodes:
-            exchange = self._backends.open(
-                node,
-                self._plan.part,
-                self._plan.method,
-                self._plan.path,
-                headers,
-                query=self._plan.query,
-                timeout_s=self._timeout_s,
-            )
-            reply = None if exchange is None else self._backends.reply(node, exchange, headers)
-            if reply is None:
-                continue
-            if reply.status == 206 and unquote_etag(reply.headers.get("etag", "")) == self._etag:
-                if not self._is_closed:
-                    self._streams.end(self._node)
-                    self._streams.begin(node)
-                self._body, self._node = reply.body, node
-                return True
-            reply.body.close()
-        return False
-
-    def close(self) -> None:
-        """Let the source go."""
-        if not self._is_closed:
-            self._is_closed = True
-            self._streams.end(self._node)
-        self._body.close()
-
-
-def rest_headers(headers: HeaderMap, byte_range: str) -> HeaderMap:
-    """Of a request's headers those that ask for other bytes of what it has found."""
-    rest = {
+def rest_headers(headers: HeaderMap) -> HeaderMap:
+    """Return the headers of a request for other bytes of what was found, without the first conditions."""
+    return {
         name: value
         for name, value in headers.items()
         if name != fields.BACKEND_IGNORE_RANGE and not name.startswith("if-")
     }
-    rest["range"] = byte_range
-    return rest
-
-
-def span_of(reply: StreamReply) -> Span | None:
-    """Which bytes of its object an answer has; None when it has several ranges, or does not say."""
-    length = reply.headers.get("content-length", "")
-    if reply.status == 200 and is_digits(length):
-        return Span(0, int(length))
-    match = _CONTENT_RANGE.match(reply.headers.get("content-range", "")) if reply.status == 206 else None
-    return Span(int(match[1]), int(match[2]) + 1) if match else None
 
 
 def is_newest(headers: HeaderMap) -> bool:
-    """Whether the client wants every replica asked."""
+    """Return True if the client wants every replica asked."""
     return is_true(headers.get("x-newest"))
 
 
-def source_response(reply: StreamReply) -> Response:
+def source_response(reply: BackendResponse) -> Response:
     """The client's response head for a source; small bodies are already inside."""
     headers = client_headers(reply.headers)
     headers["accept-ranges"] = "bytes"
     for name in ("content-length", "content-type"):
         if name in reply.headers:
             headers[name] = reply.headers[name]
-    whole = reply.body.whole
+    whole = reply.stream.whole
     return Response(
-        reply.status, headers, reply.body if whole is None else whole, reason=reply.reason or None
+        reply.status, headers, reply.stream if whole is None else whole, reason=reply.reason or None
     )

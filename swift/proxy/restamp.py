@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, MutableSequence
 
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -38,7 +38,7 @@ class Restamper:
         self._now = now
         self._left = RESTAMPS_MAX
 
-    def restamp(self, attempts: MutableSequence[HeaderMap], answers: Iterable[Answer]) -> bool:
+    def restamp(self, attempts: MutableSequence[HeaderMap], answers: Iterable[BackendResponse]) -> bool:
         """Give the attempts a newer timestamp and return True if nodes know a newer state.
 
         Raises ``HTTPError`` 503 when that state is too far ahead of this proxy's clock.
@@ -53,7 +53,7 @@ class Restamper:
         attempts[:] = restamped(self._request, attempts, above(newest, self._now()))
         return True
 
-    def _newest(self, answers: Iterable[Answer]) -> Timestamp | None:
+    def _newest(self, answers: Iterable[BackendResponse]) -> Timestamp | None:
         """Return the newest state that made a node refuse the change or a part of it."""
         request = self._request
         merges = request.method in _MERGING and not _names_object(request)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
-from swift.cluster.fanout import Answer
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import best_status, fill_missing
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -38,7 +38,7 @@ def client_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def has_timestamp(headers: HeaderMap) -> bool:
-    """Whether a node that answers 404 knows when the entity was deleted: it did not just never hear of it."""
+    """Return True if a node that responds 404 knows when the entity was deleted."""
     stamp = headers.get(fields.BACKEND_TIMESTAMP)
     try:
         return stamp is not None and Timestamp(stamp) > ZERO
@@ -52,7 +52,7 @@ def is_unreadable(headers: HeaderMap) -> bool:
 
 
 def best_response(
-    answers: Sequence[Answer],
+    answers: Sequence[BackendResponse],
     count: int,
     quorum: int,
     overrides: Mapping[int, int] | None = None,
@@ -68,7 +68,7 @@ def best_response(
     return response_of(answers[position])
 
 
-def with_deletion(response: Response, answers: Iterable[Answer]) -> Response:
+def with_deletion(response: Response, answers: Iterable[BackendResponse]) -> Response:
     """A 404 that says when the entity was deleted, if any node knows; daemons ask that."""
     if response.status == 404:
         stamps = [Timestamp(a.headers[fields.BACKEND_TIMESTAMP]) for a in answers if has_timestamp(a.headers)]
@@ -77,7 +77,7 @@ def with_deletion(response: Response, answers: Iterable[Answer]) -> Response:
     return response
 
 
-def refused_early(request: Request, answers: Sequence[Answer]) -> Response | None:
+def refused_early(request: Request, answers: Sequence[BackendResponse]) -> Response | None:
     """The answer to a PUT that a node refuses before it takes the body: that one decides.
 
     What a node says before anything was stored is about the object that was there before.
@@ -93,7 +93,7 @@ def refused_early(request: Request, answers: Sequence[Answer]) -> Response | Non
     return None
 
 
-def put_response(answers: Sequence[Answer], count: int, quorum: int) -> Response:
+def put_response(answers: Sequence[BackendResponse], count: int, quorum: int) -> Response:
     """The answer to a PUT from what nodes said in the end, by quorum.
 
     A node that has something newer (409) need not store this: where such nodes complete the quorum the
@@ -106,14 +106,17 @@ def put_response(answers: Sequence[Answer], count: int, quorum: int) -> Response
     return best_response(answers, count, quorum)
 
 
-def with_clock_refusal(answers: list[Answer], need: int, nodes: NodeIterator) -> list[Answer]:
+def with_clock_refusal(
+    answers: list[BackendResponse], need: int, nodes: NodeIterator
+) -> list[BackendResponse]:
     """The answers of a change; fewer than ``need`` are completed by what says that clocks are the reason."""
     if not nodes.clock_ahead_s or len(answers) >= need:
         return answers
-    return [*answers, *[Answer(400, "", {fields.BACKEND_TIMESTAMP_AHEAD: nodes.clock_ahead_s}, b"")] * need]
+    refusal = BackendResponse(400, {fields.BACKEND_TIMESTAMP_AHEAD: nodes.clock_ahead_s})
+    return [*answers, *[refusal] * need]
 
 
-def response_of(answer: Answer) -> Response:
+def response_of(answer: BackendResponse) -> Response:
     """One backend's answer as ours; 503 for a change that it refused because of this proxy's clock."""
     ahead = answer.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
     if ahead is not None:

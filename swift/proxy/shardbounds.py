@@ -1,4 +1,4 @@
-"""Which shards a split container has, in the form that proxies share in memcached (spec: proxy.md §14).
+"""The shards of a split container, in the form that proxies share in memcached (spec: proxy.md §14).
 
 ``Bounds`` are a list of lower bounds and names: where a shard ends the next one begins. Two lists are kept of
 a container, that of the shards that rows go to and that of the shards that a listing is put together from.
@@ -27,7 +27,7 @@ def listing_key(path: EntityPath) -> str:
 
 
 def bounds_of(namespaces: Sequence[Namespace]) -> Bounds:
-    """What is cached of namespaces that are in order: overlapping later ones are left out."""
+    """Return the cached form of namespaces that are in order; overlapping later ones are left out."""
     bounds: Bounds = []
     end: str | None = None
     for space in namespaces:
@@ -49,7 +49,7 @@ def in_order(namespaces: Sequence[Namespace]) -> list[Namespace]:
 
 
 def is_complete(namespaces: Sequence[Namespace]) -> bool:
-    """Whether namespaces in order hold every name once, so that bounds say all of them."""
+    """Return True if namespaces in order hold every name once, so that bounds say all of them."""
     if not namespaces or namespaces[0].lower or namespaces[-1].upper:
         return False
     return all(a.upper and a.upper == b.lower for a, b in zip(namespaces, namespaces[1:], strict=False))

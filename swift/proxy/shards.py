@@ -174,7 +174,7 @@ def listing_response(request: Request, headers: HeaderMap, rows: Sequence[JsonOb
 
 
 def is_split(request: Request, response: Response) -> bool:
-    """Whether an answer lists shards to which the client's rows have to be fetched."""
+    """Return True if an answer lists shards to which the client's rows have to be fetched."""
     return (
         response.status in (200, 204)
         and request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower() == AUTO
@@ -243,7 +243,7 @@ class ShardedListing:
     # --- one shard ------------------------------------------------------------------------------------
 
     def _is_beside(self, space: Namespace) -> bool:
-        """Whether nothing in it can be listed."""
+        """Return True if nothing in it can be listed."""
         prefix = self._params.get("prefix") or ""
         path = self._params.get("path")
         if path is not None:
@@ -319,7 +319,7 @@ class ShardedListing:
         return name > other if self._reverse else name < other
 
     def _ends_in(self, space: Namespace) -> bool:
-        """Whether the client wants nothing behind this shard."""
+        """Return True if the client wants nothing behind this shard."""
         end = self._params.get("end_marker") or ""
         if not end:
             return False
@@ -340,13 +340,13 @@ def _rows_of(body: bytes) -> list[JsonObject]:
 
 
 def _has_moved(headers: HeaderMap) -> bool:
-    """Whether what a shard had is elsewhere, as its answer says."""
+    """Return True if what a shard had is elsewhere, as its answer says."""
     is_retired = is_true(headers.get(fields.BACKEND_SHARD_RETIRED))
     return is_retired or headers.get(fields.BACKEND_SHARDING_STATE) == "sharded"
 
 
 def _is_behind(lower: str, prefix: str) -> bool:
-    """Whether all names above a bound come after those of a prefix."""
+    """Return True if all names above a bound come after those of a prefix."""
     return lower > prefix and not lower.startswith(prefix)
 
 

@@ -199,7 +199,7 @@ class _NoTransport:
         """Fail as an unreachable node would."""
         raise TransportError("this service has no transport")
 
-    open = request
+    stream = request
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 A proxy offers this in the head of a chunked PUT that waits for ``100 Continue``. A node that understands
 says so in that answer, leaves MD5 alone and checksums the chunks of the body instead (CRC-32, which costs a
 fifth). The trailers after the last chunk bring the MD5 and the digest of the proxy's chunk checksums; unless
-the node's own are the same, it stores nothing. Of an upload in documents (``proxy.obj.documents``: archives,
-and what filters add footers to) the footers bring both. A node of another make ignores the offer and hashes
-as ever. It refuses to know who computes and compares.
+the node's own are the same, it stores nothing. Of an upload in documents
+(``proxy.obj.commit.framing``: archives, and what filters add footers to) the footers bring both. A node of
+another make ignores the offer and hashes as ever. It refuses to know who computes and compares.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Both APIs of ``swift-load`` make the requests that a server of theirs understands."""
 
 import re
+import shutil
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -8,8 +10,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from swift.load.api import Failed, api_for
-from swift.load.endpoint import LoadEndpoint
-from swift.load.transports import transport_for
+from swift.load.endpoint import LoadEndpoint, transport_for
+from test.support.stub_servers import make_certificate
 
 #: The content of an object that another client has just replaced.
 NEWER = b"newer"
@@ -19,6 +21,10 @@ class Store(BaseHTTPRequestHandler):
     """Enough of both protocols: containers, objects, listings, manifests and uploads in parts."""
 
     protocol_version = "HTTP/1.1"
+
+    def setup(self):
+        super().setup()
+        self.server.connections += 1
 
     def answer(self, status, body=b"", **headers):
         self.send_response(status)
@@ -81,10 +87,18 @@ class Store(BaseHTTPRequestHandler):
         pass
 
 
+TLS = "swift over TLS"
+
+
 @pytest.fixture
-def server():
+def server(request, tmp_path):
     made = ThreadingHTTPServer(("127.0.0.1", 0), Store)
-    made.daemon_threads, made.containers = True, {}
+    made.daemon_threads, made.containers, made.certificate, made.connections = True, {}, None, 0
+    if request.node.callspec.params["use"] == TLS:
+        made.certificate, key = make_certificate(tmp_path, "127.0.0.1")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(made.certificate, key)
+        made.socket = context.wrap_socket(made.socket, server_side=True)
     thread = threading.Thread(target=made.serve_forever)
     thread.start()
     yield made
@@ -93,15 +107,19 @@ def server():
     made.server_close()
 
 
-@pytest.fixture(params=["swift", "s3"])
+NEEDS_OPENSSL = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl(1)")
+
+
+@pytest.fixture(params=["swift", "s3", pytest.param(TLS, marks=[pytest.mark.process, NEEDS_OPENSSL])])
 def use(request, server):
     """Calls a function with the API, in a thread with an event loop of its own."""
     root = f"http://127.0.0.1:{server.server_port}"
-    endpoint = (
-        LoadEndpoint(f"{root}/v1/a", "t")
-        if request.param == "swift"
-        else LoadEndpoint(root, "", "key", "secret")
-    )
+    endpoint = LoadEndpoint(f"{root}/v1/a", "t")
+    if request.param == "s3":
+        endpoint = LoadEndpoint(root, "", "key", "secret")
+    elif request.param == TLS:
+        url = f"https://127.0.0.1:{server.server_port}/v1/a"
+        endpoint = LoadEndpoint(url, "t", cacert=str(server.certificate))
 
     def call(do):
         found = []
@@ -142,6 +160,7 @@ def test_an_objects_life(use, server):
         return bytes(seen), sizes, api.listing("c", ""), api.listing("c", "large")
 
     assert use(live) == (b"abc", (3, 3 << 20), ["large", "o ä"], ["o ä"])
+    assert server.connections == 1, "requests share a connection"
 
     def end(api):
         for name in ("large", "o ä", "never there"):

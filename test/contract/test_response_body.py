@@ -6,6 +6,7 @@ import pytest
 
 from swift import green
 from swift.cluster.client import HttpTransport
+from swift.cluster.transport import NodeAddress, NodeRequest, NodeTimeouts
 from swift.http.body import FileBody, Pieces, ResponseBody, WholeBody, chunks_of
 from swift.http.request import Request
 from swift.http.response import Response
@@ -138,8 +139,9 @@ def link(data, source):
 
     port = listener.getsockname()[1]
     green.spawn_detached(serve)
-    times = {"connect_timeout_s": 5.0, "timeout_s": 5.0}
-    return HttpTransport(Registry()).open("127.0.0.1", port, "GET", "/", {}, **times).reply().body
+    node, timeouts = NodeAddress("127.0.0.1", port), NodeTimeouts(5.0, 5.0)
+    request = NodeRequest(node, "GET", "/", {}, b"", timeouts)
+    return HttpTransport(Registry()).stream(request).response().stream
 
 
 KINDS = {

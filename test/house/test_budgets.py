@@ -12,6 +12,9 @@ MODULES = sorted((ROOT / "swift").rglob("*.py"))
 FILE_LINES = 600
 FUNCTION_LINES = 60
 PUBLIC_METHODS = 15
+#: Where a request to a node is a value, so that no function needs more parameters.
+FEW_PARAMETERS = ("swift/cluster", "swift/proxy")
+PARAMETERS = 7
 FORBIDDEN_NAMES = {"utils", "util", "common_utils", "helpers", "misc", "tools"}
 
 
@@ -47,6 +50,27 @@ def test_sizes_beyond_the_budgets_are_told_as_warnings(tmp_path, monkeypatch):
     (tmp_path / "large.py").write_text("def f():\n" + "    pass\n" * 700)
     monkeypatch.setattr("test.house.test_budgets.ROOT", tmp_path)
     assert len(list(large_things(tmp_path / "large.py"))) == 2
+
+
+def parameters_of(function):
+    """Return the number of a function's parameters, ``self`` and ``cls`` not counted."""
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    count = sum(argument.arg not in ("self", "cls") for argument in named)
+    return count + (arguments.vararg is not None) + (arguments.kwarg is not None)
+
+
+def test_functions_that_send_to_nodes_have_few_parameters():
+    source = "def f(self, a, b, /, c, *d, e, **g): pass"
+    assert parameters_of(ast.parse(source).body[0]) == 6
+    found = [
+        f"{name_of(path)}:{node.lineno} {node.name} has {parameters_of(node)} parameters"
+        for folder in FEW_PARAMETERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in nodes_of(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and parameters_of(node) > PARAMETERS
+    ]
+    assert not found, "group them in a value:\n" + "\n".join(found)
 
 
 def test_no_module_is_a_drawer_for_everything():

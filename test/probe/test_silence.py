@@ -1,4 +1,4 @@
-"""Servers that take connections and answer nobody, as ones that hang (cluster/silence.py)."""
+"""Servers that take connections and answer nobody, as ones that hang (cluster/health.py)."""
 
 import concurrent.futures
 import os

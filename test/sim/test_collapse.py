@@ -201,11 +201,11 @@ class CutTransport:
     def __getattr__(self, name):
         return getattr(self._transport, name)
 
-    def request(self, *words, **named):
+    def request(self, request):
         self.left -= 1
         if self.left == 0 and not self._is_sent:
             raise Cut
-        answer = self._transport.request(*words, **named)
+        answer = self._transport.request(request)
         if self.left == 0:
             raise Cut
         return answer
@@ -258,9 +258,9 @@ class BusyTransport:
         finally:
             self._running.pop()
 
-    def request(self, *words, **named):
+    def request(self, request):
         self._intrude()
-        answer = self._transport.request(*words, **named)
+        answer = self._transport.request(request)
         self._intrude()
         return answer
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from swift.cluster.syncrealms import Realm, Realms
+from swift.cluster.transport import BackendResponse
 from swift.container.server import ContainerServer
-from swift.container.sync.remote import RemoteAnswer, RemoteError
+from swift.container.sync.remote import RemoteError
 from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.devices import Devices
@@ -43,7 +44,7 @@ class FarCluster:
         data = b"" if body is None else body.read()
         assert target.url_of("").startswith("http://far/v1/b/copy")
         answer = self.sim(method, f"/b/copy/{name}?{query}", sent, data)
-        return RemoteAnswer(answer.status, answer.headers)
+        return BackendResponse(answer.status, answer.headers)
 
 
 class Bench:

@@ -34,8 +34,7 @@ def ask(sim, kind, number, method, names, headers, body=b""):
     part = view.partition_of(sim.hasher.digest(*names[: 1 if kind == "account" else 2]))
     path = f"/sdb{number}/{part}/{'/'.join(names)}"
     port = node_port(kind, number)
-    timeouts = {"connect_timeout_s": 1, "timeout_s": 5}
-    return sim.transport.request("10.0.0.1", port, method, path, headers, body, **timeouts)
+    return sim.transport.request_of(port, method, path, headers, body)
 
 
 def put_row(sim, number, name, tick, method="PUT"):

@@ -9,12 +9,12 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
+from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.controller import ObjectController
-from swift.proxy.obj.ec.read import ArchiveReader
-from swift.proxy.obj.ec.restore import ArchiveRestorer
-from swift.proxy.obj.ec.scheme import Schemes
-from swift.proxy.obj.ec.upload import ArchiveCoder
-from swift.proxy.obj.target import ObjectTarget
+from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.read.ec import ArchiveReader
+from swift.proxy.obj.scheme import Schemes
+from swift.proxy.obj.write.ec import ArchiveCoder
 
 BODY = random.Random(5).randbytes(5500)
 PATH = EntityPath("a", "c", "o")
@@ -33,7 +33,7 @@ def world(make_sim):
     policy = sim.policies.get(1)
     view = sim.context.rings.object(policy).view()
     part = view.partition_of(sim.hasher.digest("a", "c", "o"))
-    target = ObjectTarget(PATH, SimpleNamespace(), policy, view, part, 4)
+    target = ObjectLocation(PATH, SimpleNamespace(), policy, view, part, 4)
     head = sim("HEAD", "/a/c/o")
     return SimpleNamespace(
         sim=sim,

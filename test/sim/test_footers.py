@@ -194,16 +194,16 @@ def test_a_creator_has_footers_too(sim):
 
 
 def test_the_documents_are_those_of_the_spec():
-    from swift.proxy.obj.documents import Documents
+    from swift.proxy.obj.commit.framing import MultipartFraming
 
-    documents = Documents(boundary="B")
+    documents = MultipartFraming(boundary="B")
     stream = documents.opening + b"data" + documents.closing({"x-object-meta-a": "1"})
     text = b'{"X-Object-Meta-A": "1"}'
     assert stream == (
         b"--B\r\nX-Document: object body\r\n\r\ndata\r\n--B\r\nX-Document: object metadata\r\n"
         b"Content-MD5: " + md5(text).hexdigest().encode() + b"\r\n\r\n" + text + b"\r\n--B--\r\n"
     )
-    twice = Documents(boundary="B", commit=True)
+    twice = MultipartFraming(boundary="B", commit=True)
     first = twice.opening + twice.closing({})
     assert first.endswith(b"\r\n{}\r\n--B\r\n")
     assert twice.confirmation == b"X-Document: put commit\r\n\r\nput_commit_confirmation\r\n--B--"

@@ -43,14 +43,11 @@ def delete_account(sim, account="AUTH_a", *numbers):
 
 def ask_account(sim, number, method, account="AUTH_a", query=""):
     part = sim.context.rings.account.partition_of(sim.hasher.digest(account))
-    return sim.transport.request(
-        "10.0.0.1",
+    return sim.transport.request_of(
         node_port("account", number),
         method,
         f"/sdb{number}/{part}/{account}{query}",
         {"x-timestamp": "4000000000.00000"},
-        connect_timeout_s=1,
-        timeout_s=5,
     )
 
 
@@ -264,10 +261,10 @@ def test_told_to_stop_it_ends_between_objects(sim, reapers):
     stop = Stop(reapers.clock, reapers.clock.sleep)
     real = sim.transport.request
 
-    def request(ip, port, method, path, headers, body=b"", **timeouts):
-        if method == "DELETE":
+    def request(request):
+        if request.method == "DELETE":
             stop.request()
-        return real(ip, port, method, path, headers, body, **timeouts)
+        return real(request)
 
     sim.transport.request = request
     sim.transport.requests.clear()
@@ -289,8 +286,7 @@ def ask_container(sim, number, method, names, headers=None, query=""):
     part = sim.context.rings.container.partition_of(sim.hasher.digest(*names[:2]))
     port = node_port("container", number)
     path = f"/sdb{number}/{part}/{'/'.join(names)}{query}"
-    timeouts = {"connect_timeout_s": 1, "timeout_s": 5}
-    return sim.transport.request("10.0.0.1", port, method, path, headers or {}, **timeouts)
+    return sim.transport.request_of(port, method, path, headers)
 
 
 def test_a_sharded_container_is_emptied_through_its_shards(sim, reapers, replicators):

@@ -100,14 +100,11 @@ def test_rows_that_reach_the_root_late_are_moved(sim, sharders):
     settle(sim, sharders)
     # Whoever has old facts cached tells the root.
     for node in sim.primaries("container", "a", "c"):
-        answer = sim.transport.request(
-            "10.0.0.1",
+        answer = sim.transport.request_of(
             node_port("container", node),
             "PUT",
             f"/sdb{node}/{part_of(sim)}/a/c/late",
             {"x-timestamp": "1795000000.00000", "x-size": "1", "x-etag": "e", "x-content-type": "t/p"},
-            connect_timeout_s=1,
-            timeout_s=1,
         )
         assert answer.status == 201
     settle(sim, sharders)
@@ -220,8 +217,7 @@ def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim
     (gone, *_others) = [item for item in shards(sim) if item["lower"]]
     told = json.dumps([{**gone, "deleted": 1, "timestamp": Timestamp.now().normal}]).encode()
     for node in sim.primaries("container", "a", "c"):
-        answer = sim.transport.request(
-            "10.0.0.1",
+        answer = sim.transport.request_of(
             node_port("container", node),
             "PUT",
             f"/sdb{node}/{part_of(sim)}/a/c",
@@ -231,8 +227,6 @@ def test_a_split_that_takes_long_and_shards_that_leave_gaps_are_warned_about(sim
                 "content-length": str(len(told)),
             },
             told,
-            connect_timeout_s=1,
-            timeout_s=1,
         )
         assert answer.status in (201, 202)
     sharders.run()

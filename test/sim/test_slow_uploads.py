@@ -7,7 +7,7 @@ import pytest
 
 from swift import green
 from swift.http.body import BytesBody, ClientDisconnected, RequestBody
-from swift.proxy.obj.copies import PIECE_BYTES
+from swift.proxy.obj.write.copies import PIECE_BYTES
 from test.support.sim import node_port
 
 BODY = random.Random(4).randbytes(12 * PIECE_BYTES)

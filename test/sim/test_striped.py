@@ -156,7 +156,7 @@ def test_what_is_held_keeps_to_the_bound(sim):
     buffer = memoryview(bytearray(7000))
     while size := body.read_into(buffer):
         got += size
-        most = max(most, body._schedule.buffers, len(body._held) + bool(body._rest))
+        most = max(most, body._schedule.buffers, len(body._window) + bool(body._rest))
         green.sleep(0)
     assert got == len(BODY)
     assert most <= 8
@@ -185,7 +185,7 @@ def test_segments_wait_for_the_client_as_far_as_memory_goes(sim):
     assert response.body.read_into(buffer)
     most = OPTIONS["striping_memory"] // 1000 - 2
     deadline = time.monotonic() + 10
-    while len(response.body._fetched) < most:
+    while len(response.body._window) < most:
         assert time.monotonic() < deadline
         green.sleep(0.01)
     rest = b"".join(bytes(piece) for piece in iter(lambda: response.body.read(65536), b""))

@@ -10,7 +10,7 @@ from swift.account.reaper import AccountReaper, AccountReaperSettings
 from swift.account.replicator import KIND as ACCOUNT
 from swift.base.clock import ManualClock, SystemClock
 from swift.base.hashing import PathHasher
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.replicator import KIND as CONTAINER
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.task import ContainerSharder
@@ -108,7 +108,8 @@ class ScriptedNodes:
         self.answers = {}
         self.requests = []
 
-    def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def request(self, request):
+        port, method, path, headers = request.node.port, request.method, request.path, request.headers
         number = port - 6200
         self.requests.append((number, method, path, dict(headers)))
         answer = self.answers.get(number, 202)
@@ -116,7 +117,7 @@ class ScriptedNodes:
             answer = answer(method, path)
         if isinstance(answer, TransportError):
             raise answer
-        return answer if isinstance(answer, Reply) else Reply(answer)
+        return answer if isinstance(answer, BackendResponse) else BackendResponse(answer)
 
     @property
     def asked(self):
@@ -371,18 +372,20 @@ class LossyTransport:
             raise TransportError("the answer was lost")
         return answer
 
-    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
+    def request(self, request):
+        port, path, body = request.node.port, request.path, request.body
         return self._maybe(
             port,
             path,
             body,
-            lambda: self._transport.request(ip, port, method, path, headers, body, **timeouts),
+            lambda: self._transport.request(request),
         )
 
-    def open(self, ip, port, method, path, headers, body=b"", **timeouts):
+    def stream(self, request):
+        port, path = request.node.port, request.path
         if self.lose(port, path, b"upload"):
             raise TransportError("lost")
-        return self._transport.open(ip, port, method, path, headers, body, **timeouts)
+        return self._transport.stream(request)
 
 
 class Replicators:

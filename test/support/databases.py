@@ -7,7 +7,7 @@ import sqlite3
 from swift.account.broker import AccountBroker
 from swift.account.schema import create_tables as create_account
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.broker import ContainerBroker
 from swift.container.schema import create_tables as create_container
 from swift.db.broker import Engine
@@ -65,7 +65,7 @@ def server_rows(sim, number, container="c"):
     part = ring.partition_of(sim.hasher.digest("a", container))
     port = next(p for p, (kind, n, _) in sim.transport.apps.items() if (kind, n) == ("container", number))
     path = f"/sdb{number}/{part}/a/{container}"
-    reply = sim.transport.request("10.0.0.1", port, "GET", path, {}, connect_timeout_s=1, timeout_s=1)
+    reply = sim.transport.request_of(port, "GET", path)
     return reply.body.decode().split()
 
 
@@ -332,7 +332,8 @@ class Replicas:
         #: Called before each answer.
         self.meanwhile = lambda number, operation: None
 
-    def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def request(self, request):
+        port, method, body = request.node.port, request.method, request.body
         number = port - 6200
         operation = json.loads(body)[0] if method == "REPLICATE" else method
         self.told.append((number, operation))
@@ -341,12 +342,12 @@ class Replicas:
         if isinstance(said, TransportError):
             raise said
         if said is not None:
-            return Reply(said)
+            return BackendResponse(said)
         if method != "REPLICATE":
-            return Reply(202)
+            return BackendResponse(202)
         times = dict.fromkeys(("created_at", "put_timestamp"), Timestamp(5).internal)
         state = {"id": f"db{number}", "hash": "", "delete_timestamp": "0", "metadata": "", **times}
-        return Reply(200, body=json.dumps({**state, "max_row": 99, "point": 99}).encode())
+        return BackendResponse(200, body=json.dumps({**state, "max_row": 99, "point": 99}).encode())
 
     @property
     def asked(self):

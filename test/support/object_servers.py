@@ -18,7 +18,7 @@ from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.client import HttpTransport
 from swift.cluster.rings import Rings
-from swift.cluster.transport import StreamReply, TransportError
+from swift.cluster.transport import BackendResponse, NodeTimeouts, TransportError
 from swift.http import fields
 from swift.http.body import WholeBody
 from swift.http.request import Request
@@ -85,13 +85,15 @@ class Ways:
         if port in self.cut:
             raise TransportError(f"nothing comes to port {port}")
 
-    def request(self, ip, port, *words, **named):
+    def request(self, request):
+        port = request.node.port
         self._check(port)
-        return self._transport.request(ip, port, *words, **named)
+        return self._transport.request(request)
 
-    def open(self, ip, port, *words, **named):
+    def stream(self, request):
+        port = request.node.port
         self._check(port)
-        return self._transport.open(ip, port, *words, **named)
+        return self._transport.stream(request)
 
 
 class ObjectNode:
@@ -304,13 +306,13 @@ def archive(index, at=OLD, *, durable=True, etag="e", listed=None, data=b"data",
         headers[fields.BACKEND_DURABLE_TIMESTAMP] = at.internal
     if listed is not None:
         headers[fields.BACKEND_FRAGMENTS] = listed if isinstance(listed, str) else json.dumps(listed)
-    return StreamReply(200, {**headers, **more}, Body(data))
+    return BackendResponse(200, {**headers, **more}, stream=Body(data))
 
 
 def missing(at=None, status=404):
     """What a node answers that has none, and knows perhaps since when."""
     known = {} if at is None else {fields.BACKEND_TIMESTAMP: at if isinstance(at, str) else at.internal}
-    return StreamReply(status, known, Body(b"text"), "Reason")
+    return BackendResponse(status, known, stream=Body(b"text"), reason="Reason")
 
 
 class Nodes:
@@ -338,22 +340,21 @@ class FragmentCluster:
         self.every = [reply for answer in self.answers for reply in answer if reply is not None]
         self.asked = []
         self.preferences = []
-        #: Nodes that answer nobody.
-        self.silent = set()
-        self.doubted = set()
+        self.unresponsive = set()
+        self.suspected = set()
 
-    def is_silent(self, to):
-        return to.id in self.silent
+    def is_unresponsive(self, to):
+        return to.id in self.unresponsive
 
-    def doubt(self, to):
-        self.doubted.add(to.id)
+    def suspect(self, to):
+        self.suspected.add(to.id)
 
-    def open(self, to, part, method, path, headers, *, query, timeout_s):
-        self.asked.append(to.id)
-        self.preferences.append(json.loads(headers[fields.BACKEND_FRAGMENT_PREFERENCES]))
-        return to
+    def stream_response(self, request):
+        self.asked.append(request.node.id)
+        self.preferences.append(json.loads(request.headers[fields.BACKEND_FRAGMENT_PREFERENCES]))
+        return self.response(request.node)
 
-    def reply(self, to, exchange, headers):
+    def response(self, to):
         return self.answers[to.id].pop(0)
 
 
@@ -390,16 +391,16 @@ class StubNode:
         self._may("wait")
         said = self._says.pop(0) if self._says else {}
         if isinstance(said, int):
-            return StreamReply(said, {}, WholeBody(b"text"))
+            return BackendResponse(said, {}, stream=WholeBody(b"text"))
         self.continue_headers = said
         return None
 
     def begins(self, within_s):
         return True
 
-    def reply(self):
+    def response(self):
         self._may("reply")
-        return StreamReply(self._final, {}, WholeBody(b"done"))
+        return BackendResponse(self._final, {}, stream=WholeBody(b"done"))
 
     def abort(self):
         self.is_aborted = True
@@ -413,12 +414,13 @@ class StubCluster:
         self.failures = []
         self.judged = []
         self.asked = []
-        #: Nodes that answer nobody.
-        self.silent = set()
+        self.unresponsive = set()
 
-    def open(self, to, part, method, path, headers, *, body=b""):
-        self.asked.append((to.id, dict(headers)))
-        return self.talks.get(to.id)
+    write_timeouts = NodeTimeouts(1.0, 1.0)
+
+    def stream(self, request):
+        self.asked.append((request.node.id, dict(request.headers)))
+        return self.talks.get(request.node.id)
 
     def failed(self, to, error, headers):
         self.failures.append((to.id, str(error)))
@@ -426,8 +428,8 @@ class StubCluster:
     def judge(self, to, status):
         self.judged.append((to.id, status))
 
-    def falls_silent(self, to, exchange, nodes):
-        return to.id in self.silent and nodes.pass_over(to)
+    def fails_over(self, to, exchange, nodes):
+        return to.id in self.unresponsive and nodes.pass_over(to)
 
     def refuses_date(self, to, answer, nodes):
         return False
@@ -435,12 +437,12 @@ class StubCluster:
     def ready(self, to):
         return
 
-    def remember_promising(self, to, promises):
+    def remember_reserving(self, to, promises):
         return
 
-    def reply(self, to, exchange, headers):
+    def response(self, to, exchange, headers):
         try:
-            return exchange.reply()
+            return exchange.response()
         except TransportError as error:
             self.failed(to, error, headers)
             return None

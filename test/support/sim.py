@@ -9,6 +9,7 @@ import itertools
 import os
 import time
 from collections import defaultdict
+from dataclasses import replace
 from types import SimpleNamespace
 
 from swift import green
@@ -16,7 +17,15 @@ from swift.account.server import AccountServer
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
 from swift.cluster.rings import Rings
-from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    BrokenOff,
+    MalformedResponse,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    TransportError,
+)
 from swift.container.server import ContainerServer
 from swift.http.body import BodyError, ClientDisconnected, FileBody, RequestBody, ResponseBody
 from swift.http.request import Request
@@ -308,7 +317,7 @@ class _Exchange:
         self._transport.faults.travel()
         self._may_die()
         if headers is None:
-            return self.reply()
+            return self.response()
         self.continue_headers = {} if self._port in self._transport.faults.takes_no_footers else headers
         return None
 
@@ -320,10 +329,10 @@ class _Exchange:
                 self.abort()
                 raise TransportError("the node died")
 
-    def reply(self):
+    def response(self):
         self._turn()
         if self._port in self._transport.faults.malformed:
-            raise MalformedAnswer("no HTTP")
+            raise MalformedResponse("no HTTP")
         if self._final is None and self._finished > 1:
             # What it was told at last may have been done, but nobody hears of it.
             self._may_die()
@@ -352,12 +361,12 @@ class _Exchange:
         pause_s = faults.gives_s.get(self._port, 0.0) if self._method == "GET" else 0.0
         download = _Download(response, dies, stall, pause_s)
         self._transport.downloads.append(download)
-        return StreamReply(response.status, headers, download, response.reason)
+        return BackendResponse(response.status, headers, stream=download, reason=response.reason)
 
     def abort(self):
         self._upload.put(ClientDisconnected("aborted"))
         if self._final is not None:
-            self._final.body.close()
+            self._final.stream.close()
 
 
 class MemoryTransport:
@@ -374,7 +383,9 @@ class MemoryTransport:
         #: The ends of requests that were made to wait.
         self.delayed = []
 
-    def open(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def stream(self, request):
+        port, method = request.node.port, request.method
+        path, headers, body = request.path, request.headers, request.body
         if port in self.faults.refuses:
             raise TransportError(f"connection to {port} refused")
         kind, number, app = self.apps[port]
@@ -402,10 +413,17 @@ class MemoryTransport:
         while self.delayed:
             assert self.delayed.pop().wait(10)
 
-    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
-        sent = {**headers, "content-length": str(len(body))}
-        answer = self.open(ip, port, method, path, sent, body, **timeouts).reply()
-        return Reply(answer.status, answer.headers, b"".join(answer.body), answer.reason)
+    def request_of(self, port, method, path, headers=None, body=b""):
+        """Send a request to the server of a port."""
+        timeouts = NodeTimeouts(1.0, 5.0)
+        return self.request(
+            NodeRequest(NodeAddress("10.0.0.1", port), method, path, headers or {}, body, timeouts)
+        )
+
+    def request(self, request):
+        headers = {**request.headers, "content-length": str(len(request.body))}
+        answer = self.stream(replace(request, headers=headers)).response()
+        return BackendResponse(answer.status, answer.headers, b"".join(answer.stream), answer.reason)
 
 
 class Answer:
@@ -601,18 +619,18 @@ class SimCluster:
         """The proxy avoids these nodes from now on, as after a 507 or many timeouts."""
         for n in numbers:
             if slow:
-                while not self.context.limiter.is_limited(self.device(kind, n)):
-                    self.context.limiter.failed(self.device(kind, n), slow=True)
+                while not self.context.health.is_avoided(self.device(kind, n).key):
+                    self.context.health.failed(self.device(kind, n).key, slow=True)
             else:
-                self.context.limiter.limit(self.device(kind, n))
+                self.context.health.avoid(self.device(kind, n).key)
 
     def avoided(self, kind):
         """Numbers of the nodes that the proxy avoids."""
-        return {n for n in range(1, NODES + 1) if self.context.limiter.is_limited(self.device(kind, n))}
+        return {n for n in range(1, NODES + 1) if self.context.health.is_avoided(self.device(kind, n).key)}
 
     def forgive(self):
         """The proxy forgets every error of nodes."""
-        self.context.limiter._records.clear()
+        self.context.health._records.clear()
 
     def counts(self):
         """Requests per (kind, method)."""

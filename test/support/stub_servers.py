@@ -14,10 +14,21 @@ from hashlib import sha1, sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from swift import green
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.wire.chunked import ChunkDecoder
 from swift.wire.http1 import parse_response_head
 from test.support.peer import SWIFT_CONF, make_rings
+
+
+def make_certificate(folder, name):
+    """Make a certificate for a host name or an IPv4 address; return its file and that of the key."""
+    made = folder / "certificate.pem", folder / "key.pem"
+    kind = "IP" if name[-1].isdigit() else "DNS"
+    options = f"-newkey rsa:2048 -nodes -days 1 -subj /CN={name} -addext subjectAltName={kind}:{name}"
+    words = ["openssl", "req", "-x509", *options.split(), "-out", made[0], "-keyout", made[1]]
+    subprocess.run(words, check=True, capture_output=True)
+    return made
+
 
 # --- talkers ----------------------------------------------------------------------------------------
 
@@ -31,12 +42,17 @@ class StubServers:
         self.said = said
         self.asked = []
 
-    def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def request(self, request):
+        port, method, path = request.node.port, request.method, request.path
         self.asked.append((port, method, path))
-        answer = self.said.get((port, path), self.said.get(path, Reply(404, reason="Not Found")))
+        answer = self.said.get((port, path), self.said.get(path, BackendResponse(404, reason="Not Found")))
         if isinstance(answer, TransportError):
             raise answer
-        return answer if isinstance(answer, Reply) else Reply(200, body=json.dumps(answer).encode())
+        return (
+            answer
+            if isinstance(answer, BackendResponse)
+            else BackendResponse(200, body=json.dumps(answer).encode())
+        )
 
 
 #: JSON that no server should say.

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from swift.base.hashing import PathHasher
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.gateway.internal_client import InternalClient
 from swift.http.request import Request
 from swift.http.response import Response
@@ -69,11 +69,11 @@ def _listing(rows: list[dict[str, str]]) -> Response:
 class EveryNode:
     """A transport to nodes that have done what they are told."""
 
-    def request(self, *_words: object, **_named: object) -> Reply:
+    def request(self, *_words: object, **_named: object) -> BackendResponse:
         """See ``Transport``."""
-        return Reply(204)
+        return BackendResponse(204)
 
-    def open(self, *_words: object, **_named: object) -> None:
+    def stream(self, *_words: object, **_named: object) -> None:
         """Nobody is asked for bodies here."""
         raise TransportError("these nodes take no bodies")
 

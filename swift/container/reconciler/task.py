@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
-from swift.cluster.direct import DirectClient, missed_by
+from swift.cluster.direct import DirectClient, has_majority, missed_by
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.compose import internal_client
 from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
@@ -177,11 +177,11 @@ class ReconcilerPass:
         """The policy of the entry's container; None when no majority of its nodes can say."""
         task, path = self._task, entry.path
         part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
-        answers = task.direct.ask_all(nodes, part, "HEAD", EntityPath(path.account, path.container), {})
-        if not answers.has_majority(404):
+        answers = task.direct.request_all(nodes, part, "HEAD", EntityPath(path.account, path.container), {})
+        if not has_majority(answers, 404):
             return None
         best: PolicyClaim | None = None
-        for reply in answers.replies:
+        for reply in answers:
             claim = None if reply is None else claim_of(reply)
             if claim is not None and (best is None or wins(claim, best)):
                 best = claim
@@ -236,7 +236,7 @@ class ReconcilerPass:
         part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
         stamp = max(entry.recorded, entry.timestamp).above(REMOVAL).internal
         headers = {"x-timestamp": stamp, fields.BACKEND_STORAGE_POLICY_INDEX: "0"}
-        task.direct.ask_all(nodes, part, "DELETE", path, headers)
+        task.direct.request_all(nodes, part, "DELETE", path, headers)
 
     # --- ending ---------------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class ReconcilerPass:
                 self._log.error(f"ERROR cannot remove {path}: {error}")
 
 
-def claim_of(reply: Reply) -> PolicyClaim | None:
+def claim_of(reply: BackendResponse) -> PolicyClaim | None:
     """What a container server says of the policy; None when it has never heard of the container."""
     if not (reply.is_success or reply.status == 404):
         return None

@@ -14,7 +14,7 @@ from swift.base.hashing import PathHasher
 from swift.base.shardrange import ShardRange
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import DirectClient, node_path
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import TransportError, replication_address
 from swift.container.rows import ObjectRow
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
@@ -142,11 +142,9 @@ class Roots:
     def _send_to(
         self, node: Node, part: int, path: EntityPath, method: str, headers: HeaderMap, body: bytes
     ) -> bool:
-        address = node.replication_ip, node.replication_port
+        target = node_path(node.device, part, path.quoted)
         try:
-            reply = self._direct.send(
-                address, method, node_path(node.device, part, path.quoted), headers, body
-            )
+            reply = self._direct.request(replication_address(node), method, target, headers, body)
         except TransportError:
             return False
         return reply.is_success

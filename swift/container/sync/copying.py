@@ -11,8 +11,9 @@ from contextlib import AbstractContextManager
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
+from swift.cluster.transport import BackendResponse
 from swift.container.rows import ObjectRow, split_swift_bytes
-from swift.container.sync.remote import RemoteAnswer, RemoteCluster, RemoteError, SyncTarget
+from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
 from swift.http import fields
 from swift.http.body import BodyError
@@ -115,7 +116,7 @@ class Copier:
         path = EntityPath(self.container.account, self.container.container, row.name)
         return self._client.ask(method, path, headers, query=_UNFOLLOWED, accept=(2, 404))
 
-    def _may_be_mangled(self, row: ObjectRow, there: RemoteAnswer) -> bool:
+    def _may_be_mangled(self, row: ObjectRow, there: BackendResponse) -> bool:
         """Return True if a link was copied that is none over there.
 
         The row of a link has parameters, perhaps encrypted, and no bytes.
@@ -125,14 +126,14 @@ class Copier:
         with self._ask_here("HEAD", row) as found:
             return fields.SYSMETA_SYMLINK_TARGET in found.headers
 
-    def _is_write_only(self, there: RemoteAnswer) -> bool:
+    def _is_write_only(self, there: BackendResponse) -> bool:
         """Return True if the answer only says that a key without a realm does not read."""
         return self._target.sync_to.realm is None and there.status in (401, 403)
 
-    def _head(self, row: ObjectRow, stamp: Timestamp) -> RemoteAnswer:
+    def _head(self, row: ObjectRow, stamp: Timestamp) -> BackendResponse:
         return self._remote.ask("HEAD", self._target, row.name, stamp.internal, {}, query=_UNFOLLOWED)
 
-    def _is_link(self, row: ObjectRow, there: RemoteAnswer, stamp: Timestamp) -> bool:
+    def _is_link(self, row: ObjectRow, there: BackendResponse, stamp: Timestamp) -> bool:
         """Return True if the other cluster has made a link; log an error if it made an empty object."""
         if there.status == 404 or _TARGET in there.headers or self._is_write_only(there):
             return True

@@ -11,14 +11,13 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import choice
-from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
 from swift.cluster.outbound import Outbound, OutboundConnection, OutboundRefused, Trust, default_port
 from swift.cluster.syncrealms import SyncTo
-from swift.cluster.transport import TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 
@@ -27,18 +26,6 @@ _CHUNK_BYTES = 65536
 
 class RemoteError(SwiftError):
     """The other cluster could not be asked, or broke off."""
-
-
-class RemoteAnswer(NamedTuple):
-    """What it said; header names in lower case."""
-
-    status: int
-    headers: HeaderMap
-
-    @property
-    def is_success(self) -> bool:
-        """2xx."""
-        return self.status // 100 == 2
 
 
 @dataclass(frozen=True)
@@ -99,7 +86,7 @@ class RemoteCluster:
         body: RequestBody | None = None,
         *,
         query: str = "",
-    ) -> RemoteAnswer:
+    ) -> BackendResponse:
         """One request about an object; raises ``RemoteError``, and ``BodyError`` of ``body``.
 
         No signature covers ``query``.
@@ -109,7 +96,7 @@ class RemoteCluster:
         try:
             connection, selector = self._open(url, target.sync_to.trust)
             with connection:
-                return _converse(connection, method, selector + (f"?{query}" if query else ""), sent, body)
+                return _send(connection, method, selector + (f"?{query}" if query else ""), sent, body)
         except OutboundRefused as error:
             raise RemoteError(f"{method} {url.scheme}://{url.netloc}{url.path} is not sent: {error}")
         except (OSError, TransportError, ValueError) as error:
@@ -143,20 +130,20 @@ class RemoteCluster:
             self._outbound.check_literal(host, port, trust)
 
 
-def _converse(
+def _send(
     connection: OutboundConnection,
     method: str,
     selector: str,
     headers: HeaderMap,
     body: RequestBody | None,
-) -> RemoteAnswer:
+) -> BackendResponse:
     length = 0 if body is None else body.length
     framing = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
-    exchange = connection.open(method, selector, {**headers, **framing})
+    exchange = connection.stream(method, selector, {**headers, **framing})
     while body is not None and (piece := body.read(_CHUNK_BYTES)):
         exchange.send(piece)
     exchange.finish()
-    reply = exchange.reply()
-    while reply.body.read(_CHUNK_BYTES):
+    reply = exchange.response()
+    while reply.stream.read(_CHUNK_BYTES):
         pass
-    return RemoteAnswer(reply.status, reply.headers)
+    return BackendResponse(reply.status, reply.headers)

@@ -19,7 +19,7 @@ from swift.base.hashing import PathHasher
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.direct import DirectClient, missed_by
 from swift.cluster.rings import Rings
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.compose import daemon_context
 from swift.config.common import ServerSettings
 from swift.http import fields
@@ -80,7 +80,7 @@ class Listings:
         headers = {fields.BACKEND_RECORD_TYPE: record_type}
         found = []
         for node in nodes:
-            reply = self._direct.ask(node, part, "GET", EntityPath(*where), dict(headers), query)
+            reply = self._direct.request_entity(node, part, "GET", EntityPath(*where), dict(headers), query)
             if reply is None or not (reply.is_success or reply.status == 404):
                 raise Unknown(f"{node.replication_key} gave no listing")
             if reply.is_success:
@@ -88,7 +88,7 @@ class Listings:
         return found
 
 
-def _json_of(reply: Reply) -> list[object]:
+def _json_of(reply: BackendResponse) -> list[object]:
     try:
         rows = json.loads(reply.body or b"[]")
     except (ValueError, RecursionError):

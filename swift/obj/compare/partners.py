@@ -11,9 +11,9 @@ from itertools import islice
 
 from swift.base.clock import Clock
 from swift.base.pickles import PickleRefused, restricted_loads
-from swift.cluster.absent import Absent
 from swift.cluster.direct import DirectClient, node_path
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.health import NodeHealth, replication_server
+from swift.cluster.transport import BackendResponse, TransportError, replication_address
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.obj.compare import digests
@@ -41,21 +41,23 @@ class Partners:
         self._more_s = answer_s
         self._clock = clock
         self._log = log
-        self._absent = Absent(clock)
+        self._health = NodeHealth(clock)
         self._plain_until: dict[tuple[str, int], float] = {}
 
     def begin(self) -> None:
         """A pass begins: whoever was silent in an earlier one is asked again."""
-        self._absent.clear()
+        self._health.forget_absent()
 
-    def is_silent(self, node: Node) -> bool:
+    def is_absent(self, node: Node) -> bool:
         """Whether the node gave no answer a moment ago."""
-        return self._absent.has(node)
+        return self._health.is_absent(replication_server(node))
 
-    def _ask(self, node: Node, policy: Policy, below: str, headers: HeaderMap, body: bytes = b"") -> Reply:
+    def _ask(
+        self, node: Node, policy: Policy, below: str, headers: HeaderMap, body: bytes = b""
+    ) -> BackendResponse:
         """Any answer; a node that gives none is status ``NO_ANSWER``."""
-        if self.is_silent(node):
-            return Reply(NO_ANSWER)
+        if self.is_absent(node):
+            return BackendResponse(NO_ANSWER)
         sent = {
             "content-length": str(len(body)),
             "user-agent": self._direct.agent,
@@ -63,11 +65,13 @@ class Partners:
             **headers,
         }
         try:
-            return self._direct.send(_address(node), "REPLICATE", below, sent, body, more_time_s=self._more_s)
+            return self._direct.request(
+                replication_address(node), "REPLICATE", below, sent, body, more_time_s=self._more_s
+            )
         except TransportError as error:
             self._log.warning(f"{node.replication_key}: {error}")
-            self._absent.note(node)
-            return Reply(NO_ANSWER)
+            self._health.mark_absent(replication_server(node))
+            return BackendResponse(NO_ANSWER)
 
     # --- many partitions -----------------------------------------------------------------------------
 

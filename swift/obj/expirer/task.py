@@ -125,7 +125,7 @@ class ExpirerPass:
         path = EntityPath(task.settings.account, unit.container, unit.name)
         part, nodes = task.ring.nodes(task.context.hasher.digest(path.account, path.container))
         now = Timestamp(self._pass_context.clock.time())
-        task.direct.ask_all(nodes, part, "DELETE", path, {"x-timestamp": now.internal})
+        task.direct.request_all(nodes, part, "DELETE", path, {"x-timestamp": now.internal})
 
     # --- ending ---------------------------------------------------------------------------------------
 

@@ -24,7 +24,14 @@ from swift.base.digits import is_digits
 from swift.base.entity import quote_path
 from swift.cluster.direct import node_path
 from swift.cluster.fragmentsets import Holding
-from swift.cluster.transport import StreamReply, Transport, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    NodeRequest,
+    NodeTimeouts,
+    Transport,
+    TransportError,
+    replication_address,
+)
 from swift.ec.archive import geometry_of
 from swift.ec.codec import Codec, CodecError
 from swift.http import fields
@@ -110,11 +117,11 @@ class Archives:
             if reply is None:
                 survey.doubtful += 1
             elif reply.status == _NOT_FOUND:
-                reply.body.close()
+                reply.stream.close()
             else:
                 self._take(reply, found, survey)
 
-    def _open(self, node: Node, part: int, found: Found) -> StreamReply | None:
+    def _open(self, node: Node, part: int, found: Found) -> BackendResponse | None:
         assert found.key is not None
         target = node_path(node.device, part, quote_path(str(found.key.path)))
         preferences = [{"timestamp": found.state.data_timestamp.internal, "exclude": []}]
@@ -125,20 +132,13 @@ class Archives:
             fields.BACKEND_FRAGMENT_PREFERENCES: json.dumps(preferences),
         }
         try:
-            exchange = self._transport.open(
-                node.replication_ip,
-                node.replication_port,
-                "GET",
-                target,
-                headers,
-                connect_timeout_s=self._times.connect_s,
-                timeout_s=self._times.node_s,
-            )
-            return exchange.reply()
+            timeouts = NodeTimeouts(self._times.connect_s, self._times.node_s)
+            request = NodeRequest(replication_address(node), "GET", target, headers, b"", timeouts)
+            return self._transport.stream(request).response()
         except (TransportError, BodyError):
             return None
 
-    def _take(self, reply: StreamReply, found: Found, survey: Survey) -> None:
+    def _take(self, reply: BackendResponse, found: Found, survey: Survey) -> None:
         state = found.state
         holding = Holding.of(reply.headers, reply) if reply.status == 200 else None
         written = state.written or {}
@@ -150,15 +150,15 @@ class Archives:
         )
         if holding is None or not fits:
             survey.doubtful += 1
-            reply.body.close()
+            reply.stream.close()
             return
         survey.indexes.add(holding.index)
         if holding.index not in survey.sources:
             survey.sources[holding.index] = SourceArchive(
-                holding.index, partial(_read_exactly, reply.body.read), reply.body.close
+                holding.index, partial(_read_exactly, reply.stream.read), reply.stream.close
             )
         else:
-            reply.body.close()
+            reply.stream.close()
 
 
 def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:

@@ -132,7 +132,7 @@ class Revert:
 
     def _bring_one(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered | None:
         home = self._home
-        if home.partners.is_silent(node):
+        if home.partners.is_absent(node):
             # That was said when it was noticed.
             home.fail(node)
             return None

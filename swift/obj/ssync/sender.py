@@ -16,7 +16,14 @@ from dataclasses import dataclass, field
 from swift.base.errors import SwiftError
 from swift.base.truth import is_true
 from swift.cluster.direct import node_path
-from swift.cluster.transport import Exchange, StreamReply, Transport
+from swift.cluster.transport import (
+    BackendResponse,
+    Exchange,
+    NodeRequest,
+    NodeTimeouts,
+    Transport,
+    replication_address,
+)
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -174,17 +181,11 @@ class _Conversation:
         """Everything from the request to the receiver's last word."""
         job, times = self._job, self._sender.times
         target = node_path(job.node.device, job.partition, "")
-        self._exchange = self._sender.transport.open(
-            job.node.replication_ip,
-            job.node.replication_port,
-            "SSYNC",
-            target,
-            self._head(),
-            connect_timeout_s=times.connect_s,
-            timeout_s=times.node_s,
-        )
+        timeouts = NodeTimeouts(times.connect_s, times.node_s)
+        request = NodeRequest(replication_address(job.node), "SSYNC", target, self._head(), b"", timeouts)
+        self._exchange = self._sender.transport.stream(request)
         try:
-            self._talk(self._exchange.converse(times.answer_s))
+            self._talk(self._exchange.duplex(times.answer_s))
         finally:
             self._exchange.abort()
         return self.pushed
@@ -201,13 +202,13 @@ class _Conversation:
             headers[fields.BACKEND_SSYNC_NODE_INDEX] = str(job.target)
         return headers
 
-    def _talk(self, reply: StreamReply) -> None:
+    def _talk(self, reply: BackendResponse) -> None:
         if reply.status != 200:
             raise SsyncError(f"was answered {reply.status}")
         # Whoever cannot store an archive uncommitted would make it durable.
         accepts = is_true(reply.headers.get(fields.BACKEND_ACCEPT_NO_COMMIT, ""))
         self._uncommitted = self._job.uncommitted and accepts
-        lines = LineReader(lambda: reply.body.read(READ_BYTES))
+        lines = LineReader(lambda: reply.stream.read(READ_BYTES))
         self._offer()
         wants = WantsReader()
         _hear(lines, wants)

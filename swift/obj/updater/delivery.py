@@ -17,9 +17,9 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import ZERO
 from swift.cluster.direct import DirectClient, Timeouts
+from swift.cluster.health import NodeHealth
 from swift.cluster.redirect import Redirect, redirect_of
-from swift.cluster.silence import Silence
-from swift.cluster.transport import Reply, TimedOut, Transport, TransportError
+from swift.cluster.transport import BackendResponse, TimedOut, Transport, TransportError
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, wire_value
 from swift.ring.device import Node
@@ -77,7 +77,7 @@ class Deliverer:
         self._clock = clock
         self._log = log
         self._failures = RepeatedErrors(log, clock)
-        self._silence = Silence(clock, timeouts.node_timeout)
+        self._health = NodeHealth(clock, patience_s=timeouts.node_timeout)
         self._direct = DirectClient(transport, "object-updater", timeouts, missed=self._missed)
 
     def deliver(self, pending: PendingUpdate, tally: Tally) -> DeliveryOutcome:
@@ -124,15 +124,15 @@ class Deliverer:
 
     def _ask(
         self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, tally: Tally
-    ) -> Reply | None:
-        """A replica's answer, None when there was none; one that answers nobody is asked now and then."""
+    ) -> BackendResponse | None:
+        """A replica's answer, None when there was none; an unresponsive one is probed now and then."""
         started_s, place = self._clock.monotonic(), node.replication_key
-        if self._silence.is_silent(place) and not self._silence.is_due(place):
+        if self._health.is_unresponsive(place) and not self._health.is_probe_due(place):
             return None
-        self._silence.asked(place, started_s)
-        reply = self._direct.ask(node, part, op, target, headers)
+        self._health.requested(place, started_s)
+        reply = self._direct.request_entity(node, part, op, target, headers)
         if reply is not None:
-            self._silence.heard(place)
+            self._health.responded(place)
         status = 500 if reply is None else reply.status
         tally.timing(f"updater.timing.status.{status}", self._clock.monotonic() - started_s)
         if reply is not None and not reply.is_success and reply.status != 301:
@@ -141,7 +141,7 @@ class Deliverer:
 
     def _missed(self, place: str, error: TransportError) -> None:
         if not isinstance(error, TimedOut):
-            self._silence.heard(place)
+            self._health.responded(place)
         self._failures.error(f"ERROR with remote server {place}: {error}")
 
 

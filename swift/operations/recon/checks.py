@@ -234,7 +234,7 @@ def check_servers(context: CheckContext, report: ReconReport) -> None:
     """Compare the servers with the addresses in the ring."""
     report.begin(f"Validating server type '{context.server_type}' on {len(context.hosts)} hosts...")
     errors = wrong = 0
-    for reply in context.client.ask_all(context.hosts, "", "OPTIONS"):
+    for reply in context.client.request_all(context.hosts, "", "OPTIONS"):
         server = (reply.headers or {}).get("server", "")
         if reply.error:
             errors += 1

@@ -13,7 +13,14 @@ from typing import Any, NamedTuple
 
 from swift import green
 from swift.cluster.client import make_transport
-from swift.cluster.transport import Reply, Transport, TransportError
+from swift.cluster.transport import (
+    BackendResponse,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    Transport,
+    TransportError,
+)
 from swift.ring.device import Device, address
 from swift.telemetry.metrics import Registry
 
@@ -65,33 +72,28 @@ class ReconClient:
         self._headers = {"user-agent": agent}
         self._places = green.Semaphore(AT_ONCE)
 
-    def ask_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[ReconReply]:
+    def request_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[ReconReply]:
         """Return each host's reply for a path below ``/``, in the order of the hosts."""
         return green.gather([partial(self._ask, host, path, method) for host in hosts])
 
     def recon(self, hosts: Sequence[Host], check: str) -> list[ReconReply]:
         """Return each host's reply for ``/recon/<check>``."""
-        return self.ask_all(hosts, f"recon/{check}")
+        return self.request_all(hosts, f"recon/{check}")
 
     def _ask(self, host: Host, path: str, method: str) -> ReconReply:
         url = f"http://{host}/{path}"
         with self._places:
             try:
-                reply = self._transport.request(
-                    host.ip,
-                    host.port,
-                    method,
-                    f"/{path}",
-                    dict(self._headers),
-                    connect_timeout_s=self._timeout_s,
-                    timeout_s=self._timeout_s,
-                )
+                timeouts = NodeTimeouts(self._timeout_s, self._timeout_s)
+                node = NodeAddress(host.ip, host.port)
+                request = NodeRequest(node, method, f"/{path}", self._headers, b"", timeouts)
+                reply = self._transport.request(request)
             except TransportError as error:
                 return ReconReply(host, url, error=str(error))
         return _reply_of(host, url, method, reply)
 
 
-def _reply_of(host: Host, url: str, method: str, reply: Reply) -> ReconReply:
+def _reply_of(host: Host, url: str, method: str, reply: BackendResponse) -> ReconReply:
     headers = dict(reply.headers)
     if method != "GET":
         return ReconReply(host, url, reply.status, headers=headers)

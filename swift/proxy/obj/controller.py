@@ -9,8 +9,8 @@ from dataclasses import replace
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.truth import is_true
-from swift.cluster.fanout import Answer
 from swift.cluster.quorum import best_status, fill_missing
+from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
@@ -23,34 +23,33 @@ from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
-from swift.proxy.controller import Controller
-from swift.proxy.obj.agreement import Agreement
-from swift.proxy.obj.checks import (
+from swift.proxy.controller import Change, Controller, authorize
+from swift.proxy.obj.commit.conditional import Agreement, Changer, is_conditional
+from swift.proxy.obj.commit.restore import ArchiveRestorer
+from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
+from swift.proxy.obj.listing import row_headers, send_updates, unsent_updates, write_attempts
+from swift.proxy.obj.location import ObjectLocation, locate
+from swift.proxy.obj.read.ec import ArchiveReader
+from swift.proxy.obj.read.resume import ResumableBody
+from swift.proxy.obj.read.striped import striped
+from swift.proxy.obj.scheme import Schemes
+from swift.proxy.obj.write.checks import (
     check_content_type,
     check_upload,
     convert_delete_after,
     without_swift_bytes,
 )
-from swift.proxy.obj.conditional import Changer, is_conditional
-from swift.proxy.obj.ec.read import ArchiveReader
-from swift.proxy.obj.ec.restore import ArchiveRestorer
-from swift.proxy.obj.ec.scheme import Schemes
-from swift.proxy.obj.ec.upload import ArchiveCoder
-from swift.proxy.obj.expiring import IF_DELETE_AT, check_still_meant
-from swift.proxy.obj.orphans import orphans_of, tell_containers
-from swift.proxy.obj.put import Uploader
-from swift.proxy.obj.striped import striped
-from swift.proxy.obj.surerows import tell_majority
-from swift.proxy.obj.target import ObjectTarget, locate, write_attempts
+from swift.proxy.obj.write.ec import ArchiveCoder
+from swift.proxy.obj.write.put import Uploader
 from swift.proxy.reading import (
     ReadPlan,
-    ResumableBody,
     SourceSearch,
     is_newest,
     source_response,
 )
 from swift.proxy.results import best_response, response_of
 from swift.proxy.shards import SPLIT_STATES, updating_shard
+from swift.proxy.stronglisting import ensure_row_majority
 
 _LOCKS = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
 
@@ -73,7 +72,7 @@ class ObjectController(Controller):
         self._changer = Changer(context, self.backends, agreement)
 
     def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
-        """What is known of the container; its policy goes into the request's log environment."""
+        """Return the container's info; its policy goes into the request's log environment."""
         prefix = self.context.limits.auto_create_account_prefix
         skip_pct = self.context.settings.container_existence_skip_cache_pct
         info = container_info(
@@ -85,7 +84,7 @@ class ObjectController(Controller):
             skip_pct=skip_pct,
         )
         if info.status >= 500:
-            # Nobody knows whether it exists, whose it is and which policy it has.
+            # Its existence, owner and policy are unknown.
             raise HTTPError(503)
         request.env[environkeys.LOGGED_POLICY] = info.policy_index
         return info
@@ -96,32 +95,35 @@ class ObjectController(Controller):
         """GET or HEAD from the first good replica, or from enough fragment archives."""
         info = self._container(request, path)
         request.acl = info.read_acl
-        denied = _authorise(request)
+        denied = authorize(request)
         if denied is not None:
             return denied
-        target = locate(self.context, request, path, info)
+        location = locate(self.context, request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
+        headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
             headers[fields.BACKEND_OPEN_EXPIRED] = "true"
-        response = self._read(request, path, target, headers)
+        response = self._read(request, path, location, headers)
         if is_outdated_range(request.headers, response):
             drained(response)
             wanted = request.headers.pop("range")
             headers.pop("range", None)
             try:
-                response = self._read(request, path, target, headers)
+                response = self._read(request, path, location, headers)
             finally:
                 request.headers["range"] = wanted
-        return _with_policy(_shown(response), target)
+        return _with_policy(_without_listing_size(response), location)
 
-    def _read(self, request: Request, path: EntityPath, target: ObjectTarget, headers: HeaderMap) -> Response:
+    def _read(
+        self, request: Request, path: EntityPath, location: ObjectLocation, headers: HeaderMap
+    ) -> Response:
         """The client's response; ``headers`` are those for the backends."""
-        if target.policy.is_ec:
-            return self._archive_reader.read(request, target, headers)
-        plan = ReadPlan(request.method, path, target.part, headers, request.query, is_newest(request.headers))
-        planner = self.context.planner(target.policy.index)
-        nodes = planner.for_read(target.view, target.part, self.kind)
+        if location.policy.is_ec:
+            return self._archive_reader.read(request, location, headers)
+        planner, newest = self.context.planner(location.policy.index), is_newest(request.headers)
+        timeouts = self.backends.read_timeouts(planner.settings, newest=newest)
+        plan = ReadPlan(request.method, path, location.part, headers, request.query, newest, timeouts)
+        nodes = planner.for_read(location.view, location.part, self.kind)
         if planner.settings.striping_memory:
             nodes.reorder(self.context.rates.slow_last)
         search = SourceSearch(self.backends, planner.settings, plan, nodes)
@@ -130,92 +132,97 @@ class ObjectController(Controller):
             return search.failure()
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            settings, rates, clock = planner.settings, self.context.rates, self.context.clock
-            striped_body = striped(self.backends, plan, nodes, found, settings, rates, clock)
+            striped_body = striped(self.backends, plan, nodes, found, planner.settings, self.context.rates)
             response.body = striped_body or ResumableBody(
-                self.backends, plan, nodes, found, settings.read_timeout_s, self.context.streams
+                self.backends, plan, nodes, found, self.context.streams
             )
         return response
 
     # writing
 
-    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectTarget:
-        """The target with the shard that takes its row; raises ``HTTPError`` 503."""
-        target = locate(self.context, request, path, info)
+    def _container_for_write(
+        self, request: Request, path: EntityPath, *, may_sync: bool
+    ) -> ContainerInfo | Response:
+        """Return the container of a write, or the response to one that is denied or has no container.
+
+        Requests of container sync are authorized by the container's key if they ``may_sync``.
+        """
+        info = self._container(request, path)
+        request.acl = info.write_acl
+        if may_sync and info.sync_key:
+            request.env[environkeys.SYNC_KEY] = info.sync_key
+        denied = authorize(request)
+        return denied or (info if info.exists else error_response(404))
+
+    def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
+        """The location with the shard that takes its row; raises ``HTTPError`` 503."""
+        location = locate(self.context, request, path, info)
         if info.sharding_state not in SPLIT_STATES:
-            return target
+            return location
         settings = self.context.settings
         shard = updating_shard(
             request,
             self._forward,
-            target.path,
+            location.path,
             recheck_s=settings.recheck_updating_shard_ranges,
             skip_pct=settings.container_updating_shard_ranges_skip_cache_pct,
         )
-        return replace(target, shard=shard)
+        return replace(location, shard=shard)
 
     def handle_put(self, request: Request, path: EntityPath) -> Response:
         """Store an object."""
         headers = request.headers
         if headers.get("if-none-match", "*").strip() != "*":
             return error_response(400, "If-None-Match only supports *", content_type=TEXT)
-        info = self._container(request, path)
-        request.acl = info.write_acl
-        self._pass_sync_key(request, info)
-        denied = _authorise(request)
-        if denied is not None:
-            return denied
-        if not info.exists:
-            return error_response(404)
+        info = self._container_for_write(request, path, may_sync=True)
+        if isinstance(info, Response):
+            return info
         check_upload(request, self.context.limits, self._guesser, str(path.obj))
         if fields.TRANSIENT_S3_LOCK in headers:
             # A majority of the primaries is to know of the lock.
             headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
-            _check_end(headers)
+            _check_lock_and_expiry(headers)
         if "etag" in headers:
             headers["etag"] = unquote_etag(headers["etag"])
-        target = self._locate_for_write(request, path, info)
+        location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target)
-        return _with_policy(self._uploader.put(request, target, attempts), target)
+        attempts = write_attempts(self.context, headers, location)
+        return _with_policy(self._uploader.put(request, location, attempts), location)
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Replace an object's metadata."""
-        info = self._container(request, path)
-        request.acl = info.write_acl
-        denied = _authorise(request)
-        if denied is not None:
-            return denied
-        if not info.exists:
-            return error_response(404)
+        info = self._container_for_write(request, path, may_sync=False)
+        if isinstance(info, Response):
+            return info
         convert_delete_after(request)
         if not request.headers.get("content-type"):
             request.headers.pop("content-type", None)
         check_content_type(request)
         check_metadata(request.headers, "object", self.context.limits)
-        _look_at_locks(request, info)
-        target = self._locate_for_write(request, path, info)
+        _check_locks(request, info)
+        location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        attempts = write_attempts(self.context, headers, target)
+        attempts = write_attempts(self.context, headers, location)
         if is_conditional(request.headers):
-            planner = self.context.planner(target.policy.index)
+            planner = self.context.planner(location.policy.index)
             need = self.context.write_quorum(len(attempts))
             _sent, answers = self._changer.change(
                 request,
-                target,
+                location,
                 attempts,
-                lambda: planner.for_read(target.view, target.part, self.kind),
+                lambda: planner.for_read(location.view, location.part, self.kind),
                 need,
             )
-            return _with_policy(best_response(answers, len(attempts), need), target)
-        answers, need = self.write_answers(target.view, target.part, "POST", path, attempts, request=request)
-        return _with_policy(self._post_response(request, target, answers, attempts, need), target)
+            return _with_policy(best_response(answers, len(attempts), need), location)
+        change = Change("POST", path, location.view, location.part, attempts)
+        answers, need = self.write_answers(request, change)
+        return _with_policy(self._post_response(request, location, answers, attempts, need), location)
 
     def _post_response(
         self,
         request: Request,
-        target: ObjectTarget,
-        answers: list[Answer],
+        location: ObjectLocation,
+        answers: list[BackendResponse],
         attempts: list[HeaderMap],
         need: int,
     ) -> Response:
@@ -224,15 +231,17 @@ class ObjectController(Controller):
         accepted = sum(1 for a in answers if a.status == 202)
         missing = sum(1 for a in answers if a.status == 404)
         if 0 < accepted < need and missing:
-            primaries = {node.id for node in target.view.primaries(target.part)}
+            primaries = {node.id for node in location.view.primaries(location.part)}
             # Sorting is stable: in ring order, those to be avoided last.
-            for node in sorted(target.view.handoffs(target.part), key=self.context.limiter.is_limited):
+            is_avoided = self.context.health.is_avoided
+            for node in sorted(location.view.handoffs(location.part), key=lambda node: is_avoided(node.key)):
                 if not missing or accepted >= need:
                     break
                 if node.id in primaries:
                     continue
                 missing -= 1
-                answer = self.backends.small(node, target.part, "POST", target.path, attempts[-1])
+                posting = self.backends.make_request(node, location.part, "POST", location.path, attempts[-1])
+                answer = self.backends.request(posting)
                 if answer is not None and answer.status == 202:
                     accepted += 1
                     answers.append(answer)
@@ -245,92 +254,86 @@ class ObjectController(Controller):
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Delete an object; nodes that never had it agree with those that delete it."""
-        info = self._container(request, path)
-        request.acl = info.write_acl
-        self._pass_sync_key(request, info)
-        denied = _authorise(request)
-        if denied is not None:
-            return denied
-        if not info.exists:
-            return error_response(404)
-        _look_at_locks(request, info)
-        target = self._locate_for_write(request, path, info)
+        info = self._container_for_write(request, path, may_sync=True)
+        if isinstance(info, Response):
+            return info
+        _check_locks(request, info)
+        location = self._locate_for_write(request, path, info)
         headers = backend_headers(self.context, request, transfer=True)
-        planner = self.context.planner(target.policy.index)
+        planner = self.context.planner(location.policy.index)
         if IF_DELETE_AT in request.headers:
-            asked = list(planner.for_read(target.view, target.part, self.kind))
-            check_still_meant(self.backends, target, asked, headers)
-        _nodes, count = planner.for_delete(target.view, target.part)
-        attempts = write_attempts(self.context, headers, target, count)
+            asked = list(planner.for_read(location.view, location.part, self.kind))
+            check_expiry_unchanged(self.backends, location, asked, headers)
+        _nodes, count = planner.for_delete(location.view, location.part)
+        attempts = write_attempts(self.context, headers, location, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
             attempts, answers = self._changer.change(
-                request, target, attempts, lambda: planner.for_delete(target.view, target.part)[0], need
+                request, location, attempts, lambda: planner.for_delete(location.view, location.part)[0], need
             )
-            return _with_policy(self._deleted(request, target, attempts, answers, need, (204,)), target)
-        answers, need = self.write_answers(
-            target.view,
-            target.part,
+            return _with_policy(self._deleted(request, location, attempts, answers, need, (204,)), location)
+        change = Change(
             "DELETE",
             path,
+            location.view,
+            location.part,
             attempts,
-            nodes=lambda: planner.for_delete(target.view, target.part)[0],
-            request=request,
+            nodes=lambda: planner.for_delete(location.view, location.part)[0],
         )
+        answers, need = self.write_answers(request, change)
         # A node that never had the object has left a tombstone, and told its share.
-        return _with_policy(self._deleted(request, target, attempts, answers, need, (204, 404)), target)
+        return _with_policy(self._deleted(request, location, attempts, answers, need, (204, 404)), location)
 
     def _deleted(
         self,
         request: Request,
-        target: ObjectTarget,
+        location: ObjectLocation,
         attempts: list[HeaderMap],
-        answers: list[Answer],
+        answers: list[BackendResponse],
         need: int,
         left_tombstone: tuple[int, ...],
     ) -> Response:
         response = best_response(answers, len(attempts), need, {404: 204})
-        if response.status == 404 and not _nobody_had_it(answers, len(target.view.primaries(target.part))):
+        if response.status == 404 and not _is_absent_on_majority(
+            answers, len(location.view.primaries(location.part))
+        ):
             if sum(1 for answer in answers if answer.status in left_tombstone) < need:
                 return error_response(503)
             # The object is deleted even if no node that answered had it.
             had = next((answer for answer in answers if answer.status == 204), None)
             response = response if had is None else response_of(had)
-        if response.status in (204, 404):
-            # Who is told that there is nothing should not find it listed either.
-            told = [answer for answer in answers if answer.status in left_tombstone]
-            if not tell_majority(self.context, request, target, told, "DELETE", {}):
+        if location.is_strongly_listed and response.status in (204, 404):
+            # A client that learns that there is nothing should not find it listed either.
+            deleted = [answer for answer in answers if answer.status in left_tombstone]
+            row = row_headers(self.context, request, location, {})
+            if not ensure_row_majority(self.context, location.path, location.shard, deleted, "DELETE", row):
                 return error_response(503)
         if response.status == 204:
-            orphans = orphans_of(attempts, answers, accepted=left_tombstone)
-            tell_containers(self.context, request, target, orphans, "DELETE", {})
+            unsent = unsent_updates(attempts, answers, accepted=left_tombstone)
+            send_updates(self.context, request, location, unsent, "DELETE", {})
         return response
 
-    def _pass_sync_key(self, request: Request, info: ContainerInfo) -> None:
-        if info.sync_key:
-            request.env[environkeys.SYNC_KEY] = info.sync_key
 
-
-def _look_at_locks(request: Request, info: ContainerInfo) -> None:
-    """Have a change of an object that may be locked promised by a majority of the primaries."""
+def _check_locks(request: Request, info: ContainerInfo) -> None:
+    """Have a change of an object that may be locked reserved by a majority of the primaries."""
     if _LOCKS in info.sysmeta:
         request.headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
-        _check_end(request.headers)
+        _check_lock_and_expiry(request.headers)
 
 
-def _check_end(headers: HeaderMap) -> None:
+def _check_lock_and_expiry(headers: HeaderMap) -> None:
     """Raise ``HTTPError`` 400 for what would be locked and expire."""
     if "x-delete-at" in headers and parse_lock(headers.get(fields.TRANSIENT_S3_LOCK)).is_on(time.time()):
         raise HTTPError(400, "A locked object does not expire", content_type=TEXT)
 
 
-def _nobody_had_it(answers: list[Answer], primaries: int) -> bool:
-    """Whether a majority of the primaries says so: handoffs seldom have an object in the first place."""
+def _is_absent_on_majority(answers: list[BackendResponse], primaries: int) -> bool:
+    """Return True if a majority of the primaries says so: handoffs seldom have an object at all."""
     absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
     return 2 * absent > primaries
 
 
-def _shown(response: Response) -> Response:
+def _without_listing_size(response: Response) -> Response:
     """An answer whose content type is the client's, without the size that is only for listings."""
     kind = response.headers.get("content-type", "")
     if "swift_bytes=" in kind:
@@ -338,12 +341,7 @@ def _shown(response: Response) -> Response:
     return response
 
 
-def _with_policy(response: Response, target: ObjectTarget) -> Response:
+def _with_policy(response: Response, location: ObjectLocation) -> Response:
     """Tell filters (the access log among them) the policy; clients never see this header."""
-    response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(target.policy.index)
+    response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
     return response
-
-
-def _authorise(request: Request) -> Response | None:
-    authorise = request.env.get(environkeys.AUTHORIZE)
-    return authorise(request) if authorise is not None else None

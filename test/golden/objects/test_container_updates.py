@@ -9,7 +9,7 @@ import pytest
 
 from swift.base.hashing import PathHasher
 from swift.base.pickles import restricted_loads
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
@@ -30,14 +30,16 @@ class ScriptedContainers:
         self.answers = {}
         self.seen = []
 
-    def request(self, ip, port, method, path, headers, body=b"", **_timeouts):
+    def request(self, request):
+        port, method = request.node.port, request.method
+        path, headers, body = request.path, request.headers, request.body
         assert body == b""
         assert headers.get("user-agent", "").startswith("object-server ")
         self.seen.append((port, f"{method} {path} HTTP/1.1", dict(headers)))
         status = self.answers.get(str(port), 201)
         if isinstance(status, list):
-            return Reply(status[0], {name.lower(): value for name, value in status[1]})
-        return Reply(status)
+            return BackendResponse(status[0], {name.lower(): value for name, value in status[1]})
+        return BackendResponse(status)
 
 
 @pytest.fixture

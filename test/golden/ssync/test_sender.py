@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from swift.cluster.transport import StreamReply
+from swift.cluster.transport import BackendResponse
 from swift.http.body import WholeBody
 from swift.obj.ssync.sender import Push, Sender, SenderTimes
 from swift.ring.device import Node
@@ -39,12 +39,13 @@ class Recorded:
         self.head = None
         self.said = b""
 
-    def open(self, ip, port, method, path, headers, body=b"", **timeouts):
+    def stream(self, request):
+        method, path, headers = request.method, request.path, request.headers
         self.head = method, path, headers
         return self
 
-    def converse(self, timeout_s):
-        return StreamReply(200, {"x-backend-accept-no-commit": "True"}, WholeBody(self.answers))
+    def duplex(self, timeout_s):
+        return BackendResponse(200, {"x-backend-accept-no-commit": "True"}, stream=WholeBody(self.answers))
 
     def send(self, data):
         self.said += bytes(data)

@@ -10,7 +10,15 @@ import pytest
 
 from swift import green
 from swift.cluster.client import HttpTransport
-from swift.cluster.transport import BrokenOff, MalformedAnswer, TimedOut, TransportError
+from swift.cluster.transport import (
+    BrokenOff,
+    MalformedResponse,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    TimedOut,
+    TransportError,
+)
 from swift.http.body import BodyError
 from swift.platform import sockets
 from swift.telemetry.metrics import Registry
@@ -83,22 +91,13 @@ def transport():
 
 
 def ask(transport, server, method="GET", body=b"", timeout_s=2.0):
-    return transport.request(
-        "127.0.0.1",
-        server.port,
-        method,
-        "/sda/1/a",
-        {"x-a": "b"},
-        body,
-        connect_timeout_s=1,
-        timeout_s=timeout_s,
-    )
+    node, timeouts = NodeAddress("127.0.0.1", server.port), NodeTimeouts(1, timeout_s)
+    return transport.request(NodeRequest(node, method, "/sda/1/a", {"x-a": "b"}, body, timeouts))
 
 
 def begin(transport, server, headers, body=b"", timeout_s=2.0, method="PUT"):
-    return transport.open(
-        "127.0.0.1", server.port, method, "/sda/1/a", headers, body, connect_timeout_s=1, timeout_s=timeout_s
-    )
+    node, timeouts = NodeAddress("127.0.0.1", server.port), NodeTimeouts(1, timeout_s)
+    return transport.stream(NodeRequest(node, method, "/sda/1/a", headers, body, timeouts))
 
 
 def test_requests_share_a_connection(transport, make_server):
@@ -143,7 +142,7 @@ def test_an_upload_that_expects_100_continue_survives_a_stale_connection_too(tra
     assert exchange.continue_headers["x-b"] == "c"
     exchange.send(b"abc")
     exchange.finish()
-    assert exchange.reply().status == 200
+    assert exchange.response().status == 200
 
 
 class ThreadedServer:
@@ -205,7 +204,7 @@ def test_a_body_that_was_already_sent_in_pieces_is_never_sent_again(transport, m
     with pytest.raises(TransportError):
         exchange.send(b"abc")
         exchange.finish()
-        exchange.reply()
+        exchange.response()
     assert server.connections == 1
 
 
@@ -242,7 +241,7 @@ def test_an_early_final_answer_comes_instead_of_100(transport, make_server):
     )
     exchange = begin(transport, server, {"expect": "100-continue", "content-length": "3"})
     assert exchange.wait_continue().status == 409
-    assert exchange.reply().status == 409
+    assert exchange.response().status == 409
 
 
 @pytest.mark.parametrize(
@@ -268,9 +267,9 @@ def test_a_small_body_is_whole_however_it_came(transport, make_server, cut):
         wire.send(b"body"[cut:])
 
     server = make_server(answer)
-    first = begin(transport, server, {}, method="GET").reply().body
+    first = begin(transport, server, {}, method="GET").response().stream
     assert (first.length, first.whole) == (4, b"body")
-    second = begin(transport, server, {}, method="GET").reply().body
+    second = begin(transport, server, {}, method="GET").response().stream
     buffer = memoryview(bytearray(3))
     assert (first.read(3), first.read(3), first.read(3)) == (b"bod", b"y", b"")
     assert (second.read_into(buffer), bytes(buffer), b"".join(second), b"".join(second)) == (
@@ -317,7 +316,7 @@ def test_a_body_that_breaks_off_says_so_to_clients_and_to_relays(transport, make
 
     server = make_server(answer)
     with pytest.raises(BrokenOff) as caught:
-        b"".join(begin(transport, server, {}, method="GET").reply().body)
+        b"".join(begin(transport, server, {}, method="GET").response().stream)
     assert isinstance(caught.value, BodyError)
 
 
@@ -325,16 +324,16 @@ def test_a_large_body_streams_and_its_connection_is_reused_only_when_it_was_read
     data = b"0123456789" * 20_000
     large = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data
     server = make_server(lambda wire, head, number: wire.send(large))
-    body = begin(transport, server, {}, method="GET").reply().body
+    body = begin(transport, server, {}, method="GET").response().stream
     buffer, received = memoryview(bytearray(7000)), b""
     while size := body.read_into(buffer):
         received += bytes(buffer[:size])
     assert received == data
-    half = begin(transport, server, {}, method="GET").reply().body
+    half = begin(transport, server, {}, method="GET").response().stream
     half.read(100)
     half.close()
     assert server.connections == 1
-    assert b"".join(begin(transport, server, {}, method="GET").reply().body) == data
+    assert b"".join(begin(transport, server, {}, method="GET").response().stream) == data
     assert server.connections == 2
 
 
@@ -358,7 +357,7 @@ def test_whether_an_answer_begins_can_be_asked_before_it_is_waited_for(transport
     assert exchange.begins(1.0) and exchange.begins(0.0)
     assert exchange.wait_continue() is None
     assert not exchange.begins(0.0), "what was read is no beginning of the next answer"
-    assert exchange.reply().whole().body == b"ok"
+    assert exchange.response().read().body == b"ok"
 
 
 def test_waits_for_the_beginning_count_for_the_timeout(transport, make_server):
@@ -367,7 +366,7 @@ def test_waits_for_the_beginning_count_for_the_timeout(transport, make_server):
     assert not exchange.begins(0.3)
     assert exchange.begins(5.0), "the wait for the answer says that it is late"
     with pytest.raises(TimedOut):
-        exchange.reply()
+        exchange.response()
     assert 0.4 <= time.monotonic() - started < 0.65
 
 
@@ -375,7 +374,7 @@ def test_a_connection_that_ends_is_left_to_the_wait_for_the_answer(transport, ma
     exchange = begin(transport, make_server(lambda wire, head, number: False), {})
     assert exchange.begins(2.0)
     with pytest.raises(TransportError):
-        exchange.reply()
+        exchange.response()
     exchange.abort()
     assert exchange.begins(2.0)
 
@@ -387,13 +386,13 @@ def test_an_exchange_on_a_stale_connection_begins_again(transport, make_server):
     ask(transport, server)
     exchange = begin(transport, server, {}, method="GET")
     assert exchange.begins(2.0)
-    assert exchange.reply().whole().body == b"ok"
+    assert exchange.response().read().body == b"ok"
     assert server.connections == 2
 
 
 def test_garbage_instead_of_an_answer_is_an_error(transport, make_server):
     server = make_server(lambda wire, head, number: wire.send(b"nonsense\r\n\r\n"))
-    with pytest.raises(MalformedAnswer, match="malformed answer"):
+    with pytest.raises(MalformedResponse, match="malformed answer"):
         ask(transport, server)
 
 
@@ -413,7 +412,7 @@ def test_an_exchange_that_was_aborted_while_another_waits_for_it_ends_quietly(tr
     def wait():
         waiting.set()
         try:
-            exchange.reply()
+            exchange.response()
         except TransportError as error:
             errors.append(str(error))
 
@@ -443,7 +442,7 @@ def test_chunks_larger_than_any_socket_buffer_arrive_whole_and_trailers_follow(t
     exchange.send(b"")
     exchange.send(memoryview(b"tail"))
     exchange.finish({"x-sum": "7"})
-    assert exchange.reply().status == 200
+    assert exchange.response().status == 200
     decoder = ChunkDecoder()
     pieces, used = decoder.feed(received[0])
     assert (b"".join(pieces), used, decoder.finished) == (body + b"tail", len(received[0]), True)
@@ -478,17 +477,17 @@ def test_a_large_answer_can_be_spliced_but_for_what_came_with_its_head(transport
 
     server = make_server(answer)
     for _ in range(2):
-        reply = begin(transport, server, {}, method="GET").reply()
+        reply = begin(transport, server, {}, method="GET").response()
         source, sink = os.pipe2(os.O_NONBLOCK)
         got, buffer = b"", memoryview(bytearray(65536))
         while len(got) < len(body):
-            size = reply.body.splice_into(sink, 1 << 20)
+            size = reply.stream.splice_into(sink, 1 << 20)
             if size:
                 got += os.read(source, size)
             else:
-                got += bytes(buffer[: reply.body.read_into(buffer)])
+                got += bytes(buffer[: reply.stream.read_into(buffer)])
         assert got == body
-        assert (reply.body.splice_into(sink, 1), reply.body.read_into(buffer)) == (0, 0)
+        assert (reply.stream.splice_into(sink, 1), reply.stream.read_into(buffer)) == (0, 0)
         os.close(source)
         os.close(sink)
     assert server.connections == 1
@@ -499,13 +498,13 @@ def test_an_answer_that_breaks_off_while_it_is_spliced_is_an_error(transport, ma
         wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + bytes(200_000))
         return False
 
-    reply = begin(transport, make_server(answer), {}, method="GET").reply()
+    reply = begin(transport, make_server(answer), {}, method="GET").response()
     source, sink = os.pipe2(os.O_NONBLOCK)
     with pytest.raises(TransportError, match="broke off"):
         while True:
-            if size := reply.body.splice_into(sink, 1 << 20):
+            if size := reply.stream.splice_into(sink, 1 << 20):
                 os.read(source, size)
             else:
-                reply.body.read_into(memoryview(bytearray(65536)))
+                reply.stream.read_into(memoryview(bytearray(65536)))
     os.close(source)
     os.close(sink)

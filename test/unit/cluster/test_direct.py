@@ -5,8 +5,8 @@ import os
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.cluster.direct import Answers, DirectClient, NodeTimeouts, missed_by, node_path
-from swift.cluster.transport import Reply, StreamReply, TransportError
+from swift.cluster.direct import DirectClient, has_majority, have_status, missed_by
+from swift.cluster.transport import BackendResponse, NodeAddress, NodeTimeouts, TransportError, node_path
 from swift.http.body import WholeBody
 from test.support.daemons import ScriptedNodes, make_node
 
@@ -31,7 +31,7 @@ def bench():
 
 
 def test_a_node_is_asked_over_the_replication_network_with_a_quoted_path(bench):
-    reply = bench.client.ask(make_node(2), 7, "DELETE", PATH, {"x-timestamp": "1"}, "a=b")
+    reply = bench.client.request_entity(make_node(2), 7, "DELETE", PATH, {"x-timestamp": "1"}, "a=b")
     assert reply.status == 202
     number, method, path, headers = bench.nodes.requests[0]
     assert (number, method, path) == (2, "DELETE", "/d2/7/a/c%20d/%C3%B6?a=b")
@@ -41,7 +41,7 @@ def test_a_node_is_asked_over_the_replication_network_with_a_quoted_path(bench):
 
 def test_a_node_without_an_answer_is_told_and_is_none(bench):
     bench.nodes.answers[1] = TransportError("refused")
-    assert bench.client.ask(make_node(1), 7, "HEAD", PATH, {}) is None
+    assert bench.client.request_entity(make_node(1), 7, "HEAD", PATH, {}) is None
     assert bench.missed == [(make_node(1).replication_key, "refused")]
 
 
@@ -51,21 +51,15 @@ def test_a_log_is_told_which_node_gave_no_answer_and_why():
     assert lines == ["r1z1-127.0.0.1:6200/sda: timed out"]
 
 
-def test_a_node_may_be_named_by_its_address(bench):
-    reply = bench.client.ask_address(("127.0.0.1", 6203), "sd b", "9", "PUT", EntityPath("a"), {})
-    assert reply.status == 202
-    assert bench.nodes.requests[0][:3] == (3, "PUT", "/sd%20b/9/a")
-
-
 def test_all_nodes_are_asked_and_answer_in_their_order(bench):
     bench.nodes.answers = {0: 404, 1: TransportError("slow"), 2: 507}
-    answers = bench.client.ask_all([make_node(n) for n in range(4)], 7, "DELETE", PATH, {"x-a": "1"})
-    assert answers.statuses == [404, None, 507, 202]
+    answers = bench.client.request_all([make_node(n) for n in range(4)], 7, "DELETE", PATH, {"x-a": "1"})
+    assert [answer and answer.status for answer in answers] == [404, None, 507, 202]
     assert len(bench.missed) == 1
 
 
 def test_every_node_may_get_headers_of_its_own(bench):
-    bench.client.ask_all([make_node(0), make_node(1)], 7, "PUT", PATH, [{"x-a": "0"}, {"x-a": "1"}])
+    bench.client.request_all([make_node(0), make_node(1)], 7, "PUT", PATH, [{"x-a": "0"}, {"x-a": "1"}])
     assert sorted((number, headers["x-a"]) for number, _m, _p, headers in bench.nodes.requests) == [
         (0, "0"),
         (1, "1"),
@@ -85,34 +79,34 @@ def test_every_node_may_get_headers_of_its_own(bench):
     ],
 )
 def test_verdicts(statuses, majority, with_404, all_404):
-    answers = Answers(tuple(None if status is None else Reply(status) for status in statuses))
-    assert answers.has_majority() is majority
-    assert answers.has_majority(404) is with_404
-    assert answers.are_all(404) is all_404
+    answers = [None if status is None else BackendResponse(status) for status in statuses]
+    assert has_majority(answers) is majority
+    assert has_majority(answers, 404) is with_404
+    assert have_status(answers, 404) is all_404
 
 
 def test_a_request_of_its_own_kind_is_sent_as_it_is_and_its_error_is_the_callers(bench):
-    address = ("127.0.0.1", 6203)
+    address = NodeAddress("127.0.0.1", 6203)
     path = node_path("sd b", 9, "/0123abc")
     assert path == "/sd%20b/9/0123abc"
-    assert bench.client.send(address, "REPLICATE", path, {"x-a": "1"}, b"[]").status == 202
+    assert bench.client.request(address, "REPLICATE", path, {"x-a": "1"}, b"[]").status == 202
     assert bench.nodes.requests == [(3, "REPLICATE", path, {"x-a": "1"})]
     bench.nodes.answers[3] = TransportError("refused")
     with pytest.raises(TransportError):
-        bench.client.send(address, "REPLICATE", path, {})
+        bench.client.request(address, "REPLICATE", path, {})
     assert bench.missed == []
 
 
 def test_a_node_may_be_given_more_time(bench):
     waited = []
 
-    def request(*_args, timeout_s, **_more):
-        waited.append(timeout_s)
-        return Reply(200)
+    def request(request):
+        waited.append(request.timeouts.node_timeout)
+        return BackendResponse(200)
 
     bench.nodes.request = request
-    bench.client.send(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, more_time_s=30.0)
-    bench.client.send(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {})
+    bench.client.request(NodeAddress("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, more_time_s=30.0)
+    bench.client.request(NodeAddress("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {})
     assert waited == [32.0, 2.0]
 
 
@@ -129,8 +123,8 @@ class Taker:
             raise TransportError("broken")
         self.taken.append(piece)
 
-    def reply(self):
-        return StreamReply(201, {"x-b": "2"}, WholeBody(b"thanks"), "Created")
+    def response(self):
+        return BackendResponse(201, {"x-b": "2"}, stream=WholeBody(b"thanks"), reason="Created")
 
     def abort(self):
         self.aborted = True
@@ -138,15 +132,17 @@ class Taker:
 
 def test_a_body_is_sent_as_it_comes_and_the_answer_read_to_its_end(bench):
     taker = Taker()
-    bench.nodes.open = lambda *_args, **_more: taker
-    reply = bench.client.upload(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, iter([b"a", b"b"]))
+    bench.nodes.stream = lambda *_args, **_more: taker
+    reply = bench.client.stream(
+        NodeAddress("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, iter([b"a", b"b"])
+    )
     assert (reply.status, reply.body, taker.taken, taker.aborted) == (201, b"thanks", [b"a", b"b"], False)
 
 
 @pytest.mark.parametrize("source", ["node", "pieces"])
 def test_an_upload_that_breaks_leaves_no_connection(bench, source):
     taker = Taker(breaks_after=1 if source == "node" else 99)
-    bench.nodes.open = lambda *_args, **_more: taker
+    bench.nodes.stream = lambda *_args, **_more: taker
 
     def pieces():
         yield b"a"
@@ -155,5 +151,5 @@ def test_an_upload_that_breaks_leaves_no_connection(bench, source):
         yield b"b"
 
     with pytest.raises(TransportError if source == "node" else OSError):
-        bench.client.upload(("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, pieces())
+        bench.client.stream(NodeAddress("127.0.0.1", 6201), "REPLICATE", "/sda/1/h", {}, pieces())
     assert taker.aborted

@@ -6,10 +6,11 @@ import pytest
 
 from swift import green
 from swift.base.clock import ManualClock
-from swift.cluster.fanout import Answer, fan_out
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.collect import fan_out
+from swift.cluster.health import NodeHealth
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
+from swift.cluster.transport import BackendResponse
 
 
 def node(number):
@@ -22,17 +23,17 @@ class Cluster:
     def __init__(self, says, *, avoided=(), handoffs=3):
         self.says = says
         self.asked = []
-        limiter = ErrorLimiter(ManualClock(), limit=0, interval_s=60)
+        health = NodeHealth(ManualClock(), limit=0, interval_s=60)
         for number in avoided:
-            limiter.failed(node(number))
+            health.failed(node(number).key)
         spare = iter([node(number) for number in range(3, 3 + handoffs)])
-        self.nodes = NodeIterator([node(number) for number in range(3)], spare, limiter, 3 + handoffs)
+        self.nodes = NodeIterator([node(number) for number in range(3)], spare, health, 3 + handoffs)
 
     def send(self, to, headers):
         self.asked.append(to.id)
         seconds, status = self.says.get(to.id, (0.0, 201))
         green.sleep(seconds)
-        return None if status is None else Answer(status)
+        return None if status is None else BackendResponse(status)
 
     def write(self, quorum=2, grace_s=0.05):
         attempts = [{"x-number": str(number)} for number in range(3)]

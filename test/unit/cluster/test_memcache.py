@@ -10,8 +10,8 @@ import pytest
 from swift import green
 from swift.base.clock import ManualClock
 from swift.base.errors import ConfigError
+from swift.cluster.health import UNRESPONSIVE_S
 from swift.cluster.memcache import PATIENCE_S, MemcacheError, MemcacheRing, MemcacheSettings
-from swift.cluster.silence import SILENCE_S
 from swift.platform import sockets
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -141,7 +141,7 @@ def test_nobody_waits_for_a_server_that_answers_nobody_until_it_does(server):
     ring = ring_of(server.port, io_timeout=0.1, clock=clock)
     server.answer, server.is_stopped = value_answer("k", b"1"), True
     assert ring.get("k") is None
-    clock.advance(SILENCE_S)
+    clock.advance(UNRESPONSIVE_S)
     started = time.monotonic()
     for _ in range(100):
         assert ring.get("k") is None

@@ -4,7 +4,6 @@ import ast
 import shutil
 import socket
 import ssl
-import subprocess
 import threading
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +16,7 @@ from swift.cluster.transport import TransportError
 from swift.policy.policy import Policies
 from test.support.checks import every
 from test.support.peer import make_rings
-from test.support.stub_servers import TlsServer
+from test.support.stub_servers import TlsServer, make_certificate
 
 STORAGE = frozenset({("10.0.0.5", 6200), ("10.1.0.5", 6201), ("fd00::5", 6200)})
 OWN = frozenset({"127.0.0.1", "10.0.0.9", "::1"})
@@ -111,14 +110,6 @@ def test_the_connection_is_made_to_the_address_that_was_checked():
         with pytest.raises(TransportError):
             connection.request("HEAD", "/", {}, bytes_max=10)
         assert len(tried) == 2
-
-
-def make_certificate(folder, name):
-    made = folder / "certificate.pem", folder / "key.pem"
-    options = f"-newkey rsa:2048 -nodes -days 1 -subj /CN={name} -addext subjectAltName=DNS:{name}"
-    words = ["openssl", "req", "-x509", *options.split(), "-out", made[0], "-keyout", made[1]]
-    subprocess.run(words, check=True, capture_output=True)
-    return made
 
 
 def serve_once(listener):

@@ -8,7 +8,7 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.errors import ConfigError
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.health import NodeHealth
 from swift.cluster.placement import (
     NodeIterator,
     Sorting,
@@ -41,117 +41,117 @@ def clock():
 
 
 @pytest.fixture
-def limiter(clock):
-    return ErrorLimiter(clock, limit=3, interval_s=60)
+def health(clock):
+    return NodeHealth(clock, limit=3, interval_s=60)
 
 
 # --- error limiting -----------------------------------------------------------------------------------
 
 
-def wear_out(limiter, bad):
+def wear_out(health, bad):
     """As many errors as make a node avoided."""
-    return [limiter.failed(bad) for _ in range(4)]
+    return [health.failed(bad.key) for _ in range(4)]
 
 
-def test_more_errors_than_allowed_make_a_node_avoided(limiter):
+def test_more_errors_than_allowed_make_a_node_avoided(health):
     bad = node(1)
-    assert wear_out(limiter, bad) == [False, False, False, True]
-    assert limiter.is_limited(bad)
-    assert not limiter.admits(bad)
-    assert limiter.admits(node(2))
+    assert wear_out(health, bad) == [False, False, False, True]
+    assert health.is_avoided(bad.key)
+    assert not health.admits(bad.key)
+    assert health.admits(node(2).key)
 
 
-def test_errors_are_forgotten_when_none_follows_for_the_interval(clock, limiter):
+def test_errors_are_forgotten_when_none_follows_for_the_interval(clock, health):
     bad = node(1)
     for _ in range(4):
-        limiter.failed(bad)
+        health.failed(bad.key)
         clock.advance(50)
-    assert limiter.is_limited(bad)
+    assert health.is_avoided(bad.key)
     good = node(2)
     for _ in range(9):
-        assert not limiter.failed(good)
+        assert not health.failed(good.key)
         clock.advance(60)
 
 
-def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_each_time(clock, limiter):
+def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_each_time(clock, health):
     bad = node(1)
-    wear_out(limiter, bad)
+    wear_out(health, bad)
     pauses = []
     for _ in range(9):
         pause = 0.0
-        while not limiter.admits(bad):
+        while not health.admits(bad.key):
             clock.advance(0.5)
             pause += 0.5
         pauses.append(pause)
-        assert not limiter.admits(bad), "the others wait for the probe's outcome"
-        assert not limiter.failed(bad)
+        assert not health.admits(bad.key), "the others wait for the probe's outcome"
+        assert not health.failed(bad.key)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
-def test_requests_that_come_to_an_avoided_node_as_their_last_resort_put_no_probe_off(clock, limiter):
+def test_requests_that_come_to_an_avoided_node_as_their_last_resort_put_no_probe_off(clock, health):
     bad = node(1)
-    wear_out(limiter, bad)
+    wear_out(health, bad)
     for _ in range(20):
-        limiter.failed(bad)
+        health.failed(bad.key)
     clock.advance(1)
-    assert limiter.admits(bad)
+    assert health.admits(bad.key)
 
 
-def test_a_probe_that_nobody_hears_of_again_is_followed_by_another(clock, limiter):
+def test_a_probe_that_nobody_hears_of_again_is_followed_by_another(clock, health):
     bad = node(1)
-    wear_out(limiter, bad)
+    wear_out(health, bad)
     clock.advance(1)
-    assert limiter.admits(bad)
+    assert health.admits(bad.key)
     clock.advance(1)
-    assert limiter.admits(bad)
+    assert health.admits(bad.key)
 
 
-def test_one_success_ends_avoidance_and_forgets_the_errors(clock, limiter):
+def test_one_success_ends_avoidance_and_forgets_the_errors(clock, health):
     bad = node(1)
-    wear_out(limiter, bad)
-    limiter.succeeded(bad)
-    assert not limiter.is_limited(bad)
-    assert wear_out(limiter, bad) == [False, False, False, True]
-    limiter.limit(bad)
-    limiter.succeeded(bad)
-    assert limiter.admits(bad)
+    wear_out(health, bad)
+    health.succeeded(bad.key)
+    assert not health.is_avoided(bad.key)
+    assert wear_out(health, bad) == [False, False, False, True]
+    health.avoid(bad.key)
+    health.succeeded(bad.key)
+    assert health.admits(bad.key)
 
 
-def test_successes_between_errors_do_not_make_a_failing_node_a_good_one(limiter):
+def test_successes_between_errors_do_not_make_a_failing_node_a_good_one(health):
     bad = node(1)
     for _ in range(3):
-        limiter.failed(bad)
-        limiter.succeeded(bad)
-    assert limiter.failed(bad)
+        health.failed(bad.key)
+        health.succeeded(bad.key)
+    assert health.failed(bad.key)
 
 
-def test_507_makes_a_device_avoided_at_once_and_for_the_whole_interval(clock, limiter):
-    limiter.limit(node(1))
-    assert limiter.is_limited(node(1))
-    assert not limiter.is_limited(node(2))
+def test_507_makes_a_device_avoided_at_once_and_for_the_whole_interval(clock, health):
+    health.avoid(node(1).key)
+    assert health.is_avoided(node(1).key)
+    assert not health.is_avoided(node(2).key)
     clock.advance(59.9)
-    assert not limiter.admits(node(1))
+    assert not health.admits(node(1).key)
     clock.advance(0.1)
-    assert limiter.admits(node(1))
+    assert health.admits(node(1).key)
 
 
 def test_an_interval_of_nothing_avoids_nobody(clock):
-    limiter = ErrorLimiter(clock, limit=0, interval_s=0)
-    limiter.failed(node(1))
-    limiter.limit(node(2))
-    assert limiter.admits(node(1)) and limiter.admits(node(2))
+    health = NodeHealth(clock, limit=0, interval_s=0)
+    health.failed(node(1).key)
+    health.avoid(node(2).key)
+    assert health.admits(node(1).key) and health.admits(node(2).key)
 
 
 # --- iterating ----------------------------------------------------------------------------------------
 
 
-def test_primaries_come_first_then_handoffs_up_to_the_count(limiter):
-    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), limiter, 6)
+def test_primaries_come_first_then_handoffs_up_to_the_count(health):
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), health, 6)
     assert ids(found) == [1, 2, 3, 4, 5, 6]
 
 
-def test_primaries_that_are_left_can_be_asked_in_another_order(limiter):
-    found = NodeIterator(nodes(1, 2, 3, 4), iter(nodes(5, 6)), limiter, 8)
+def test_primaries_that_are_left_can_be_asked_in_another_order(health):
+    found = NodeIterator(nodes(1, 2, 3, 4), iter(nodes(5, 6)), health, 8)
     assert next(found).id == 1
     found.reorder(lambda left: sorted(left, key=lambda node: -node.id))
     assert ids(found.primaries_left) == [4, 3, 2]
@@ -161,36 +161,36 @@ def test_primaries_that_are_left_can_be_asked_in_another_order(limiter):
     assert ids(found) == []
 
 
-def test_avoided_nodes_come_last_and_do_not_count(limiter):
+def test_avoided_nodes_come_last_and_do_not_count(health):
     for n in (2, 4):
-        limiter.limit(node(n))
-    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), limiter, 4)
+        health.avoid(node(n).key)
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), health, 4)
     assert ids(found) == [1, 3, 5, 6, 2, 4]
 
 
-def test_when_all_nodes_are_avoided_all_are_there(limiter):
+def test_when_all_nodes_are_avoided_all_are_there(health):
     for n in range(1, 7):
-        limiter.limit(node(n))
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 6)) == [1, 2, 3, 4, 5, 6]
+        health.avoid(node(n).key)
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), health, 6)) == [1, 2, 3, 4, 5, 6]
 
 
-def test_of_avoided_handoffs_only_those_are_asked_that_would_have_been(limiter):
+def test_of_avoided_handoffs_only_those_are_asked_that_would_have_been(health):
     for n in range(4, 100):
-        limiter.limit(node(n))
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(*range(4, 100))), limiter, 5)) == [1, 2, 3, 4, 5]
+        health.avoid(node(n).key)
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(*range(4, 100))), health, 5)) == [1, 2, 3, 4, 5]
 
 
-def test_avoided_nodes_can_be_left_out_and_asked_after_all(limiter):
-    limiter.limit(node(2))
-    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 6)
+def test_avoided_nodes_can_be_left_out_and_asked_after_all(health):
+    health.avoid(node(2).key)
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 6)
     found.asks_avoided = False
     assert ids(found) == [1, 3, 4]
     found.asks_avoided = True
     assert ids(found) == [2]
 
 
-def test_a_node_that_was_handed_out_can_be_passed_over_once(limiter):
-    found = NodeIterator(nodes(1, 2), iter(nodes(3, 4, 5)), limiter, 3)
+def test_a_node_that_was_handed_out_can_be_passed_over_once(health):
+    found = NodeIterator(nodes(1, 2), iter(nodes(3, 4, 5)), health, 3)
     first = next(found)
     assert found.pass_over(first)
     assert ids(itertools.islice(found, 3)) == [2, 3, 4], "another takes its turn"
@@ -199,47 +199,47 @@ def test_a_node_that_was_handed_out_can_be_passed_over_once(limiter):
     assert ids(found) == []
 
 
-def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(limiter):
+def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(health):
     for _ in range(4):
-        limiter.failed(node(1), slow=True)
-    limiter.limit(node(2))
-    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 6)
+        health.failed(node(1).key, slow=True)
+    health.avoid(node(2).key)
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 6)
     found.asks_slow = False
     assert ids(found) == [3, 4, 2]
     found.asks_slow = True
     assert ids(found) == [1]
 
 
-def test_a_node_is_slow_as_long_as_its_last_error_was_a_timeout(limiter):
-    limiter.failed(node(1), slow=True)
-    assert limiter.is_slow(node(1))
-    limiter.failed(node(1))
-    assert not limiter.is_slow(node(1))
-    limiter.failed(node(1), slow=True)
-    limiter.limit(node(1))
-    assert not limiter.is_slow(node(1))
-    assert not limiter.is_slow(node(2))
+def test_a_node_is_slow_as_long_as_its_last_error_was_a_timeout(health):
+    health.failed(node(1).key, slow=True)
+    assert health.is_slow(node(1).key)
+    health.failed(node(1).key)
+    assert not health.is_slow(node(1).key)
+    health.failed(node(1).key, slow=True)
+    health.avoid(node(1).key)
+    assert not health.is_slow(node(1).key)
+    assert not health.is_slow(node(2).key)
 
 
-def test_a_node_whose_probe_is_due_is_in_its_place(clock, limiter):
-    wear_out(limiter, node(1))
+def test_a_node_whose_probe_is_due_is_in_its_place(clock, health):
+    wear_out(health, node(1))
     clock.advance(1)
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 3)) == [1, 2, 3, 4]
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4)), limiter, 3)) == [2, 3, 4, 1]
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 3)) == [1, 2, 3, 4]
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 3)) == [2, 3, 4, 1]
 
 
-def test_a_node_that_became_limited_while_it_was_used_does_not_count(limiter):
-    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), limiter, 4)
+def test_a_node_that_became_limited_while_it_was_used_does_not_count(health):
+    found = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6, 7)), health, 4)
     first = next(found)
-    limiter.limit(first)
+    health.avoid(first.key)
     assert [first.id, *ids(found)] == [1, 2, 3, 4, 5]
 
 
-def test_handoffs_beyond_the_expected_are_reported_with_their_number(limiter):
+def test_handoffs_beyond_the_expected_are_reported_with_their_number(health):
     for n in (1, 2):
-        limiter.limit(node(n))
+        health.avoid(node(n).key)
     told = []
-    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 4, told.append))[:4] == [
+    assert ids(NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), health, 4, told.append))[:4] == [
         3,
         4,
         5,
@@ -248,8 +248,8 @@ def test_handoffs_beyond_the_expected_are_reported_with_their_number(limiter):
     assert told == [1, 2]
 
 
-def test_several_takers_never_get_the_same_node(limiter):
-    shared = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), limiter, 6)
+def test_several_takers_never_get_the_same_node(health):
+    shared = NodeIterator(nodes(1, 2, 3), iter(nodes(4, 5, 6)), health, 6)
     takers = [iter(shared), iter(shared)]
     assert sorted(next(takers[i % 2]).id for i in range(6)) == [1, 2, 3, 4, 5, 6]
 

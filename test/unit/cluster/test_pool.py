@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from swift.cluster.pool import ConnectionPool
+from swift.cluster.client import ConnectionPool
 
 HERE, THERE = ("10.0.0.1", 6200), ("10.0.0.2", 6200)
 

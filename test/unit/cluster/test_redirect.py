@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.cluster.redirect import Redirect, redirect_of
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 
 MOMENT = "1700000000.00000"
 
@@ -12,7 +12,7 @@ MOMENT = "1700000000.00000"
 def reply(location, status=301, **more):
     headers = {"location": location, "x-backend-redirect-timestamp": MOMENT}
     headers.update({name.replace("_", "-"): value for name, value in more.items()})
-    return Reply(status, headers)
+    return BackendResponse(status, headers)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_location_that_is_not_quoted_is_utf8():
         reply("/only"),
         reply("/a//o"),
         reply("/a/c/o", x_backend_redirect_timestamp="soon"),
-        Reply(301, {"location": "/a/c/o"}),
+        BackendResponse(301, {"location": "/a/c/o"}),
     ],
 )
 def test_what_cannot_be_followed_is_no_redirect(answer):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.cluster.transport import BrokenOff, MalformedAnswer, Reply, StreamReply, TimedOut, TransportError
+from swift.cluster.transport import BackendResponse, BrokenOff, MalformedResponse, TimedOut, TransportError
 from swift.http.body import BodyError, WholeBody
 
 
@@ -10,10 +10,10 @@ from swift.http.body import BodyError, WholeBody
     ("status", "good"), [(200, True), (299, True), (301, False), (404, False), (199, False)]
 )
 def test_success_is_2xx(status, good):
-    assert Reply(status).is_success is good
+    assert BackendResponse(status).is_success is good
 
 
-@pytest.mark.parametrize("kind", [TimedOut, MalformedAnswer, BrokenOff])
+@pytest.mark.parametrize("kind", [TimedOut, MalformedResponse, BrokenOff])
 def test_callers_need_to_know_one_error_only(kind):
     assert issubclass(kind, TransportError)
 
@@ -23,5 +23,5 @@ def test_who_only_relays_bodies_knows_a_broken_one():
 
 
 def test_an_answer_can_be_read_as_a_whole():
-    reply = StreamReply(200, {"a": "b"}, WholeBody(b"body"), "OK").whole()
-    assert reply == Reply(200, {"a": "b"}, b"body", "OK")
+    reply = BackendResponse(200, {"a": "b"}, stream=WholeBody(b"body"), reason="OK").read()
+    assert reply == BackendResponse(200, {"a": "b"}, b"body", "OK")

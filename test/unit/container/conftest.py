@@ -6,7 +6,7 @@ from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.syncrealms import Realm, Realms
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.broker import ContainerBroker
 from swift.container.server import ContainerServer
 from swift.db.broker import Engine
@@ -29,12 +29,14 @@ class Accounts:
         self.answers = {}
         self.requests = []
 
-    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
-        self.requests.append((ip, port, method, path, dict(headers), timeouts))
+    def request(self, request):
+        ip, port = request.node.ip, request.node.port
+        method, path, headers = request.method, request.path, request.headers
+        self.requests.append((ip, port, method, path, dict(headers), request.timeouts))
         answer = self.answers.get(port, 201)
         if isinstance(answer, TransportError):
             raise answer
-        return Reply(answer)
+        return BackendResponse(answer)
 
 
 class Bench:

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings, split_host
 from swift.container.broker import ContainerFacts
 from swift.dbserver.app import StorageTarget
@@ -37,12 +37,14 @@ class Accounts:
         self.answers = answers
         self.requests = []
 
-    def request(self, ip, port, method, path, headers, body=b"", **_timeouts):
+    def request(self, request):
+        ip, port = request.node.ip, request.node.port
+        method, path, headers = request.method, request.path, request.headers
         self.requests.append((ip, port, method, path, dict(headers)))
         answer = self.answers.get(port, 201)
         if isinstance(answer, TransportError):
             raise answer
-        return Reply(answer)
+        return BackendResponse(answer)
 
 
 INFO = ContainerFacts(

@@ -470,7 +470,7 @@ def test_account_servers_hear_of_puts_and_deletes(bench):
     bench("PUT", at=1, x_trans_id="tx1", **ACCOUNTS)
     ip, port, method, path, headers, timeouts = bench.accounts.requests[0]
     assert (ip, port, method, path) == ("10.0.0.1", 6202, "PUT", "/sdb/77/AUTH_a/c")
-    assert timeouts == {"connect_timeout_s": 0.5, "timeout_s": 3.0}
+    assert (timeouts.conn_timeout, timeouts.node_timeout) == (0.5, 3.0)
     expected = {
         "x-put-timestamp": stamp(1),
         "x-delete-timestamp": "0",

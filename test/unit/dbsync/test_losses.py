@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from swift.base.errors import InvalidValue
 from swift.cluster.direct import DirectClient, NodeTimeouts
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.db.files import DatabasePlace
 from swift.dbsync.losses import (
     PARTITIONS_MAX,
@@ -49,8 +49,10 @@ class Nodes(ScriptedNodes):
         super().__init__()
         self.heard = []
 
-    def request(self, ip, port, method, path, headers, body=b"", **timeouts):
-        reply = super().request(ip, port, method, path, headers, body, **timeouts)
+    def request(self, request):
+        port, method = request.node.port, request.method
+        path, headers, body = request.path, request.headers, request.body
+        reply = super().request(request)
         assert method == "REPLICATE" and headers[fields.BACKEND_LOST_PARTITIONS] == "true"
         assert path == f"/d{port - 6200}/{json.loads(body)[0]}"
         self.heard.append((port - 6200, json.loads(body)))
@@ -122,7 +124,12 @@ def test_all_devices_of_a_server_that_is_away_cost_one_wait():
     bench = Bench()
     bench.view.devices = tuple(
         SimpleNamespace(
-            id=n, device=f"d{n}", replication_ip="127.0.0.1", replication_port=6200, replication_key=""
+            id=n,
+            device=f"d{n}",
+            replication_ip="127.0.0.1",
+            replication_port=6200,
+            replication_key="",
+            key="",
         )
         for n in range(4)
     )
@@ -161,7 +168,7 @@ def test_a_new_ring_brings_partitions_that_are_not_here_yet():
 
 def test_the_operator_hears_how_many_databases_others_have():
     bench = Bench()
-    bench.nodes.answers[1] = Reply(200, FLAG, b'{"databases": 7}')
+    bench.nodes.answers[1] = BackendResponse(200, FLAG, b'{"databases": 7}')
     bench.passes([])
     assert any("10.0.0.1" not in line and "has 7 databases" in line for line in bench.log.lines)
 
@@ -169,10 +176,10 @@ def test_the_operator_hears_how_many_databases_others_have():
 @pytest.mark.parametrize(
     ("reply", "count"),
     [
-        (Reply(200, FLAG, b'{"databases": 7}'), 7),
-        (Reply(200, {}, b'{"databases": 7}'), 0),
+        (BackendResponse(200, FLAG, b'{"databases": 7}'), 7),
+        (BackendResponse(200, {}, b'{"databases": 7}'), 0),
         *(
-            (Reply(200, FLAG, body), 0)
+            (BackendResponse(200, FLAG, body), 0)
             for body in (b"", b"[]", b"7", b"{}", b'{"databases": "x"}', b"[" * 9999)
         ),
     ],
@@ -238,7 +245,7 @@ def test_what_others_have_is_lacking_until_it_came_or_belongs_elsewhere():
     bench = Bench(parts=4)
     assert bench.losses.lacking(()) == 0
     for number, held in ((1, b"[0, 1, 3]"), (2, b"[0]"), (3, b"[1]")):
-        bench.nodes.answers[number] = Reply(200, FLAG, b'{"databases": 9, "partitions": %b}' % held)
+        bench.nodes.answers[number] = BackendResponse(200, FLAG, b'{"databases": 9, "partitions": %b}' % held)
     bench.passes(present=[])
     assert bench.losses.lacking(()) == 3
     bench.passes(present=[0])
@@ -251,4 +258,4 @@ def test_what_others_have_is_lacking_until_it_came_or_belongs_elsewhere():
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b"{}", b'{"partitions": 7}', b'{"partitions": ["x", null]}'])
 def test_an_answer_that_names_no_partitions_says_nothing_of_them(body):
-    assert partitions_held_by(Reply(200, FLAG, body)) == set()
+    assert partitions_held_by(BackendResponse(200, FLAG, body)) == set()

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.cluster.absent import LEFT_ALONE_S, Absent
 from swift.cluster.direct import DirectClient
-from swift.cluster.transport import Reply, StreamReply, TimedOut, TransportError
+from swift.cluster.health import ABSENT_S, NodeHealth
+from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.dbsync.remote import NodeAccess, NodeFailed, NodeLeftAlone, RemoteDatabase
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http.body import WholeBody
@@ -29,17 +29,21 @@ class Network:
     """One node; ``answer`` is what it says to messages, ``upload_answer`` to an upload."""
 
     def __init__(self):
-        self.answer = self.upload_answer = Reply(204, UPLOADS)
+        self.answer = self.upload_answer = BackendResponse(204, UPLOADS)
         self.asked, self.uploaded = [], b""
         self.aborted = 0
 
-    def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
-        self.asked.append((ip, port, method, path, headers, body, timeout_s))
+    def request(self, request):
+        ip, port, method = request.node.ip, request.node.port, request.method
+        path, headers, body = request.path, request.headers, request.body
+        self.asked.append((ip, port, method, path, headers, body, request.timeouts.node_timeout))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
 
-    def open(self, ip, port, method, path, headers, body=b"", **_timeouts):
+    def stream(self, request):
+        ip, port = request.node.ip, request.node.port
+        method, path, headers = request.method, request.path, request.headers
         self.asked.append((ip, port, method, path, headers, b"", None))
         return self
 
@@ -50,8 +54,8 @@ class Network:
             raise self.upload_answer
         self.uploaded += bytes(data)
 
-    def reply(self):
-        return StreamReply(self.upload_answer.status, {}, WholeBody(b""))
+    def response(self):
+        return BackendResponse(self.upload_answer.status, {}, stream=WholeBody(b""))
 
     def abort(self):
         self.aborted += 1
@@ -89,11 +93,11 @@ def clock():
 
 @pytest.fixture
 def make(network, disk, clock):
-    absent = Absent(clock)
+    health = NodeHealth(clock)
 
     def make(module="{replication_ip}::account", other_region=False, **changes):
         settings = ReplicatorSettings(node_timeout=7.0, conn_timeout=3.0, **changes)
-        access = NodeAccess(DirectClient(network, "test", settings), settings, module, absent)
+        access = NodeAccess(DirectClient(network, "test", settings), settings, module, health)
         to = replace(make_node(1), device="sd ö")
         return RemoteDatabase(access, to, 7, HASH, disk=DiskHandle(disk), is_remote_region=other_region)
 
@@ -117,12 +121,18 @@ def test_a_message_is_a_list_of_json_to_the_replication_address(make, network):
 
 @pytest.mark.parametrize("status", [204, 404, 500])
 def test_whoever_only_says_something_hears_every_status(make, network, status):
-    network.answer = Reply(status)
+    network.answer = BackendResponse(status)
     assert make().say("sync").status == status
 
 
 @pytest.mark.parametrize(
-    "answer", [Reply(404, reason="Not Found"), Reply(301), Reply(507), TransportError("cut")]
+    "answer",
+    [
+        BackendResponse(404, reason="Not Found"),
+        BackendResponse(301),
+        BackendResponse(507),
+        TransportError("cut"),
+    ],
 )
 def test_whoever_tells_something_wants_it_done(make, network, answer):
     network.answer = answer
@@ -140,8 +150,8 @@ def test_a_node_that_let_a_question_time_out_is_left_alone_for_a_while(make, net
     with pytest.raises(NodeLeftAlone):
         make().tell_items("[]", "us")
     assert len(network.asked) == 1
-    network.answer = Reply(200)
-    clock.advance(LEFT_ALONE_S)
+    network.answer = BackendResponse(200)
+    clock.advance(ABSENT_S)
     assert make().say("sync").status == 200
 
 
@@ -171,7 +181,9 @@ def test_a_file_goes_over_the_connection_to_a_node_that_takes_uploads(make, netw
     assert (disk.open_now, network.aborted) == (0, 0)
 
 
-@pytest.mark.parametrize("answer", [Reply(200), Reply(400), Reply(507), TransportError("cut")])
+@pytest.mark.parametrize(
+    "answer", [BackendResponse(200), BackendResponse(400), BackendResponse(507), TransportError("cut")]
+)
 def test_an_upload_that_was_not_taken_is_a_failure_and_leaves_nothing_open(
     make, network, disk, database, answer
 ):
@@ -197,7 +209,7 @@ class TestByRsync:
 
     @pytest.fixture
     def rsync(self, tmp_path, monkeypatch, network):
-        network.answer = Reply(204)
+        network.answer = BackendResponse(204)
         monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
         def ends_with(code):
@@ -229,9 +241,9 @@ class TestByRsync:
     def test_what_was_heard_last_decides(self, make, network, rsync, database):
         calls = rsync(0)
         remote = make()
-        network.answer = Reply(204, UPLOADS)
+        network.answer = BackendResponse(204, UPLOADS)
         remote.say("sync")
-        network.answer = Reply(204)
+        network.answer = BackendResponse(204)
         remote.say("sync")
         remote.bring(str(database), "our-id")
         assert calls.exists() and network.uploaded == b""

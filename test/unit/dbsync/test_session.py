@@ -12,7 +12,7 @@ from swift.account.replication import replica_of
 from swift.account.rows import ContainerRow
 from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import Reply
+from swift.cluster.transport import BackendResponse
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow
 from swift.db.syncpoints import get_sync, set_sync
@@ -50,14 +50,14 @@ class There:
         if operation != "sync":
             if operation in self.refuses:
                 raise NodeFailed("no")
-            return Reply(self.whole_status)
+            return BackendResponse(self.whole_status)
         answer = self.answer
         if isinstance(answer, list):
             answer = answer.pop(0)
         if isinstance(answer, int):
-            return Reply(answer)
+            return BackendResponse(answer)
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        return Reply(200, body=body)
+        return BackendResponse(200, body=body)
 
     def tell(self, operation, *arguments, more_time_s=0.0):
         self.said.append((operation, *arguments))
@@ -65,7 +65,7 @@ class There:
         if operation in self.refuses:
             raise NodeFailed("no")
         ranges = self.ranges if isinstance(self.ranges, bytes) else json.dumps(self.ranges).encode()
-        return Reply(200, body=ranges)
+        return BackendResponse(200, body=ranges)
 
     def tell_items(self, items, own_id):
         self.said.append(("merge_items", [row["name"] for row in json.loads(items)], own_id))

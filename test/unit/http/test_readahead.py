@@ -6,7 +6,7 @@ import pytest
 
 from swift import green
 from swift.http.body import BodyError, ResponseBody
-from swift.http.readahead import HeldBody, ReadAhead
+from swift.http.readahead import HeldBody, PrefetchWindow, ReadAhead
 from swift.http.response import Response
 from swift.http.segments import SegmentedBody
 from test.support.checks import every
@@ -156,3 +156,73 @@ def test_it_says_what_it_holds():
     ahead = ReadAhead(lambda: None, 1000)
     assert repr(ahead) == "<ReadAhead 0 pieces, 0 of 1000 bytes>"
     assert HeldBody(memoryview(b"abc")).read_all() == b"abc"
+
+
+def counted(limit, *, fails_at=None):
+    """Return a window over the numbers below 10 with room for ``limit``, and the numbers fetched so far."""
+    fetched = []
+
+    def fetch():
+        number = len(fetched)
+        fetched.append(number)
+        if number == fails_at:
+            raise BodyError("lost")
+        return number if number < 10 else None
+
+    window = PrefetchWindow(fetch, has_room=lambda: len(window) < limit)
+    return window, fetched
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 20])
+def test_values_come_in_order_and_no_more_are_fetched_than_there_is_room_for(limit):
+    window, fetched = counted(limit)
+    got = []
+    while (value := window.get()) is not None:
+        got.append(value)
+        window.prefetch()
+        green.sleep(0)
+        assert len(fetched) <= len(got) + max(1, limit)
+    assert got == list(range(10)) and window.get() is None
+
+
+def test_an_error_is_raised_in_its_place_and_nothing_after_it_is_fetched():
+    window, fetched = counted(20, fails_at=2)
+    window.prefetch()
+    green.sleep(0)
+    assert [window.get(), window.get()] == [0, 1]
+    with pytest.raises(BodyError):
+        window.get()
+    assert window.get() is None and fetched == [0, 1, 2]
+
+
+def test_values_that_others_put_are_waited_for_in_their_order_as_long_as_there_are_others():
+    window, others = PrefetchWindow(), {"working": True}
+
+    def work():
+        for number in (2, 0, 1):
+            green.sleep(0)
+            window.put(number, number)
+        others["working"] = False
+        window.notify()
+
+    green.spawn_detached(work)
+    assert [window.get(lambda: others["working"]) for _ in range(4)] == [0, 1, 2, None]
+
+
+def test_a_window_that_is_closed_releases_what_it_holds_and_what_comes_late():
+    gate, released, closed = green.Event(), [], []
+
+    def fetch():
+        gate.wait()
+        return "late"
+
+    window = PrefetchWindow(fetch, has_room=lambda: True, release=released.append)
+    window.put(7, "held")
+    window.prefetch()
+    green.sleep(0)
+    window.close(lambda: closed.append(True))
+    assert released == ["held"] and not closed
+    gate.set()
+    green.sleep(0)
+    green.sleep(0)
+    assert released == ["held", "late"] and closed

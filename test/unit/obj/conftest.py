@@ -8,7 +8,7 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.hashing import PathHasher
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http.headers import lower_name
 from swift.http.request import Request
 from swift.obj.server import ObjectServer, make_stores
@@ -29,14 +29,16 @@ class Containers:
         self.answers = {}
         self.requests = []
 
-    def request(self, ip, port, method, path, headers, body=b"", **_timeouts):
+    def request(self, request):
+        ip, port = request.node.ip, request.node.port
+        method, path, headers = request.method, request.path, request.headers
         self.requests.append((ip, port, method, path, dict(headers)))
         answer = self.answers.get(port, 201)
         if isinstance(answer, TransportError):
             raise answer
         if callable(answer):
             answer = answer()
-        return answer if isinstance(answer, Reply) else Reply(answer)
+        return answer if isinstance(answer, BackendResponse) else BackendResponse(answer)
 
 
 class Bench:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from swift.cluster.silence import SILENCE_S
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.health import UNRESPONSIVE_S
+from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.green import Event, sleep
 from swift.obj.containerupdates import (
     shard_path,
@@ -30,7 +30,7 @@ def test_an_update_that_arrives_leaves_no_pending(bench):
     assert bench.pendings() == []
 
 
-@pytest.mark.parametrize("answer", [TransportError("down"), 500, 404, 507, Reply(301)])
+@pytest.mark.parametrize("answer", [TransportError("down"), 500, 404, 507, BackendResponse(301)])
 def test_an_update_that_fails_is_kept(bench, answer):
     bench.containers.answers[6201] = answer
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
@@ -58,7 +58,7 @@ def test_a_container_server_that_fails_is_told_of_once_for_each_reason_not_with_
 )
 def test_an_update_that_is_redirected_is_kept_with_its_shard(bench, headers, shard):
     stamp = {"x-backend-redirect-timestamp": "0000000005.00000"}
-    bench.containers.answers[6201] = Reply(301, {**headers, **stamp})
+    bench.containers.answers[6201] = BackendResponse(301, {**headers, **stamp})
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
     (path,) = bench.root.glob("*/async_pending*/*/*")
     assert decode_update(path.read_bytes())[0].container_path == shard
@@ -82,7 +82,7 @@ def test_a_client_does_not_wait_longer_than_the_bound_and_the_update_goes_on(mak
 
     def slow():
         release.wait()
-        return Reply(503)
+        return BackendResponse(503)
 
     bench.containers.answers[6201] = slow
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
@@ -105,7 +105,7 @@ def test_nobody_waits_for_a_container_server_that_answers_nobody(make_bench):
 
     bench.containers.answers[6201] = stopped
     assert bench.ask("PUT", headers=ASK, body=b"x").status == 201
-    bench.clock.advance(SILENCE_S)
+    bench.clock.advance(UNRESPONSIVE_S)
     for number in range(3):
         assert bench.ask("PUT", headers=ASK, body=b"x", path=f"/sda/1/AUTH_a/c/o{number}").status == 201
     assert len(bench.containers.requests) == 2, "the second is a probe"
@@ -126,7 +126,7 @@ def test_a_container_server_that_refuses_is_not_silent(make_bench):
     for _ in range(3):
         bench.containers.answers[6201] = TransportError("down")
         bench.ask("PUT", headers=ASK, body=b"x")
-        bench.clock.advance(SILENCE_S)
+        bench.clock.advance(UNRESPONSIVE_S)
     assert len(bench.containers.requests) == 3
 
 

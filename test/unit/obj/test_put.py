@@ -14,7 +14,7 @@ from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.obj.intake import SMALL_BYTES, DraftWriter
 from swift.platform.disk import Disk
-from swift.proxy.obj.documents import Documents
+from swift.proxy.obj.commit.framing import MultipartFraming
 from swift.store.handle import OpenDraft
 from swift.wire import etagtrailer
 
@@ -395,7 +395,7 @@ def test_an_offer_without_waiting_for_the_answer_is_not_taken(bench):
 
 def staged(data, footers, vouched):
     """Head and body of an upload with footers, as a proxy of ours sends it."""
-    documents = Documents(brings_etag=True)
+    documents = MultipartFraming(brings_etag=True)
     return documents.headers(len(data)), BytesBody(
         documents.whole(data, {**footers, **vouched}), chunked=True
     )

@@ -8,7 +8,7 @@ import pytest
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.operations.auditing import Auditor
 from swift.policy.policy import Policies, Policy
 
@@ -24,8 +24,8 @@ class Nodes:
         self.asked = []
         self.odd = {}
 
-    def send(self, address, method, target, headers):
-        _, port = address
+    def request(self, node, method, target, headers):
+        port = node.port
         path, _, query = target.partition("?")
         name = path.split("/", 3)[3]
         self.asked.append((port, method, name, headers.get("x-backend-storage-policy-index")))
@@ -40,7 +40,7 @@ class Nodes:
 
     def usual(self, name, method, is_first):
         if name.count("/") == 2:
-            return Reply(200, headers={"etag": ETAG}, body=BODY if method == "GET" else b"")
+            return BackendResponse(200, headers={"etag": ETAG}, body=BODY if method == "GET" else b"")
         rows = [{"name": "c"}] if name == "a" else [{"name": n, "hash": ETAG} for n in "op"]
         headers = {
             "x-account-container-count": "1",
@@ -48,7 +48,7 @@ class Nodes:
             "x-container-object-count": "2",
             "x-backend-storage-policy-index": "1",
         }
-        return Reply(200, headers=headers, body=json.dumps(rows if is_first else []).encode())
+        return BackendResponse(200, headers=headers, body=json.dumps(rows if is_first else []).encode())
 
     def count(self, method, name):
         return sum(asked[1:3] == (method, name) for asked in self.asked)
@@ -104,7 +104,7 @@ def test_objects_of_one_container_that_are_audited_together_wait_for_its_listing
 
 def test_a_container_that_nobody_has_is_asked_for_once(world):
     for port in (1, 2, 3):
-        world.nodes.odd[port, "a/c"] = Reply(404)
+        world.nodes.odd[port, "a/c"] = BackendResponse(404)
     counts = world.audit("a/c/o", "a/c/p")
     assert world.nodes.count("GET", "a/c") == 3
     assert counts["containers"] == {"checked": 1, "missing": 3}
@@ -114,15 +114,25 @@ def test_a_container_that_nobody_has_is_asked_for_once(world):
 @pytest.mark.parametrize(
     "name, answer, section, what",
     [
-        ("a/c/o", Reply(404), "objects", "missing"),
-        ("a/c/o", Reply(200, headers={"etag": "0" * 32}), "objects", "md5_mismatch"),
+        ("a/c/o", BackendResponse(404), "objects", "missing"),
+        ("a/c/o", BackendResponse(200, headers={"etag": "0" * 32}), "objects", "md5_mismatch"),
         ("a/c/o", TransportError("gone"), "objects", "exceptions"),
-        ("a/c", Reply(507), "containers", "missing"),
+        ("a/c", BackendResponse(507), "containers", "missing"),
         ("a/c", TransportError("gone"), "containers", "exceptions"),
-        ("a/c", Reply(200, body=b"{no json"), "containers", "exceptions"),
-        ("a/c", Reply(204, headers={"x-container-object-count": "3"}), "containers", "count_mismatch"),
-        ("a", Reply(204, headers={"x-account-container-count": "2"}), "accounts", "container_mismatch"),
-        ("a", Reply(404), "accounts", "missing"),
+        ("a/c", BackendResponse(200, body=b"{no json"), "containers", "exceptions"),
+        (
+            "a/c",
+            BackendResponse(204, headers={"x-container-object-count": "3"}),
+            "containers",
+            "count_mismatch",
+        ),
+        (
+            "a",
+            BackendResponse(204, headers={"x-account-container-count": "2"}),
+            "accounts",
+            "container_mismatch",
+        ),
+        ("a", BackendResponse(404), "accounts", "missing"),
     ],
 )
 def test_a_node_that_differs_is_counted_and_named(world, name, answer, section, what):
@@ -133,7 +143,7 @@ def test_a_node_that_differs_is_counted_and_named(world, name, answer, section, 
 
 def test_a_deep_audit_reads_bodies():
     world = World(deep=True)
-    world.nodes.odd[3, "a/c/o"] = Reply(200, headers={"etag": ETAG}, body=b"rotten")
+    world.nodes.odd[3, "a/c/o"] = BackendResponse(200, headers={"etag": ETAG}, body=b"rotten")
     assert world.audit("a/c/o")["objects"]["md5_mismatch"] == 1
     assert world.nodes.count("GET", "a/c/o") == 3
     assert world.bad == [PATHS["a/c/o"]]

@@ -1,4 +1,4 @@
-"""What a node that does not answer costs a request, and what the error limiter hears."""
+"""What a node that does not answer costs a request, and what its record says."""
 
 from types import SimpleNamespace
 
@@ -6,9 +6,8 @@ import pytest
 
 from swift.base.clock import ManualClock
 from swift.base.entity import EntityPath
-from swift.cluster.health import ErrorLimiter
+from swift.cluster.health import UNRESPONSIVE_S, NodeHealth, Probe
 from swift.cluster.placement import NodeIterator
-from swift.cluster.silence import SILENCE_S, Question
 from swift.cluster.transport import TransportError
 from swift.http.request import Request
 from swift.proxy.backend import Backends, backend_headers
@@ -35,13 +34,13 @@ class Slow(StubNode):
 class World:
     def __init__(self):
         self.clock = ManualClock(1.0)
-        self.limiter = ErrorLimiter(self.clock)
+        self.health = NodeHealth(self.clock)
         self.talks = {}
         self.paths = []
         self.logged = []
         context = SimpleNamespace(
             clock=self.clock,
-            limiter=self.limiter,
+            health=self.health,
             transport=self,
             settings=ProxySettings(),
             policy_settings={},
@@ -51,7 +50,8 @@ class World:
         )
         self.backends = Backends(context)
 
-    def open(self, ip, port, method, path, headers, body, **timeouts):
+    def stream(self, request):
+        port, path = request.node.port, request.path
         self.paths.append(path)
         talk = self.talks[port]
         if isinstance(talk, Exception):
@@ -59,10 +59,11 @@ class World:
         return talk
 
     def small(self, to, nodes=None):
-        return self.backends.small(to, 7, "PUT", EntityPath("a", "c", "o"), {}, query="x=y", nodes=nodes)
+        request = self.backends.make_request(to, 7, "PUT", EntityPath("a", "c", "o"), {}, "x=y")
+        return self.backends.request(request, nodes)
 
     def iterator(self):
-        return NodeIterator([make_node(1), make_node(2)], iter([make_node(3)]), self.limiter, 3)
+        return NodeIterator([make_node(1), make_node(2)], iter([make_node(3)]), self.health, 3)
 
 
 @pytest.fixture
@@ -81,11 +82,11 @@ def test_credentials_of_container_sync_stay_in_the_proxy():
 def test_a_node_that_is_late_but_answers_others_is_waited_for(world):
     nodes = world.iterator()
     first = next(nodes)
-    world.talks[first.port] = Slow(world.clock, 3 * SILENCE_S)
-    heard = world.limiter.heard
+    world.talks[first.port] = Slow(world.clock, 3 * UNRESPONSIVE_S)
+    responded = world.health.responded
 
     def answer_others(within_s):
-        heard(first)
+        responded(first.key)
         return Slow.begins(world.talks[first.port], within_s)
 
     world.talks[first.port].begins = answer_others
@@ -95,38 +96,39 @@ def test_a_node_that_is_late_but_answers_others_is_waited_for(world):
 def test_a_silent_node_is_given_up_for_the_next_and_waited_for_in_the_end(world):
     nodes = world.iterator()
     first = next(nodes)
-    world.talks[first.port] = talk = Slow(world.clock, 3 * SILENCE_S)
+    world.talks[first.port] = talk = Slow(world.clock, 3 * UNRESPONSIVE_S)
     assert world.small(first, nodes) is None
-    assert talk.is_aborted and world.backends.is_silent(first)
+    assert talk.is_aborted and world.backends.is_unresponsive(first)
     assert [each.id for each in nodes] == [2, 3, 1]
-    world.talks[first.port] = Slow(world.clock, 2 * SILENCE_S)
+    world.talks[first.port] = Slow(world.clock, 2 * UNRESPONSIVE_S)
     assert world.small(first, nodes).status == 201
-    assert not world.backends.is_silent(first)
+    assert not world.backends.is_unresponsive(first)
 
 
 def test_a_node_that_is_long_about_one_thing_but_answers_a_probe_is_waited_for(world):
     nodes = world.iterator()
     first = next(nodes)
-    world.talks[first.port] = Slow(world.clock, 3 * SILENCE_S)
-    world.limiter.on_doubt = lambda to, question: world.limiter.heard(to)
+    world.talks[first.port] = Slow(world.clock, 3 * UNRESPONSIVE_S)
+    world.health.send_probe = lambda probe: world.health.responded(probe.node.key)
     assert world.small(first, nodes).status == 201
 
 
 def test_who_has_no_other_node_to_ask_waits(world):
-    world.talks[make_node(1).port] = Slow(world.clock, 3 * SILENCE_S)
+    world.talks[make_node(1).port] = Slow(world.clock, 3 * UNRESPONSIVE_S)
     assert world.small(make_node(1)).status == 201
 
 
 def test_a_probe_is_to_ask_for_what_the_request_was_about(world):
     world.talks[make_node(1).port] = StubNode()
     probes = []
-    world.limiter.on_doubt = lambda to, question: probes.append(question)
+    world.health.send_probe = probes.append
     policy = {"x-backend-storage-policy-index": "2"}
-    world.backends.open(make_node(1), 7, "GET", EntityPath("a", "c", "o"), policy, query="x=y")
-    world.clock.advance(SILENCE_S)
-    assert not world.limiter.admits(make_node(1))
+    path = EntityPath("a", "c", "o")
+    world.backends.stream(world.backends.make_request(make_node(1), 7, "GET", path, policy, "x=y"))
+    world.clock.advance(UNRESPONSIVE_S)
+    assert not world.health.admits(make_node(1).key)
     target = f"/{make_node(1).device}/7/a/c/o"
-    assert world.paths == [f"{target}?x=y"] and probes == [Question(target, "2")]
+    assert world.paths == [f"{target}?x=y"] and probes == [Probe(make_node(1), target, "2")]
 
 
 def test_a_node_that_cannot_be_reached_is_remembered(world):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from swift.proxy.discovery import wants_page
-from swift.proxy.infopage import info_page
+from swift.proxy.discovery import info_page, wants_page
 
 
 @pytest.mark.parametrize(

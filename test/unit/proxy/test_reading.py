@@ -6,9 +6,10 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import BrokenOff, StreamReply
+from swift.cluster.transport import BackendResponse, BrokenOff, NodeTimeouts
 from swift.http.body import ResponseBody
-from swift.proxy.reading import ReadPlan, SourceSearch, is_newest, rest_headers, span_of
+from swift.proxy.obj.read.resume import span_of
+from swift.proxy.reading import ReadPlan, SourceSearch, is_newest
 from swift.proxy.settings import ProxySettings
 
 PATH = EntityPath("a", "c", "o")
@@ -38,12 +39,15 @@ def good(at, posted=None, **headers):
     stamps = {"x-backend-data-timestamp": Timestamp(at).internal, "x-timestamp": Timestamp(at).normal}
     if posted is not None:
         stamps["x-backend-timestamp"] = posted if isinstance(posted, str) else Timestamp(posted).internal
-    return StreamReply(200, {**stamps, **headers}, Body())
+    return BackendResponse(200, {**stamps, **headers}, stream=Body())
 
 
 def missing(at=None, body=b""):
     stamp = {} if at is None else {"x-backend-timestamp": Timestamp(at).internal}
-    return StreamReply(404, stamp, Body(body), "Not Found")
+    return BackendResponse(404, stamp, stream=Body(body), reason="Not Found")
+
+
+TIMEOUTS = NodeTimeouts(1.0, 1.0)
 
 
 class Nodes:
@@ -52,9 +56,9 @@ class Nodes:
     def __init__(self, count, handoffs):
         self.primary_count = count - handoffs
         self.asks_slow = True
-        primaries = [SimpleNamespace(number=n, index=n) for n in range(count - handoffs)]
+        primaries = [SimpleNamespace(number=n, index=n, device="d") for n in range(count - handoffs)]
         self._left = primaries + [
-            SimpleNamespace(number=n, index=None) for n in range(count - handoffs, count)
+            SimpleNamespace(number=n, index=None, device="d") for n in range(count - handoffs, count)
         ]
         self._passed = []
         self._again = []
@@ -80,25 +84,28 @@ class Nodes:
 class Answers:
     """What each node answers; None: nothing."""
 
-    def __init__(self, answers, silent=()):
+    def __init__(self, answers, unresponsive=()):
         self.answers = answers
-        self.silent = silent
+        self.unresponsive = unresponsive
         self.asked = []
 
-    def open(self, node, *_args, **_options):
-        self.asked.append(node.number)
-        return node
+    def stream(self, request):
+        self.asked.append(request.node.number)
+        return request.node
 
-    def falls_silent(self, node, _exchange, nodes):
-        return node.number in self.silent and nodes.pass_over(node)
+    def stream_response(self, request):
+        return self.response(self.stream(request), None, None)
 
-    def reply(self, node, _exchange, _headers):
+    def fails_over(self, node, _exchange, nodes):
+        return node.number in self.unresponsive and nodes.pass_over(node)
+
+    def response(self, node, _exchange, _headers):
         return self.answers[node.number]
 
 
-def search(*answers, newest=False, handoffs=0, silent=(), **settings):
-    backends = Answers(answers, silent)
-    plan = ReadPlan("GET", PATH, 1, {}, "", newest)
+def search(*answers, newest=False, handoffs=0, unresponsive=(), **settings):
+    backends = Answers(answers, unresponsive)
+    plan = ReadPlan("GET", PATH, 1, {}, "", newest, TIMEOUTS)
     looked = SourceSearch(backends, ProxySettings(**settings), plan, Nodes(len(answers), handoffs))
     found = looked.find()
     return looked, (None if found is None else found[1].number), backends
@@ -114,7 +121,7 @@ def test_who_wants_the_newest_gets_it_and_the_others_are_let_go():
     answers = [good(1), good(3), good(2)]
     _, number, _ = search(*answers, newest=True)
     assert number == 1
-    assert [answer.body.is_closed for answer in answers] == [True, False, True]
+    assert [answer.stream.is_closed for answer in answers] == [True, False, True]
 
 
 def test_of_equal_data_the_newest_metadata_counts():
@@ -126,7 +133,7 @@ def test_of_equal_data_the_newest_metadata_counts():
 def test_a_node_that_says_nonsense_about_its_time_does_not_fail_the_read(nonsense):
     _, number, _ = search(good(1, posted=nonsense), good(1, posted=7), good(1, posted=nonsense), newest=True)
     assert number == 1
-    odd = StreamReply(200, {"x-backend-data-timestamp": nonsense, "x-timestamp": "2"}, Body())
+    odd = BackendResponse(200, {"x-backend-data-timestamp": nonsense, "x-timestamp": "2"}, stream=Body())
     _, number, _ = search(good(1), odd, newest=True)
     assert number == 1, "the next header that says when counts"
 
@@ -135,7 +142,7 @@ def test_a_newer_tombstone_ends_what_was_found():
     found = good(1)
     looked, number, _ = search(found, missing(2), newest=True)
     assert number is None
-    assert found.body.is_closed
+    assert found.stream.is_closed
     assert looked.failure().status == 404
 
 
@@ -148,7 +155,7 @@ def test_what_is_older_than_a_known_tombstone_is_not_given():
     answer = good(1)
     looked, number, _ = search(missing(2), answer, missing())
     assert number is None
-    assert answer.body.is_closed
+    assert answer.stream.is_closed
     assert looked.failure().status == 404
 
 
@@ -158,7 +165,7 @@ def test_handoffs_that_never_heard_of_it_do_not_say_that_it_is_not_there():
 
 
 def test_a_container_that_was_only_ever_deleted_is_no_answer():
-    nothing = StreamReply(204, {"x-put-timestamp": "0"}, Body(b""))
+    nothing = BackendResponse(204, {"x-put-timestamp": "0"}, stream=Body(b""))
     assert search(nothing, nothing)[1] is None
 
 
@@ -169,11 +176,11 @@ def test_an_error_whose_text_breaks_off_is_an_error_all_the_same():
 
 
 def test_a_silent_node_is_waited_for_only_when_nobody_else_can_tell():
-    _, taken, backends = search(good(1), good(1), silent={0})
+    _, taken, backends = search(good(1), good(1), unresponsive={0})
     assert (taken, backends.asked) == (1, [0, 1])
-    _, taken, backends = search(good(1), missing(), None, silent={0})
+    _, taken, backends = search(good(1), missing(), None, unresponsive={0})
     assert (taken, backends.asked) == (0, [0, 1, 2, 0])
-    looked, taken, backends = search(good(1), missing(), missing(), silent={0})
+    looked, taken, backends = search(good(1), missing(), missing(), unresponsive={0})
     assert (taken, backends.asked) == (None, [0, 1, 2]), "a majority of primaries knows nothing of it"
     assert looked.failure().status == 404
 
@@ -181,7 +188,7 @@ def test_a_silent_node_is_waited_for_only_when_nobody_else_can_tell():
 def test_slow_nodes_are_asked_again_by_whoever_goes_on_reading():
     backends = Answers([missing(), missing(), missing()])
     nodes = Nodes(3, 0)
-    SourceSearch(backends, ProxySettings(), ReadPlan("GET", PATH, 1, {}, "", False), nodes).find()
+    SourceSearch(backends, ProxySettings(), ReadPlan("GET", PATH, 1, {}, "", False, TIMEOUTS), nodes).find()
     assert nodes.asks_slow
 
 
@@ -198,14 +205,14 @@ def test_slow_nodes_are_asked_again_by_whoever_goes_on_reading():
     ],
 )
 def test_which_bytes_an_answer_has(status, headers, span):
-    assert span_of(StreamReply(status, headers, Body())) == span
+    assert span_of(BackendResponse(status, headers, stream=Body())) == span
 
 
 def test_the_rest_is_asked_for_without_conditions():
-    asked = rest_headers(
-        {"if-match": "e", "x-a": "b", "range": "bytes=0-", "x-backend-ignore-range-if-metadata-present": "x"},
-        "bytes=5-9",
-    )
+    first = {"if-match": "e", "x-a": "b", "range": "bytes=0-"}
+    first["x-backend-ignore-range-if-metadata-present"] = "x"
+    plan = ReadPlan("GET", PATH, 1, first, "", False, TIMEOUTS)
+    asked = plan.request_rest(SimpleNamespace(device="d"), "bytes=5-9").headers
     assert asked == {"x-a": "b", "range": "bytes=5-9"}
 
 

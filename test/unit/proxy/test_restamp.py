@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -15,7 +15,7 @@ LATER = Timestamp("1700000005.00000")
 
 def answer(status, stamp=None):
     headers = {} if stamp is None else {fields.BACKEND_TIMESTAMP: stamp.internal}
-    return Answer(status, "", headers, b"")
+    return BackendResponse(status, headers, b"")
 
 
 class Change:

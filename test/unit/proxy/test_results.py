@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.cluster.fanout import Answer
+from swift.cluster.transport import BackendResponse
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.proxy.results import (
@@ -19,7 +19,7 @@ STAMP = "x-backend-timestamp"
 
 
 def answers(*statuses):
-    return [Answer(status) for status in statuses]
+    return [BackendResponse(status) for status in statuses]
 
 
 def test_what_belongs_to_a_backends_connection_stays_there():
@@ -85,7 +85,9 @@ def test_who_knows_when_it_was_deleted_has_heard_of_it(value, known):
 
 
 def test_a_404_says_when_the_entity_was_deleted():
-    told = [Answer(404, headers={STAMP: time}) for time in ("5", "soon", "7")] + [Answer(404)]
+    told = [BackendResponse(404, headers={STAMP: time}) for time in ("5", "soon", "7")] + [
+        BackendResponse(404)
+    ]
     assert with_deletion(Response(404), told).headers[STAMP] == Timestamp(7).internal
     assert STAMP not in with_deletion(Response(200), told).headers
     assert STAMP not in with_deletion(Response(404), answers(404)).headers

@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.reconciler.queue import MisplacedObject
 from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings, claim_of
 from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
@@ -40,7 +40,7 @@ def claim(index, *, put=10.0, delete=0.0, status=204, **changes):
         "x-backend-storage-policy-index": str(index),
         "x-container-object-count": "0",
     }
-    return Reply(status, headers={**headers, **changes})
+    return BackendResponse(status, headers={**headers, **changes})
 
 
 def entry(index=1, *, stamp=STAMP, is_delete=False, hour="4999996800"):
@@ -253,9 +253,9 @@ def test_a_policy_that_is_not_known_here_is_left_alone(make, entry_of, container
     "answers",
     [
         [claim(0), TransportError("away"), TransportError("away")],
-        [claim(0), Reply(503), Reply(507)],
-        [Reply(404), Reply(404), Reply(404)],
-        [claim(0, put=0), Reply(404), Reply(503)],
+        [claim(0), BackendResponse(503), BackendResponse(507)],
+        [BackendResponse(404), BackendResponse(404), BackendResponse(404)],
+        [claim(0, put=0), BackendResponse(404), BackendResponse(503)],
     ],
 )
 def test_without_a_majority_that_can_say_the_container_s_policy_nothing_is_done(make, answers):
@@ -290,7 +290,7 @@ def test_a_server_that_talks_nonsense_claims_nothing(broken):
     assert claim_of(claim(0, status=404)) is not None
     assert claim_of(claim(0, **broken)) is None
     assert claim_of(claim(0, status=507)) is None
-    assert claim_of(Reply(204)) is None
+    assert claim_of(BackendResponse(204)) is None
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET", "PUT", "DELETE"])

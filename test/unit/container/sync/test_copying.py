@@ -8,9 +8,10 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.outbound import Trust
 from swift.cluster.syncrealms import SyncTo
+from swift.cluster.transport import BackendResponse
 from swift.container.rows import ObjectRow, tombstone
 from swift.container.sync.copying import Copier
-from swift.container.sync.remote import RemoteAnswer, RemoteError, SyncTarget
+from swift.container.sync.remote import RemoteError, SyncTarget
 from swift.gateway.internal_client import InternalClient
 from swift.http.body import BodyError, ResponseBody
 from swift.http.response import Response
@@ -43,9 +44,9 @@ class Bench:
         self.tally = Tally(self.telemetry, "test")
         self.here = lambda: Response(200, {"x-backend-timestamp": STAMP, "x-timestamp": STAMP}, b"body")
         self.there = {
-            "HEAD": RemoteAnswer(404, {}),
-            "PUT": RemoteAnswer(201, {}),
-            "DELETE": RemoteAnswer(204, {}),
+            "HEAD": BackendResponse(404, {}),
+            "PUT": BackendResponse(201, {}),
+            "DELETE": BackendResponse(204, {}),
         }
         self.asked, self.sent = [], []
         self.client = client = InternalClient(self._handle, "test", tries=1)
@@ -124,13 +125,13 @@ LINK = {
     "x-object-sysmeta-symlink-target-bytes": "7",
 }
 LINK_ROW = ROW._replace(etag="sealed; meta=which+key", size=0)
-MADE = RemoteAnswer(200, {"x-timestamp": STAMP, "x-symlink-target": "c/x%20y"})
-MANGLED = RemoteAnswer(200, {"x-timestamp": STAMP, "content-length": "0"})
+MADE = BackendResponse(200, {"x-timestamp": STAMP, "x-symlink-target": "c/x%20y"})
+MANGLED = BackendResponse(200, {"x-timestamp": STAMP, "content-length": "0"})
 
 
 def test_a_link_is_copied_as_a_link(bench):
     bench.here = lambda: Response(200, dict(LINK), b"")
-    bench.there["HEAD"] = [RemoteAnswer(404, {}), MADE]
+    bench.there["HEAD"] = [BackendResponse(404, {}), MADE]
     assert bench.copier.copy(LINK_ROW)
     assert bench.sent[1][3] == {
         "content-type": "application/symlink",
@@ -145,7 +146,7 @@ def test_a_link_is_copied_as_a_link(bench):
 
 def test_a_link_that_became_an_empty_object_is_a_failure_in_every_pass(bench):
     bench.here = lambda: Response(200, dict(LINK), b"")
-    bench.there["HEAD"] = [RemoteAnswer(404, {}), MANGLED, MANGLED]
+    bench.there["HEAD"] = [BackendResponse(404, {}), MANGLED, MANGLED]
     assert not bench.copier.copy(LINK_ROW)
     assert not bench.copier.copy(LINK_ROW)
     assert bench.methods == ["HEAD", "PUT", "HEAD", "HEAD"]
@@ -164,33 +165,33 @@ def test_an_empty_object_with_parameters_is_no_link(bench):
     ("there", "is_done"),
     [
         (MADE, True),
-        (RemoteAnswer(200, {"x-timestamp": LATER}), True),
-        (RemoteAnswer(404, {}), True),
-        (RemoteAnswer(503, {}), False),
+        (BackendResponse(200, {"x-timestamp": LATER}), True),
+        (BackendResponse(404, {}), True),
+        (BackendResponse(503, {}), False),
     ],
 )
 def test_what_happens_to_a_copied_link_meanwhile(bench, there, is_done):
     bench.here = lambda: Response(200, dict(LINK), b"")
-    bench.there["HEAD"] = [RemoteAnswer(404, {}), there]
+    bench.there["HEAD"] = [BackendResponse(404, {}), there]
     assert bench.copier.copy(LINK_ROW) is is_done
 
 
 def test_a_static_link_whose_target_is_missing_is_not_done(bench):
     bench.here = lambda: Response(200, dict(LINK), b"")
-    bench.there["PUT"] = RemoteAnswer(409, {"content-location": "/v1/b/c/x%20y"})
+    bench.there["PUT"] = BackendResponse(409, {"content-location": "/v1/b/c/x%20y"})
     assert not bench.copier.copy(LINK_ROW)
     assert bench.tally.counts == {"failures": 1}
 
 
 @pytest.mark.parametrize("there", [STAMP, LATER])
 def test_what_is_there_already_or_newer_is_not_read_here(bench, there):
-    bench.there["HEAD"] = RemoteAnswer(200, {"x-timestamp": there})
+    bench.there["HEAD"] = BackendResponse(200, {"x-timestamp": there})
     assert bench.copier.copy(ROW)
     assert bench.asked == [] and bench.methods == ["HEAD"]
 
 
 def test_metadata_that_was_changed_after_the_data_is_newer_than_a_copy_of_the_data(bench):
-    bench.there["HEAD"] = RemoteAnswer(200, {"x-timestamp": STAMP})
+    bench.there["HEAD"] = BackendResponse(200, {"x-timestamp": STAMP})
     row = ROW._replace(created_at=f"{STAMP}+0+186a0")
     bench.here = lambda: Response(200, {"x-timestamp": LATER}, b"body")
     assert bench.copier.copy(row)
@@ -201,7 +202,7 @@ def test_metadata_that_was_changed_after_the_data_is_newer_than_a_copy_of_the_da
     "said", [{}, {"x-timestamp": ""}, {"x-timestamp": "never"}, {"x-timestamp": "9" * 400}]
 )
 def test_a_copy_of_no_time_is_written_over(bench, said):
-    bench.there["HEAD"] = RemoteAnswer(200, said)
+    bench.there["HEAD"] = BackendResponse(200, said)
     assert bench.copier.copy(ROW)
     assert bench.methods == ["HEAD", "PUT"]
 
@@ -233,7 +234,7 @@ def test_a_deletion_has_the_time_of_the_deletion(bench):
     ("row", "method", "status"), [(GONE, "DELETE", 404), (GONE, "DELETE", 409), (ROW, "PUT", 409)]
 )
 def test_what_is_newer_over_there_is_as_good(bench, row, method, status):
-    bench.there[method] = RemoteAnswer(status, {})
+    bench.there[method] = BackendResponse(status, {})
     assert bench.copier.copy(row)
     assert bench.tally.counts == {}
 
@@ -243,7 +244,7 @@ def test_what_is_newer_over_there_is_as_good(bench, row, method, status):
 def test_a_key_without_a_realm_writes_although_it_may_not_read(bench, row, status):
     if row is LINK_ROW:
         bench.here = lambda: Response(200, dict(LINK), b"")
-    bench.there["HEAD"] = RemoteAnswer(status, {})
+    bench.there["HEAD"] = BackendResponse(status, {})
     assert bench.copier.copy(row)
     assert bench.tally.counts == {"puts": 1}
     realm = SyncTarget(SyncTo("http://far/v1/b/copy", "R", "k", Trust.OPERATOR), "key")
@@ -253,7 +254,8 @@ def test_a_key_without_a_realm_writes_although_it_may_not_read(bench, row, statu
 
 @pytest.mark.parametrize(("row", "method"), [(ROW, "HEAD"), (ROW, "PUT"), (GONE, "DELETE")])
 @pytest.mark.parametrize(
-    "answer", [RemoteAnswer(400, {}), RemoteAnswer(301, {}), RemoteAnswer(503, {}), RemoteError("cut")]
+    "answer",
+    [BackendResponse(400, {}), BackendResponse(301, {}), BackendResponse(503, {}), RemoteError("cut")],
 )
 def test_a_refusal_is_counted_and_told_once_and_the_row_is_not_done(bench, row, method, answer):
     bench.there[method] = answer

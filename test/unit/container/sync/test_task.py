@@ -9,9 +9,10 @@ import pytest
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.syncrealms import Realm, Realms
+from swift.cluster.transport import BackendResponse
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
-from swift.container.sync.remote import RemoteAnswer, RemoteError
+from swift.container.sync.remote import RemoteError
 from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.container.syncstore import keep_link, link_of
 from swift.db.broker import Engine
@@ -40,7 +41,7 @@ class Far:
         if method == "PUT":
             self.names.append(name)
             self.after()
-        return RemoteAnswer(404 if method == "HEAD" else 201, {})
+        return BackendResponse(404 if method == "HEAD" else 201, {})
 
 
 class Bench:

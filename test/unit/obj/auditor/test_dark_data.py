@@ -8,7 +8,7 @@ import pytest
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.cluster.direct import DirectClient, NodeTimeouts
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.obj.auditor.dark_data import DarkData, Listings, Unknown
 from swift.obj.auditor.watchers import DeleteRequest, QuarantineRequest, load_watchers
 from swift.telemetry.log import silent_log
@@ -19,7 +19,7 @@ OLD = {"name": "/AUTH_a/c/o", "X-Timestamp": "1500000000.00000"}
 
 def listing(*names, shards=False):
     body = json.dumps([{"name": name} for name in names]).encode()
-    return Reply(200, {"x-backend-record-type": "shard"} if shards else {}, body)
+    return BackendResponse(200, {"x-backend-record-type": "shard"} if shards else {}, body)
 
 
 def listings(answers, *, shards_max=100):
@@ -35,14 +35,16 @@ def listings(answers, *, shards_max=100):
     [
         ({0: listing(), 1: listing("o"), 2: listing()}, True),
         ({0: listing(), 1: listing("o2"), 2: listing()}, False),
-        ({0: Reply(404), 1: listing(), 2: Reply(404)}, False),
+        ({0: BackendResponse(404), 1: listing(), 2: BackendResponse(404)}, False),
     ],
 )
 def test_one_row_anywhere_is_enough(answers, found):
     assert listings(answers)[0].have("AUTH_a", "c", "o") is found
 
 
-@pytest.mark.parametrize("answer", [TransportError("down"), 503, Reply(200, {}, b"{"), Reply(200, {}, b"{}")])
+@pytest.mark.parametrize(
+    "answer", [TransportError("down"), 503, BackendResponse(200, {}, b"{"), BackendResponse(200, {}, b"{}")]
+)
 def test_while_one_server_does_not_answer_nothing_is_known(answer):
     made, _nodes = listings({0: listing(), 1: listing(), 2: answer})
     with pytest.raises(Unknown):

@@ -8,9 +8,9 @@ import pickle
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.cluster.absent import LEFT_ALONE_S
 from swift.cluster.direct import DirectClient, NodeTimeouts
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.health import ABSENT_S
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.http import fields
 from swift.obj.compare import digests
 from swift.obj.compare.partners import (
@@ -44,7 +44,7 @@ def bench():
 
 
 def told(found):
-    return Reply(200, {fields.BACKEND_PARTITION_DIGESTS: "true"}, json.dumps(found).encode())
+    return BackendResponse(200, {fields.BACKEND_PARTITION_DIGESTS: "true"}, json.dumps(found).encode())
 
 
 # --- who is silent
@@ -54,10 +54,10 @@ def test_a_node_without_an_answer_is_not_asked_again_for_a_while(bench):
     bench.nodes.answers[1] = TransportError("refused")
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (NO_ANSWER, {})
     assert bench.partners.hashes(make_node(1), GOLD, 8) == (NO_ANSWER, {})
-    assert len(bench.nodes.requests) == 1 and bench.partners.is_silent(make_node(1))
-    assert not bench.partners.is_silent(make_node(2))
-    bench.clock.advance(LEFT_ALONE_S)
-    bench.nodes.answers[1] = Reply(200, {}, pickle.dumps({"abc": "1"}, 2))
+    assert len(bench.nodes.requests) == 1 and bench.partners.is_absent(make_node(1))
+    assert not bench.partners.is_absent(make_node(2))
+    bench.clock.advance(ABSENT_S)
+    bench.nodes.answers[1] = BackendResponse(200, {}, pickle.dumps({"abc": "1"}, 2))
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (200, {"abc": "1"})
 
 
@@ -83,19 +83,19 @@ def test_a_new_pass_asks_the_silent_again(bench):
     ],
 )
 def test_what_are_no_hashes_is_no_answer(bench, body):
-    bench.says(Reply(200, {}, body))
+    bench.says(BackendResponse(200, {}, body))
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (NO_ANSWER, {})
 
 
 def test_only_suffixes_are_taken_from_an_answer(bench):
     answer = {"abc": "1", "../": "2", "valid": True, 5: "3", "ABC": "4", "fff": None}
-    bench.says(Reply(200, {}, pickle.dumps(answer, 2)))
+    bench.says(BackendResponse(200, {}, pickle.dumps(answer, 2)))
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (200, {"abc": "1", "fff": None})
 
 
 @pytest.mark.parametrize("status", [UNMOUNTED, 404, 503])
 def test_another_status_is_told_as_it_is(bench, status):
-    bench.says(Reply(status, {}, pickle.dumps({"abc": "1"}, 2)))
+    bench.says(BackendResponse(status, {}, pickle.dumps({"abc": "1"}, 2)))
     assert bench.partners.hashes(make_node(1), GOLD, 7) == (status, {})
 
 
@@ -130,7 +130,7 @@ def test_more_than_a_question_takes_are_asked_in_several(bench):
 
 
 def test_a_server_that_knows_no_digests_is_remembered(bench):
-    bench.says(Reply(200, {}, pickle.dumps({}, 2)))
+    bench.says(BackendResponse(200, {}, pickle.dumps({}, 2)))
     assert bench.partners.digests(make_node(1), GOLD, {1: None}) == (200, {})
     assert bench.partners.digests(make_node(1), GOLD, {2: None}) == (200, {})
     assert len(bench.nodes.requests) == 1
@@ -138,7 +138,7 @@ def test_a_server_that_knows_no_digests_is_remembered(bench):
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"[" * 100_000, b'{"x": "1"}', b'{"1": 5}'])
 def test_digests_that_nobody_understands_are_none(bench, body):
-    bench.says(Reply(200, {fields.BACKEND_PARTITION_DIGESTS: "true"}, body))
+    bench.says(BackendResponse(200, {fields.BACKEND_PARTITION_DIGESTS: "true"}, body))
     assert bench.partners.digests(make_node(1), GOLD, {1: None}) == (200, {})
 
 

@@ -83,7 +83,7 @@ def test_a_silent_node_costs_one_timeout(nodes):
     standings = survey(partners, GOLD, {1: (node, asked)}, lambda _node, status: statuses.append(status))
     assert {standing.says(node) for standing in standings.values()} == {SurveyVerdict.UNKNOWN}
     assert statuses == [NO_ANSWER]
-    assert partners.is_silent(node)
+    assert partners.is_absent(node)
     nodes[1].start()
     assert partners.hashes(node, GOLD, 1) == (NO_ANSWER, {})
     nodes.clock.ahead_s += 61

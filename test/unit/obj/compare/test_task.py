@@ -7,7 +7,7 @@ import random
 import pytest
 
 from swift.base.errors import DeviceUnavailable, LockTimeout
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.obj.compare.digests import decode_question, digest_of, encode_answer
 from swift.obj.compare.settings import CompareSettings
 from swift.obj.compare.survey import Asked
@@ -62,16 +62,17 @@ class Partners:
         self.has = {}
         self.asked = []
 
-    def request(self, ip, port, method, path, headers, body=b"", *, connect_timeout_s, timeout_s):
+    def request(self, request):
+        port, body = request.node.port, request.body
         number, parts = port - 6200, sorted(decode_question(body))
         self.asked.append((number, parts))
         has = self.has.get(number, lambda part: SAME)
         if isinstance(has, TransportError):
             raise has
         if isinstance(has, int):
-            return Reply(has)
+            return BackendResponse(has)
         told = {part: has(part) for part in parts}
-        return Reply(200, {"x-backend-partition-digests": "true"}, encode_answer(told))
+        return BackendResponse(200, {"x-backend-partition-digests": "true"}, encode_answer(told))
 
 
 class Task(CompareTask[CompareSettings]):

@@ -9,8 +9,8 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.direct import NodeTimeouts
-from swift.cluster.silence import SILENCE_S
-from swift.cluster.transport import Reply, TimedOut, TransportError
+from swift.cluster.health import UNRESPONSIVE_S
+from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.http import fields
 from swift.obj.updater.delivery import Deliverer, wire_safe
 from swift.policy.policy import Policy
@@ -58,7 +58,7 @@ def to_shard(location, *, quoted=True, at=200):
     headers = {"location": location, fields.BACKEND_REDIRECT_TIMESTAMP: Timestamp(at).internal}
     if quoted:
         headers[fields.BACKEND_LOCATION_IS_QUOTED] = "true"
-    return Reply(301, headers)
+    return BackendResponse(301, headers)
 
 
 def test_every_replica_is_asked_and_then_it_is_complete(bench):
@@ -82,7 +82,7 @@ def test_a_replica_that_cannot_be_reached_is_told_of_once_not_with_every_update(
 def test_one_that_answers_nobody_is_asked_now_and_then_and_costs_the_others_no_time(bench):
     bench.nodes.answers[1] = TimedOut("late")
     bench.deliver()
-    bench.clock.advance(SILENCE_S)
+    bench.clock.advance(UNRESPONSIVE_S)
     for _ in range(3):
         assert bench.deliver().pending.successes == (0, 2)
     assert [number for number, *_ in bench.nodes.requests].count(1) == 2, "the second is a probe"
@@ -96,7 +96,7 @@ def test_one_that_refuses_is_asked_each_time(bench):
     bench.nodes.answers[1] = TransportError("refused")
     for _ in range(3):
         bench.deliver()
-        bench.clock.advance(SILENCE_S)
+        bench.clock.advance(UNRESPONSIVE_S)
     assert [number for number, *_ in bench.nodes.requests].count(1) == 3
 
 
@@ -121,7 +121,9 @@ def test_who_did_not_take_it_is_left_for_later(bench):
 )
 def test_a_redirect_is_followed_at_once_and_remembered(bench, location, quoted, container):
     bench.nodes.answers = {
-        n: lambda _method, path: Reply(201) if ".shards" in path else to_shard(location, quoted=quoted)
+        n: lambda _method, path: (
+            BackendResponse(201) if ".shards" in path else to_shard(location, quoted=quoted)
+        )
         for n in range(3)
     }
     done = bench.deliver()
@@ -133,7 +135,9 @@ def test_the_newest_of_several_redirects_counts(bench):
     answers = {0: to_shard("/.shards_a/old/o", at=200), 1: to_shard("/.shards_a/new/o", at=300), 2: 201}
     bench.nodes.answers = {
         n: lambda _method, path, answer=answer: (
-            (Reply(503) if ".shards" in path else answer) if not isinstance(answer, int) else Reply(answer)
+            (BackendResponse(503) if ".shards" in path else answer)
+            if not isinstance(answer, int)
+            else BackendResponse(answer)
         )
         for n, answer in answers.items()
     }
@@ -143,9 +147,9 @@ def test_the_newest_of_several_redirects_counts(bench):
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply(301, {}),
-        Reply(301, {"location": "/only"}),
-        Reply(301, {"location": "/a/b", fields.BACKEND_REDIRECT_TIMESTAMP: "soon"}),
+        BackendResponse(301, {}),
+        BackendResponse(301, {"location": "/only"}),
+        BackendResponse(301, {"location": "/a/b", fields.BACKEND_REDIRECT_TIMESTAMP: "soon"}),
     ],
 )
 def test_a_redirect_to_nowhere_is_a_failure(bench, reply):
@@ -165,7 +169,7 @@ def test_a_circle_of_redirects_ends_after_two_tries(bench):
 
 def test_a_shard_that_has_gone_sends_the_update_back_to_its_container(bench):
     bench.nodes.answers = {
-        n: lambda _method, path: Reply(404 if ".shards" in path else 201) for n in range(3)
+        n: lambda _method, path: BackendResponse(404 if ".shards" in path else 201) for n in range(3)
     }
     done = bench.deliver(container_path=".shards_a/c-1", redirects=(".shards_a/c-1",))
     assert done.is_complete and "/a/c/" in bench.paths[-1]

@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.obj.updater.task import ObjectUpdater, ObjectUpdaterSettings
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
@@ -81,7 +81,9 @@ def bench(tmp_path):
 
 
 def moved(location, at, **more):
-    return Reply(301, {"location": location, "x-backend-redirect-timestamp": Timestamp(at).internal, **more})
+    return BackendResponse(
+        301, {"location": location, "x-backend-redirect-timestamp": Timestamp(at).internal, **more}
+    )
 
 
 def test_an_update_goes_to_every_replica_and_is_removed(bench):
@@ -276,7 +278,7 @@ def test_a_shard_that_some_server_does_not_answer_for_may_be_there(bench):
 )
 def test_an_unusable_redirect_is_a_failure(bench, headers):
     bench.save()
-    bench.nodes.answers = {0: Reply(301, headers)}
+    bench.nodes.answers = {0: BackendResponse(301, headers)}
     assert bench.once() == {"failures": 1}
     assert sorted(bench.record()["successes"]) == [1, 2]
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.compose import cluster_of
 from swift.operations.health.judge import judge
 from swift.operations.health.snapshot import rings_of, take_snapshot
@@ -59,17 +59,18 @@ class Servers:
     def __init__(self, sick=None, down=False):
         self.sick, self.down, self.asked = sick, down, set()
 
-    def request(self, ip, port, method, path, headers, *, connect_timeout_s, timeout_s):
+    def request(self, request):
+        ip, port, path = request.node.ip, request.node.port, request.path
         self.asked.add((ip, port))
         check = path.removeprefix("/recon/")
         if (ip, port) == tuple(SICK):
             if self.down:
                 raise TransportError("refused")
             if self.sick is not None:
-                return Reply(200, body=json.dumps(self.sick[0]).encode())
+                return BackendResponse(200, body=json.dumps(self.sick[0]).encode())
         if check in GOOD:
-            return Reply(200, body=json.dumps(GOOD[check]).encode())
-        return Reply(404, reason="Not Found")
+            return BackendResponse(200, body=json.dumps(GOOD[check]).encode())
+        return BackendResponse(404, reason="Not Found")
 
 
 @pytest.fixture
@@ -121,11 +122,12 @@ def test_one_that_talks_nonsense_leaves_the_verdict_on_the_others(etc, said):
 
 def test_a_ring_that_differs_there_is_told_by_its_name(etc):
     class Others(Servers):
-        def request(self, ip, port, method, path, headers, **more):
+        def request(self, request):
+            ip, port, path = request.node.ip, request.node.port, request.path
             if path == "/recon/ringmd5" and (ip, port) == tuple(SICK):
                 rings = {"/etc/swift/object.ring.gz": "0" * 32, "/etc/swift/unknown.ring.gz": "1" * 32}
-                return Reply(200, body=json.dumps(rings).encode())
-            return super().request(ip, port, method, path, headers, **more)
+                return BackendResponse(200, body=json.dumps(rings).encode())
+            return super().request(request)
 
     assert record_snapshot(etc, Others()).other_rings == {SICK: ["object.ring.gz"]}
 

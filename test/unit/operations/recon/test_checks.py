@@ -5,7 +5,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.operations.recon.checks import CHECKS, CheckContext
 from swift.operations.recon.client import Host, ReconClient
 from swift.operations.recon.report import ReconReport
@@ -113,7 +113,10 @@ def test_quarantined_objects_are_told_by_policy_in_the_order_of_numbers(ask):
 
 
 def test_servers_are_of_the_type_that_the_ring_says(ask):
-    said = {(1, "/"): Reply(200, {"server": "object-server/1"}), (2, "/"): Reply(200, {"server": "nginx"})}
+    said = {
+        (1, "/"): BackendResponse(200, {"server": "object-server/1"}),
+        (2, "/"): BackendResponse(200, {"server": "nginx"}),
+    }
     facts, lines = ask("validate_servers", said)
     assert facts["hosts"] == {"ok": 1, "of": 2, "errors": 0}
     assert lines[0] == "Invalid: http://10.0.0.2:2/ is nginx"

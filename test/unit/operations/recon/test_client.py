@@ -3,7 +3,7 @@
 import pytest
 
 from swift import green
-from swift.cluster.transport import Reply, TransportError
+from swift.cluster.transport import BackendResponse, TransportError
 from swift.operations.recon.client import AT_ONCE, Host, ReconClient, hosts_of
 from swift.ring.device import Device
 
@@ -14,13 +14,14 @@ class Servers:
     def __init__(self, answers):
         self.answers, self.asked, self.now, self.most = answers, [], 0, 0
 
-    def request(self, ip, port, method, path, headers, *, connect_timeout_s, timeout_s):
-        self.asked.append((method, path, headers["user-agent"], connect_timeout_s, timeout_s))
+    def request(self, request):
+        port, method, path, headers = request.node.port, request.method, request.path, request.headers
+        self.asked.append((method, path, headers["user-agent"], *request.timeouts))
         self.now += 1
         self.most = max(self.most, self.now)
         green.sleep()
         self.now -= 1
-        answer = self.answers.get(port, Reply(200, body=b"{}"))
+        answer = self.answers.get(port, BackendResponse(200, body=b"{}"))
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -28,12 +29,12 @@ class Servers:
 
 def replies(answer, **more):
     servers = Servers({1: answer})
-    (reply,) = ReconClient(5.0, transport=servers).ask_all([Host("10.0.0.1", 1)], "recon/mem", **more)
+    (reply,) = ReconClient(5.0, transport=servers).request_all([Host("10.0.0.1", 1)], "recon/mem", **more)
     return reply, servers
 
 
 def test_what_a_server_says_is_its_content():
-    reply, servers = replies(Reply(200, headers={"a": "b"}, body=b'{"x": [1]}'))
+    reply, servers = replies(BackendResponse(200, headers={"a": "b"}, body=b'{"x": [1]}'))
     assert (reply.content, reply.error, reply.headers) == ({"x": [1]}, "", {"a": "b"})
     assert reply.url == "http://10.0.0.1:1/recon/mem"
     assert servers.asked == [("GET", "/recon/mem", "swift-recon", 5.0, 5.0)]
@@ -43,11 +44,11 @@ def test_what_a_server_says_is_its_content():
     "answer, error",
     [
         (TransportError("timed out"), "timed out"),
-        (Reply(503, reason="Service Unavailable"), "HTTP Error 503: Service Unavailable"),
-        (Reply(200, body=b"<html>"), "the answer is not JSON"),
-        (Reply(200, body=b"\xff"), "the answer is not JSON"),
-        (Reply(200, body=b"[" * 100_000), "the answer is not JSON"),
-        (Reply(200), "the answer is not JSON"),
+        (BackendResponse(503, reason="Service Unavailable"), "HTTP Error 503: Service Unavailable"),
+        (BackendResponse(200, body=b"<html>"), "the answer is not JSON"),
+        (BackendResponse(200, body=b"\xff"), "the answer is not JSON"),
+        (BackendResponse(200, body=b"[" * 100_000), "the answer is not JSON"),
+        (BackendResponse(200), "the answer is not JSON"),
     ],
 )
 def test_what_is_no_answer_is_an_error(answer, error):
@@ -56,7 +57,7 @@ def test_what_is_no_answer_is_an_error(answer, error):
 
 
 def test_of_other_methods_the_status_counts():
-    reply, servers = replies(Reply(405, headers={"server": "x"}), method="OPTIONS")
+    reply, servers = replies(BackendResponse(405, headers={"server": "x"}), method="OPTIONS")
     assert (reply.content, reply.error, reply.headers) == (405, "", {"server": "x"})
 
 

@@ -1,0 +1,1 @@
+"""Committing writes: two phases, conditions, and agreement between nodes."""

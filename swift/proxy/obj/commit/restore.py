@@ -1,0 +1,72 @@
+"""Completing an upload that only some nodes know to be durable.
+
+Its writer went away between two orders to commit. Nodes that were not told keep their archives, so the
+object can be read as soon as enough archives are there, and is then uploaded once more, under its own
+timestamp, to the nodes that lack it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from swift.base.timestamp import Timestamp
+from swift.cluster.placement import NodeIterator
+from swift.http.body import BodyError
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.http.transform import as_request_body
+from swift.proxy.backend import Backends
+from swift.proxy.context import ProxyContext
+from swift.proxy.obj.commit.phases import confirm
+from swift.proxy.obj.commit.stored import has_version, reported_version, stored_headers, stored_read_headers
+from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.read.ec import ArchiveReader
+from swift.proxy.obj.write.ec import ArchiveCoder
+from swift.proxy.obj.write.targets import Opening, open_targets
+from swift.ring.device import Node
+
+
+class ArchiveRestorer:
+    """Brings a version to nodes that lack it."""
+
+    def __init__(self, context: ProxyContext, backends: Backends, reader: ArchiveReader, coder: ArchiveCoder):
+        self._context = context
+        self._backends = backends
+        self._reader = reader
+        self._coder = coder
+
+    def restore(
+        self, location: ObjectLocation, version: Timestamp, laggards: Sequence[Node], need: int
+    ) -> list[Node]:
+        """The laggards that have it now; none when it cannot be read, or ``need`` of them cannot take it."""
+        base = stored_read_headers(location.policy.index)
+        asking = Request("GET", location.path.quoted, {"x-newest": "true"})
+        found = self._reader.read(asking, location, dict(base))
+        with as_request_body(found) as body:
+            if found.status != 200 or reported_version(found) != version:
+                return []
+            sent = {**stored_headers(found.headers), **base, "x-timestamp": version.internal}
+            writing = Request("PUT", location.path.quoted, sent, body)
+            try:
+                return self._write(writing, location, laggards, need)
+            except (BodyError, HTTPError) as error:
+                self._backends.log(f"{location.path} is not completed: {error}", base)
+                return []
+
+    def _write(
+        self, request: Request, location: ObjectLocation, laggards: Sequence[Node], need: int
+    ) -> list[Node]:
+        framing = self._coder.framing(request, is_conditional=False)
+        attempts = [dict(request.headers) for _ in laggards]
+        self._coder.frame(attempts, location, framing, request.body.length)
+        nodes = NodeIterator(laggards, iter(()), self._context.health, len(laggards))
+        targets, early = open_targets(Opening(self._backends, location, nodes, framing), attempts, need)
+        try:
+            self._coder.start(request, location, framing, targets, need).send()
+            grace_s = self._context.settings.post_quorum_timeout
+            answers = [*early, *confirm(targets, framing, need=need, grace_s=grace_s)]
+        finally:
+            for target in targets:
+                target.abandon()
+        version = request.timestamp
+        return [a.node for a in answers if a.node is not None and has_version(a, version)]

@@ -1,1 +1,0 @@
-"""Erasure coded objects at the proxy."""

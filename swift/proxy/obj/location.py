@@ -1,0 +1,57 @@
+"""The location of one object: its container's info, its policy, its ring and its partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from swift.base.entity import EntityPath
+from swift.gateway.info import ContainerInfo
+from swift.http import fields
+from swift.http.request import Request
+from swift.http.response import HTTPError
+from swift.policy.policy import Policy
+from swift.proxy.context import ProxyContext
+from swift.proxy.stronglisting import META_KEY, is_wanted
+from swift.ring.view import RingView
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLocation:
+    """One object and the ring state that a request works with from begin to end."""
+
+    path: EntityPath
+    container: ContainerInfo
+    policy: Policy
+    view: RingView
+    part: int
+
+    #: Object servers that must acknowledge a write.
+    quorum: int
+    #: A write is acknowledged when a majority of the container's servers has its row.
+    is_strongly_listed: bool = False
+    #: The container that takes the object's row where the object's own is split.
+    shard: EntityPath | None = None
+
+    @property
+    def majority(self) -> int:
+        """Primaries that must agree when only one of several writers may win."""
+        return len(self.view.primaries(self.part)) // 2 + 1
+
+
+def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
+    """The location of a request; 503 for an unknown policy."""
+    header = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
+    policy = context.policies.of_header(header) if header else context.policies.get(info.policy_index)
+    if policy is None:
+        raise HTTPError(503, "Unknown storage policy")
+    view = context.rings.object(policy).view()
+    part = view.partition_of(context.hasher.digest(path.account, path.container, path.obj))
+    quorum = context.object_quorum(policy, len(view.primaries(part)))
+    return ObjectLocation(path, info, policy, view, part, quorum, _is_strongly_listed(context, path, info))
+
+
+def _is_strongly_listed(context: ProxyContext, path: EntityPath, info: ContainerInfo) -> bool:
+    if not is_wanted(context.settings.strong_listing, info.meta.get(META_KEY)):
+        return False
+    is_internal = path.account.startswith(context.limits.auto_create_account_prefix)
+    return not is_internal

@@ -1,0 +1,1 @@
+"""Reading objects: replicas, several nodes at once, fragment archives."""

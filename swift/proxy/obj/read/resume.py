@@ -1,0 +1,157 @@
+"""The body of an object that goes on at the next node after a break (spec: proxy.md §10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from swift.base.digits import is_digits
+from swift.base.etag import unquote_etag
+from swift.base.ranges import ByteRanges, Span, remaining_range
+from swift.cluster.placement import NodeIterator, Streams
+from swift.cluster.transport import (
+    BackendResponse,
+    TransportError,
+)
+from swift.http.body import BodyError, ResponseBody, WholeBody
+from swift.proxy.backend import Backends
+from swift.proxy.reading import ReadPlan
+from swift.ring.device import Node
+from swift.wire.byteranges import layout_of
+
+#: So much of a body of several parts is kept: the head of the first part.
+BEGINNING_BYTES = 1024
+_CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/\d{1,20}\Z")
+
+
+class ResumableBody(ResponseBody):
+    """An object's bytes from the first source and, after a break, from the next ones.
+
+    When several ranges were asked for, the rest of them is fetched one by one, and framed as the first
+    source would have done.
+    """
+
+    def __init__(
+        self,
+        backends: Backends,
+        plan: ReadPlan,
+        nodes: NodeIterator,
+        source: tuple[BackendResponse, Node],
+        streams: Streams,
+    ):
+        self._backends = backends
+        self._plan = plan
+        self._nodes = nodes
+        self._streams = streams
+        reply, self._node = source
+        streams.begin(self._node)
+        self._is_closed = False
+        self._body: ResponseBody = reply.stream
+        self._etag = unquote_etag(reply.headers.get("etag", ""))
+        self._content_range = reply.headers.get("content-range")
+        self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
+        self.length = reply.stream.length
+        self._sent = 0
+        #: The beginning of several parts, which tells how the whole is laid out.
+        self._beginning = b""
+        self._rest: Iterator[bytes | Span] | None = None
+        self._framing = b""
+
+    def read_into(self, buffer: memoryview) -> int:
+        """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
+        while True:
+            if self._framing:
+                size = min(len(buffer), len(self._framing))
+                buffer[:size] = self._framing[:size]
+                self._framing = self._framing[size:]
+                self._sent += size
+                return size
+            try:
+                size = self._body.read_into(buffer)
+                self._sent += size
+                if self._is_multipart and len(self._beginning) < BEGINNING_BYTES and self._rest is None:
+                    self._beginning += bytes(buffer[: min(size, BEGINNING_BYTES)])
+            except TransportError as error:
+                self._change_source(error)
+                continue
+            if size or self._rest is None:
+                return size
+            if not self._next_part(chain((self._node,), self._nodes)):
+                return 0
+
+    def splice_into(self, pipe: int, size: int) -> int:
+        """See ``ResponseBody``. Parts of several ranges are looked at."""
+        if self._is_multipart:
+            return 0
+        try:
+            moved = self._body.splice_into(pipe, size)
+        except TransportError as error:
+            self._change_source(error)
+            return self.splice_into(pipe, size)
+        self._sent += moved
+        return moved
+
+    def _change_source(self, error: TransportError) -> None:
+        """Go on at another node; raises ``BodyError`` when there is none."""
+        self._backends.failed(self._node, error, self._plan.headers)
+        if not self._resume():
+            raise BodyError(f"no other source after {self._sent} bytes")
+
+    def _resume(self) -> bool:
+        if self._plan.newest:
+            return False
+        if not self._is_multipart:
+            return self._open(remaining_range(self._content_range, self._sent), self._nodes)
+        ranges = ByteRanges.parse(self._plan.headers.get("range", "")) or ByteRanges()
+        layout = layout_of(self._beginning, ranges)
+        if layout is None or layout.length != self.length:
+            return False
+        self._rest = layout.rest(self._sent)
+        return self._next_part(self._nodes)
+
+    def _next_part(self, nodes: Iterable[Node]) -> bool:
+        """Go on with the next piece of several parts; False at the end. Raises ``BodyError``."""
+        assert self._rest is not None
+        piece = next(self._rest, None)
+        while isinstance(piece, bytes):
+            self._framing += piece
+            piece = next(self._rest, None)
+        if piece is None:
+            self._body = WholeBody(b"")
+            return bool(self._framing)
+        wanted = f"bytes={piece.start}-{piece.stop - 1}"
+        if not self._open(wanted, nodes):
+            raise BodyError(f"no other source for {wanted}")
+        return True
+
+    def _open(self, byte_range: str, nodes: Iterable[Node]) -> bool:
+        """Read these bytes from the first of the nodes that has the same object."""
+        for node in nodes:
+            reply = self._backends.stream_response(self._plan.request_rest(node, byte_range))
+            if reply is None:
+                continue
+            if reply.status == 206 and unquote_etag(reply.headers.get("etag", "")) == self._etag:
+                if not self._is_closed:
+                    self._streams.end(self._node)
+                    self._streams.begin(node)
+                self._body, self._node = reply.stream, node
+                return True
+            reply.stream.close()
+        return False
+
+    def close(self) -> None:
+        """Let the source go."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._streams.end(self._node)
+        self._body.close()
+
+
+def span_of(reply: BackendResponse) -> Span | None:
+    """Return the span of a response in its object; None for several ranges, or none."""
+    length = reply.headers.get("content-length", "")
+    if reply.status == 200 and is_digits(length):
+        return Span(0, int(length))
+    match = _CONTENT_RANGE.match(reply.headers.get("content-range", "")) if reply.status == 206 else None
+    return Span(int(match[1]), int(match[2]) + 1) if match else None

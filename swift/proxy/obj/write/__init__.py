@@ -1,0 +1,1 @@
+"""Writing objects: the nodes that take a body, and how it reaches them."""

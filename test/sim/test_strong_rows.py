@@ -1,0 +1,77 @@
+"""A row is known to a majority of a container's servers before its write is acknowledged."""
+
+from dataclasses import replace
+
+import pytest
+
+from swift.base.entity import EntityPath
+from swift.base.timestamp import Timestamp
+from swift.cluster.transport import BackendResponse
+from swift.gateway.info import ContainerInfo
+from swift.http import fields
+from swift.http.request import Request
+from swift.proxy.obj.listing import row_headers, row_of_put
+from swift.proxy.obj.location import locate
+from swift.proxy.stronglisting import ensure_row_majority
+from test.support.databases import server_rows
+
+
+@pytest.fixture
+def sim(make_sim):
+    cluster = make_sim(strong_listing="all")
+    assert cluster("PUT", "/a/c").status == 201
+    return cluster
+
+
+@pytest.fixture
+def containers(sim):
+    return sim.primaries("container", "a", "c")
+
+
+TEXT = {"content-type": "text/plain"}
+
+
+def tell_row(sim, request, target, responses, op, row):
+    headers = row_headers(sim.context, request, target, row)
+    return ensure_row_majority(sim.context, target.path, target.shard, responses, op, headers)
+
+
+def test_rows_of_which_no_object_server_says_who_has_them_are_told_by_the_proxy(sim, containers):
+    request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
+    path = EntityPath("a", "c", "o")
+    target = locate(sim.context, request, path, ContainerInfo(200))
+    silent = [BackendResponse(201), BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: ""})]
+    row = row_of_put(request, 5, "0" * 32)
+    assert tell_row(sim, request, target, silent, "PUT", row)
+    assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
+    with sim.refusing("container", *containers[1:]):
+        assert not tell_row(sim, request, target, silent, "DELETE", {})
+    nodes = ring_of(sim).primaries(ring_of(sim).partition_of(sim.hasher.digest("a", "c")))
+    told = [BackendResponse(201, headers={fields.BACKEND_CONTAINER_TOLD: node.key}) for node in nodes[:2]]
+    with sim.refusing("container", *containers):
+        assert tell_row(sim, request, target, told, "PUT", row)
+
+
+def ring_of(sim):
+    return sim.context.rings.container.view()
+
+
+def test_a_row_that_its_shard_does_not_take_is_told_to_the_container_itself(sim, containers):
+    request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
+    target = locate(
+        sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200, sharding_state="sharded")
+    )
+    target = replace(target, shard=EntityPath(".shards_a", "c-gone"))
+    row = row_of_put(request, 5, "0" * 32)
+    assert tell_row(sim, request, target, [], "PUT", row)
+    assert [server_rows(sim, n) for n in containers] == [["o"]] * 3
+    with sim.refusing("container", *containers[1:]):
+        assert not tell_row(sim, request, target, [], "PUT", row)
+
+
+def test_listings_are_eventual_by_default(make_sim):
+    sim = make_sim()
+    assert sim("PUT", "/a/c").status == 201
+    request = Request("PUT", "/v1/a/c/o", {"x-timestamp": Timestamp.now().internal, **TEXT}, env={})
+    target = locate(sim.context, request, EntityPath("a", "c", "o"), ContainerInfo(200))
+    assert not target.is_strongly_listed
