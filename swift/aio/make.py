@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from swift.aio.plan import IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
-from swift.aio.room import fitting_limits, measure_room
+from swift.aio.room import fitting_limits, measure_attribute_room
 from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
 from swift.config import declared
@@ -137,7 +137,7 @@ def _constraints(plan: ClusterPlan) -> str:
     """The limits of metadata that fit into the attributes of files here; devices of XFS take all."""
     if plan.xfs:
         return ""
-    limits = fitting_limits(measure_room(plan.root), coded=bool(plan.ec))
+    limits = fitting_limits(measure_attribute_room(plan.root), coded=bool(plan.ec))
     lines = [f"{name} = {value}\n" for name, value in limits.items()]
     return "".join(("\n[swift-constraints]\n", *lines)) if lines else ""
 

@@ -41,7 +41,7 @@ _CODED: Metadata = {
 }
 
 
-def measure_room(directory: Path) -> int:
+def measure_attribute_room(directory: Path) -> int:
     """Return the number of bytes of pickled metadata that a file below ``directory`` can carry, at most
     ``PIECE_BYTES``.
 

@@ -97,7 +97,7 @@ class Findings:
         return f"{mark}There {verb} {count} {noun} missing {copies} {'copy' if copies == 1 else 'copies'}."
 
 
-class Surveyor:
+class DispersionReporter:
     """Asks every primary of an entity whether it has its copy."""
 
     def __init__(self, settings: DispersionSettings, *, debug: bool, partitions: bool):
@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
         dispersion.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure
     )
     rings = Rings(settings.swift_dir, cluster.policies)
-    surveyor = Surveyor(settings, debug=args.debug, partitions=args.partitions)
+    surveyor = DispersionReporter(settings, debug=args.debug, partitions=args.partitions)
     hasher, reports = cluster.config.hasher, {}
     for noun, is_wanted in (
         ("container", settings.container_report and not args.object_only),

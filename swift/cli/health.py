@@ -18,13 +18,13 @@ from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.health.copies import RingCopies, ring_copies
-from swift.operations.health.judge import (
+from swift.operations.health.evaluate import (
     Health,
     Problem,
     RingHealth,
     Severity,
+    evaluate,
     is_away_by,
-    judge,
     ring_state,
     uses_mounts,
 )
@@ -55,7 +55,7 @@ def look(swift_dir: str, timeout_s: float) -> Health:
                 devices[name] = devices.get(name, False) or is_away(
                     Host(device.ip, device.port), device.device
                 )
-    return judge(states, devices, snapshot, now_s, copies=copies)
+    return evaluate(states, devices, snapshot, now_s, copies=copies)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -29,8 +29,8 @@ from swift.config.schema import Settings, option
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.faults import open_own, read_regular
 from swift.platform.privileges import become_owner, drop_privileges
+from swift.platform.regularfiles import open_own, read_regular
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.split import SplitPhase, phase

@@ -226,7 +226,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     if args.auth:
         if costs is not None:
             raise PlanError("--check makes its own clusters: leave --auth out")
-        kept = [calibration.Kept.of(text) for text in args.policy] or list(calibration.KEPT)
+        kept = [calibration.StorageLayout.of(text) for text in args.policy] or list(calibration.KEPT)
         given = calibration.GivenCluster(args.auth, args.user, args.key, kept)
     elif args.policy:
         raise PlanError("--policy belongs to --auth")

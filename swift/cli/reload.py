@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from swift.config.commandline import CommandLine
-from swift.runtime.service.processes import ReadyWord, ReloadRefused, RunningProcess, process, program_of
+from swift.runtime.service.processes import ReadySocket, ReloadRefused, RunningProcess, process, program_of
 from swift.runtime.service.services import MAIN
 
 EXIT_CHECK = 1
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _check(running):
             print(f"The configuration of {program} is no good; nothing was done", file=sys.stderr)
             return EXIT_CHECK
-        with ReadyWord(args.pid) as word:
+        with ReadySocket(args.pid) as word:
             if args.verbose:
                 print(f"Sending USR1 signal to {args.pid}")
             os.kill(args.pid, signal.SIGUSR1)

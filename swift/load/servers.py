@@ -42,7 +42,7 @@ class ResourceUsage:
 
 
 @dataclass(frozen=True)
-class Look:
+class Measurement:
     """Counters at one moment."""
 
     at_s: float
@@ -116,10 +116,10 @@ class Servers:
         """The reason why their usage is unknown; empty when it is known, or there are none."""
         return self._energy.obstacle if self._roots else ""
 
-    def look(self) -> Look:
+    def look(self) -> Measurement:
         """Their counters now."""
         if not self._roots:
-            return Look(self.clock())
+            return Measurement(self.clock())
         cpu, read, written, memory = {}, {}, {}, 0
         for pid in below(self._roots):
             used = _cpu_of(pid)
@@ -128,9 +128,9 @@ class Servers:
             cpu[pid] = used
             read[pid], written[pid] = _disk_of(pid)
             memory += _memory_of(pid)
-        return Look(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
+        return Measurement(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
 
-    def since(self, before: Look) -> ResourceUsage | None:
+    def since(self, before: Measurement) -> ResourceUsage | None:
         """Return the usage since a measurement; None where no server can be observed."""
         if not self._roots:
             return None

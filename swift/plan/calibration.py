@@ -30,7 +30,7 @@ from swift.load.endpoint import LoadEndpoint, log_in
 from swift.load.measure import PhaseResult, new_histogram
 from swift.load.runs import LoadRunner, Ran
 from swift.load.runs import RunPlan as LoadPlan
-from swift.load.servers import Look, ResourceUsage, Servers, all_commands, below, kernel_cpu_s
+from swift.load.servers import Measurement, ResourceUsage, Servers, all_commands, below, kernel_cpu_s
 from swift.load.workerpool import WorkerPool
 from swift.load.workload import parse
 from swift.plan.costs import Costs, kind_of
@@ -64,7 +64,7 @@ class CalibrationOptions:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StorageLayout:
     """Storage policy of a calibration: its name and layout."""
 
     policy: str
@@ -76,7 +76,7 @@ class Kept:
         return "+" in self.shape.name
 
     @classmethod
-    def of(cls, text: str) -> Kept:
+    def of(cls, text: str) -> StorageLayout:
         """``gold=3`` or ``ec=4+2``; raises ``PlanError``."""
         name, separator, shape = text.partition("=")
         if not separator or not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
@@ -85,7 +85,7 @@ class Kept:
 
 
 #: What ``swift-aio`` makes.
-KEPT = (Kept.of(f"gold={REPLICAS}"), Kept.of(f"ec={CODE}"))
+KEPT = (StorageLayout.of(f"gold={REPLICAS}"), StorageLayout.of(f"ec={CODE}"))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class GivenCluster:
     auth_url: str
     user: str
     key: str
-    kept: Sequence[Kept]
+    kept: Sequence[StorageLayout]
 
 
 def cluster_plan(
@@ -137,12 +137,12 @@ class NamedServers(Servers):
         self._roots = set().union(*named.values())
         self._kernel: dict[int, float] = {}
 
-    def look(self) -> Look:
+    def look(self) -> Measurement:
         """Their counters now."""
         self._kernel = kernel_cpu_s()
         return super().look()
 
-    def since(self, before: Look) -> PartUsage:
+    def since(self, before: Measurement) -> PartUsage:
         """Return the usage since the last measurement."""
         kernel = self._kernel
         now = self.look()
@@ -242,7 +242,7 @@ class CalibratedWork:
     """One kind of request to be measured."""
 
     verb: str
-    kept: Kept
+    kept: StorageLayout
     size: int
     clients: int
 
@@ -257,7 +257,7 @@ class CalibratedWork:
         return self.kept.shape.needed if self.verb == "GET" else self.kept.shape.total
 
 
-def works_of(choices: CalibrationOptions, kept: Sequence[Kept] = KEPT) -> list[CalibratedWork]:
+def works_of(choices: CalibrationOptions, kept: Sequence[StorageLayout] = KEPT) -> list[CalibratedWork]:
     """All of them."""
     return [
         CalibratedWork(verb, how, size, clients)
@@ -336,7 +336,7 @@ def calibrate(choices: CalibrationOptions, say: Say, given: GivenCluster | None 
 
 
 def _measured(
-    where: CalibrationSite, choices: CalibrationOptions, kept: Sequence[Kept], say: Say
+    where: CalibrationSite, choices: CalibrationOptions, kept: Sequence[StorageLayout], say: Say
 ) -> list[Observed]:
     found = []
     for work in works_of(choices, kept):
@@ -354,7 +354,7 @@ def _measured(
 
 
 @dataclass(frozen=True)
-class Checked:
+class CalibrationCheck:
     """A cluster, as it was predicted and as it was measured; requests a second and seconds."""
 
     cluster: Emulated
@@ -416,7 +416,7 @@ def measured(result: PhaseResult) -> Expected:
     return Expected(result.count / max(result.seconds, 1e-9), medians, float(p99))
 
 
-def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> Checked:
+def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> CalibrationCheck:
     """Make it, ask it and set the prediction beside it; raises ``SwiftError`` and OSError."""
     ec = f"{cluster.data}+{cluster.parity}" if cluster.is_coded else ""
     plan = cluster_plan(
@@ -425,10 +425,10 @@ def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> Check
     limited = [path for node, path in enumerate(plan.device_paths()) if node in cluster.slow]
     with site(plan, limited=limited, bytes_per_s=choices.slow_bytes_s) as where:
         found = where.run(check_text(cluster, choices.seconds))
-    return Checked(cluster, expect(cluster, costs, seconds=SIMULATED_S), measured(found.result))
+    return CalibrationCheck(cluster, expect(cluster, costs, seconds=SIMULATED_S), measured(found.result))
 
 
-def check_report(found: Sequence[Checked]) -> str:
+def check_report(found: Sequence[CalibrationCheck]) -> str:
     """Predicted beside measured, and by how much it is off."""
     rows = [["cluster", "figure", "predicted", "measured", "off"]]
     for each in found:

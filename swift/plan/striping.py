@@ -15,7 +15,7 @@ import simpy
 
 from swift.base.ranges import Span
 from swift.plan.engine import Station, Steps
-from swift.plan.given import Given, counts_of, numbers_of
+from swift.plan.given import Parameter, counts_of, numbers_of
 from swift.plan.report import table
 from swift.proxy.obj.read.plan import TransferPlan, TransferSchedule, make_plan
 
@@ -35,18 +35,18 @@ CODED = "GET of archives"
 CODED_LOST = "GET of archives, one lost"
 
 GIVEN = {
-    "size_mib": Given(1024, 1, 1 << 20, "size of the object"),
-    "rate_mb": Given(20, 1e-3, 1e5, "what a device delivers, MB/s"),
-    "slow": Given(1, 1e-3, 1, "what the last device delivers, by what the others do"),
-    "unit_mib": Given(4, 0.0625, 1024, "what is asked of a node at a time (striping_unit)"),
-    "memory_mib": Given(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
-    "segment_mib": Given(1, 0.001, 64, "segment of the erasure code"),
-    "parity": Given(2, 1, 8, "archives of parity"),
-    "socket_mib": Given(1, 0.01, 64, "bytes that sockets buffer of a stream without a reader"),
-    "request_ms": Given(5, 0, 1000, "until a node begins to answer"),
-    "cores": Given(2, 1, 1024, "cores of all servers together"),
-    "cpu_ns": Given(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),
-    "network_mb": Given(1000, 1, 1e6, "what the client takes, MB/s"),
+    "size_mib": Parameter(1024, 1, 1 << 20, "size of the object"),
+    "rate_mb": Parameter(20, 1e-3, 1e5, "what a device delivers, MB/s"),
+    "slow": Parameter(1, 1e-3, 1, "what the last device delivers, by what the others do"),
+    "unit_mib": Parameter(4, 0.0625, 1024, "what is asked of a node at a time (striping_unit)"),
+    "memory_mib": Parameter(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
+    "segment_mib": Parameter(1, 0.001, 64, "segment of the erasure code"),
+    "parity": Parameter(2, 1, 8, "archives of parity"),
+    "socket_mib": Parameter(1, 0.01, 64, "bytes that sockets buffer of a stream without a reader"),
+    "request_ms": Parameter(5, 0, 1000, "until a node begins to answer"),
+    "cores": Parameter(2, 1, 1024, "cores of all servers together"),
+    "cpu_ns": Parameter(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),
+    "network_mb": Parameter(1000, 1, 1e6, "what the client takes, MB/s"),
 }
 
 

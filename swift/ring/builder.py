@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from swift.base.clock import Clock, SystemClock
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 from swift.ring import builderfile, dispersion
 from swift.ring.device import DeviceRecord, describe, normalized, published
 from swift.ring.errors import (

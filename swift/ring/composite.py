@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 from swift.ring.builder import Rebalanced, RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.errors import BuilderFileError, CompositeError

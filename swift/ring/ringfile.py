@@ -15,8 +15,8 @@ from hashlib import md5
 
 from swift.platform import durable
 from swift.platform.disk import Disk
-from swift.platform.faults import read_through_links
 from swift.platform.privileges import inherit_owner
+from swift.platform.regularfiles import read_through_links
 from swift.ring import format_v1, format_v2
 from swift.ring.errors import RingFileError, RingFormatError
 from swift.ring.table import RingTable, check_assigned

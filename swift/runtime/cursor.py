@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from swift.base.clock import Clock
 from swift.platform.disk import Disk
-from swift.platform.faults import read_regular
 from swift.platform.privileges import make_directories
+from swift.platform.regularfiles import read_regular
 from swift.telemetry.log import Log
 from swift.telemetry.recon import parse, replace_text
 

@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from swift.runtime.daemon import Pass, PassContext, PassReport
 from swift.runtime.report import Tally
-from swift.runtime.share import complain
+from swift.runtime.share import log_failure
 from swift.telemetry.log import Log
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> 
         yield from rows
     except Exception as error:
         tally.add("errors")
-        complain(log, f"cannot read {what}", error)
+        log_failure(log, f"cannot read {what}", error)
 
 
 class IdleTask:

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from swift.base.documents import JsonObject
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
-from swift.platform.faults import open_own, read_regular
 from swift.platform.locks import lock_descriptor
 from swift.platform.privileges import inherit_owner
+from swift.platform.regularfiles import open_own, read_regular
 from swift.telemetry.log import Log
 
 LOCK_TIMEOUT_S = 2.0

@@ -59,10 +59,10 @@ def told(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
     """Return a node's response headers after a failed attempt; ``holder`` is the other writer, None when
     there is none.
     """
-    return {HELD: _YES if holder is None else holder.internal, **judged_by(predecessor)}
+    return {HELD: _YES if holder is None else holder.internal, **version_headers(predecessor)}
 
 
-def judged_by(predecessor: Timestamp) -> HeaderMap:
+def version_headers(predecessor: Timestamp) -> HeaderMap:
     """Return a node's response headers about the version that it stores."""
     return {PREDECESSOR: predecessor.internal}
 

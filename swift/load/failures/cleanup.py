@@ -30,7 +30,7 @@ _ENDING_S = 10.0
 
 
 @dataclass(frozen=True)
-class LeftoverRun:
+class StaleRun:
     """The directory of a run that is no more, and the process that it was."""
 
     folder: Path
@@ -55,7 +55,7 @@ def own_folder(parent: Path) -> Iterator[Path]:
             yield folder
         finally:
             with _undisturbed():
-                remove(LeftoverRun(folder, os.getpid()))
+                remove(StaleRun(folder, os.getpid()))
 
 
 @contextlib.contextmanager
@@ -68,13 +68,13 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def leftovers(parent: Path) -> list[LeftoverRun]:
+def stale_runs(parent: Path) -> list[StaleRun]:
     """The directories below ``parent`` that this user's runs have left; raises OSError."""
     found = []
     for folder in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
             if _is_ours(folder) and (pid := _pid_of(folder)) is not None:
-                found.append(LeftoverRun(folder, pid))
+                found.append(StaleRun(folder, pid))
     return found
 
 
@@ -97,7 +97,7 @@ def _pid_of(folder: Path) -> int | None:
     return int(text) if text.isdigit() else 0
 
 
-def remove(left: LeftoverRun) -> None:
+def remove(left: StaleRun) -> None:
     """End, unmount and remove all of it; raises OSError when something stays."""
     folder = Path(os.path.realpath(left.folder))
     _end_processes(folder)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from swift.operations.health.copies import RingCopies
-from swift.operations.health.judge import Health
+from swift.operations.health.evaluate import Health
 from swift.operations.recon.report import age_text
 
 #: The columns of the table; "?" stands for what no replicator reports.

@@ -12,9 +12,9 @@ from hashlib import md5
 from typing import TypeGuard
 
 from swift.operations.health.copies import host_copies
-from swift.operations.health.judge import ClusterSnapshot, DeviceErrors
+from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors
 from swift.operations.recon.client import Host, ReconClient, ReconReply, hosts_of
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 from swift.policy.policy import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView

@@ -17,7 +17,7 @@ from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.operations.recon.client import Host, ReconClient, ReconReply
 from swift.operations.recon.report import ReconReport, clock_text, size_text
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 
 GRAPH_WIDTH = 69
 #: No server has greater figures; what it tells may be anything.

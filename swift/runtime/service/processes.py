@@ -220,12 +220,12 @@ class Signaller:
         """Reload servers seamlessly; how many did not say in time that they are ready again."""
         failed = 0
         for each in running:
-            with ReadyWord(each.pid) as word:
+            with ReadySocket(each.pid) as word:
                 if not self._signal(each, signal.SIGUSR1) or wait and not self._is_renewed(each, word):
                     failed += 1
         return failed
 
-    def _is_renewed(self, each: ServiceProcess, word: ReadyWord) -> bool:
+    def _is_renewed(self, each: ServiceProcess, word: ReadySocket) -> bool:
         try:
             if word.wait(RELOAD_TIMEOUT_S):
                 return True
@@ -239,14 +239,14 @@ class ReloadRefused(SwiftError):
     """A process does not reload and goes on as before; the text says why."""
 
 
-class ReadyWord:
+class ReadySocket:
     """Listens for a process that says it is ready, as systemd does."""
 
     def __init__(self, pid: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(reload_address(pid))
 
-    def __enter__(self) -> ReadyWord:
+    def __enter__(self) -> ReadySocket:
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -253,7 +253,7 @@ def ring_state(
     )
 
 
-def judge(
+def evaluate(
     rings: Sequence[RingHealth],
     devices: Mapping[str, bool],
     snapshot: ClusterSnapshot,
