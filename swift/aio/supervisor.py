@@ -60,7 +60,7 @@ class ProcessStarter(Protocol):
     """Begins processes."""
 
     def begin(self, args: Sequence[str], log: BinaryIO) -> Child:
-        """A process of these words (``-m`` as the first: of this Python) in a session of its own.
+        """Return a process of these words (``-m`` as the first: of this Python) in a session of its own.
 
         Its output goes to ``log``, and it ends with this one. Raises OSError.
         """
@@ -128,7 +128,7 @@ class RunLock:
         self._file.flush()
 
     def holder(self) -> int | None:
-        """The pid of the running supervisor, None when the lock is free."""
+        """Return the pid of the running supervisor, None when the lock is free."""
         try:
             with open(self._path, "r+") as file:
                 try:
@@ -181,11 +181,11 @@ class RestartDelays:
         self._began: float | None = None
 
     def began(self, now: float) -> None:
-        """It was started again."""
+        """Note a restart."""
         self._began = now
 
     def after(self, now: float) -> float:
-        """It ended; seconds to wait."""
+        """Return the seconds to wait after the process ended."""
         if self._began is None or now - self._began >= SETTLED_S:
             self._next_s = PAUSE_MIN_S
         pause_s, self._next_s = self._next_s, min(2 * self._next_s, PAUSE_MAX_S)
@@ -311,7 +311,7 @@ class Supervisor:
                 self._report(f"{name} was started again (pid {self._children[name].pid})")
 
     def pid(self, name: str) -> int:
-        """The process of this name, e.g. ``object-1``; raises KeyError."""
+        """Return the process of this name, e.g. ``object-1``; raises KeyError."""
         return self._children[name].pid
 
     def kill(self, name: str) -> None:
@@ -366,7 +366,7 @@ def _signal_group(child: Child, sig: int) -> None:
 
 
 def processes_of(plan: ClusterPlan) -> list[dict[str, object]]:
-    """The recorded processes with their state: up, silent (has a port but does not answer) or dead."""
+    """Return the recorded processes with their state: up, silent (has a port but does not answer) or dead."""
     try:
         rows = json.loads(_state_file(plan).read_text())
     except FileNotFoundError:

@@ -56,7 +56,7 @@ class CacheNode:
     devices: Devices
 
     def entries(self) -> Entries:
-        """The index. Raises ``CacheUnusable`` when it cannot be used."""
+        """Return the index. Raises ``CacheUnusable`` when it cannot be used."""
         entries = self.tier.entries()
         if entries is None:
             raise CacheUnusable(self.tier.failure)
@@ -254,7 +254,7 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog=NAME,
         description="Look at the cache tier of this node, and change it while it runs. "
@@ -305,7 +305,7 @@ _VERBS: dict[str, Callable[[CacheNode, argparse.Namespace], Said]] = {
 
 
 def node_of(conf_path: str) -> CacheNode:
-    """The node that a configuration describes. Raises ``ConfigError`` and ``CacheUnusable``."""
+    """Return the node that a configuration describes. Raises ``ConfigError`` and ``CacheUnusable``."""
     settings = settings_of(conf_path)
     if not settings.enabled:
         raise CacheUnusable(f"{conf_path} turns no cache tier on")
@@ -356,7 +356,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 done, 1 not possible, 2 differences found."""
+    """Return the console script; 0 done, 1 not possible, 2 differences found."""
     args = make_parser().parse_args(argv)
     try:
         return run(args)

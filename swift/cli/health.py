@@ -37,7 +37,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 def look(swift_dir: str, timeout_s: float) -> Health:
-    """The health of the cluster now. Raises ``SwiftError`` and OSError."""
+    """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
     policies = cluster_of({"swift_dir": swift_dir}).policies
     rings = rings_of(swift_dir, policies)
     snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
@@ -59,7 +59,7 @@ def look(swift_dir: str, timeout_s: float) -> Health:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-health",
         description="Show on one screen what is degraded in a cluster, what heals it, and when. "
@@ -104,7 +104,7 @@ def _unknown(error: Exception) -> Health:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code is the level."""
+    """Return the console script; the exit code is the level."""
     args = make_parser().parse_args(argv)
     try:
         return _show(args)

@@ -160,7 +160,7 @@ def _moment(text: str | None) -> str:
 
 
 def as_json(seen: ObjectFileContent, hash_hex: str, located: Located | None) -> dict[str, object]:
-    """The same for programs."""
+    """Return the same for programs."""
     return {
         "path": str(seen.path),
         "hash": hash_hex,
@@ -174,7 +174,7 @@ def as_json(seen: ObjectFileContent, hash_hex: str, located: Located | None) -> 
 
 
 def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, list[str]]:
-    """The policy of a file by its path, else by name; and warnings."""
+    """Return the policy of a file by its path, else by name; and warnings."""
     # Above the devices there may be directories of any name: the last one is the object's.
     match = next(reversed([*_POLICY.finditer(os.path.abspath(file))]), None)
     found = cluster.policies.get(int(match[1] or 0)) if match else None
@@ -189,7 +189,7 @@ def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, l
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-object-info",
         description="Tell what a file of an object says, and where the object belongs.",
@@ -205,7 +205,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if not args.file:

@@ -33,7 +33,7 @@ class BadPid(Exception):
 
 
 def manager(pid: int) -> RunningProcess:
-    """The master of a server. Raises ``BadPid``."""
+    """Return the master of a server. Raises ``BadPid``."""
     running = process(pid)
     if running is None:
         raise BadPid(f"Failed to get process information for {pid}")
@@ -51,7 +51,7 @@ def manager(pid: int) -> RunningProcess:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-reload",
         description="Have a server load its configuration anew without refusing anybody.",
@@ -85,7 +85,7 @@ def _check(running: RunningProcess) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
+    """Return the console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
     args = make_parser().parse_args(argv)
     try:
         running = manager(args.pid)

@@ -158,7 +158,7 @@ def _is_here(host: str) -> bool:
 
 
 def _roots_of(port: int) -> set[int]:
-    """The topmost processes of the same kind above those that listen at ``port``."""
+    """Return the topmost processes of the same kind above those that listen at ``port``."""
     wanted = {f"socket:[{inode}]" for inode in _listening(port)}
     found = set()
     for link in glob.glob(f"{PROC}/[0-9]*/fd/*"):
@@ -210,13 +210,13 @@ def _command_of(pid: int) -> str:
 
 
 def all_commands() -> dict[int, str]:
-    """The commands of all processes of this machine but this one, by pid."""
+    """Return the commands of all processes of this machine but this one, by pid."""
     pids = [int(name) for name in os.listdir(PROC) if name.isdigit() and int(name) != os.getpid()]
     return {pid: command for pid in pids if (command := _command_of(pid))}
 
 
 def below(roots: set[int]) -> set[int]:
-    """These processes and all below them, but for those that make the load."""
+    """Return these processes and all below them, but for those that make the load."""
     children: dict[int, list[int]] = {}
     for name in os.listdir(PROC):
         if name.isdigit() and (parent := _parent_of(int(name))) is not None:

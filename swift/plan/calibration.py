@@ -101,7 +101,7 @@ class GivenCluster:
 def cluster_plan(
     choices: CalibrationOptions, name: str, *, nodes: int, replicas: int, ec: str = "", xfs: bool
 ) -> ClusterPlan:
-    """A cluster below the root, on ports of its own."""
+    """Return a cluster below the root, on ports of its own."""
     return new_plan(
         choices.root / name,
         proxy_port=choices.port,
@@ -200,7 +200,7 @@ class CalibrationSite:
     folder: Path | None = None
 
     def run(self, text: str) -> Ran:
-        """The main phase of a workload; raises ``PlanError`` when nothing came of it."""
+        """Return the main phase of a workload; raises ``PlanError`` when nothing came of it."""
         workload, crew = parse(text, "calibrate"), WorkerPool(1)
         try:
             plan = LoadPlan(workload, text, {}, self.endpoint)
@@ -216,7 +216,7 @@ class CalibrationSite:
         return main
 
     def disk_writes(self) -> int:
-        """Writes of the disk that the cluster is on; 0 where the kernel does not count them."""
+        """Return writes of the disk that the cluster is on; 0 where the kernel does not count them."""
         with contextlib.suppress(ConfigError):
             return writes_of(device_of(self.folder)) if self.folder else 0
         return 0
@@ -226,7 +226,7 @@ class CalibrationSite:
 def site(
     plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0
 ) -> Iterator[CalibrationSite]:
-    """A running cluster whose daemons rest."""
+    """Run a cluster with idle daemons."""
     with running(plan, limited=limited, bytes_per_s=bytes_per_s) as supervisor:
         for node in plan.node_numbers():
             supervisor.kill(f"daemons-{node}")
@@ -273,7 +273,7 @@ def works_of(choices: CalibrationOptions, kept: Sequence[StorageLayout] = KEPT) 
 
 
 def workload_of(work: CalibratedWork, seconds: float) -> str:
-    """The workload file of one kind."""
+    """Return the workload file of one kind."""
     per_container = 8 if work.size >= MIB else 64
     if work.verb == "DELETE":
         # There must be enough of them: they end the phase when they are gone.
@@ -386,7 +386,7 @@ def clusters_of(choices: CalibrationOptions) -> list[Emulated]:
 
 
 def check_text(cluster: Emulated, seconds: float) -> str:
-    """The workload file of a check."""
+    """Return the workload file of a check."""
     mix = ", ".join(f"{verb.lower()} = {round(100 * share)}" for verb, share in cluster.mix.items())
     per_container = 8 if cluster.size >= MIB else 64
     policy = "ec" if cluster.is_coded else "gold"

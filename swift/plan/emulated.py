@@ -123,7 +123,8 @@ class _World:
         return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
 
     def _work(self, process: Station | None, seconds: float) -> Steps:
-        """A process works, the kernel when it is none: in slices, each of which needs its turn and a core.
+        """Yield a process works, the kernel when it is none: in slices, each of which needs its turn and a
+        core.
 
         So a short request is not kept by a long one for all its time: servers turn to the next client after
         each piece that they move, and the kernel's scheduler from one process to the next.

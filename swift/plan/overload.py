@@ -97,7 +97,7 @@ class _World:
         self.refused = self.gave_up = 0
 
     def clients(self, who: str, rate: float) -> Steps:
-        """Requests of one client, that arrive at random."""
+        """Yield requests of one client, that arrive at random."""
         while rate > 0:
             yield self.env.timeout(self.rng.expovariate(rate / (self.setting.numbers["size_mb"] * MB)))
             self.env.process(self.request(who))
@@ -153,7 +153,7 @@ def overload(setting: OverloadSetting) -> list[OverloadOutcome]:
 
 
 def overload_text(found: Sequence[OverloadOutcome], setting: OverloadSetting) -> str:
-    """A line for each load, without admission and with it."""
+    """Return a line for each load, without admission and with it."""
     rows = [["load", "admission", "goodput", "reserved", "99th of it", "refused", "gave up"]]
     for each in found:
         rows.append(

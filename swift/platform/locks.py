@@ -55,7 +55,7 @@ def _check_is_busy(error: OSError) -> None:
 
 
 def lock_file(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
-    """A descriptor of the (created) file ``path`` that holds its lock; closing it gives it back.
+    """Return a descriptor of the (created) file ``path`` that holds its lock; closing it gives it back.
 
     Its directory must exist. An odd file in its place is moved aside. Raises FileNotFoundError, OSError and
     ``LockTimeout``.
@@ -80,7 +80,7 @@ def file_lock(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> Itera
 
 
 def lock_directory(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
-    """A descriptor of an existing directory that holds its exclusive lock; closing it gives it back.
+    """Return a descriptor of an existing directory that holds its exclusive lock; closing it gives it back.
 
     No lock file appears in the directory. Raises FileNotFoundError, NotADirectoryError, ``LockTimeout``.
     """

@@ -36,7 +36,7 @@ class SharedSlots:
         self._files = [os.memfd_create(f"place-{number}") for number in range(count)]
 
     def take(self) -> TakenSlot | None:
-        """A free place, None when all are taken; never waits. Raises OSError."""
+        """Return a free place, None when all are taken; never waits. Raises OSError."""
         if not self.count:
             return TakenSlot(-1)
         for file in self._files:

@@ -117,7 +117,7 @@ class SyncCostModel:
         return self._dirty_bytes <= min(saved * DIRTY_EACH, self._dirty_limit)
 
     def took(self, saved: int, seconds: float, now: float) -> None:
-        """A sync of the filesystem instead of ``saved`` others ended ``now``."""
+        """Note a sync of the filesystem that replaced ``saved`` others and ended ``now``."""
         if seconds > max(LONG_S, saved * LONG_EACH_S):
             self._alone_until = now + PENALTY_S
 

@@ -84,7 +84,7 @@ def save_composition(composition: Composition, path: str) -> None:
 def compose(
     previous: Composition, builders: Sequence[tuple[str, RingBuilder]], *, force: bool = False
 ) -> tuple[Composition, RingTable]:
-    """The next composition and its ring from (path, builder) pairs in order.
+    """Return the next composition and its ring from (path, builder) pairs in order.
 
     ``force`` accepts other components than last time. Raises CompositeError with every reason.
     """

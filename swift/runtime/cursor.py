@@ -82,7 +82,7 @@ class Cursor:
             self._log.warning(f"cannot write {self.path}: {error.strerror}")
 
     def clear(self) -> None:
-        """The pass is through: the next one begins at the beginning."""
+        """Forget the position after a complete pass."""
         if not self.path:
             return
         try:

@@ -84,7 +84,7 @@ class Pass(Protocol[U]):
     """One go through a share of the work."""
 
     def plan(self) -> Iterator[U]:
-        """The units, found one by one; it may wait with the context's ``stop.wait``."""
+        """Return the units, found one by one; it may wait with the context's ``stop.wait``."""
 
     def do(self, unit: U) -> None:
         """Do one unit; called in a green thread of its own."""
@@ -110,7 +110,7 @@ class PassReport:
         return sum(result.counts.get(event, 0) for result in self.results.values())
 
     def counts(self, events: Iterable[str]) -> dict[str, int]:
-        """The same of several events, zeros included."""
+        """Return the same of several events, zeros included."""
         return {event: self.count(event) for event in events}
 
 
@@ -124,7 +124,7 @@ class DaemonTask(Protocol):
         """Return the units that can be processed separately, e.g. device names, in processing order."""
 
     def begin(self, share: str, context: PassContext) -> Pass[Any]:
-        """A fresh pass over one share."""
+        """Return a fresh pass over one share."""
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """Return the content of the recon file after a pass."""

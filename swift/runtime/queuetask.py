@@ -20,7 +20,7 @@ class QueueTask:
     share: ClassVar = "queue"
 
     def shares(self) -> list[str]:
-        """The queue."""
+        """Return the queue."""
         return [self.share]
 
     def progress(self, passed: PassReport) -> dict[str, object]:
@@ -29,7 +29,7 @@ class QueueTask:
 
 
 def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> Iterator[T]:
-    """The rows of a part of a queue until reading fails: that is told and counted, and ends nothing else."""
+    """Yield the rows of a part of a queue until a read fails; the failure is logged and counted."""
     try:
         yield from rows
     except Exception as error:

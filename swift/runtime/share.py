@@ -49,7 +49,7 @@ class UnitsOfWork(Protocol):
     """Interface of the work that a share runs: a part of ``daemon.Pass``."""
 
     def plan(self) -> Any:
-        """An iterator of units."""
+        """Return an iterator of units."""
 
     def do(self, unit: object) -> None:
         """Do one."""

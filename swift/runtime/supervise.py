@@ -146,7 +146,7 @@ class _Child:
         return None
 
     def close(self, log: Log) -> None:
-        """It has ended; what it said counts only when it ended well."""
+        """Reap the child; its report counts only after a successful exit."""
         os.close(self._fd)
         if self._status:
             code = os.waitstatus_to_exitcode(self._status)

@@ -48,7 +48,7 @@ def _merge_inner(have: object, new: Facts) -> dict[str, object]:
 
 
 def parse(text: str) -> JsonObject:
-    """The content of a recon file; whatever is not a JSON object counts as nothing."""
+    """Return the content of a recon file; whatever is not a JSON object counts as nothing."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ class ReconFile:
             self._log.warning(f"cannot write recon file {self.path}: {error}")
 
     def _locked(self) -> int:
-        """A descriptor of the current file that holds its lock."""
+        """Return a descriptor of the current file that holds its lock."""
         disk = self._disk
         while True:
             fd = open_own(disk, self.path, os.O_RDWR | os.O_CREAT, 0o644)

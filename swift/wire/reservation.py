@@ -48,7 +48,7 @@ def is_held(continue_headers: HeaderMap) -> bool:
 
 
 def holder_of(continue_headers: HeaderMap) -> Timestamp:
-    """The other writer that has the object; zero when unknown."""
+    """Return the other writer that has the object; zero when unknown."""
     try:
         return Timestamp(continue_headers.get(HELD, ""))
     except InvalidTimestamp:
@@ -68,7 +68,7 @@ def version_headers(predecessor: Timestamp) -> HeaderMap:
 
 
 def predecessor_of(headers: HeaderMap) -> Timestamp | None:
-    """The version that a node judged by; None when it does not say."""
+    """Return the version that a node judged by; None when it does not say."""
     try:
         return Timestamp(headers[PREDECESSOR])
     except (KeyError, InvalidTimestamp):

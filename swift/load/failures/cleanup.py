@@ -42,7 +42,7 @@ class StaleRun:
 
 @contextlib.contextmanager
 def own_folder(parent: Path) -> Iterator[Path]:
-    """A fresh directory for a run, which is gone afterwards with everything that is mounted in it.
+    """Make a fresh directory for a run; remove it afterwards with everything that is mounted in it.
 
     Raises OSError. SIGTERM and SIGINT do not disturb the removal.
     """
@@ -69,7 +69,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def stale_runs(parent: Path) -> list[StaleRun]:
-    """The directories below ``parent`` that this user's runs have left; raises OSError."""
+    """Return the directories below ``parent`` that this user's runs have left; raises OSError."""
     found = []
     for folder in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
@@ -85,7 +85,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _pid_of(folder: Path) -> int | None:
-    """The process that a record names, 0 when it names none; None while it lives. Raises OSError."""
+    """Return the process that a record names, 0 when it names none; None while it lives. Raises OSError."""
     with open(os.open(folder / RECORD, os.O_RDONLY | os.O_NOFOLLOW), "rb") as record:
         try:
             fcntl.lockf(record, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -156,5 +156,5 @@ def _remove_groups(pid: int) -> None:
 
 
 def group_name(pid: int, device: str) -> str:
-    """The name of the control group by which the run ``pid`` slows a device down."""
+    """Return the name of the control group by which the run ``pid`` slows a device down."""
     return f"swift-load-{pid}-{device}"

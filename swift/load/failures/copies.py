@@ -42,7 +42,7 @@ class Copies:
         }
 
     def versions(self) -> dict[ObjectId, Timestamp]:
-        """The newest version of every object that any device has, tombstones among them."""
+        """Return the newest version of every object that any device has, tombstones among them."""
         newest: dict[ObjectId, Timestamp] = {}
         for device in self._plan.device_paths():
             for index, (policy, _view) in self._views.items():

@@ -20,7 +20,7 @@ TITLES = (
 
 
 def rows_of(trials: Sequence[FaultResult]) -> list[list[object]]:
-    """The cells of the table, three rows a failure."""
+    """Return the cells of the table, three rows a failure."""
     found: list[list[object]] = []
     for trial in trials:
         before = trial.windows[0].per_second
@@ -50,7 +50,7 @@ def _whole(trial: FaultResult) -> str:
 
 
 def show(console: Console, trials: Sequence[FaultResult]) -> None:
-    """The table on a terminal."""
+    """Print the table on a terminal."""
     table = Table(title="failures under load")
     for title in TITLES:
         table.add_column(title, justify="left" if title in TITLES[:2] else "right")

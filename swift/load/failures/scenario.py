@@ -158,7 +158,7 @@ def _window(name: str, operations: Iterable[OperationResult], begin_s: float, en
 
 
 def _percentile(bins: Counter[int], share: float) -> float:
-    """The latency below which a share lies, to a quarter of an octave; milliseconds."""
+    """Return the latency below which a share lies, to a quarter of an octave; milliseconds."""
     left = share * sum(bins.values())
     for number, count in sorted(bins.items()):
         left -= count

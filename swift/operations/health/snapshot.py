@@ -39,7 +39,7 @@ class WatchedRing:
 
 
 def rings_of(swift_dir: str, policies: Policies) -> list[WatchedRing]:
-    """The rings that are there. Raises ``RingError`` and OSError."""
+    """Return the rings that are there. Raises ``RingError`` and OSError."""
     found = [WatchedRing(swift_dir, kind, kind) for kind in ("account", "container")]
     for policy in policies:
         if os.path.exists(f"{swift_dir}/{policy.ring_name}.ring.gz"):

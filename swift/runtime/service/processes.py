@@ -44,7 +44,10 @@ class RunningProcess:
 
 
 def process(pid: int, proc: str = _PROC) -> RunningProcess | None:
-    """A process by its pid; None when there is none, or it has ended and only its parent has not noticed."""
+    """Return a process by its pid.
+
+    None when there is none, or it has ended and only its parent has not noticed.
+    """
     try:
         words = Path(proc, str(pid), "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
         # The name in brackets may hold anything; what follows it are numbers.
@@ -67,7 +70,7 @@ def processes(proc: str = _PROC) -> Iterator[RunningProcess]:
 
 
 def program_of(running: RunningProcess) -> str:
-    """The name of the command that runs: of the script that an interpreter runs, else of the file.
+    """Return the name of the command that runs: of the script that an interpreter runs, else of the file.
 
     A module of ours that is run with ``-m`` counts as its command, any other one has its own name.
     """
@@ -126,7 +129,7 @@ class ServiceProcess:
 def running_of(
     service: Service, run_dir: str, swift_dir: str, say: Say | None = None
 ) -> list[ServiceProcess]:
-    """The processes of a service; ``say`` is told about pid files that were left behind."""
+    """Return the processes of a service; ``say`` is told about pid files that were left behind."""
     configs = {pid_file(service, path, run_dir, swift_dir): path for path in configs_of(service, swift_dir)}
     found = []
     for path in pid_files(service, run_dir):

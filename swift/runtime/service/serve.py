@@ -56,7 +56,7 @@ _WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
 def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:
-    """The listening socket; tries until ``bind_timeout`` while the address is taken."""
+    """Return the listening socket; tries until ``bind_timeout`` while the address is taken."""
     deadline = time.monotonic() + settings.bind_timeout
     while True:
         try:
@@ -73,7 +73,7 @@ def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.liste
 def bind_metrics(
     settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = sockets.listen
 ) -> socket | None:
-    """The socket of the metrics page.
+    """Return the socket of the metrics page.
 
     None without a page, or when the port is taken, which does not stop the server.
     """
@@ -258,7 +258,7 @@ class ServerProcess:
 
 
 def make_parser(section: str) -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     name = f"swift-{section}"
     parser = CommandLine(
         prog=name,
@@ -278,7 +278,7 @@ def make_parser(section: str) -> argparse.ArgumentParser:
 
 
 def run_server(section: str, argv: Sequence[str] | None = None) -> int:
-    """The console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
+    """Return the console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
     parser = make_parser(section)
     args = parser.parse_args(argv)
     if not args.config:
