@@ -208,7 +208,7 @@ def _missing(before: Sequence[array[int]], gone: set[int]) -> dict[int, int]:
 
 
 def risk_in(missing: Mapping[int, int], terms: Terms, hours: float) -> float:
-    """Return the probability that a degraded partition loses too many of its other copies within this time."""
+    """Return the probability that a degraded partition loses too many other copies within this time."""
     died = -math.expm1(-terms.failures_a_year / HOURS_A_YEAR * hours)
     safe = 0.0
     for lost, partitions in missing.items():
