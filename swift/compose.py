@@ -72,7 +72,7 @@ class Process:
 
 
 def process_of(conf: Conf) -> Process:
-    """The shared ``Process`` of a pipeline; a fresh one when a plain PasteDeploy loader is at work."""
+    """Return the shared ``Process`` of a pipeline; a fresh one when a plain PasteDeploy loader is at work."""
     process = conf.get(PROCESS_KEY)
     return process if isinstance(process, Process) else Process()
 
@@ -86,7 +86,7 @@ class Cluster:
 
 
 def merged(global_conf: Conf, local_conf: Conf) -> dict[str, str]:
-    """A section's options over ``[DEFAULT]``, as PasteDeploy hands them to factories."""
+    """Return a section's options over ``[DEFAULT]``, as PasteDeploy hands them to factories."""
     return {**global_conf, **local_conf}
 
 
@@ -186,7 +186,7 @@ def backend_context(
     server_type: str,
     settings_class: type[_Settings],
 ) -> tuple[BackendContext, _Settings]:
-    """The context and the parsed settings of a storage server.
+    """Return the context and the parsed settings of a storage server.
 
     ``settings_class`` holds the options of the app section. Raises ``ConfigError``.
     """
@@ -244,7 +244,7 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
 
 
 def _devices_of(storage: StorageSettings, cluster: Cluster, telemetry: Telemetry) -> Devices:
-    """The node's devices, those of another cluster left out; raises ``ConfigError`` when all are."""
+    """Return the node's devices, those of another cluster left out; raises ``ConfigError`` when all are."""
     identity = DeviceIdentity(cluster.config.hasher, warn=telemetry.log.error)
     devices = Devices(storage.devices, mount_check=storage.mount_check, admit=identity.admit)
     identity.check_all(devices)
@@ -254,7 +254,7 @@ def _devices_of(storage: StorageSettings, cluster: Cluster, telemetry: Telemetry
 def _faults_of(
     telemetry: Telemetry, storage: StorageSettings, server_type: str, *, later: Later = never
 ) -> DeviceFaults:
-    """The counts of device errors, kept in the recon file of a server type."""
+    """Return the counts of device errors, kept in the recon file of a server type."""
     recon = ReconFile(storage.recon_cache_path, server_type, telemetry.log)
     return DeviceFaults(telemetry.metrics, recon, later=later)
 
@@ -269,7 +269,7 @@ def internal_client(
     use_replication_network: bool = False,
     must_decrypt: bool = False,
 ) -> InternalClient:
-    """A client over the pipeline of an ``internal-client.conf``, in which nothing is inserted.
+    """Return a client over the pipeline of an ``internal-client.conf``, in which nothing is inserted.
 
     The arguments are those of ``InternalClient``; ``process`` shares metrics with the caller's. Raises
     ``ConfigError`` naming the file.
@@ -286,7 +286,7 @@ def internal_client(
 
 
 def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> InternalClient | None:
-    """The client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
+    """Return the client of a daemon whose own file has its pipeline, unless ``conf_path`` names another.
 
     It answers with no object that its pipeline cannot decrypt. None, with a warning, when the file is that of
     a container server, whose pipeline is none for a client.

@@ -33,7 +33,7 @@ class Store:
         self.size_bytes = 0
 
     def get(self, key: bytes) -> tuple[bytes, bytes] | None:
-        """(flags, value) of a live key."""
+        """Return (flags, value) of a live key."""
         entry = self._entries.get(key)
         if entry is None:
             return None

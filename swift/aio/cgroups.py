@@ -89,7 +89,7 @@ def _version_2() -> bool:
 
 @contextlib.contextmanager
 def limited(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
-    """A group with limits; what it gives is called in a new process, which then is in it."""
+    """Make a group with limits; a new process calls the yielded function to enter it."""
     groups = _groups_1(name, limits) if _version_1() else _groups_2(name, limits)
 
     def enter() -> None:
@@ -108,7 +108,7 @@ def limited(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
 def throttled(
     name: str, devices: Sequence[str], bytes_per_s: int
 ) -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
-    """A group in which each of these devices reads and writes so many bytes a second.
+    """Make a group with these rates of each device in bytes a second.
 
     What it gives is a block in which this process is in the group, so that those it starts are and stay in
     it.
@@ -153,7 +153,7 @@ class MachinePart:
 
 @contextlib.contextmanager
 def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
-    """A group that has no more than this; what it gives moves a process there, with all its threads.
+    """Make a group limited to this; yield the function that moves a process there, with all its threads.
 
     Raises ``ConfigError``.
     """

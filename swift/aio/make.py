@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from swift.aio.plan import IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
-from swift.aio.room import fitting_limits, measure_room
+from swift.aio.room import fitting_limits, measure_attribute_room
 from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
 from swift.config import declared
@@ -134,10 +134,10 @@ def _write_configs(plan: ClusterPlan) -> None:
 
 
 def _constraints(plan: ClusterPlan) -> str:
-    """The limits of metadata that fit into the attributes of files here; devices of XFS take all."""
+    """Return the limits of metadata that fit into the attributes of files here; devices of XFS take all."""
     if plan.xfs:
         return ""
-    limits = fitting_limits(measure_room(plan.root), coded=bool(plan.ec))
+    limits = fitting_limits(measure_attribute_room(plan.root), coded=bool(plan.ec))
     lines = [f"{name} = {value}\n" for name, value in limits.items()]
     return "".join(("\n[swift-constraints]\n", *lines)) if lines else ""
 
@@ -214,7 +214,10 @@ user_admin_admin = {plan.key}admin .admin .reseller_admin
 
 
 def _internal_client_conf(plan: ClusterPlan, filters: tuple[str, ...] = ()) -> str:
-    """The pipeline of daemons that are clients themselves; ``filters`` are those that they need besides."""
+    """Return the pipeline of daemons that are clients themselves.
+
+    ``filters`` are those that they need besides.
+    """
     return f"""[DEFAULT]
 swift_dir = {plan.etc}
 
@@ -251,7 +254,10 @@ def _daemon_section(plan: ClusterPlan, name: str) -> str:
 
 
 def _plain_filter(name: str) -> str:
-    """The section of a filter without options of this cluster; none for those that have one with such."""
+    """Return the section of a filter without options of this cluster.
+
+    None for those that have one with such.
+    """
     if name in ("cache", "tempauth"):
         return ""
     return f"\n[filter:{name}]\nuse = egg:swift#{name.replace('-', '_')}\n{_SWITCHES.get(name, '')}"

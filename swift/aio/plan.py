@@ -113,15 +113,15 @@ class ClusterPlan:
         return self.root / "cache"
 
     def recon(self, node: int) -> Path:
-        """The recon files of node 1…n."""
+        """Return the recon files of node 1…n."""
         return self.cache / f"node{node}"
 
     def devices(self, node: int) -> Path:
-        """The devices directory of node 1…n."""
+        """Return the devices directory of node 1…n."""
         return self.root / f"node{node}"
 
     def device(self, node: int, disk: int = 0) -> str:
-        """The device names of node 1…n: sdb1, then sdc1 and so on."""
+        """Return the device names of node 1…n: sdb1, then sdc1 and so on."""
         return f"sd{_DISK_LETTERS[disk]}{node}"
 
     def device_names(self, node: int) -> list[str]:
@@ -129,11 +129,11 @@ class ClusterPlan:
         return [self.device(node, disk) for disk in range(self.disks)]
 
     def device_paths(self) -> list[Path]:
-        """The directories of all devices."""
+        """Return the directories of all devices."""
         return [self.devices(node) / name for node in self.node_numbers() for name in self.device_names(node)]
 
     def device_path(self, name: str) -> Path:
-        """The directory of a device by its name; raises KeyError."""
+        """Return the directory of a device by its name; raises KeyError."""
         return {path.name: path for path in self.device_paths()}[name]
 
     @property
@@ -142,11 +142,11 @@ class ClusterPlan:
         return self.nodes * self.disks
 
     def port(self, kind: str, node: int) -> int:
-        """The port of a storage server."""
+        """Return the port of a storage server."""
         return self.base_port + PORTS_PER_NODE * node + OFFSETS[kind]
 
     def metrics_port(self, kind: str, node: int = 0) -> int:
-        """The port of the metrics page of the proxy (kind ``proxy``) or a storage server."""
+        """Return the port of the metrics page of the proxy (kind ``proxy``) or a storage server."""
         return self.base_port if kind == "proxy" else self.port(kind, node) + METRICS_OFFSET
 
     @property
@@ -179,7 +179,7 @@ class ClusterPlan:
         return range(1, self.nodes + 1)
 
     def servers(self) -> Iterator[PlannedProcess]:
-        """The servers in the order to start them; the proxy last."""
+        """Yield the servers in the order to start them; the proxy last."""
         for node in self.node_numbers():
             for kind in ("account", "container", "object"):
                 conf = self.etc / f"{kind}-server" / f"{node}.conf"
@@ -284,20 +284,23 @@ def parse_ec(text: str) -> tuple[int, int]:
 
 
 def default_ec(devices: int) -> str:
-    """A code for so many devices that leaves one of them to stand in; empty when there are too few."""
+    """Return a code for so many devices that leaves one of them to stand in; empty when there are too few."""
     if devices >= 7:
         return "4+2"
     return "2+1" if devices >= 4 else ""
 
 
 def new_plan(root: Path, **choices: object) -> ClusterPlan:
-    """A plan for a new cluster; a choice that is None keeps its default."""
+    """Return a plan for a new cluster; a choice that is None keeps its default."""
     chosen = {name: value for name, value in choices.items() if value is not None}
     return ClusterPlan(root, hash_suffix=secrets.token_hex(16), **chosen)  # type: ignore[arg-type]
 
 
 def saved_plan(root: Path) -> ClusterPlan | None:
-    """The plan of an existing cluster, None when there is none; raises ``ConfigError`` for a foreign file."""
+    """Return the plan of an existing cluster, None when there is none.
+
+    Raises ``ConfigError`` for a foreign file.
+    """
     path = root / PLAN_FILE
     if not path.exists():
         return None

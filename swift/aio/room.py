@@ -41,7 +41,7 @@ _CODED: Metadata = {
 }
 
 
-def measure_room(directory: Path) -> int:
+def measure_attribute_room(directory: Path) -> int:
     """Return the number of bytes of pickled metadata that a file below ``directory`` can carry, at most
     ``PIECE_BYTES``.
 
@@ -78,7 +78,8 @@ def _fits(directory: Path, size_bytes: int) -> bool:
 
 
 def fitting_limits(room_bytes: int, *, coded: bool, limits: Limits | None = None) -> dict[str, int]:
-    """The ``[swift-constraints]`` with which the largest allowed object fits; none where all defaults do.
+    """Return the ``[swift-constraints]`` with which the largest allowed object fits; none where all
+    defaults do.
 
     ``coded`` says that there is an erasure coded policy, whose archives carry more. Raises ``ConfigError``
     when not even an object without metadata of its own fits.

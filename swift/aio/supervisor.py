@@ -56,11 +56,11 @@ class Child(Protocol):
         """Send it a signal unless it has ended."""
 
 
-class Beginner(Protocol):
+class ProcessStarter(Protocol):
     """Begins processes."""
 
     def begin(self, args: Sequence[str], log: BinaryIO) -> Child:
-        """A process of these words (``-m`` as the first: of this Python) in a session of its own.
+        """Return a process of these words (``-m`` as the first: of this Python) in a session of its own.
 
         Its output goes to ``log``, and it ends with this one. Raises OSError.
         """
@@ -69,14 +69,14 @@ class Beginner(Protocol):
         """Begin no more, for now."""
 
 
-class ProgramBeginner:
+class ProgramStarter:
     """Runs programs. Children die with the thread that began them, so one thread begins all."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
 
     def begin(self, args: Sequence[str], log: BinaryIO) -> Child:
-        """See ``Beginner``."""
+        """See ``ProcessStarter``."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "supervisor")
         began = self._thread.submit(
@@ -128,7 +128,7 @@ class RunLock:
         self._file.flush()
 
     def holder(self) -> int | None:
-        """The pid of the running supervisor, None when the lock is free."""
+        """Return the pid of the running supervisor, None when the lock is free."""
         try:
             with open(self._path, "r+") as file:
                 try:
@@ -170,7 +170,7 @@ def answers(ip: str, port: int) -> bool:
     return False
 
 
-class Pauses:
+class RestartDelays:
     """Delays before an ended process is restarted: doubled each time.
 
     One that has lived for ``SETTLED_S`` is trusted anew.
@@ -181,11 +181,11 @@ class Pauses:
         self._began: float | None = None
 
     def began(self, now: float) -> None:
-        """It was started again."""
+        """Note a restart."""
         self._began = now
 
     def after(self, now: float) -> float:
-        """It ended; seconds to wait."""
+        """Return the seconds to wait after the process ended."""
         if self._began is None or now - self._began >= SETTLED_S:
             self._next_s = PAUSE_MIN_S
         pause_s, self._next_s = self._next_s, min(2 * self._next_s, PAUSE_MAX_S)
@@ -195,13 +195,13 @@ class Pauses:
 class Supervisor:
     """Starts, watches and ends the processes of one plan."""
 
-    def __init__(self, plan: ClusterPlan, report: Report, beginner: Beginner | None = None):
+    def __init__(self, plan: ClusterPlan, report: Report, beginner: ProcessStarter | None = None):
         self._plan = plan
         self._report = report
-        self._beginner = beginner or ProgramBeginner()
+        self._beginner = beginner or ProgramStarter()
         self._children: dict[str, Child] = {}
         self._processes: dict[str, PlannedProcess] = {}
-        self._pauses: defaultdict[str, Pauses] = defaultdict(Pauses)
+        self._pauses: defaultdict[str, RestartDelays] = defaultdict(RestartDelays)
         #: When those that have ended are started again, monotonic seconds.
         self._again_at: dict[str, float] = {}
         self._stop = 0
@@ -245,7 +245,7 @@ class Supervisor:
         while waiting:
             for name, process in list(waiting.items()):
                 if self._children[name].poll() is not None:
-                    raise ConfigError(f"{name} ended at once; {self._last_words(name)}")
+                    raise ConfigError(f"{name} ended at once; {self._last_log_lines(name)}")
                 if process.port is None or answers(process.ip, process.port):
                     del waiting[name]
                     self._report(f"{len(processes) - len(waiting)}/{len(processes)} {name} is up")
@@ -255,7 +255,7 @@ class Supervisor:
                 raise ConfigError("interrupted")
             time.sleep(0.02)
 
-    def _last_words(self, name: str) -> str:
+    def _last_log_lines(self, name: str) -> str:
         path = self._plan.logs / f"{name}.log"
         lines = path.read_text(errors="replace").strip().splitlines()
         return f"its log {path} ends: {lines[-1] if lines else '(empty)'}"
@@ -311,7 +311,7 @@ class Supervisor:
                 self._report(f"{name} was started again (pid {self._children[name].pid})")
 
     def pid(self, name: str) -> int:
-        """The process of this name, e.g. ``object-1``; raises KeyError."""
+        """Return the process of this name, e.g. ``object-1``; raises KeyError."""
         return self._children[name].pid
 
     def kill(self, name: str) -> None:
@@ -366,7 +366,7 @@ def _signal_group(child: Child, sig: int) -> None:
 
 
 def processes_of(plan: ClusterPlan) -> list[dict[str, object]]:
-    """The recorded processes with their state: up, silent (has a port but does not answer) or dead."""
+    """Return the recorded processes with their state: up, silent (has a port but does not answer) or dead."""
     try:
         rows = json.loads(_state_file(plan).read_text())
     except FileNotFoundError:

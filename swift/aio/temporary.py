@@ -34,7 +34,7 @@ def set_pace(plan: ClusterPlan) -> None:
 
 @contextlib.contextmanager
 def running(plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> Iterator[Supervisor]:
-    """The supervisor of a running cluster.
+    """Run a cluster; yield its supervisor.
 
     The devices of the ``limited`` directories, which need filesystems of their own, do so many bytes a second
     each, in both directions. Raises ``ConfigError``.

@@ -45,7 +45,7 @@ def working_folder(root: Path, *, xfs: bool) -> Iterator[Path]:
 
 @contextmanager
 def disk_that_seeks(image: Path, size_bytes: int, target: Path) -> Iterator[str]:
-    """An empty XFS at ``target``; what it gives is the device (``major:minor``) to limit.
+    """Mount an empty XFS at ``target``; yield the device (``major:minor``) to limit.
 
     Raises ``ConfigError``.
     It is a loop device on a loop device, and the lower one is limited: Linux lets reads of a filesystem's
@@ -98,7 +98,10 @@ def check_xfs() -> None:
 
 
 def make_image(image: Path, size_bytes: int, *, reserved: bool = False) -> None:
-    """An empty XFS, its space ``reserved`` at once or taken as it is written; raises ``ConfigError``."""
+    """Make an empty XFS image, its space ``reserved`` at once or taken as it is written.
+
+    Raises ``ConfigError``.
+    """
     if reserved:
         free = shutil.disk_usage(image.parent).free
         if free < size_bytes + LEFT_BYTES:
@@ -124,7 +127,7 @@ def mount_image(image: Path, target: Path) -> None:
 
 
 def attach_image(image: Path) -> str:
-    """The loop device that an image is by now. Raises ``ConfigError``."""
+    """Return the loop device that an image is by now. Raises ``ConfigError``."""
     return _run("losetup", "--direct-io=on", "--find", "--show", str(image)).strip()
 
 

@@ -16,9 +16,9 @@ class Run(Protocol):
     """Runs a call and returns its result or raises its error: ``run(function, *args)``."""
 
     def __call__(self, function: Callable[[Unpack[Ts]], T], /, *args: *Ts) -> T:
-        """The result of ``function(*args)``."""
+        """Return the result of ``function(*args)``."""
 
 
 def run_inline(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """The ``Run`` of what waits for nothing."""
+    """Return the ``Run`` of what waits for nothing."""
     return function(*args)

@@ -21,7 +21,7 @@ CHUNK_BYTES_UNKNOWN = 4 << 20
 
 
 def chunk_size_for(size: int | None) -> int:
-    """The chunk size of a body of this many bytes; a power of two."""
+    """Return the chunk size of a body of this many bytes; a power of two."""
     if size is None:
         return CHUNK_BYTES_UNKNOWN
     chunk = CHUNK_BYTES
@@ -56,7 +56,7 @@ class ChunkSums:
             view = view[len(piece) :]
 
     def packed(self) -> bytes:
-        """The checksums so far, big-endian, the last chunk as short as it is."""
+        """Return the checksums so far, big-endian, the last chunk as short as it is."""
         sums = [*self._sums, self._current] if self._filled else self._sums
         return struct.pack(f">{len(sums)}I", *sums)
 

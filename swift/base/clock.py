@@ -32,11 +32,11 @@ class ManualClock:
         self.now_s = now_s
 
     def time(self) -> float:
-        """The set Unix time in seconds."""
+        """Return the set Unix time in seconds."""
         return self.now_s
 
     def monotonic(self) -> float:
-        """The same value; it moves only by ``advance``."""
+        """Return the same value; it moves only by ``advance``."""
         return self.now_s
 
     def advance(self, seconds: float) -> None:

@@ -22,7 +22,7 @@ class Polynomial:
         self._power = lru_cache(256)(self._power_of)
 
     def compute(self, data: Iterable[int], start: int = 0) -> int:
-        """The CRC of bytes that follow those whose CRC is ``start``."""
+        """Return the CRC of bytes that follow those whose CRC is ``start``."""
         table = self._table or self._make_table()
         value = start ^ self._mask
         for byte in data:
@@ -30,7 +30,7 @@ class Polynomial:
         return value ^ self._mask
 
     def joined(self, first: int, second: int, second_bytes: int) -> int:
-        """The CRC of two pieces from theirs and the size of the second."""
+        """Return the CRC of two pieces from theirs and the size of the second."""
         if not second_bytes:
             return first
         return self._product(self._power(second_bytes), first) ^ second

@@ -42,7 +42,7 @@ def decode_path_loosely(raw: str) -> str:
 
 
 def requoted_path(raw: str) -> str:
-    """A raw request path quoted in the one way of ``quote_path``, however its sender wrote it."""
+    """Return a raw request path quoted in the one way of ``quote_path``, however its sender wrote it."""
     return raw if _is_plain(raw) else quote_path(decode_path_loosely(raw))
 
 
@@ -113,7 +113,7 @@ class Entity(NamedTuple):
 
     @classmethod
     def parse(cls, raw: str) -> Entity:
-        """The entity of a raw (still quoted) path; raises ``BadPath`` and ``NotUTF8``."""
+        """Return the entity of a raw (still quoted) path; raises ``BadPath`` and ``NotUTF8``."""
         version, account, container, obj = split_path(raw, 2, 4, rest_with_last=True)
         return cls(str(version), EntityPath(str(account), container, obj))
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 
 def unquote_etag(text: str) -> str:
-    """The tag without white space and a pair of double quotes around it; an odd quote is a part of it."""
+    """Return the tag without white space and a pair of double quotes around it.
+
+    An odd quote is a part of it.
+    """
     tag = text.strip()
     return tag[1:-1] if len(tag) > 1 and tag[0] == tag[-1] == '"' else tag
 

@@ -37,11 +37,11 @@ class PathHasher:
         return self._head + path.encode("utf-8", "surrogateescape") + self.suffix
 
     def digest(self, account: str, container: str | None = None, obj: str | None = None) -> bytes:
-        """The 16 digest bytes; the ring takes the partition from the first four."""
+        """Return the 16 digest bytes; the ring takes the partition from the first four."""
         return short_md5(self._path(account, container, obj)).digest()
 
     def hexdigest(self, account: str, container: str | None = None, obj: str | None = None) -> str:
-        """The 32 hex digits that name the hash directory; the last three are the suffix directory."""
+        """Return the 32 hex digits that name the hash directory; the last three are the suffix directory."""
         return short_md5(self._path(account, container, obj)).hexdigest()
 
     def __repr__(self) -> str:

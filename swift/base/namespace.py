@@ -43,17 +43,17 @@ class Namespace(NamedTuple):
         return not self.lower and not self.upper
 
     def as_dict(self) -> dict[str, str]:
-        """The JSON form of the namespace format (§12)."""
+        """Return the JSON form of the namespace format (§12)."""
         return {"name": self.name, "lower": self.lower, "upper": self.upper}
 
 
 def upper_key(upper: str) -> tuple[bool, str]:
-    """A sort key of upper bounds: no bound is the greatest."""
+    """Return a sort key of upper bounds: no bound is the greatest."""
     return (not upper, upper)
 
 
 def namespace_for(namespaces: Iterable[Namespace], name: str) -> Namespace | None:
-    """The first namespace that includes ``name``, None when there is none."""
+    """Return the first namespace that includes ``name``, None when there is none."""
     return next((space for space in namespaces if space.includes(name)), None)
 
 

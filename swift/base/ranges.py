@@ -26,7 +26,7 @@ class Span(NamedTuple):
         return self.stop - self.start
 
     def content_range(self, total: int) -> str:
-        """The Content-Range value of this span of a body of ``total`` bytes."""
+        """Return the Content-Range value of this span of a body of ``total`` bytes."""
         return f"bytes {self.start}-{self.stop - 1}/{total}"
 
 
@@ -68,7 +68,7 @@ class ByteRanges(tuple[tuple[int | None, int | None], ...]):
         )
 
     def resolve(self, length: int) -> list[Span]:
-        """The satisfiable spans for a body of ``length`` bytes, in request order.
+        """Return the satisfiable spans for a body of ``length`` bytes, in request order.
 
         Empty means 416, except that a suffix range of an empty body means the whole (empty) body: that
         case returns ``[Span(0, 0)]``.
@@ -105,7 +105,7 @@ _CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/(?:\d+|\*)\Z")
 
 
 def remaining_range(content_range: str | None, sent: int) -> str:
-    """The Range header that continues a body after ``sent`` of its bytes arrived.
+    """Return the Range header that continues a body after ``sent`` of its bytes arrived.
 
     ``content_range`` is the header of the answer that broke off: it says which bytes those were whatever
     form of range was asked for. Without it (a whole entity) they were the first ones.

@@ -41,7 +41,7 @@ _BY_NAME = {state.name.lower(): state for state in State}
 
 
 def parse_states(text: str) -> frozenset[State]:
-    """The states of a comma separated list of names, numbers and aliases; raises ``InvalidValue``."""
+    """Return the states of a comma separated list of names, numbers and aliases; raises ``InvalidValue``."""
     found: set[State] = set()
     for item in text.split(","):
         word = item.strip().lower()
@@ -82,7 +82,7 @@ class ShardRange:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> ShardRange:
-        """A range from a JSON object or a database row.
+        """Return a range from a JSON object or a database row.
 
         Raises ``InvalidValue`` when a field is of the wrong type or ``name`` or ``timestamp`` is missing.
         """
@@ -129,7 +129,7 @@ class ShardRange:
         return (upper_key(self.upper), self.state, self.lower, self.name)
 
     def as_dict(self) -> dict[str, object]:
-        """The full JSON form, in the order of §12, with ``last_modified``."""
+        """Return the full JSON form, in the order of §12, with ``last_modified``."""
         return {
             "name": self.name,
             "timestamp": self.timestamp,
@@ -192,7 +192,7 @@ def merge(existing: ShardRange | None, new: ShardRange) -> ShardRange:
 
 
 def _still_reported(existing: ShardRange, new: ShardRange, merged: ShardRange) -> bool:
-    """The new version's word counts; the old one's as long as it is what the row says."""
+    """Return the new version's word counts; the old one's as long as it is what the row says."""
     if new.reported:
         return True
     facts = _reported_facts(existing)

@@ -97,7 +97,7 @@ class Timestamp:
 
     @classmethod
     def from_raw(cls, raw: int, offset: int = 0) -> Timestamp:
-        """The timestamp of ``raw`` 10 µs ticks; ``InvalidTimestamp`` when out of range."""
+        """Return the timestamp of ``raw`` 10 µs ticks; ``InvalidTimestamp`` when out of range."""
         if not (0 <= raw <= RAW_MAX and 0 <= offset <= OFFSET_MAX):
             raise InvalidTimestamp(raw)
         self = cls.__new__(cls)
@@ -108,7 +108,7 @@ class Timestamp:
 
     @classmethod
     def now(cls) -> Timestamp:
-        """The current system time, rounded to the tick."""
+        """Return the current system time, rounded to the tick."""
         return cls.from_raw(round(_time.time() * TICKS_PER_SECOND))
 
     @property
@@ -156,7 +156,8 @@ class Timestamp:
         return http_date(self.ceil_seconds)
 
     def above(self, steps: int) -> Timestamp:
-        """The timestamp so many places above this one in the order; ``InvalidTimestamp`` when there is none.
+        """Return the timestamp so many places above this one in the order; ``InvalidTimestamp`` when there
+        is none.
 
         The offset grows; where it has no room the next tick begins.
         """
@@ -164,7 +165,7 @@ class Timestamp:
         return Timestamp.from_raw(self.raw + ticks, offset)
 
     def inverted(self) -> Timestamp:
-        """The timestamp that sorts in the opposite order (object-disk.md §2)."""
+        """Return the timestamp that sorts in the opposite order (object-disk.md §2)."""
         if self.offset:
             return Timestamp.from_raw(RAW_MAX - self.raw - 1, OFFSET_MAX + 1 - self.offset)
         return Timestamp.from_raw(RAW_MAX - self.raw)

@@ -27,13 +27,13 @@ TIMEOUTS = NodeTimeouts(5.0, 60.0)
 
 
 def parse_url(text: str) -> EntityPath | None:
-    """The entity of ``account[/container[/object]]``; None when it names nothing."""
+    """Return the entity of ``account[/container[/object]]``; None when it names nothing."""
     parts = [part for part in text.strip().lstrip("/").split("/", 2) if part]
     return EntityPath(*parts) if parts else None
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-account-audit",
         description="Compare listings and copies of accounts, containers and objects on all their nodes. "
@@ -56,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 when everything was looked at, whatever was found, 2 for wrong usage."""
+    """Return the console script; 0 when everything was looked at, whatever was found, 2 for wrong usage."""
     parser = make_parser()
     args = parser.parse_intermixed_args(argv)
     words = args.urls or ([] if sys.stdin.isatty() else sys.stdin.read().splitlines())

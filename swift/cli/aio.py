@@ -51,7 +51,7 @@ EXAMPLES = """examples:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-aio",
         description="Run a replicated object store cluster on this machine.",
@@ -91,7 +91,7 @@ def _port(text: str) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 for success, 1 for an error, 3 when status finds nothing running."""
+    """Return the console script; 0 for success, 1 for an error, 3 when status finds nothing running."""
     args = make_parser().parse_args(argv)
     args.data = args.data.expanduser().absolute()
     try:
@@ -114,7 +114,7 @@ def _existing(data: Path) -> ClusterPlan:
 
 
 def plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
-    """The plan of the cluster that is there, if any, and the one to be run."""
+    """Return the plan of the cluster that is there, if any, and the one to be run."""
     choices = {
         "ip": args.ip,
         "key": args.key,
@@ -330,7 +330,7 @@ def _facts(plan: ClusterPlan) -> dict[str, str]:
 
 
 def _login_lines(plan: ClusterPlan) -> str:
-    """The same for people."""
+    """Return the same for people."""
     return f"""  endpoint  {plan.storage_url}
   auth      {plan.auth_url}
   user      {plan.user}

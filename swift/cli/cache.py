@@ -42,7 +42,7 @@ _CONF = "/etc/swift/object-server.conf"
 Said = dict[str, object]
 
 
-class Unfit(Exception):
+class CacheUnusable(Exception):
     """It cannot be done; the text says why."""
 
 
@@ -56,10 +56,10 @@ class CacheNode:
     devices: Devices
 
     def entries(self) -> Entries:
-        """The index. Raises ``Unfit`` when it cannot be used."""
+        """Return the index. Raises ``CacheUnusable`` when it cannot be used."""
         entries = self.tier.entries()
         if entries is None:
-            raise Unfit(self.tier.failure)
+            raise CacheUnusable(self.tier.failure)
         return entries
 
     def control(self) -> dict[str, object]:
@@ -71,7 +71,7 @@ class CacheNode:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise Unfit(f"{self._control_path} does not load: {error}")
+            raise CacheUnusable(f"{self._control_path} does not load: {error}")
 
     @property
     def _control_path(self) -> str:
@@ -192,7 +192,7 @@ def dump(node: CacheNode, args: argparse.Namespace) -> Said:
         wanted = hasher.hexdigest(account, container, name).encode()
         paths = [path for path in entries.paths() if path.endswith(wanted)]
     else:
-        raise Unfit("say ACCOUNT/CONTAINER/OBJECT or the path of a hash directory")
+        raise CacheUnusable("say ACCOUNT/CONTAINER/OBJECT or the path of a hash directory")
     known = [(path, entries.find(path)) for path in paths]
     return {"entries": [_shown(path, found, entries) for path, found in known if found is not None]}
 
@@ -254,7 +254,7 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog=NAME,
         description="Look at the cache tier of this node, and change it while it runs. "
@@ -305,10 +305,10 @@ _VERBS: dict[str, Callable[[CacheNode, argparse.Namespace], Said]] = {
 
 
 def node_of(conf_path: str) -> CacheNode:
-    """The node that a configuration describes. Raises ``ConfigError`` and ``Unfit``."""
+    """Return the node that a configuration describes. Raises ``ConfigError`` and ``CacheUnusable``."""
     settings = settings_of(conf_path)
     if not settings.enabled:
-        raise Unfit(f"{conf_path} turns no cache tier on")
+        raise CacheUnusable(f"{conf_path} turns no cache tier on")
     conf = dict(parser_of(conf_path).defaults())
     storage = StorageSettings.parse(conf)
     notice: Callable[[str], None] = lambda text: print(f"{NAME}: {text}", file=sys.stderr)  # noqa: E731
@@ -356,13 +356,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 done, 1 not possible, 2 differences found."""
+    """Return the console script; 0 done, 1 not possible, 2 differences found."""
     args = make_parser().parse_args(argv)
     try:
         return run(args)
     except KeyboardInterrupt:
         return 0
-    except (SwiftError, Unfit, Refused, IndexFailed, OSError) as error:
+    except (SwiftError, CacheUnusable, Refused, IndexFailed, OSError) as error:
         print(f"{NAME}: {error}", file=sys.stderr)
         return 1
 

@@ -26,7 +26,10 @@ def plain_view(path: str) -> dict[str, dict[str, str]]:
 
 
 def paste_view(path: str) -> dict[str, dict[str, str]]:
-    """The pipeline and its parts as PasteDeploy hands them to filters and apps. Raises ``ConfigError``."""
+    """Return the pipeline and its parts as PasteDeploy hands them to filters and apps.
+
+    Raises ``ConfigError``.
+    """
     parser = parser_of(path)
     if not parser.has_section("pipeline:main"):
         raise ConfigError(f"{path} has no [pipeline:main]")
@@ -88,7 +91,7 @@ def _configs(words: Sequence[str], swift_dir: str, number: int) -> Iterator[str]
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-config",
         description="Show what a configuration comes to, after defaults and directories were merged.",
@@ -106,7 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     if not args.names:
         print("ERROR: specify type of server or conf_path", file=sys.stderr)

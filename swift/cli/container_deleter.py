@@ -96,7 +96,7 @@ def delete(
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-container-deleter",
         description="Have the expirer delete the objects of a container, or a part of them. "
@@ -119,7 +119,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
 
     def say(text: str) -> None:

@@ -95,12 +95,12 @@ def _ask(place: DatabasePlace, engine: Engine, cluster: Cluster, args: argparse.
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     return database_info.make_parser(KIND)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     return database_info.run(KIND, _ask, argv)
 
 

@@ -94,7 +94,7 @@ class DispersionClient:
 
 
 def _names_of(body: bytes) -> list[str] | None:
-    """The names of a page of a listing; None when it is none."""
+    """Return the names of a page of a listing; None when it is none."""
     try:
         names = [row["name"] for row in json.loads(body or b"[]")]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -202,7 +202,7 @@ def _populate_objects(
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-dispersion-populate",
         description="Make containers and objects in a part of all partitions, for swift-dispersion-report.",
@@ -218,7 +218,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     try:
         run(args)

@@ -67,7 +67,7 @@ class Findings:
         return 100.0 * self.found / self.expected if self.expected else 0.0
 
     def as_json(self) -> dict[str, object]:
-        """The report for programs."""
+        """Return the report for programs."""
         return {
             "retries": self.retries,
             "overlapping": self.overlapping,
@@ -78,7 +78,7 @@ class Findings:
         }
 
     def lines(self, partition_count: int) -> list[str]:
-        """The report for people."""
+        """Return the report for people."""
         elapsed = f"{self.seconds:.0f}s" if self.seconds < 60 else f"{self.seconds / 60:.0f}m"
         out = [
             f"Queried {self.queried} {self.noun}s for dispersion reporting, {elapsed}, {self.retries} retries"
@@ -97,7 +97,7 @@ class Findings:
         return f"{mark}There {verb} {count} {noun} missing {copies} {'copy' if copies == 1 else 'copies'}."
 
 
-class Surveyor:
+class DispersionReporter:
     """Asks every primary of an entity whether it has its copy."""
 
     def __init__(self, settings: DispersionSettings, *, debug: bool, partitions: bool):
@@ -165,7 +165,7 @@ def run(args: argparse.Namespace) -> None:
         dispersion.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure
     )
     rings = Rings(settings.swift_dir, cluster.policies)
-    surveyor = Surveyor(settings, debug=args.debug, partitions=args.partitions)
+    surveyor = DispersionReporter(settings, debug=args.debug, partitions=args.partitions)
     hasher, reports = cluster.config.hasher, {}
     for noun, is_wanted in (
         ("container", settings.container_report and not args.object_only),
@@ -203,7 +203,7 @@ def _paths(noun: str, client: DispersionClient, policy: Policy) -> list[EntityPa
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-dispersion-report",
         description="Look for every copy of what swift-dispersion-populate made, on its own node.",
@@ -220,7 +220,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     args.dump_json = args.dump_json or args.format == "json"
     try:

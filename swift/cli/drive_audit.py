@@ -71,7 +71,7 @@ class MountedDevice(NamedTuple):
 
 
 def mounted_below(root: str, mounts: str) -> list[MountedDevice]:
-    """The devices mounted below a directory, by the text of ``/proc/mounts``."""
+    """Return the devices mounted below a directory, by the text of ``/proc/mounts``."""
     found = []
     for line in mounts.splitlines():
         words = line.split()
@@ -102,7 +102,7 @@ def moment_of(line: str, now_s: float) -> float | None:
 
 
 def lines_since(paths: Iterable[str], encoding: str, since_s: float, now_s: float) -> Iterator[str]:
-    """The lines of log files that are not older. Raises OSError."""
+    """Yield the lines of log files that are not older. Raises OSError."""
     codec = None if encoding == "auto" else encoding
     for path in paths:
         with open(path, encoding=codec, errors="replace") as file:
@@ -141,7 +141,7 @@ def _is_disk_of(disk: str, partition: str) -> bool:
 
 
 def without_mount(fstab: str, mount_point: str) -> str:
-    """The text of fstab in which a mount point is commented out."""
+    """Return the text of fstab in which a mount point is commented out."""
     out = []
     for line in fstab.splitlines(keepends=True):
         words = line.split()
@@ -195,7 +195,7 @@ def audit(settings: DriveAuditSettings, patterns: Sequence[re.Pattern[str]], log
 
 
 def read_conf(path: str) -> tuple[DriveAuditSettings, list[re.Pattern[str]], dict[str, str]]:
-    """The settings, the patterns and the raw options. Raises ``ConfigError``."""
+    """Return the settings, the patterns and the raw options. Raises ``ConfigError``."""
     parser = parser_of(path)
     if not parser.has_section(NAME):
         raise ConfigError(f"{path} has no [{NAME}]")
@@ -220,7 +220,7 @@ def read_conf_patterns(conf: Mapping[str, str]) -> list[re.Pattern[str]]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-drive-audit",
         description="Find devices with errors in the kernel's log, and unmount them; run it hourly, as root.",
@@ -232,7 +232,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     if not args.config:
         print("Usage: swift-drive-audit CONF_FILE")

@@ -39,12 +39,12 @@ class SignedForm:
     expires: int
 
     def sign(self, key: str, digest: str) -> str:
-        """The signature in hex digits."""
+        """Return the signature in hex digits."""
         text = f"{self.path}\n{self.redirect}\n{self.size_max}\n{self.count_max}\n{self.expires}"
         return hmac.new(key.encode(), text.encode(), getattr(hashlib, digest)).hexdigest()
 
     def html(self, signature: str) -> Iterator[str]:
-        """A form with everything in it."""
+        """Yield a form with everything in it."""
         yield f'<form action="{self.path}" method="POST" enctype="multipart/form-data">'
         if self.redirect:
             yield f'  <input type="hidden" name="redirect" value="{self.redirect}" />'
@@ -95,7 +95,7 @@ def _number(text: str) -> int | None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-form-signature",
         description="Sign a form by which a browser may upload without an account.",
@@ -115,7 +115,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     parser = make_parser()
     if not words:

@@ -291,7 +291,7 @@ def _row(connection: sqlite3.Connection, table: str) -> dict[str, object]:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog=NAME,
         description="List states that are dated ahead of the clock, and free their names. Run it on every "
@@ -318,7 +318,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 1 when something could not be read or changed."""
+    """Return the console script; 1 when something could not be read or changed."""
     args = make_parser().parse_args(argv)
     now_s = SystemClock().time()
     found = []

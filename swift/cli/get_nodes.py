@@ -116,7 +116,7 @@ def find(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-get-nodes",
         usage="swift-get-nodes [options] (<ring> | -P <policy>) (<account> [<container> [<object>]] | -p N)",
@@ -136,7 +136,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     parser = make_parser()
     args = parser.parse_intermixed_args(argv)
     try:

@@ -18,13 +18,13 @@ from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.health.copies import RingCopies, ring_copies
-from swift.operations.health.judge import (
+from swift.operations.health.evaluate import (
     Health,
     Problem,
     RingHealth,
     Severity,
+    evaluate,
     is_away_by,
-    judge,
     ring_state,
     uses_mounts,
 )
@@ -37,7 +37,7 @@ CLEAR = "\x1b[H\x1b[2J"
 
 
 def look(swift_dir: str, timeout_s: float) -> Health:
-    """The health of the cluster now. Raises ``SwiftError`` and OSError."""
+    """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
     policies = cluster_of({"swift_dir": swift_dir}).policies
     rings = rings_of(swift_dir, policies)
     snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
@@ -55,11 +55,11 @@ def look(swift_dir: str, timeout_s: float) -> Health:
                 devices[name] = devices.get(name, False) or is_away(
                     Host(device.ip, device.port), device.device
                 )
-    return judge(states, devices, snapshot, now_s, copies=copies)
+    return evaluate(states, devices, snapshot, now_s, copies=copies)
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-health",
         description="Show on one screen what is degraded in a cluster, what heals it, and when. "
@@ -104,7 +104,7 @@ def _unknown(error: Exception) -> Health:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code is the level."""
+    """Return the console script; the exit code is the level."""
     args = make_parser().parse_args(argv)
     try:
         return _show(args)

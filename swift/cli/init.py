@@ -276,7 +276,7 @@ COMMANDS: dict[str, Callable[[Manager], int]] = {
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-init",
         usage="swift-init <server>[.<config>] [<server>[.<config>] ...] <command> [options]",
@@ -329,7 +329,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, str]:
-    """The options with only servers left in ``words``, and the command; the error of wrong usage is last."""
+    """Return the options with only servers left in ``words``, and the command.
+
+    The error of wrong usage is last.
+    """
     args = parser.parse_intermixed_args(argv)
     if len(args.words) < 2:
         return args, ""
@@ -342,7 +345,7 @@ def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tupl
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 when all is as wanted, else 1."""
+    """Return the console script; 0 when all is as wanted, else 1."""
     parser = make_parser()
     args, command = _parsed(parser, argv)
     if command not in COMMANDS:

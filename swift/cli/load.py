@@ -29,7 +29,7 @@ EXTRAS = {"rich": "load", "hdrh": "load", "matplotlib": "load", "numpy": "load",
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     made = CommandLine(
         prog="swift-load",
         description="Run workloads against any Swift or S3 endpoint and report what was measured.",

@@ -68,7 +68,7 @@ class RangesWork:
         return self.stored_own or ShardRange(self.broker.own_name, self.now.normal, state=State.ACTIVE)
 
     def ranges(self, *, deleted: bool = False, includes: str | None = None) -> list[ShardRange]:
-        """The shards."""
+        """Return the shards."""
         return self.broker.shard_ranges(ShardQuery(include_deleted=deleted, includes=includes))
 
 
@@ -91,7 +91,7 @@ def _print_ranges(ranges: Sequence[ShardRange], *, brief: bool = False) -> None:
 
 
 def show(work: RangesWork) -> int:
-    """The shards."""
+    """Return the shards."""
     ranges = work.ranges(deleted=work.args.include_deleted, includes=work.args.includes)
     if not ranges:
         print("No shard data found.", file=sys.stderr)
@@ -252,7 +252,7 @@ def replace_ranges(work: RangesWork) -> int:
 
 
 def find_and_replace(work: RangesWork) -> int:
-    """The same with what is found."""
+    """Return the same with what is found."""
     return _replace(work, _cuts(work))
 
 
@@ -425,7 +425,7 @@ def _age(text: str) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-manage-shard-ranges",
         description="Look at the shards of a container database, and say by hand how it is to be split.",
@@ -504,7 +504,7 @@ def _settings(path: str) -> ContainerSharderSettings:
 
 
 def _open(place: DatabasePlace) -> ContainerBroker:
-    """The newest database of a hash directory, whichever of its files was named."""
+    """Return the newest database of a hash directory, whichever of its files was named."""
     broker = open_found(place, Engine())
     if broker is None:
         raise SwiftError("there is no database")
@@ -520,7 +520,7 @@ def _write_back(place: DatabasePlace, path: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     try:
         settings = _settings(args.config)

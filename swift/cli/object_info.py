@@ -22,7 +22,7 @@ from swift.config.commandline import CommandLine
 from swift.http import fields
 from swift.operations.info import Located, locate, metadata_lines
 from swift.platform.disk import Disk
-from swift.platform.faults import OddFile, open_regular
+from swift.platform.regularfiles import IrregularFile, open_regular
 from swift.policy.policy import Policy
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -50,7 +50,7 @@ class NoObjectFile(Exception):
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObjectFileContent:
     """Content of an object file."""
 
     metadata: Metadata
@@ -84,14 +84,14 @@ class Seen:
         )
 
 
-def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> Seen:
+def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> ObjectFileContent:
     """Read a file. Raises ``NoObjectFile`` and OSError."""
     disk = disk or Disk()
     try:
         fd = open_regular(disk, file, os.O_RDONLY)
     except FileNotFoundError:
         raise NoObjectFile("Data file doesn't exist")
-    except OddFile:
+    except IrregularFile:
         # In the peer's words; a FIFO would make it wait.
         raise NoObjectFile("Invalid metadata")
     try:
@@ -104,7 +104,9 @@ def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> Seen:
         except (KeyError, BadPath):
             raise NoObjectFile(f"Path is invalid for object {metadata.get('name')!r}")
         digest = _digest(fd) if check_etag and "ETag" in metadata else ""
-        return Seen(metadata, EntityPath(str(account), container, obj), disk.fstat(fd).st_size, digest)
+        return ObjectFileContent(
+            metadata, EntityPath(str(account), container, obj), disk.fstat(fd).st_size, digest
+        )
     finally:
         disk.close(fd)
 
@@ -125,7 +127,7 @@ def _text(value: str) -> str:
         return value
 
 
-def lines(seen: Seen, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
+def lines(seen: ObjectFileContent, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
     """Everything about the file."""
     metadata, path = seen.metadata, seen.path
     yield f"Path: {path}"
@@ -157,8 +159,8 @@ def _moment(text: str | None) -> str:
     return f"{timestamp.isoformat} ({timestamp.internal})"
 
 
-def as_json(seen: Seen, hash_hex: str, located: Located | None) -> dict[str, object]:
-    """The same for programs."""
+def as_json(seen: ObjectFileContent, hash_hex: str, located: Located | None) -> dict[str, object]:
+    """Return the same for programs."""
     return {
         "path": str(seen.path),
         "hash": hash_hex,
@@ -172,7 +174,7 @@ def as_json(seen: Seen, hash_hex: str, located: Located | None) -> dict[str, obj
 
 
 def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, list[str]]:
-    """The policy of a file by its path, else by name; and warnings."""
+    """Return the policy of a file by its path, else by name; and warnings."""
     # Above the devices there may be directories of any name: the last one is the object's.
     match = next(reversed([*_POLICY.finditer(os.path.abspath(file))]), None)
     found = cluster.policies.get(int(match[1] or 0)) if match else None
@@ -187,7 +189,7 @@ def _policy_of(file: str, cluster: Cluster, name: str) -> tuple[Policy | None, l
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-object-info",
         description="Tell what a file of an object says, and where the object belongs.",
@@ -203,7 +205,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if not args.file:

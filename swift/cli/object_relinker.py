@@ -29,8 +29,8 @@ from swift.config.schema import Settings, option
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.faults import open_own, read_regular
 from swift.platform.privileges import become_owner, drop_privileges
+from swift.platform.regularfiles import open_own, read_regular
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.split import SplitPhase, phase
@@ -151,14 +151,14 @@ class RelinkProgress:
 
 
 def _partition(name: str) -> str:
-    """A partition of a file of progress. Raises ValueError."""
+    """Return a partition of a file of progress. Raises ValueError."""
     if not (name.isascii() and name.isdigit() and len(name) <= PARTITION_DIGITS_MAX):
         raise ValueError(f"not a partition: {name!r}")
     return name
 
 
 def _power(value: object) -> int | None:
-    """A part power of a file of progress. Raises ValueError."""
+    """Return a part power of a file of progress. Raises ValueError."""
     if value is not None and (not isinstance(value, int) or not 0 <= value <= PART_POWER_MAX):
         raise ValueError(f"not a part power: {value!r}")
     return value
@@ -233,7 +233,7 @@ class DeviceRelinker:
         return total
 
     def _todo(self, progress: RelinkProgress) -> list[str]:
-        """The partitions to be done, the highest first."""
+        """Return the partitions to be done, the highest first."""
         waiting = [part for part, done in progress.state.items() if not done]
         if self._parts:
             waiting = [part for part in waiting if part in self._parts]
@@ -314,7 +314,10 @@ def _held(path: str) -> Iterator[None]:
 
 
 def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str, log: Log) -> list[RelinkJob]:
-    """The policies to which an action applies now. Raises ``ConfigError``, ``RingError`` and OSError."""
+    """Return the policies to which an action applies now.
+
+    Raises ``ConfigError``, ``RingError`` and OSError.
+    """
     policies = []
     for name in names:
         found = cluster.policies.named(name) or (
@@ -362,7 +365,7 @@ def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Relink
 def share_out(
     relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[RelinkJob], workers: int, log: Log
 ) -> int:
-    """The same in processes that share the devices; the worst exit code."""
+    """Return the same in processes that share the devices; the worst exit code."""
     count = min(workers or len(devices), len(devices))
     if count <= 1:
         return work(relinker, devices, jobs, log)
@@ -383,7 +386,7 @@ def share_out(
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-object-relinker",
         description="Split the partitions of devices while the part power of a ring is increased.",
@@ -415,7 +418,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _settings(args: argparse.Namespace) -> tuple[RelinkerSettings, dict[str, str]]:
-    """The file's options, those of the command line over them. Raises ``ConfigError``."""
+    """Return the file's options, those of the command line over them. Raises ``ConfigError``."""
     conf: dict[str, str] = {}
     if args.conf_file:
         parser = parser_of(args.conf_file)
@@ -452,7 +455,7 @@ def _become_user(settings: RelinkerSettings) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 done, 1 errors, 2 no policy to which the action applies."""
+    """Return the console script; 0 done, 1 errors, 2 no policy to which the action applies."""
     args = make_parser().parse_intermixed_args(argv)
     try:
         settings, conf = _settings(args)

@@ -18,7 +18,7 @@ WIDTH = 80
 
 
 def swift_processes(age_hours: int) -> Iterator[RunningProcess]:
-    """Processes of commands of this software, but this one, at least so old."""
+    """Yield processes of commands of this software, but this one, at least so old."""
     for running in processes():
         is_other = running.pid not in (os.getpid(), os.getppid())
         if is_other and program_of(running).startswith("swift-") and running.age_s >= age_hours * HOUR_S:
@@ -26,7 +26,7 @@ def swift_processes(age_hours: int) -> Iterator[RunningProcess]:
 
 
 def listing(found: Iterable[RunningProcess], *, width: int | None = WIDTH) -> Iterator[str]:
-    """A table of processes; lines are cut at ``width``."""
+    """Yield a table of processes; lines are cut at ``width``."""
     yield "Hours   PID Command"
     for running in found:
         program = program_of(running)
@@ -36,7 +36,7 @@ def listing(found: Iterable[RunningProcess], *, width: int | None = WIDTH) -> It
 
 
 def as_json(found: Iterable[RunningProcess]) -> str:
-    """The same for programs."""
+    """Return the same for programs."""
     rows = [
         {"pid": each.pid, "hours": round(each.age_s / HOUR_S, 2), "command": each.command} for each in found
     ]
@@ -54,7 +54,7 @@ def _place_of(running: RunningProcess) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-oldies",
         description="List processes of this software that have been running for long.",
@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     found = list(swift_processes(args.age))
     if args.format == "json":

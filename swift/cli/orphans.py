@@ -20,7 +20,7 @@ from swift.runtime.service.services import RUN_DIR
 
 
 def known_pids(run_dir: str) -> set[int]:
-    """The pids in the pid files below a directory."""
+    """Return the pids in the pid files below a directory."""
     found = set()
     for path in Path(run_dir).rglob("*.pid"):
         try:
@@ -46,7 +46,10 @@ def _descends(running: RunningProcess | None, known: set[int]) -> bool:
 
 
 def signal_number(text: str) -> int | None:
-    """The number of a signal that is named (with or without SIG) or numbered; None when there is none."""
+    """Return the number of a signal that is named (with or without SIG) or numbered.
+
+    None when there is none.
+    """
     try:
         return signal.Signals(int(text)).value
     except ValueError:
@@ -58,7 +61,7 @@ def signal_number(text: str) -> int | None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-orphans",
         description="List, and perhaps end, processes of this software that no pid file knows.",
@@ -75,7 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     found = list(orphans(swift_processes(args.age), known_pids(args.run_dir)))
     if args.format == "json":

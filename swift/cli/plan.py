@@ -198,7 +198,7 @@ def _costs(args: argparse.Namespace) -> Costs:
 
 
 def _searched(args: argparse.Namespace) -> tuple[Catalogue, PlannedWorkload, float, Searched]:
-    """The search that both ``search`` and ``scale`` begin with."""
+    """Return the search that both ``search`` and ``scale`` begin with."""
     from swift.plan.catalogue import WORKLOADS, read_catalogue
     from swift.plan.search import search
 
@@ -226,7 +226,7 @@ def _calibrate(args: argparse.Namespace) -> None:
     if args.auth:
         if costs is not None:
             raise PlanError("--check makes its own clusters: leave --auth out")
-        kept = [calibration.Kept.of(text) for text in args.policy] or list(calibration.KEPT)
+        kept = [calibration.StorageLayout.of(text) for text in args.policy] or list(calibration.KEPT)
         given = calibration.GivenCluster(args.auth, args.user, args.key, kept)
     elif args.policy:
         raise PlanError("--policy belongs to --auth")
@@ -336,7 +336,7 @@ def _search(args: argparse.Namespace) -> None:
 def _measured(
     args: argparse.Namespace, found: Searched, workload: PlannedWorkload, objects: float
 ) -> tuple[list[Candidate], float]:
-    """The best of a search on emulated machines, and which part of real ones those are."""
+    """Return the best of a search on emulated machines, and which part of real ones those are."""
     from swift.aio.xfs import ending_in_order
     from swift.plan.candidates import CandidateBench, check_count, measure
 
@@ -501,7 +501,7 @@ def _add_choosing(parser: argparse.ArgumentParser) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-plan",
         description="Plan clusters: capacity, changes of rings, simulated throughput, search for hardware.",
@@ -530,7 +530,7 @@ _ADDERS = (_add_capacity, _add_rings, _add_simulate, _add_search, _add_scale, _a
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     try:
         args.run(args)

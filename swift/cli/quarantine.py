@@ -139,7 +139,7 @@ class Quarantine:
             return []
 
     def entry_at(self, path: str) -> Entry:
-        """The entry of a path; raises ``QuarantineRefused`` for a path outside of a quarantine."""
+        """Return the entry of a path; raises ``QuarantineRefused`` for a path outside of a quarantine."""
         parts = os.path.abspath(path).rsplit("/", 3)
         device = os.path.basename(parts[0])
         if len(parts) != 4 or parts[1] != DIRECTORY or os.path.dirname(parts[0]) != self._root:
@@ -223,7 +223,7 @@ class Quarantine:
         return policy
 
     def _partition(self, entry: Entry, ring_name: str) -> str:
-        """The partition of a hash by the ring: the one it was moved from may have been split since."""
+        """Return the partition of a hash by the ring: the one it was moved from may have been split since."""
         view = self._views.get(ring_name)
         if view is None:
             view = self._views[ring_name] = RingView(
@@ -304,7 +304,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog=NAME,
         description="List what was moved away as damaged, say why, restore what is sound, remove the rest.",
@@ -343,7 +343,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 1 when something was refused."""
+    """Return the console script; 1 when something was refused."""
     args = make_parser().parse_args(argv)
     try:
         quarantine = quarantine_of(args)
@@ -403,7 +403,7 @@ def _why(quarantine: Quarantine, args: argparse.Namespace) -> Iterator[Result]:
 
 
 def _verified(quarantine: Quarantine, entry: Entry) -> tuple[str, str]:
-    """The name of an entry and what is wrong with it; one of them is empty."""
+    """Return the name of an entry and what is wrong with it; one of them is empty."""
     try:
         return quarantine.verify(entry), ""
     except (QuarantineRefused, SwiftError, OSError) as error:

@@ -36,7 +36,7 @@ class WrongArguments(Exception):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-recon",
         description="Ask the servers of a cluster about themselves: object servers, unless others are named.",
@@ -87,7 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _ring_names(server_type: str, policy: str, policies: Policies, swift_dir: str) -> list[str]:
-    """The rings whose servers are asked. Raises ``WrongArguments``."""
+    """Return the rings whose servers are asked. Raises ``WrongArguments``."""
     if server_type != "object":
         return [server_type]
     if policy:
@@ -142,7 +142,7 @@ def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 when the servers were asked, whatever they said."""
+    """Return the console script; 0 when the servers were asked, whatever they said."""
     parser = make_parser()
     arguments = sys.argv[1:] if argv is None else list(argv)
     if not arguments:

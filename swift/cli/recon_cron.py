@@ -32,7 +32,7 @@ LOCK_TIMEOUT_S = 1.0
 
 
 def count_pending(context: BackendContext, stores: StoreRegistry) -> int:
-    """The updates that wait on all devices that can be looked at."""
+    """Return the updates that wait on all devices that can be looked at."""
     count = 0
     for policy in context.policies:
         for device in context.devices.names():
@@ -79,7 +79,7 @@ def _become_owner_of(cache: str, lock: str) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-recon-cron",
         description="Count the container updates that wait, for recon to tell; run it every few minutes.",
@@ -90,7 +90,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     args = make_parser().parse_args(argv)
     if not args.config:
         print("Usage: swift-recon-cron CONF_FILE\nex: swift-recon-cron /etc/swift/object-server.conf")

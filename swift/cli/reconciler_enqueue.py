@@ -56,7 +56,7 @@ def enqueue(
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-reconciler-enqueue",
         description="Have the container reconciler look at an object that lies in a wrong policy.",
@@ -91,7 +91,7 @@ def _row(args: argparse.Namespace, cluster: Cluster) -> tuple[ObjectRow, EntityP
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; the exit code."""
+    """Return the console script; the exit code."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.policy_index is None:

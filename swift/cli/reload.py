@@ -16,7 +16,7 @@ import sys
 from collections.abc import Sequence
 
 from swift.config.commandline import CommandLine
-from swift.runtime.service.processes import ReadyWord, ReloadRefused, RunningProcess, process, program_of
+from swift.runtime.service.processes import ReadySocket, ReloadRefused, RunningProcess, process, program_of
 from swift.runtime.service.services import MAIN
 
 EXIT_CHECK = 1
@@ -33,7 +33,7 @@ class BadPid(Exception):
 
 
 def manager(pid: int) -> RunningProcess:
-    """The master of a server. Raises ``BadPid``."""
+    """Return the master of a server. Raises ``BadPid``."""
     running = process(pid)
     if running is None:
         raise BadPid(f"Failed to get process information for {pid}")
@@ -51,7 +51,7 @@ def manager(pid: int) -> RunningProcess:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = CommandLine(
         prog="swift-reload",
         description="Have a server load its configuration anew without refusing anybody.",
@@ -85,7 +85,7 @@ def _check(running: RunningProcess) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
+    """Return the console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
     args = make_parser().parse_args(argv)
     try:
         running = manager(args.pid)
@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if _check(running):
             print(f"The configuration of {program} is no good; nothing was done", file=sys.stderr)
             return EXIT_CHECK
-        with ReadyWord(args.pid) as word:
+        with ReadySocket(args.pid) as word:
             if args.verbose:
                 print(f"Sending USR1 signal to {args.pid}")
             os.kill(args.pid, signal.SIGUSR1)

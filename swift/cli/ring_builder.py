@@ -68,7 +68,7 @@ assert set(COMMANDS) == set(USAGES), "every subcommand explains itself"
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command as the man page describes it; every subcommand reads its own words."""
+    """Return the command as the man page describes it; every subcommand reads its own words."""
     parser = CommandLine(
         prog="swift-ring-builder",
         usage="swift-ring-builder <builder_file> [<subcommand> [<argument> ...]]",

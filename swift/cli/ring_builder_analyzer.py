@@ -41,7 +41,7 @@ class Scenario:
 
 
 def parse_scenario(text: str) -> Scenario:
-    """The scenario in JSON text. Raises BadScenario."""
+    """Return the scenario in JSON text. Raises BadScenario."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -133,7 +133,7 @@ def _parse_save(step: list[object], where: str) -> Callable[[RingBuilder], None]
 
 
 def _ignore(result: object) -> None:
-    """Steps have no result."""
+    """Accept a step without a result."""
 
 
 def _dev_id(value: Any, what: str) -> int:
@@ -202,7 +202,7 @@ class _Parser(CommandLine):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = _Parser(
         prog="swift-ring-builder-analyzer",
         description="Plays a scenario of device changes and rebalances and shows what moves.",

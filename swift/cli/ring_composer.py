@@ -31,7 +31,7 @@ class _Parser(CommandLine):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     parser = _Parser(
         prog="swift-ring-composer",
         description="Makes a composite ring out of builders with the same part power and disjoint regions.",

@@ -36,7 +36,7 @@ class _LenientInterpolation(configparser.BasicInterpolation):
 
 
 def files_of(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a configuration path stands for: itself, or the sorted ``*.conf`` of a directory.
+    """Return the files that a configuration path stands for: itself, or the sorted ``*.conf`` of a directory.
 
     Raises ``ConfigError`` when there is none.
     """
@@ -59,7 +59,7 @@ def parser_of(
     *,
     default_section: str = configparser.DEFAULTSECT,
 ) -> configparser.ConfigParser:
-    """A parser filled from ``path``; raises ``ConfigError`` with file and line for bad syntax.
+    """Return a parser filled from ``path``; raises ``ConfigError`` with file and line for bad syntax.
 
     The options of ``default_section`` stand in all others.
     """

@@ -36,7 +36,7 @@ class Reserve:
     is_percent: bool
 
     def bytes_of(self, total_bytes: int) -> int:
-        """The reserve in bytes on a filesystem of ``total_bytes``."""
+        """Return the reserve in bytes on a filesystem of ``total_bytes``."""
         return int(total_bytes * self.value / 100) if self.is_percent else int(self.value)
 
     def __str__(self) -> str:
@@ -60,12 +60,12 @@ def _bounded(convert: Callable[[str], Any], low: float | None, high: float | Non
 
 
 def integer(low: int | None = None, high: int | None = None) -> Kind:
-    """A whole number within bounds."""
+    """Return a whole number within bounds."""
     return Kind("integer", _bounded(int, low, high, "a whole number"))
 
 
 def number(low: float | None = None, high: float | None = None) -> Kind:
-    """A decimal number within bounds."""
+    """Return a decimal number within bounds."""
     return Kind("number", _bounded(float, low, high, "a number"), lambda v: f"{v:g}")
 
 

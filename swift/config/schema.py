@@ -55,7 +55,7 @@ def option(
     aliases: Iterable[str] = (),
     sample: str | None = None,
 ) -> Any:
-    """A dataclass field that is an option.
+    """Return a dataclass field that is an option.
 
     ``sample`` replaces the printed default in conf samples where the default depends on the machine.
     A ``default`` given as text for a kind with parsed values is parsed like file content.
@@ -82,7 +82,7 @@ class Settings:
 
     @classmethod
     def options(cls) -> Iterator[Option]:
-        """The declared options in order."""
+        """Yield the declared options in order."""
         for field in dataclasses.fields(cls):
             meta = field.metadata
             yield Option(
@@ -91,7 +91,7 @@ class Settings:
 
     @classmethod
     def parse(cls, values: Mapping[str, str], *, source: str = "") -> Self:
-        """The section's values from text; missing ones get their defaults.
+        """Return the section's values from text; missing ones get their defaults.
 
         ``source`` names file and section in errors. Raises ``ConfigError`` naming the option for a bad value.
         Options that are not declared are left to ``config.unknown``.

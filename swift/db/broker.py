@@ -50,7 +50,7 @@ from swift.db.watch import Watch
 from swift.green import Semaphore, pause
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
-from swift.platform.waiting import letting_others_run
+from swift.platform.waiting import yielding
 
 
 class FileState(Enum):
@@ -488,7 +488,7 @@ class Broker:
                 deadline = deadline or now + self.engine.wait_s
                 if now >= deadline:
                     raise
-                with self._used(), letting_others_run():
+                with self._used(), yielding():
                     pause(RETRY_PAUSE_S)
 
     def read(

@@ -20,8 +20,8 @@ from urllib.parse import quote
 from swift.base.errors import LockTimeout, NoSpace, SwiftError
 from swift.base.hashing import short_md5
 from swift.green import pause
-from swift.platform.faults import OddFile, check_regular, is_device_error
-from swift.platform.waiting import letting_others_run
+from swift.platform.regularfiles import IrregularFile, check_regular, is_device_error
+from swift.platform.waiting import yielding
 
 #: How long a statement waits for another process's lock, seconds.
 BUSY_TIMEOUT_S = 25.0
@@ -150,7 +150,7 @@ class DatabaseConnection(sqlite3.Connection):
                 raise
         deadline, rest_s = time.monotonic() + self.wait_s, _FIRST_PAUSE_S
         while True:
-            with letting_others_run():
+            with yielding():
                 pause(rest_s)
             rest_s = min(2 * rest_s, _PAUSE_MAX_S)
             try:
@@ -206,7 +206,7 @@ def _check_file(path: str) -> None:
         check_regular(os.lstat(path).st_mode, path)
     except (FileNotFoundError, NotADirectoryError):
         raise DatabaseMissing(path, "is not there")
-    except OddFile as odd:
+    except IrregularFile as odd:
         raise DatabaseBroken(path, odd.strerror or "is no file")
     except OSError as error:
         raise DatabaseFailing(path, str(error), is_device_error=is_device_error(error))

@@ -37,7 +37,7 @@ from swift.db.files import DatabasePlace, locked
 from swift.db.schema import Migration, facts_of, migrate
 from swift.platform.devices import FULL
 from swift.platform.disk import UNSUPPORTED, Disk
-from swift.platform.faults import OddFile, check_regular, open_regular
+from swift.platform.regularfiles import IrregularFile, check_regular, open_regular
 
 _MB = 1_000_000
 _STEPS = (1 * _MB, 2 * _MB, 5 * _MB, 10 * _MB, 25 * _MB, 50 * _MB)
@@ -220,7 +220,7 @@ class Database:
             check_regular(status.st_mode, self.path)
         except (FileNotFoundError, NotADirectoryError):
             raise DatabaseMissing(self.path, "is not there")
-        except OddFile as odd:
+        except IrregularFile as odd:
             raise DatabaseBroken(self.path, odd.strerror or "is no file")
         self._size_bytes = status.st_size
         return status.st_dev, status.st_ino

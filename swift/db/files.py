@@ -20,9 +20,9 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db.connection import DatabaseMissing, Trace, Translating, connect
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.faults import is_in_the_way, open_regular
 from swift.platform.locks import LOCK_TIMEOUT_S, file_lock, lock_file
 from swift.platform.quarantine import move_to_quarantine
+from swift.platform.regularfiles import is_in_the_way, open_regular
 from swift.platform.syncing import sync_directory
 
 #: How often a database is begun in a directory that others remove as long as it is empty.

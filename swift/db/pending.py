@@ -20,7 +20,13 @@ from pickle import dumps
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import write_all
-from swift.platform.faults import OddFile, move_odd_file_aside, open_own, open_regular, read_regular
+from swift.platform.regularfiles import (
+    IrregularFile,
+    move_irregular_file_aside,
+    open_own,
+    open_regular,
+    read_regular,
+)
 from swift.platform.syncing import sync_directory
 
 #: Beyond this size the rows are merged by the write that finds it, bytes; the peer waits for twice as many.
@@ -119,9 +125,9 @@ def read(disk: Disk, path: str) -> bytes:
         return read_regular(disk, path)
     except FileNotFoundError:
         return b""
-    except OddFile:
+    except IrregularFile:
         # It holds no rows, and the way is free for the next.
-        move_odd_file_aside(disk, path)
+        move_irregular_file_aside(disk, path)
         return b""
 
 

@@ -29,7 +29,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.platform.faults import CALL_FAILED, DEVICE_LOST
+from swift.platform.regularfiles import CALL_FAILED, DEVICE_LOST
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 
 B = TypeVar("B", bound=Broker)

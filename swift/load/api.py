@@ -165,7 +165,7 @@ class Api(ABC):
 
 
 def kind_of(error: TransportError) -> str:
-    """A failure's kind, without addresses and times, so that equal ones are counted together."""
+    """Return a failure's kind, without addresses and times, so that equal ones are counted together."""
     text = type(error).__name__
     return {"TimedOut": "timeout", "BrokenOff": "broken off", "TransportError": "no answer"}.get(text, text)
 
@@ -264,5 +264,5 @@ class S3LoadApi(Api):
 
 
 def api_for(endpoint: LoadEndpoint, transport: Transport) -> Api:
-    """The API that an endpoint speaks."""
+    """Return the API that an endpoint speaks."""
     return S3LoadApi(endpoint, transport) if endpoint.is_s3 else SwiftLoadApi(endpoint, transport)

@@ -33,7 +33,7 @@ _UNKNOWN_KEYS = (b"InvalidAccessKeyId", b"SignatureDoesNotMatch")
 
 
 def verb(name: str) -> Callable[[argparse.Namespace], int]:
-    """The function of a verb; it returns an exit code."""
+    """Return the function of a verb; it returns an exit code."""
     return {
         "list": _list,
         "show": _show,
@@ -163,7 +163,10 @@ def _price(path: Path | None) -> float | None:
 
 
 def _text_of(name: str) -> tuple[str, str]:
-    """The text of a workload and where it is from; raises ``BadWorkload``. COSBench's XML becomes TOML."""
+    """Return the text of a workload and where it is from.
+
+    Raises ``BadWorkload``. COSBench's XML becomes TOML.
+    """
     path = next((path for path in BUILT_IN.glob("*.toml") if path.stem.lower() == name.lower()), Path(name))
     if path.suffix.lower() == ".xml":
         return cosbench.load(path), str(path)

@@ -134,7 +134,7 @@ class _Sample:
 
 
 def percentiles(binned: Array, percent: float) -> Array:
-    """A percentile of each row of counts by bin, milliseconds; 0 for a row without any."""
+    """Return a percentile of each row of counts by bin, milliseconds; 0 for a row without any."""
     sums = binned.cumsum(axis=1)
     wanted = sums[:, -1] * percent / 100
     at = (sums < wanted[:, None]).sum(axis=1).clip(max=binned.shape[1] - 1)
@@ -147,7 +147,7 @@ def percentiles(binned: Array, percent: float) -> Array:
 
 
 def to_json(a: Saved, b: Saved, found: Sequence[Difference]) -> dict[str, object]:
-    """The comparison, as JSON."""
+    """Return the comparison, as JSON."""
     return {
         "a": a.workload,
         "b": b.workload,
@@ -171,5 +171,5 @@ def to_json(a: Saved, b: Saved, found: Sequence[Difference]) -> dict[str, object
 
 
 def change_text(value: float | None) -> str:
-    """A relative change, for people."""
+    """Return a relative change, for people."""
     return "-" if value is None or not math.isfinite(value) else f"{value:+.1%}"

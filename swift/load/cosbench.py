@@ -75,7 +75,7 @@ class _Made:
 
 
 def load(path: Path) -> str:
-    """The workload of a file, as TOML; raises ``BadWorkload``."""
+    """Return the workload of a file, as TOML; raises ``BadWorkload``."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -84,7 +84,7 @@ def load(path: Path) -> str:
 
 
 def converted(data: bytes, source: str) -> str:
-    """The workload of XML, as TOML; raises ``BadWorkload``."""
+    """Return the workload of XML, as TOML; raises ``BadWorkload``."""
     if len(data) > FILE_MAX:
         raise BadWorkload(f"{source}: more than {FILE_MAX} bytes are no workload")
     parser = etree.XMLParser(
@@ -191,7 +191,7 @@ class _Converter:
             raise self._fail(work, f"type {kind} is not known")
 
     def _ready(self, work: etree._Element, kind: str, clients: int) -> None:
-        """An init or prepare work."""
+        """Convert an init or prepare work."""
         made, config = self._made, self._config(work)
         if config.containers is None:
             raise self._fail(work, f"{kind} says which containers")

@@ -69,13 +69,13 @@ class DistributedWorkers:
         ended = Event(name, client=self._client)
         summaries: dict[int, Mapping[str, list[float]]] = {}
 
-        def hear(event: tuple[float, Mapping[str, object]]) -> None:
+        def receive(event: tuple[float, Mapping[str, object]]) -> None:
             said = event[1]
             summary = said["summary"]
             if isinstance(summary, dict):
                 summaries[int(str(said["share"]))] = summary
 
-        self._client.subscribe_topic(name, hear)
+        self._client.subscribe_topic(name, receive)
         futures = [
             self._client.submit(
                 run_job, job.to_json(), number, name, name, workers=[worker], pure=False, retries=0

@@ -73,7 +73,7 @@ class LoadEndpoint:
 
 
 def checked_url(url: str) -> str:
-    """The URL when it is one of http or https; raises ``EndpointRefused``."""
+    """Return the URL when it is one of http or https; raises ``EndpointRefused``."""
     try:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
@@ -92,7 +92,7 @@ def tls_context(cacert: str = "") -> ssl.SSLContext:
 
 
 def log_in(auth_url: str, user: str, key: str, cacert: str = "") -> LoadEndpoint:
-    """An endpoint by v1 auth, or v3 when the URL's path begins with /v3; raises ``EndpointRefused``.
+    """Return an endpoint by v1 auth, or v3 when the URL's path begins with /v3; raises ``EndpointRefused``.
 
     ``user`` of Keystone is ``project:user``; domains are the default one.
     """

@@ -20,17 +20,17 @@ PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
 def bin_of(latency_us: float) -> int:
-    """The heat map's bin of a latency."""
+    """Return the heat map's bin of a latency."""
     return int(math.log2(max(latency_us, 1.0)) * BINS_AN_OCTAVE)
 
 
 def bin_begins_ms(number: int) -> float:
-    """The latency at which a bin begins, milliseconds."""
+    """Return the latency at which a bin begins, milliseconds."""
     return float(2 ** (number / BINS_AN_OCTAVE)) / 1000
 
 
 def new_histogram() -> HdrHistogram:
-    """An empty histogram of latencies, microseconds."""
+    """Return an empty histogram of latencies, microseconds."""
     return HdrHistogram(LOWEST_US, HIGHEST_US, DIGITS)
 
 
@@ -56,7 +56,7 @@ class Second:
 
     @classmethod
     def from_json(cls, found: Iterable[object]) -> Second:
-        """The inverse."""
+        """Return the inverse."""
         count, size, failed, bins = found
         return cls(int(str(count)), int(str(size)), int(str(failed)), Counter(dict(bins)))  # type: ignore[call-overload]
 
@@ -107,7 +107,7 @@ class OperationResult:
         return sum(self.errors.values())
 
     def latency_ms(self, percentile: float) -> float:
-        """A percentile of the latencies, milliseconds; 0 without any."""
+        """Return a percentile of the latencies, milliseconds; 0 without any."""
         return float(self.histogram.get_value_at_percentile(percentile)) / 1000 if self.count else 0.0
 
     @property
@@ -125,7 +125,7 @@ class OperationResult:
 
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> OperationResult:
-        """The inverse; raises KeyError, TypeError and ValueError."""
+        """Return the inverse; raises KeyError, TypeError and ValueError."""
         made = cls()
         made.histogram = HdrHistogram.decode(str(found["histogram"]))
         errors, seconds = found["errors"], found["seconds"]
@@ -155,7 +155,7 @@ class PhaseResult:
         return sum(one.count for one in self.operations.values())
 
     def of(self, operation: str) -> OperationResult:
-        """The result of an operation."""
+        """Return the result of an operation."""
         found = self.operations.get(operation)
         if found is None:
             found = self.operations[operation] = OperationResult()
@@ -182,7 +182,7 @@ class PhaseResult:
 
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> PhaseResult:
-        """The inverse; raises KeyError, TypeError and ValueError."""
+        """Return the inverse; raises KeyError, TypeError and ValueError."""
         made = cls()
         made.seconds = float(str(found["seconds"]))
         made.load_cpu_s = float(str(found["load_cpu_s"]))

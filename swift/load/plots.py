@@ -124,7 +124,7 @@ def _lines(operations: Operations) -> list[tuple[str, OperationResult, str]]:
 
 
 def _colour(name: str) -> str:
-    """The same for an operation in each run and in each plot."""
+    """Return the same for an operation in each run and in each plot."""
     known = ("get", "put", "head", "delete", "list", "post", "multipart")
     operation = name.rpartition(" ")[2]
     return COLOURS[known.index(operation) if operation in known else -1]

@@ -71,7 +71,7 @@ COST_TITLES = {
 
 
 def page_of(saved: Saved) -> str:
-    """The report of one run."""
+    """Return the report of one run."""
     parts = [f"<h1>{escape(saved.workload)}</h1><p>{escape(saved.description)}</p>"]
     if saved.is_interrupted:
         parts.append('<p class="warn">Interrupted: the figures are of what was done until then.</p>')
@@ -87,7 +87,7 @@ def page_of(saved: Saved) -> str:
 
 
 def comparison_page(a: Saved, b: Saved, names: tuple[str, str], found: Sequence[Difference]) -> str:
-    """The report of two runs side by side."""
+    """Return the report of two runs side by side."""
     parts = [
         f"<h1>{escape(names[0])} and {escape(names[1])}</h1>",
         f"<p>A is {escape(a.workload)} from {escape(names[0])}, B is {escape(b.workload)} from "
@@ -107,7 +107,7 @@ def comparison_page(a: Saved, b: Saved, names: tuple[str, str], found: Sequence[
 
 
 def whole_page(title: str, parts: Iterable[str]) -> str:
-    """A page of HTML with these parts of its body."""
+    """Return a page of HTML with these parts of its body."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -179,7 +179,7 @@ def _differences(found: Sequence[Difference]) -> str:
 
 
 def table_of(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table; columns that are all text are set to the left."""
+    """Return a table; columns that are all text are set to the left."""
     is_text = [all(isinstance(row[at], str) for row in rows) for at in range(len(titles))]
     classes = [' class="text"' if text else "" for text in is_text]
     head = "".join(f"<th{kind}>{escape(title)}</th>" for title, kind in zip(titles, classes, strict=True))

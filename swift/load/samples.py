@@ -47,7 +47,7 @@ class Sizes(ABC):
         """The expected size."""
 
     def of(self, seed: int, number: int) -> int:
-        """The size of the object ``number``, the same for every caller."""
+        """Return the size of the object ``number``, the same for every caller."""
         return self.draw(random.Random(f"{seed}/{number}"))
 
 
@@ -124,7 +124,7 @@ class Names(ABC):
 
     @abstractmethod
     def draw(self, chance: random.Random) -> int:
-        """A number below ``count``."""
+        """Return a number below ``count``."""
 
 
 class UniformNames(Names):
@@ -166,7 +166,7 @@ class ZipfNames(Names):
         return float((1 + y * (1 - self._q)) ** (1 / (1 - self._q)))
 
     def rank(self, chance: random.Random) -> int:
-        """A rank from 1 on."""
+        """Return a rank from 1 on."""
         while True:
             u = self._low + chance.random() * (self._high - self._low)
             x = self._inverse(u)
@@ -214,6 +214,6 @@ class Mix:
         self._sums = list(itertools.accumulate(weight for _, weight in weights))
 
     def draw(self, chance: random.Random) -> str:
-        """The next operation."""
+        """Return the next operation."""
         at = bisect.bisect_right(self._sums, chance.random() * self._sums[-1])
         return self._names[min(at, len(self._names) - 1)]

@@ -40,7 +40,7 @@ class Saved:
 
 
 def read(path: Path) -> Saved:
-    """The run of a file; raises ``BadResult``."""
+    """Return the run of a file; raises ``BadResult``."""
     try:
         return of_json(json.loads(path.read_text()))
     except (OSError, UnicodeDecodeError) as error:
@@ -51,7 +51,7 @@ def read(path: Path) -> Saved:
 
 
 def of_json(found: Mapping[str, object]) -> Saved:
-    """The run of ``summary.to_json``; raises KeyError, TypeError and ValueError."""
+    """Return the run of ``summary.to_json``; raises KeyError, TypeError and ValueError."""
     return Saved(
         str(found["workload"]),
         str(found["description"]),
@@ -72,7 +72,7 @@ def of_json(found: Mapping[str, object]) -> Saved:
 
 
 def _checked(table: dict, kind: type[OperationRow] | type[PhaseCosts]) -> dict:  # type: ignore[type-arg]
-    """The table, with text and numbers where they belong; raises KeyError and TypeError."""
+    """Return the table, with text and numbers where they belong; raises KeyError and TypeError."""
     for name, wanted in kind.__annotations__.items():
         value = table[name]
         if value is None and wanted.endswith("None"):

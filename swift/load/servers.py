@@ -42,7 +42,7 @@ class ResourceUsage:
 
 
 @dataclass(frozen=True)
-class Look:
+class Measurement:
     """Counters at one moment."""
 
     at_s: float
@@ -116,10 +116,10 @@ class Servers:
         """The reason why their usage is unknown; empty when it is known, or there are none."""
         return self._energy.obstacle if self._roots else ""
 
-    def look(self) -> Look:
+    def look(self) -> Measurement:
         """Their counters now."""
         if not self._roots:
-            return Look(self.clock())
+            return Measurement(self.clock())
         cpu, read, written, memory = {}, {}, {}, 0
         for pid in below(self._roots):
             used = _cpu_of(pid)
@@ -128,9 +128,9 @@ class Servers:
             cpu[pid] = used
             read[pid], written[pid] = _disk_of(pid)
             memory += _memory_of(pid)
-        return Look(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
+        return Measurement(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
 
-    def since(self, before: Look) -> ResourceUsage | None:
+    def since(self, before: Measurement) -> ResourceUsage | None:
         """Return the usage since a measurement; None where no server can be observed."""
         if not self._roots:
             return None
@@ -158,7 +158,7 @@ def _is_here(host: str) -> bool:
 
 
 def _roots_of(port: int) -> set[int]:
-    """The topmost processes of the same kind above those that listen at ``port``."""
+    """Return the topmost processes of the same kind above those that listen at ``port``."""
     wanted = {f"socket:[{inode}]" for inode in _listening(port)}
     found = set()
     for link in glob.glob(f"{PROC}/[0-9]*/fd/*"):
@@ -210,13 +210,13 @@ def _command_of(pid: int) -> str:
 
 
 def all_commands() -> dict[int, str]:
-    """The commands of all processes of this machine but this one, by pid."""
+    """Return the commands of all processes of this machine but this one, by pid."""
     pids = [int(name) for name in os.listdir(PROC) if name.isdigit() and int(name) != os.getpid()]
     return {pid: command for pid in pids if (command := _command_of(pid))}
 
 
 def below(roots: set[int]) -> set[int]:
-    """These processes and all below them, but for those that make the load."""
+    """Return these processes and all below them, but for those that make the load."""
     children: dict[int, list[int]] = {}
     for name in os.listdir(PROC):
         if name.isdigit() and (parent := _parent_of(int(name))) is not None:

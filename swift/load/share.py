@@ -60,7 +60,7 @@ class LoadJob:
 
     @classmethod
     def from_json(cls, found: Mapping[str, object]) -> LoadJob:
-        """The inverse; raises KeyError, TypeError, ValueError and ``BadWorkload``."""
+        """Return the inverse; raises KeyError, TypeError, ValueError and ``BadWorkload``."""
         endpoint, options = found["endpoint"], found["options"]
         if not isinstance(endpoint, dict) or not isinstance(options, dict):
             raise TypeError("endpoint and options are tables")
@@ -95,7 +95,7 @@ class ObjectNumbers:
         return self.containers[number % len(self.containers)], f"o{number:012d}"
 
     def size(self, number: int, sizes: Sizes | None = None) -> int:
-        """The object's size, bytes, by other sizes than those of all objects if wanted."""
+        """Return the object's size, bytes, by other sizes than those of all objects if wanted."""
         return (sizes or self._objects.sizes).of(self._seed, number)
 
 
@@ -375,7 +375,7 @@ class Content:
         self._twice = memoryview(piece + piece)
 
     def pieces(self, number: int, size: int) -> Iterator[memoryview]:
-        """The object ``number``, at most 1 MiB at a time."""
+        """Yield the object ``number``, at most 1 MiB at a time."""
         begin = number * _STRIDE % PIECE_BYTES
         left = size
         while left > 0:
@@ -384,7 +384,7 @@ class Content:
             left -= take
 
     def checker(self, number: int) -> Checker:
-        """Compares the object ``number`` with what comes."""
+        """Return compares the object ``number`` with what comes."""
         return Checker(self._twice, number * _STRIDE % PIECE_BYTES)
 
 

@@ -31,7 +31,7 @@ def signed(
     *,
     more: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The headers of a request for the quoted ``path``; they hold for a few minutes.
+    """Return the headers of a request for the quoted ``path``; they hold for a few minutes.
 
     ``more`` headers (lower-case names) are signed too; the caller sends them.
     """

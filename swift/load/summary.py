@@ -53,7 +53,7 @@ class PhaseCosts:
 
 
 def rows_of(run: LoadRun) -> list[OperationRow]:
-    """The rows of all phases."""
+    """Return the rows of all phases."""
     return [
         _row(ran, name, result)
         for ran in run.phases
@@ -112,7 +112,7 @@ def _costs(ran: Ran, price_per_hour: float | None) -> PhaseCosts:
 
 
 def to_csv(rows: list[OperationRow]) -> str:
-    """The rows as CSV, with a line of names."""
+    """Return the rows as CSV, with a line of names."""
     text = io.StringIO()
     table = csv.DictWriter(text, [field.name for field in fields(OperationRow)], lineterminator="\n")
     table.writeheader()
@@ -121,7 +121,7 @@ def to_csv(rows: list[OperationRow]) -> str:
 
 
 def to_json(run: LoadRun, price_per_hour: float | None) -> dict[str, object]:
-    """The whole run: the figures, and what they were made of, so that two runs can be compared."""
+    """Return the whole run: the figures, and what they were made of, so that two runs can be compared."""
     return {
         "workload": run.workload.name,
         "description": run.workload.description,

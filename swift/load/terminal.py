@@ -61,7 +61,7 @@ class RunProgress:
         return table
 
     def _left(self, phase: Phase, added: Mapping[str, list[float]], seconds: float) -> str:
-        """The time that is left, as far as it can be known."""
+        """Return the time that is left, as far as it can be known."""
         done = sum(one[0] + one[2] for one in added.values())
         total = self._workload.objects.count if phase.kind in ("prepare", "cleanup") else phase.operations
         estimates = []
@@ -84,7 +84,7 @@ def _added(summaries: Summaries) -> dict[str, list[float]]:
 
 
 def show(console: Console, run: LoadRun, price_per_hour: float | None) -> None:
-    """The tables at the end."""
+    """Print the tables at the end."""
     console.print(_rows_table(run.workload, rows_of(run)))
     console.print(_costs_table(costs_of(run, price_per_hour)))
     if run.no_watts:

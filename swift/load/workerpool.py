@@ -128,7 +128,7 @@ class WorkerPool:
     def close(self) -> None:
         """See ``LoadWorkers``."""
         for child in self._children:
-            # One that has ended already will not hear what is still to be sent to it.
+            # One that has ended already will not receive what is still to be sent to it.
             with contextlib.suppress(BrokenPipeError):
                 if child.stdin is not None:
                     child.stdin.close()

@@ -107,7 +107,7 @@ class _Reader:
         return BadWorkload(f"{self.source}:{self.line(where, name)}: {where}.{name}: {reason}")
 
     def line(self, where: str, name: str) -> int:
-        """The line of a field of a table; that of the table when it is not there."""
+        """Return the line of a field of a table; that of the table when it is not there."""
         table, _, number = where.partition("#")
         want, seen, begin = int(number or 1), 0, 0
         for at, line in enumerate(self.text.splitlines(), 1):
@@ -142,7 +142,7 @@ class _Reader:
 
 
 def load(path: Path) -> Workload:
-    """The workload of a file; raises ``BadWorkload``."""
+    """Return the workload of a file; raises ``BadWorkload``."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -151,12 +151,12 @@ def load(path: Path) -> Workload:
 
 
 def built_in_names() -> list[str]:
-    """The names of all of them."""
+    """Return the names of all of them."""
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
 def parse(text: str, source: str) -> Workload:
-    """The workload that a text describes; raises ``BadWorkload``."""
+    """Return the workload that a text describes; raises ``BadWorkload``."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -189,7 +189,7 @@ class Conditions:
 
     def refused(self, state: ObjectState, status: int = 412) -> HTTPError:
         """The answer when they do not hold, or when there is nothing to change."""
-        said = reservation.judged_by(state.write_timestamp) if self.is_promised else {}
+        said = reservation.version_headers(state.write_timestamp) if self.is_promised else {}
         return HTTPError(status, headers=said)
 
 
@@ -297,5 +297,5 @@ def lock_in(stored: Mapping[str, str]) -> ObjectLock:
 
 
 def _locked(state: ObjectState, guard: Guard) -> HTTPError:
-    said = reservation.judged_by(state.write_timestamp) if guard.is_promised else {}
+    said = reservation.version_headers(state.write_timestamp) if guard.is_promised else {}
     return HTTPError(403, "The object is locked", headers=said, content_type=PLAIN)

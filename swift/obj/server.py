@@ -57,8 +57,8 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
 from swift.obj.stores import make_stores
 from swift.platform.devices import Devices
-from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile, UnreadableFile
-from swift.platform.places import SharedPlaces
+from swift.platform.regularfiles import CALL_FAILED, DEVICE_LOST, IrregularFile, UnreadableFile
+from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
 from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
@@ -95,7 +95,7 @@ class ObjectServer(BackendApp):
         self._stored = settings.stored_headers
         self._updater = Updater(context, settings, stores.at)
         self._digest_book = digests.DigestBook(context.clock.monotonic)
-        self.ssync_places = SharedPlaces(settings.replication_concurrency)
+        self.ssync_places = SharedSlots(settings.replication_concurrency)
 
     def verbs(self) -> Mapping[str, Handler]:
         """The verbs of object-server.md."""
@@ -294,7 +294,7 @@ class ObjectServer(BackendApp):
         writer = self._begin(key, plan, etag_follows=stages.etag_follows)
         body, settings = request.body, self.settings
         try:
-            known = reservation.judged_by(before.write_timestamp) if stages.reserve else {}
+            known = reservation.version_headers(before.write_timestamp) if stages.reserve else {}
             body.send_continue({**stages.continue_headers, **known})
             deadline = time.monotonic() + settings.max_upload_time
             documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
@@ -562,7 +562,7 @@ def _translate(error: OSError, method: str, device: str, devices: Devices) -> Ex
     """
     if error.errno in _NO_ROOM:
         return NoSpace(error.strerror or "no space")
-    if isinstance(error, OddFile):
+    if isinstance(error, IrregularFile):
         return HTTPError(503)
     if error.errno in DEVICE_LOST or (error.errno in CALL_FAILED and method not in _READS):
         return DeviceUnavailable(device)

@@ -71,7 +71,7 @@ class Counts:
         self.found.setdefault(section, Counter())[what] += count
 
     def lines(self) -> list[str]:
-        """The report for people."""
+        """Return the report for people."""
         out = [""]
         for section, label, counters in SECTIONS:
             out.append(f"{label}: {self.checked[section]}")
@@ -81,7 +81,7 @@ class Counts:
         return out
 
     def as_json(self) -> dict[str, Mapping[str, int]]:
-        """The report for programs."""
+        """Return the report for programs."""
         return {
             section: {"checked": self.checked[section], **self.found.get(section, {})}
             for section, _label, _counters in SECTIONS
@@ -161,7 +161,7 @@ class Auditor:
     def _asked_all(
         self, section: str, path: EntityPath, ring: Ring
     ) -> list[tuple[Node, BackendResponse, list[dict[str, object]]]]:
-        """The good answers of all nodes; the others are told and counted."""
+        """Return the good answers of all nodes; the others are told and counted."""
         part, nodes = self._nodes(ring, path)
         good = []
 

@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_conf(path: str) -> DispersionSettings:
-    """The settings. Raises ``ConfigError``."""
+    """Return the settings. Raises ``ConfigError``."""
     parser = parser_of(path)
     if not parser.has_section(SECTION):
         raise ConfigError(f"{path} has no [{SECTION}]")
@@ -114,7 +114,7 @@ def read_conf(path: str) -> DispersionSettings:
 
 
 def policy_of(settings: DispersionSettings, name: str) -> tuple[Cluster, Policy]:
-    """The cluster and the policy of a name. Raises ``ConfigError``."""
+    """Return the cluster and the policy of a name. Raises ``ConfigError``."""
     cluster = cluster_of({"swift_dir": settings.swift_dir})
     policy = cluster.policies.named(name) if name else cluster.policies.default
     if policy is None:
@@ -132,7 +132,7 @@ def connection(host: str, port: int, *, is_tls: bool, insecure: bool) -> Outboun
 
 
 def log_in(settings: DispersionSettings, *, insecure: bool) -> Login:
-    """A token. Raises ``LoginFailed``."""
+    """Return a token. Raises ``LoginFailed``."""
     try:
         if _VERSIONS[settings.auth_version]:
             token, storage_url = _log_in_v3(settings, insecure=insecure)

@@ -69,13 +69,13 @@ Ask = Callable[[DatabasePlace, Engine, Cluster, argparse.Namespace], DatabaseFac
 
 
 def moment(value: object) -> str:
-    """A timestamp column as it is printed."""
+    """Return a timestamp column as it is printed."""
     timestamp = stat.as_timestamp(value)
     return f"{timestamp.isoformat} ({timestamp.internal if timestamp else 0})"
 
 
 def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
-    """The tables of both directions."""
+    """Return the tables of both directions."""
     return {
         "Incoming": broker.read(lambda connection: described_syncs(connection, incoming=True)),
         "Outgoing": broker.read(lambda connection: described_syncs(connection, incoming=False)),
@@ -84,7 +84,7 @@ def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
 
 @contextmanager
 def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
-    """The place of a database file; one outside of a hash directory is copied. Raises ``NoDatabase``.
+    """Yield the place of a database file; copy one outside of a hash directory. Raises ``NoDatabase``.
 
     After a split the file of a container has an epoch in its name; it is found by its former name as well.
     """
@@ -156,7 +156,7 @@ def lines(facts: DatabaseFacts, hash_hex: str, *, drop_prefixes: bool) -> Iterat
 
 
 def as_json(facts: DatabaseFacts, hash_hex: str, located: Located | None) -> dict[str, object]:
-    """The same for programs."""
+    """Return the same for programs."""
     return {
         "path": str(facts.path),
         "hash": hash_hex,
@@ -169,7 +169,7 @@ def as_json(facts: DatabaseFacts, hash_hex: str, located: Located | None) -> dic
 
 
 def make_parser(kind: str) -> argparse.ArgumentParser:
-    """The command line of the tool for a kind of database."""
+    """Return the command line of the tool for a kind of database."""
     parser = CommandLine(
         prog=f"swift-{kind}-info",
         description=f"Tell what the database of {'an' if kind == 'account' else 'a'} {kind} says, "
@@ -187,7 +187,7 @@ def make_parser(kind: str) -> argparse.ArgumentParser:
 
 
 def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
-    """``main`` of both tools; 0 told, 1 not possible, 2 told from a database that is locked."""
+    """Return ``main`` of both tools; 0 told, 1 not possible, 2 told from a database that is locked."""
     parser = make_parser(kind)
     args = parser.parse_args(argv)
     if not args.file:
@@ -229,7 +229,7 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
 
 @contextmanager
 def _unlocked(place: DatabasePlace) -> Iterator[DatabasePlace]:
-    """The database files of a place whose lock others hold, copied."""
+    """Copy the database files of a place whose lock another process holds."""
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
         copy = DatabasePlace(f"{folder}/copy", place.kind, place.partition, place.name_hash)
         os.makedirs(copy.directory)
@@ -273,7 +273,7 @@ class Located:
     policy_index: int | None = None
 
     def lines(self) -> Iterator[str]:
-        """The block as it is printed."""
+        """Yield the block as it is printed."""
         yield f"Partition\t{self.part}"
         yield f"Hash     \t{self.hash}"
         yield ""
@@ -308,7 +308,7 @@ class Located:
         )
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs."""
+        """Return the same for programs."""
         return {
             "partition": self.part,
             "hash": self.hash,
@@ -320,7 +320,7 @@ class Located:
 
 
 def directory_of(path: EntityPath, policy_index: int = 0) -> str:
-    """The directory of a device in which an entity's kind is kept."""
+    """Return the directory of a device in which an entity's kind is kept."""
     return with_policy_suffix("objects", policy_index) if path.kind == "object" else f"{path.kind}s"
 
 
@@ -346,7 +346,7 @@ def locate(
 
 
 def places_of(view: RingView, part: int, *, all_handoffs: bool) -> tuple[HoldingNode, ...]:
-    """The nodes of a partition; none of one beyond the ring."""
+    """Return the nodes of a partition; none of one beyond the ring."""
     if part >= view.partition_count:
         return ()
     primaries = view.primaries(part)
@@ -360,7 +360,7 @@ def places_of(view: RingView, part: int, *, all_handoffs: bool) -> tuple[Holding
 def metadata_lines(
     title: str, values: dict[str, str], prefix: str, *, drop: bool, indent: str = ""
 ) -> Iterator[str]:
-    """A group of metadata as it is printed."""
+    """Yield a group of metadata as it is printed."""
     yield f"{indent}{title}:"
     if not values:
         yield f"{indent}  No metadata found"

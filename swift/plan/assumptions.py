@@ -60,12 +60,12 @@ BOUNDED_BY_ONE = ("fill", "cache_share", "rebuild_network_share")
 
 
 def doc_of(name: str) -> str:
-    """The sentence of an assumption."""
+    """Return the sentence of an assumption."""
     return next(str(entry.metadata["doc"]) for entry in fields(Assumptions) if entry.name == name)
 
 
 def changed(base: Assumptions, values: Mapping[str, object], where: str) -> Assumptions:
-    """The assumptions with some of them changed. Raises PlanError, which begins with ``where``."""
+    """Return the assumptions with some of them changed. Raises PlanError, which begins with ``where``."""
     known = {entry.name: entry for entry in fields(Assumptions)}
     checked: dict[str, Number] = {}
     for name, value in values.items():
@@ -80,7 +80,7 @@ def changed(base: Assumptions, values: Mapping[str, object], where: str) -> Assu
 
 
 def number_in(value: object, where: str, low: float = 0.0) -> Number:
-    """A finite number of at least ``low``, from a file or an option. Raises PlanError."""
+    """Return a finite number of at least ``low``, from a file or an option. Raises PlanError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PlanError(f"{where} is {value!r}, not a number")
     if not math.isfinite(value) or value < low:
@@ -89,7 +89,7 @@ def number_in(value: object, where: str, low: float = 0.0) -> Number:
 
 
 def read_toml(path: str) -> dict[str, object]:
-    """The tables of a TOML file. Raises PlanError with file and reason, OSError."""
+    """Return the tables of a TOML file. Raises PlanError with file and reason, OSError."""
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)

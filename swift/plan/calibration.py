@@ -30,7 +30,7 @@ from swift.load.endpoint import LoadEndpoint, log_in
 from swift.load.measure import PhaseResult, new_histogram
 from swift.load.runs import LoadRunner, Ran
 from swift.load.runs import RunPlan as LoadPlan
-from swift.load.servers import Look, ResourceUsage, Servers, all_commands, below, kernel_cpu_s
+from swift.load.servers import Measurement, ResourceUsage, Servers, all_commands, below, kernel_cpu_s
 from swift.load.workerpool import WorkerPool
 from swift.load.workload import parse
 from swift.plan.costs import Costs, kind_of
@@ -64,7 +64,7 @@ class CalibrationOptions:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StorageLayout:
     """Storage policy of a calibration: its name and layout."""
 
     policy: str
@@ -76,7 +76,7 @@ class Kept:
         return "+" in self.shape.name
 
     @classmethod
-    def of(cls, text: str) -> Kept:
+    def of(cls, text: str) -> StorageLayout:
         """``gold=3`` or ``ec=4+2``; raises ``PlanError``."""
         name, separator, shape = text.partition("=")
         if not separator or not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
@@ -85,7 +85,7 @@ class Kept:
 
 
 #: What ``swift-aio`` makes.
-KEPT = (Kept.of(f"gold={REPLICAS}"), Kept.of(f"ec={CODE}"))
+KEPT = (StorageLayout.of(f"gold={REPLICAS}"), StorageLayout.of(f"ec={CODE}"))
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class GivenCluster:
     auth_url: str
     user: str
     key: str
-    kept: Sequence[Kept]
+    kept: Sequence[StorageLayout]
 
 
 def cluster_plan(
     choices: CalibrationOptions, name: str, *, nodes: int, replicas: int, ec: str = "", xfs: bool
 ) -> ClusterPlan:
-    """A cluster below the root, on ports of its own."""
+    """Return a cluster below the root, on ports of its own."""
     return new_plan(
         choices.root / name,
         proxy_port=choices.port,
@@ -137,12 +137,12 @@ class NamedServers(Servers):
         self._roots = set().union(*named.values())
         self._kernel: dict[int, float] = {}
 
-    def look(self) -> Look:
+    def look(self) -> Measurement:
         """Their counters now."""
         self._kernel = kernel_cpu_s()
         return super().look()
 
-    def since(self, before: Look) -> PartUsage:
+    def since(self, before: Measurement) -> PartUsage:
         """Return the usage since the last measurement."""
         kernel = self._kernel
         now = self.look()
@@ -200,7 +200,7 @@ class CalibrationSite:
     folder: Path | None = None
 
     def run(self, text: str) -> Ran:
-        """The main phase of a workload; raises ``PlanError`` when nothing came of it."""
+        """Return the main phase of a workload; raises ``PlanError`` when nothing came of it."""
         workload, crew = parse(text, "calibrate"), WorkerPool(1)
         try:
             plan = LoadPlan(workload, text, {}, self.endpoint)
@@ -216,7 +216,7 @@ class CalibrationSite:
         return main
 
     def disk_writes(self) -> int:
-        """Writes of the disk that the cluster is on; 0 where the kernel does not count them."""
+        """Return writes of the disk that the cluster is on; 0 where the kernel does not count them."""
         with contextlib.suppress(ConfigError):
             return writes_of(device_of(self.folder)) if self.folder else 0
         return 0
@@ -226,7 +226,7 @@ class CalibrationSite:
 def site(
     plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0
 ) -> Iterator[CalibrationSite]:
-    """A running cluster whose daemons rest."""
+    """Run a cluster with idle daemons."""
     with running(plan, limited=limited, bytes_per_s=bytes_per_s) as supervisor:
         for node in plan.node_numbers():
             supervisor.kill(f"daemons-{node}")
@@ -242,7 +242,7 @@ class CalibratedWork:
     """One kind of request to be measured."""
 
     verb: str
-    kept: Kept
+    kept: StorageLayout
     size: int
     clients: int
 
@@ -257,7 +257,7 @@ class CalibratedWork:
         return self.kept.shape.needed if self.verb == "GET" else self.kept.shape.total
 
 
-def works_of(choices: CalibrationOptions, kept: Sequence[Kept] = KEPT) -> list[CalibratedWork]:
+def works_of(choices: CalibrationOptions, kept: Sequence[StorageLayout] = KEPT) -> list[CalibratedWork]:
     """All of them."""
     return [
         CalibratedWork(verb, how, size, clients)
@@ -273,7 +273,7 @@ def works_of(choices: CalibrationOptions, kept: Sequence[Kept] = KEPT) -> list[C
 
 
 def workload_of(work: CalibratedWork, seconds: float) -> str:
-    """The workload file of one kind."""
+    """Return the workload file of one kind."""
     per_container = 8 if work.size >= MIB else 64
     if work.verb == "DELETE":
         # There must be enough of them: they end the phase when they are gone.
@@ -336,7 +336,7 @@ def calibrate(choices: CalibrationOptions, say: Say, given: GivenCluster | None 
 
 
 def _measured(
-    where: CalibrationSite, choices: CalibrationOptions, kept: Sequence[Kept], say: Say
+    where: CalibrationSite, choices: CalibrationOptions, kept: Sequence[StorageLayout], say: Say
 ) -> list[Observed]:
     found = []
     for work in works_of(choices, kept):
@@ -354,7 +354,7 @@ def _measured(
 
 
 @dataclass(frozen=True)
-class Checked:
+class CalibrationCheck:
     """A cluster, as it was predicted and as it was measured; requests a second and seconds."""
 
     cluster: Emulated
@@ -386,7 +386,7 @@ def clusters_of(choices: CalibrationOptions) -> list[Emulated]:
 
 
 def check_text(cluster: Emulated, seconds: float) -> str:
-    """The workload file of a check."""
+    """Return the workload file of a check."""
     mix = ", ".join(f"{verb.lower()} = {round(100 * share)}" for verb, share in cluster.mix.items())
     per_container = 8 if cluster.size >= MIB else 64
     policy = "ec" if cluster.is_coded else "gold"
@@ -416,7 +416,7 @@ def measured(result: PhaseResult) -> Expected:
     return Expected(result.count / max(result.seconds, 1e-9), medians, float(p99))
 
 
-def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> Checked:
+def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> CalibrationCheck:
     """Make it, ask it and set the prediction beside it; raises ``SwiftError`` and OSError."""
     ec = f"{cluster.data}+{cluster.parity}" if cluster.is_coded else ""
     plan = cluster_plan(
@@ -425,10 +425,10 @@ def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> Check
     limited = [path for node, path in enumerate(plan.device_paths()) if node in cluster.slow]
     with site(plan, limited=limited, bytes_per_s=choices.slow_bytes_s) as where:
         found = where.run(check_text(cluster, choices.seconds))
-    return Checked(cluster, expect(cluster, costs, seconds=SIMULATED_S), measured(found.result))
+    return CalibrationCheck(cluster, expect(cluster, costs, seconds=SIMULATED_S), measured(found.result))
 
 
-def check_report(found: Sequence[Checked]) -> str:
+def check_report(found: Sequence[CalibrationCheck]) -> str:
     """Predicted beside measured, and by how much it is off."""
     rows = [["cluster", "figure", "predicted", "measured", "off"]]
     for each in found:

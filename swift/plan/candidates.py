@@ -107,7 +107,7 @@ def node_part(choice: ClusterChoice, scale: float, device: str) -> MachinePart:
 
 
 def plan_of(choice: ClusterChoice, bench: CandidateBench) -> ClusterPlan:
-    """The cluster that stands for a choice."""
+    """Return the cluster that stands for a choice."""
     is_coded = choice.policy.needed > 1
     return new_plan(
         bench.root / "candidate",
@@ -128,7 +128,7 @@ def seconds_of(workload: PlannedWorkload, rate: float, bench: CandidateBench) ->
 
 
 def load_text(choice: ClusterChoice, workload: PlannedWorkload, seconds: float) -> str:
-    """The workload file; objects that are read are as many as clients, at least."""
+    """Return the workload file; objects that are read are as many as clients, at least."""
     each = max(4, workload.clients // workload.containers)
     if workload.get + workload.put < 1:
         each *= 4
@@ -146,7 +146,7 @@ def load_text(choice: ClusterChoice, workload: PlannedWorkload, seconds: float) 
 
 @contextlib.contextmanager
 def emulated(choice: ClusterChoice, scale: float, bench: CandidateBench) -> Iterator[CalibrationSite]:
-    """The cluster of a choice, running within its shares; raises ``ConfigError``."""
+    """Run the cluster of a choice within its shares; raises ``ConfigError``."""
     plan = plan_of(choice, bench)
     make_cluster(plan)
     with contextlib.ExitStack() as stack:
@@ -179,7 +179,7 @@ def emulated(choice: ClusterChoice, scale: float, bench: CandidateBench) -> Iter
 
 
 def _move_all(move: Callable[[int], None], pid: int) -> None:
-    """A server and its workers."""
+    """Move a server and its workers."""
     for each in below({pid}):
         move(each)
 
@@ -225,7 +225,7 @@ def measure(
 
 
 def candidates_text(found: Sequence[Candidate], scale: float) -> str:
-    """A table, best by cost first."""
+    """Return a table, best by cost first."""
     rows = [["measured", "cost", "requests/s", "by cost", "predicted", "off", "failed"]]
     for each in found:
         choice, tried = each.tried.choice, each.tried
@@ -237,7 +237,10 @@ def candidates_text(found: Sequence[Candidate], scale: float) -> str:
 
 
 def check_count(count: int, tried: Sequence[Tried]) -> Sequence[Tried]:
-    """The best ``count`` by prediction; raises ``ConfigError`` for a number that cannot be measured."""
+    """Return the best ``count`` by prediction.
+
+    Raises ``ConfigError`` for a number that cannot be measured.
+    """
     if not 1 <= count <= 50:
         raise ConfigError(f"--measure {count}: from 1 to 50 candidates")
     return tried[:count]

@@ -119,7 +119,7 @@ class Catalogue:
         nodes: int,
         settings: tuple[int, PolicyShape, str],
     ) -> ClusterChoice:
-        """A cluster with its cost."""
+        """Return a cluster with its cost."""
         workers, policy, databases = settings
         ssd = self.ssd_price if databases == "ssd" else 0.0
         cost = proxies * proxy.price + nodes * (storage.price + ssd)
@@ -174,12 +174,12 @@ objects = 1e6
 
 
 def read_catalogue(path: str | None) -> Catalogue:
-    """The catalogue of a TOML file, or that of 2012. Raises PlanError with file and field, OSError."""
+    """Return the catalogue of a TOML file, or that of 2012. Raises PlanError with file and field, OSError."""
     return parse_catalogue(read_toml(path) if path else tomllib.loads(RENTED_2012), path or "catalogue")
 
 
 def parse_catalogue(content: Mapping[str, object], where: str) -> Catalogue:
-    """A catalogue from its tables. Raises PlanError, which begins with ``where``."""
+    """Return a catalogue from its tables. Raises PlanError, which begins with ``where``."""
     disks = {
         name: DiskModel(
             _number(entry, "seek_ms", f"{where}: disks.{name}", low=0) / 1000,

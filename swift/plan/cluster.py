@@ -133,7 +133,7 @@ class SimulatedCluster:
             yield self.databases[self.rng.randrange(len(self.databases))].visit(self.row_s)
 
     def run(self, seconds: float) -> Prediction:
-        """The workload's clients in a closed loop, a fifth of the time to warm up."""
+        """Return the workload's clients in a closed loop, a fifth of the time to warm up."""
         tally = LatencyTally([])
         warm_up = seconds / 5
         closed_loop(self.env, self.workload.clients, self.request, tally, warm_up)
@@ -165,7 +165,7 @@ def predict(
 
 
 def bound(choice: ClusterChoice, workload: PlannedWorkload, objects: float, costs: Costs = ASSUMED) -> float:
-    """Requests a second that it cannot exceed: its most wanted part, busy all the time."""
+    """Return requests a second that it cannot exceed: its most wanted part, busy all the time."""
     policy, storage, disk = choice.policy, choice.storage, choice.storage.disk
     assert disk is not None, "a storage node has drives"
     get, put = workload.get, workload.put

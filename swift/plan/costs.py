@@ -24,7 +24,7 @@ CHANGES = ("PUT", "DELETE")
 
 
 def kind_of(verb: str, *, is_coded: bool) -> str:
-    """The name of a kind of request."""
+    """Return the name of a kind of request."""
     return f"{verb} {ARCHIVES if is_coded else COPIES}"
 
 
@@ -98,7 +98,7 @@ class Costs:
         return kind.proxy_byte_s + kind.store_byte_s + kind.client_byte_s
 
     def to_json(self) -> str:
-        """A profile."""
+        """Return a profile."""
         content = asdict(replace(self, kinds={}))
         content["kinds"] = {name: asdict(kind) for name, kind in self.kinds.items()}
         return json.dumps({"version": VERSION, **content}, indent=1) + "\n"
@@ -109,7 +109,7 @@ ASSUMED = Costs()
 
 
 def read_profile(path: str) -> Costs:
-    """The costs of a profile; raises ``PlanError`` with file and field, OSError."""
+    """Return the costs of a profile; raises ``PlanError`` with file and field, OSError."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -65,7 +65,7 @@ def mean_time_to_loss(shape: PolicyShape, failure: float, repair: float) -> floa
 
 
 def loss_in(shape: PolicyShape, failure: float, repair: float, time: float) -> float:
-    """The probability that a group is lost within ``time``."""
+    """Return the probability that a group is lost within ``time``."""
     return -math.expm1(-time / mean_time_to_loss(shape, failure, repair))
 
 

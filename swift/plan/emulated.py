@@ -107,7 +107,7 @@ class _World:
         kind = self.costs.kinds[kind_of(verb, is_coded=cluster.is_coded)]
         size = 0.0 if verb == "DELETE" else cluster.size
         count = cluster.asked(verb)
-        luck = self._luck(kind)
+        luck = self._random_factor(kind)
         yield from self._work(self.load, (kind.client_s + kind.client_byte_s * size) * luck)
         proxy_s = self.costs.proxy_s(verb, size, count, is_coded=cluster.is_coded)
         yield from self._work(self.proxy, proxy_s * luck)
@@ -118,12 +118,13 @@ class _World:
         yield env.all_of(visits) | env.timeout(GRACE_S)
         self.tallies[verb].latencies.append(env.now - began)
 
-    def _luck(self, kind: RequestCosts) -> float:
+    def _random_factor(self, kind: RequestCosts) -> float:
         """Return the ratio of this request's duration to the mean."""
         return math.exp(self.rng.gauss(-(kind.spread**2) / 2, kind.spread)) if kind.spread else 1.0
 
     def _work(self, process: Station | None, seconds: float) -> Steps:
-        """A process works, the kernel when it is none: in slices, each of which needs its turn and a core.
+        """Yield a process works, the kernel when it is none: in slices, each of which needs its turn and a
+        core.
 
         So a short request is not kept by a long one for all its time: servers turn to the next client after
         each piece that they move, and the kernel's scheduler from one process to the next.

@@ -92,7 +92,7 @@ class LatencyTally:
         return sum(self.latencies) / len(self.latencies) if self.latencies else 0.0
 
     def percentile_s(self, share: float) -> float:
-        """The latency that this share of all stayed below."""
+        """Return the latency that this share of all stayed below."""
         ordered = sorted(self.latencies)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 

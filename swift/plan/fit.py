@@ -60,7 +60,7 @@ def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def _kind(runs: Sequence[Observed], cores: int) -> RequestCosts:
-    """The costs of one kind from its runs."""
+    """Return the costs of one kind from its runs."""
     busy = [run for run in runs if run.clients > 1] or list(runs)
     alone = [run for run in runs if run.clients == 1] or list(runs)
 
@@ -101,7 +101,7 @@ def work_of(run: Observed, cores: int) -> float:
 
 
 def fit(runs: Sequence[Observed], *, machine: str, cores: int) -> Costs:
-    """The costs of all kinds; raises ``PlanError`` when one was not measured.
+    """Return the costs of all kinds; raises ``PlanError`` when one was not measured.
 
     Where no archives are kept they are taken to cost what copies do, and the other way round.
     """

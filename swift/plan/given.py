@@ -12,7 +12,7 @@ _RANGE = ".."
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Parameter:
     """A number that may be given: between ``low`` and ``high``; what it is, and its default."""
 
     default: float
@@ -21,7 +21,7 @@ class Given:
     doc: str
 
 
-def numbers_of(words: Sequence[str], known: Mapping[str, Given], where: str) -> dict[str, float]:
+def numbers_of(words: Sequence[str], known: Mapping[str, Parameter], where: str) -> dict[str, float]:
     """All numbers by name, those that are not given by their defaults; raises ``PlanError``."""
     found = {name: given.default for name, given in known.items()}
     for word in words:
@@ -32,7 +32,7 @@ def numbers_of(words: Sequence[str], known: Mapping[str, Given], where: str) -> 
     return found
 
 
-def _number(text: str, given: Given, where: str) -> float:
+def _number(text: str, given: Parameter, where: str) -> float:
     try:
         number = float(number_in(float(text), where, given.low))
     except ValueError:

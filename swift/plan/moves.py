@@ -24,7 +24,7 @@ Change = Callable[[RingBuilder], None]
 
 
 def load(path: str) -> RingBuilder:
-    """The builder of a builder file, or one made from a ring file. Raises RingError, OSError."""
+    """Return the builder of a builder file, or one made from a ring file. Raises RingError, OSError."""
     try:
         return RingBuilder.load(path)
     except BuilderFileError:
@@ -34,7 +34,7 @@ def load(path: str) -> RingBuilder:
 
 
 def devices_of_zone(builder: RingBuilder, zone: str) -> list[int]:
-    """The ids of a zone, given as ``2`` (region 1) or ``r1z2``. Raises PlanError."""
+    """Return the ids of a zone, given as ``2`` (region 1) or ``r1z2``. Raises PlanError."""
     text = zone.removeprefix("r") if zone.startswith("r") else f"1z{zone.removeprefix('z')}"
     region, middle, number = text.partition("z")
     if not (middle and region.isdecimal() and number.isdecimal()):
@@ -72,7 +72,7 @@ def set_weight(dev_id: int, weight: float) -> Change:
 
 
 def add_zone_like(zone: str) -> Change:
-    """A new zone with the devices of an existing one, under addresses of their own."""
+    """Return a new zone with the devices of an existing one, under addresses of their own."""
 
     def change(builder: RingBuilder) -> None:
         ids = devices_of_zone(builder, zone)
@@ -198,7 +198,7 @@ def _arrivals(before: Sequence[array[int]], after: Sequence[array[int]]) -> Coun
 
 
 def _missing(before: Sequence[array[int]], gone: set[int]) -> dict[int, int]:
-    """Number of copies that went with the devices → partitions of which so many did."""
+    """Return number of copies that went with the devices → partitions of which so many did."""
     counts: Counter[int] = Counter()
     if gone:
         for part in range(len(before[0])):
@@ -208,7 +208,7 @@ def _missing(before: Sequence[array[int]], gone: set[int]) -> dict[int, int]:
 
 
 def risk_in(missing: Mapping[int, int], terms: Terms, hours: float) -> float:
-    """The probability that a partition that misses copies loses too many of the others within so long."""
+    """Return the probability that a degraded partition loses too many other copies within this time."""
     died = -math.expm1(-terms.failures_a_year / HOURS_A_YEAR * hours)
     safe = 0.0
     for lost, partitions in missing.items():

@@ -17,7 +17,7 @@ from swift.middleware.admission.amounts import Amounts
 from swift.middleware.admission.limiter import Admitted, Limiter, ReservedClass
 from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
 from swift.plan.engine import LatencyTally, Station, Steps
-from swift.plan.given import Given, counts_of, numbers_of
+from swift.plan.given import Parameter, counts_of, numbers_of
 from swift.plan.report import table
 
 MB = 1e6
@@ -28,16 +28,16 @@ RESERVED, TICKET = "reserved", "ticket:reserved"
 OTHERS = {"AUTH_a": 0.6, "AUTH_b": 0.4}
 
 GIVEN = {
-    "devices": Given(5, 1, 1000, "devices"),
-    "rate_mb": Given(20, 0.1, 1e5, "what a device delivers, MB/s"),
-    "told": Given(0.92, 0.1, 2, "the capacity that admission is told, by what the devices do"),
-    "size_mb": Given(2, 0.01, 1e5, "size of an object"),
-    "piece_kb": Given(64, 1, 1e5, "what a device delivers at a time"),
-    "connection_mb": Given(5, 0.01, 1e5, "what a connection carries, MB/s"),
-    "patience_s": Given(4, 0.1, 3600, "after which a client gives up"),
-    "reserved": Given(0.3, 0, 0.8, "what a reservation has of the devices' rate"),
-    "burst_s": Given(0.5, 0.05, 60, "burst_seconds of the filter"),
-    "seconds": Given(60, 1, 3600, "simulated seconds of each load, after a sixth to warm up"),
+    "devices": Parameter(5, 1, 1000, "devices"),
+    "rate_mb": Parameter(20, 0.1, 1e5, "what a device delivers, MB/s"),
+    "told": Parameter(0.92, 0.1, 2, "the capacity that admission is told, by what the devices do"),
+    "size_mb": Parameter(2, 0.01, 1e5, "size of an object"),
+    "piece_kb": Parameter(64, 1, 1e5, "what a device delivers at a time"),
+    "connection_mb": Parameter(5, 0.01, 1e5, "what a connection carries, MB/s"),
+    "patience_s": Parameter(4, 0.1, 3600, "after which a client gives up"),
+    "reserved": Parameter(0.3, 0, 0.8, "what a reservation has of the devices' rate"),
+    "burst_s": Parameter(0.5, 0.05, 60, "burst_seconds of the filter"),
+    "seconds": Parameter(60, 1, 3600, "simulated seconds of each load, after a sixth to warm up"),
 }
 
 
@@ -97,7 +97,7 @@ class _World:
         self.refused = self.gave_up = 0
 
     def clients(self, who: str, rate: float) -> Steps:
-        """Requests of one client, that arrive at random."""
+        """Yield requests of one client, that arrive at random."""
         while rate > 0:
             yield self.env.timeout(self.rng.expovariate(rate / (self.setting.numbers["size_mb"] * MB)))
             self.env.process(self.request(who))
@@ -153,7 +153,7 @@ def overload(setting: OverloadSetting) -> list[OverloadOutcome]:
 
 
 def overload_text(found: Sequence[OverloadOutcome], setting: OverloadSetting) -> str:
-    """A line for each load, without admission and with it."""
+    """Return a line for each load, without admission and with it."""
     rows = [["load", "admission", "goodput", "reserved", "99th of it", "refused", "gave up"]]
     for each in found:
         rows.append(

@@ -11,7 +11,7 @@ KINDS = (".svg", ".png")
 
 
 def checked_path(path: str) -> str:
-    """A path that a plot can be written to. Raises PlanError."""
+    """Return a path that a plot can be written to. Raises PlanError."""
     if Path(path).suffix not in KINDS:
         raise PlanError(f"--plot {path}: the name must end in .svg or .png")
     if not Path(path).absolute().parent.is_dir():

@@ -19,7 +19,7 @@ Say = Callable[[str], None]
 
 
 def amount(value: float, unit: str) -> str:
-    """A number in the unit that reads best."""
+    """Return a number in the unit that reads best."""
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
     if unit == "B":
@@ -88,7 +88,7 @@ def capacity_json(
     checks: Mapping[str, DurabilityCheck],
     given: Assumptions,
 ) -> str:
-    """The same for programs."""
+    """Return the same for programs."""
     content = {
         "assumptions": {name: {"value": value, "doc": doc_of(name)} for name, value in asdict(given).items()},
         "plans": {

@@ -127,7 +127,10 @@ def grow(
     seed: int = 0,
     costs: Costs = ASSUMED,
 ) -> Grown:
-    """The same ratio of proxies to storage nodes, and of clients; containers stay as many as they are."""
+    """Return the same ratio of proxies to storage nodes, and of clients.
+
+    Containers stay as many as they are.
+    """
     times = nodes / choice.nodes
     proxies = math.ceil(choice.proxies * times)
     a_node = (choice.cost - choice.proxies * choice.proxy.price) / choice.nodes

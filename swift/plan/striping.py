@@ -15,7 +15,7 @@ import simpy
 
 from swift.base.ranges import Span
 from swift.plan.engine import Station, Steps
-from swift.plan.given import Given, counts_of, numbers_of
+from swift.plan.given import Parameter, counts_of, numbers_of
 from swift.plan.report import table
 from swift.proxy.obj.read.plan import TransferPlan, TransferSchedule, make_plan
 
@@ -35,18 +35,18 @@ CODED = "GET of archives"
 CODED_LOST = "GET of archives, one lost"
 
 GIVEN = {
-    "size_mib": Given(1024, 1, 1 << 20, "size of the object"),
-    "rate_mb": Given(20, 1e-3, 1e5, "what a device delivers, MB/s"),
-    "slow": Given(1, 1e-3, 1, "what the last device delivers, by what the others do"),
-    "unit_mib": Given(4, 0.0625, 1024, "what is asked of a node at a time (striping_unit)"),
-    "memory_mib": Given(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
-    "segment_mib": Given(1, 0.001, 64, "segment of the erasure code"),
-    "parity": Given(2, 1, 8, "archives of parity"),
-    "socket_mib": Given(1, 0.01, 64, "bytes that sockets buffer of a stream without a reader"),
-    "request_ms": Given(5, 0, 1000, "until a node begins to answer"),
-    "cores": Given(2, 1, 1024, "cores of all servers together"),
-    "cpu_ns": Given(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),
-    "network_mb": Given(1000, 1, 1e6, "what the client takes, MB/s"),
+    "size_mib": Parameter(1024, 1, 1 << 20, "size of the object"),
+    "rate_mb": Parameter(20, 1e-3, 1e5, "what a device delivers, MB/s"),
+    "slow": Parameter(1, 1e-3, 1, "what the last device delivers, by what the others do"),
+    "unit_mib": Parameter(4, 0.0625, 1024, "what is asked of a node at a time (striping_unit)"),
+    "memory_mib": Parameter(64, 0, 1 << 20, "what a download may hold (striping_memory)"),
+    "segment_mib": Parameter(1, 0.001, 64, "segment of the erasure code"),
+    "parity": Parameter(2, 1, 8, "archives of parity"),
+    "socket_mib": Parameter(1, 0.01, 64, "bytes that sockets buffer of a stream without a reader"),
+    "request_ms": Parameter(5, 0, 1000, "until a node begins to answer"),
+    "cores": Parameter(2, 1, 1024, "cores of all servers together"),
+    "cpu_ns": Parameter(5, 0, 1000, "work on a byte at the proxy and at a node, ns"),
+    "network_mb": Parameter(1000, 1, 1e6, "what the client takes, MB/s"),
 }
 
 
@@ -97,7 +97,7 @@ class Predicted:
 
 
 def settings_of(words: Sequence[str]) -> list[StripingSetting]:
-    """A setting for each number of devices, from words like ``devices=1..8``; raises ``PlanError``."""
+    """Return a setting for each number of devices, from words like ``devices=1..8``; raises ``PlanError``."""
     counts = [word for word in words if word.startswith("devices=")]
     others = [word for word in words if word not in counts]
     numbers = numbers_of(others, GIVEN, "--striping")
@@ -149,7 +149,7 @@ class _World:
         return self.setting.rate * (self.setting.slow if is_slow else 1.0)
 
     def bring(self, number: int, size: float) -> simpy.Event:
-        """A device delivers, and the servers work on it."""
+        """Return a device delivers, and the servers work on it."""
         device = self.devices[number].visit(size / self.rate_of(number))
         return device & self.cpu.visit(size * self.setting.cpu_s)
 
@@ -168,7 +168,7 @@ def _pieces(size: int, piece: int) -> Iterator[int]:
 
 
 def from_one(world: _World) -> Steps:
-    """A replicated object from one node: the next piece is read while the last one is sent."""
+    """Yield a replicated object from one node: the next piece is read while the last one is sent."""
     yield world.env.timeout(world.setting.request_s)
     sent: simpy.Event = world.env.timeout(0)
     for size in _pieces(world.setting.size, PIECE):
@@ -178,7 +178,7 @@ def from_one(world: _World) -> Steps:
 
 
 def striped(world: _World, plan: TransferPlan) -> Steps:
-    """The same by a transfer plan."""
+    """Yield the same by a transfer plan."""
     schedule, env = TransferSchedule(plan), world.env
 
     def work(source: int) -> Steps:
@@ -204,7 +204,10 @@ def striped(world: _World, plan: TransferPlan) -> Steps:
 
 
 def coded(world: _World, *, loses: bool = False) -> Steps:
-    """Archives, a fragment of each to a segment; with ``loses`` a device is gone after half of the object."""
+    """Yield archives, a fragment of each to a segment.
+
+    With ``loses`` a device is gone after half of the object.
+    """
     setting, env = world.setting, world.env
     need, segments = setting.data, -(-setting.size // setting.segment)
     fragment = setting.segment / need
@@ -251,7 +254,10 @@ def coded(world: _World, *, loses: bool = False) -> Steps:
 
 
 def put(world: _World, data: int) -> Steps:
-    """Copies to all devices, or with ``data`` fragments a code; acknowledged when enough have everything."""
+    """Yield copies to all devices, or with ``data`` fragments a code.
+
+    Acknowledged when enough have everything.
+    """
     setting = world.setting
     # More than half of the copies, one archive more than there is data.
     need = setting.devices // 2 + 1 if data == 1 else data + 1
@@ -291,7 +297,7 @@ def predict(setting: StripingSetting) -> list[Predicted]:
 
 
 def striping_text(found: Sequence[Predicted], rate: float) -> str:
-    """A line for each transfer, and the plans of those that have one."""
+    """Return a line for each transfer, and the plans of those that have one."""
     rows = [["devices", "transfer", "MB/s", "times one device"]]
     rows += [[str(f.devices), f.work, f"{f.rate / MB:.1f}", f"{f.times(rate):.2f}"] for f in found]
     plans = [f"  {f.devices} devices: {f.plan}" for f in found if f.plan]

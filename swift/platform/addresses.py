@@ -24,7 +24,7 @@ def normalized(ip: str) -> str:
 
 
 def own_addresses(bind_ip: str = "") -> frozenset[str]:
-    """The addresses by which this node may stand in a ring: ``bind_ip``, or every interface's for any."""
+    """Return the addresses of this node in rings: ``bind_ip``, or those of every interface."""
     if bind_ip not in _ANY:
         return frozenset(normalized(item) for item in (bind_ip, *_resolved((bind_ip,))))
     return frozenset((*_ipv4_addresses(), *_ipv6_addresses()))

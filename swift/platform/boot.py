@@ -17,7 +17,7 @@ class Boot(NamedTuple):
 
 
 def read_boot(id_file: str = _ID_FILE, stat_file: str = _STAT_FILE) -> Boot:
-    """This run; ``Boot()`` on systems that do not tell."""
+    """Return this run; ``Boot()`` on systems that do not tell."""
     try:
         with open(id_file, encoding="utf-8") as file:
             boot_id = file.read().strip()

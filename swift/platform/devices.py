@@ -49,7 +49,7 @@ class Devices:
         self._paths: dict[str, str] = {}
 
     def path(self, device: str) -> str:
-        """The directory of ``device``; raises ``DeviceUnavailable`` when it must not be used."""
+        """Return the directory of ``device``; raises ``DeviceUnavailable`` when it must not be used."""
         path = self._paths.get(device)
         if path is None:
             if not device or quote_plus(device) != device or device in (".", ".."):
@@ -73,7 +73,7 @@ class Devices:
         return True
 
     def names(self) -> list[str]:
-        """The names of all directories below the root, usable or not, sorted."""
+        """Return the names of all directories below the root, usable or not, sorted."""
         try:
             return sorted(e.name for e in Path(self.root).iterdir() if e.is_dir())
         except OSError:
@@ -92,7 +92,7 @@ class ReserveRule(Protocol):
     """Amount of space to keep free, e.g. ``config.kinds.Reserve``."""
 
     def bytes_of(self, total_bytes: int) -> int:
-        """The reserve on a filesystem of that size."""
+        """Return the reserve on a filesystem of that size."""
 
 
 class SpaceGuard:

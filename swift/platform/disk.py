@@ -130,7 +130,7 @@ class Disk:
             return
 
     def open_unnamed(self, directory: str) -> int:
-        """A new writable file without a name, which vanishes unless ``link_unnamed`` names it.
+        """Return a new writable file without a name, which vanishes unless ``link_unnamed`` names it.
 
         Raises OSError with a code in ``UNSUPPORTED`` where the filesystem cannot do it.
         """
@@ -176,7 +176,7 @@ class Disk:
             os.close(where)
 
     def boot(self) -> Boot:
-        """The run of the kernel whose page cache the files are in."""
+        """Return the run of the kernel whose page cache the files are in."""
         return _this_boot()
 
     def start_writeback(self, fd: int, offset: int, length: int) -> None:

@@ -112,7 +112,7 @@ class UnnamedFile:
 
 
 def open_temporary(disk: Disk, directory: str) -> UnnamedFile:
-    """A file with a random temporary name in ``directory``, for filesystems without unnamed ones."""
+    """Return a file with a random temporary name in ``directory``, for filesystems without unnamed ones."""
     while True:
         path = f"{directory}/{secrets.token_hex(8)}.tmp"
         try:

@@ -38,7 +38,7 @@ def _raise(file: object) -> None:
 
 
 def handle_of(file: int | str) -> bytes:
-    """The handle of a file or descriptor. Raises OSError, EOPNOTSUPP where there are none."""
+    """Return the handle of a file or descriptor. Raises OSError, EOPNOTSUPP where there are none."""
     buffer = ctypes.create_string_buffer(_HEAD.pack(_HANDLE_BYTES_MAX, 0), _HEAD.size + _HANDLE_BYTES_MAX)
     mount = ctypes.c_int()
     where, name, flags = (

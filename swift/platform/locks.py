@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from swift.base.errors import LockTimeout
 from swift.green import pause
 from swift.platform.disk import Disk
-from swift.platform.faults import open_own
-from swift.platform.waiting import letting_others_run
+from swift.platform.regularfiles import open_own
+from swift.platform.waiting import yielding
 
 LOCK_TIMEOUT_S = 10.0
 _LOCK_FILE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
@@ -39,7 +39,7 @@ def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIME
         _check_is_busy(error)
     started = time.monotonic()
     while (waited_s := time.monotonic() - started) < timeout_s:
-        with letting_others_run():
+        with yielding():
             pause(min(max(_FIRST_PAUSE_S, waited_s * _PATIENCE), _PAUSE_MAX_S))
         try:
             disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,7 +55,7 @@ def _check_is_busy(error: OSError) -> None:
 
 
 def lock_file(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
-    """A descriptor of the (created) file ``path`` that holds its lock; closing it gives it back.
+    """Return a descriptor of the (created) file ``path`` that holds its lock; closing it gives it back.
 
     Its directory must exist. An odd file in its place is moved aside. Raises FileNotFoundError, OSError and
     ``LockTimeout``.
@@ -80,7 +80,7 @@ def file_lock(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> Itera
 
 
 def lock_directory(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
-    """A descriptor of an existing directory that holds its exclusive lock; closing it gives it back.
+    """Return a descriptor of an existing directory that holds its exclusive lock; closing it gives it back.
 
     No lock file appears in the directory. Raises FileNotFoundError, NotADirectoryError, ``LockTimeout``.
     """

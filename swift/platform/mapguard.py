@@ -80,7 +80,7 @@ class MapGuard:
         return bool(_library().sync_file_range(self._fd, 0, mmap.PAGESIZE, _WAIT_BEFORE))
 
     def release(self) -> None:
-        """The mapping is gone."""
+        """Forget the mapping."""
         _watched.remove(self)
         os.close(self._fd)
 
@@ -124,7 +124,7 @@ class _Watched:
         del self._guards[guard]
 
     def _handle(self, number: int, info: int, _context: int) -> None:
-        """Runs in place of the instruction, which is tried again afterwards."""
+        """Handle the signal in place of the instruction, which is repeated afterwards."""
         code = ctypes.c_int.from_address(info + 8).value
         address = ctypes.c_size_t.from_address(info + _ADDRESS_AT).value
         if code == _FAILED_READ:
@@ -143,7 +143,7 @@ class _Watched:
 
 
 def _mapping_of(path: str) -> tuple[int, int]:
-    """The addresses at which this process has mapped a file; zeros when it has not. Raises OSError."""
+    """Return the addresses at which this process has mapped a file; zeros when it has not. Raises OSError."""
     begin = end = 0
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
         for line in maps:

@@ -43,7 +43,7 @@ class MountWatch:
         return bool(self._library.poll(ctypes.byref(self._poll), 1, 0))
 
     def mount_of(self, path: str) -> int:
-        """A number of the mount that a directory is on, 64 bits; 0 when it is not there.
+        """Return a number of the mount that a directory is on, 64 bits; 0 when it is not there.
 
         Where the kernel may use the number again, a remount can be missed by who was not watching.
         """

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from swift.base.documents import JsonObject
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.faults import is_in_the_way
+from swift.platform.regularfiles import is_in_the_way
 
 DIRECTORY = "quarantined"
 NOTE_ATTRIBUTE = "user.swift.quarantine"

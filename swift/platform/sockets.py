@@ -6,7 +6,7 @@ import socket
 
 
 def listen(ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> socket.socket:
-    """A listening non-blocking TCP socket; raises OSError when the address is taken.
+    """Return a listening non-blocking TCP socket; raises OSError when the address is taken.
 
     With ``keep_idle_s`` the kernel probes connections that were silent for so long.
     """

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from swift.green import Event, ThreadPool, in_green_thread, spawn_detached
 from swift.platform.disk import Disk
-from swift.platform.waiting import letting_others_run
+from swift.platform.waiting import yielding
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: From how many single syncs on one of the filesystem is cheaper.
@@ -94,7 +94,7 @@ class _Member:
         self.error: OSError | None = OSError(errno.EINTR, "the sync was not finished")
 
 
-class Worth:
+class SyncCostModel:
     """Decides whether one sync of a device's filesystem is cheaper than several syncs of files.
 
     Learns from what syncs of the filesystem took (``took``); ``dirty_bytes`` tells what else they wait for.
@@ -117,12 +117,12 @@ class Worth:
         return self._dirty_bytes <= min(saved * DIRTY_EACH, self._dirty_limit)
 
     def took(self, saved: int, seconds: float, now: float) -> None:
-        """A sync of the filesystem instead of ``saved`` others ended ``now``."""
+        """Note a sync of the filesystem that replaced ``saved`` others and ended ``now``."""
         if seconds > max(LONG_S, saved * LONG_EACH_S):
             self._alone_until = now + PENALTY_S
 
     def __repr__(self) -> str:
-        return f"<Worth {self._dirty_bytes} bytes dirty, alone until {self._alone_until:.1f}>"
+        return f"<SyncCostModel {self._dirty_bytes} bytes dirty, alone until {self._alone_until:.1f}>"
 
 
 class SharedSyncs:
@@ -142,7 +142,7 @@ class SharedSyncs:
     ):
         self._disk = disk
         self._single = SingleSyncs(disk)
-        self._worth = Worth(dirty_limit, disk.dirty_bytes)
+        self._worth = SyncCostModel(dirty_limit, disk.dirty_bytes)
         self._monotonic = monotonic
         run = run or ThreadPool(1, "sync").call
         self._green = _GreenTurns(lambda members: self._sync(members, run))
@@ -248,7 +248,7 @@ class _GreenTurns:
         if not self._is_busy:
             self._is_busy = True
             spawn_detached(self._sync_all)
-        with letting_others_run():
+        with yielding():
             try:
                 batch.done.wait()
             finally:

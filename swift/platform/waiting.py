@@ -19,8 +19,8 @@ def waited_s() -> float:
     return _waited_s.get()
 
 
-class letting_others_run:  # noqa: N801
-    """``with letting_others_run():`` what happens inside is waiting."""
+class yielding:  # noqa: N801
+    """``with yielding():`` what happens inside is waiting."""
 
     __slots__ = ("_monotonic", "_started")
 

@@ -110,15 +110,15 @@ class Policies:
         self.default: Policy = next(p for p in self._by_index.values() if p.is_default)
 
     def get(self, index: int) -> Policy | None:
-        """The policy of an index, None when unknown."""
+        """Return the policy of an index, None when unknown."""
         return self._by_index.get(index)
 
     def named(self, name: str) -> Policy | None:
-        """The policy of a name or alias, None when unknown."""
+        """Return the policy of a name or alias, None when unknown."""
         return self._by_name.get(name.lower())
 
     def of_header(self, text: str | None) -> Policy | None:
-        """The policy of an index header: empty or missing is 0, anything unknown None."""
+        """Return the policy of an index header: empty or missing is 0, anything unknown None."""
         if not text:
             return self._by_index.get(0)
         is_index = text.isascii() and text.isdigit() and len(text) <= 9
@@ -140,7 +140,7 @@ class Policies:
 
     @classmethod
     def parse(cls, sections: Mapping[str, Mapping[str, str]], *, source: str = "swift.conf") -> Policies:
-        """The policies of a parsed swift.conf; raises ``PolicyError`` with the peer's wording."""
+        """Return the policies of a parsed swift.conf; raises ``PolicyError`` with the peer's wording."""
         try:
             found = [
                 _parse_one(name, values) for name, values in sections.items() if name.startswith(_SECTION)

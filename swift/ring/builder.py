@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Unpack
 
 from swift.base.clock import Clock, SystemClock
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 from swift.ring import builderfile, dispersion
 from swift.ring.device import DeviceRecord, describe, normalized, published
 from swift.ring.errors import (
@@ -112,7 +112,7 @@ class RingBuilder:
 
     @classmethod
     def from_table(cls, table: RingTable, *, min_part_hours: int, clock: Clock | None = None) -> RingBuilder:
-        """A builder for a ring whose own is lost; overload and times of moves start afresh."""
+        """Return a builder for a ring whose own is lost; overload and times of moves start afresh."""
         builder = cls(table.part_power, max(1.0, table.replica_count), min_part_hours, clock=clock)
         builder.next_part_power = table.next_part_power
         builder.devs = [
@@ -157,7 +157,7 @@ class RingBuilder:
         }
 
     def table(self, *, dev_id_bytes: int | None = None) -> RingTable:
-        """The ring that this builder describes now, in ids of the given width (2 or 4)."""
+        """Return the ring that this builder describes now, in ids of the given width (2 or 4)."""
         rows = self.rows or []
         typecode = TYPECODE_OF_WIDTH[dev_id_bytes or self.dev_id_bytes]
         records = [None if dev is None else published(dev) for dev in self.devs]
@@ -388,7 +388,7 @@ class RingBuilder:
         rng: random.Random,
         progress: Progress | None,
     ) -> tuple[list[array[int]], set[tuple[int, int]]]:
-        """New rows, and (partition, row) of everything that was given a device."""
+        """Return new rows, and (partition, row) of everything that was given a device."""
         assert self.rows is not None, "a ring without rows is spread, not reassigned"
         hole = none_id(array(typecode).itemsize)
         rows = []

@@ -94,7 +94,7 @@ _GLOBALS = {
 
 
 def loads(data: bytes, path: str) -> BuilderFields:
-    """The checked fields of a builder file. Raises BuilderFileError naming ``path``."""
+    """Return the checked fields of a builder file. Raises BuilderFileError naming ``path``."""
     try:
         fields = restricted_loads(data, frozenset(), extra=_GLOBALS)
     except PickleRefused as error:
@@ -110,7 +110,7 @@ def loads(data: bytes, path: str) -> BuilderFields:
 
 
 def dumps(fields: BuilderFields) -> bytes:
-    """The bytes of a builder file."""
+    """Return the bytes of a builder file."""
     return pickle.dumps(dict(fields), protocol=_PICKLE_PROTOCOL)
 
 

@@ -15,7 +15,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 from swift.ring.builder import Rebalanced, RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.errors import BuilderFileError, CompositeError
@@ -84,7 +84,7 @@ def save_composition(composition: Composition, path: str) -> None:
 def compose(
     previous: Composition, builders: Sequence[tuple[str, RingBuilder]], *, force: bool = False
 ) -> tuple[Composition, RingTable]:
-    """The next composition and its ring from (path, builder) pairs in order.
+    """Return the next composition and its ring from (path, builder) pairs in order.
 
     ``force`` accepts other components than last time. Raises CompositeError with every reason.
     """

@@ -81,7 +81,7 @@ class Device:
         return f"{address(self.replication_ip, self.replication_port)}/{self.device}"
 
     def record(self) -> DeviceRecord:
-        """The record as it stands in a ring file (spec: ring.md §6)."""
+        """Return the record as it stands in a ring file (spec: ring.md §6)."""
         return {
             "device": self.device,
             "id": self.id,
@@ -108,7 +108,7 @@ class Node(Device):
 
     @classmethod
     def of(cls, device: Device, *, index: int | None = None, handoff_index: int | None = None) -> Node:
-        """The node that ``device`` is for one partition."""
+        """Return the node that ``device`` is for one partition."""
         return cls(
             device.id,
             device.region,
@@ -126,7 +126,7 @@ class Node(Device):
 
 
 def normalized(record: Mapping[str, object], *, position: int | None = None) -> DeviceRecord:
-    """A checked copy of a record with the defaults of old files filled in; extra keys are kept.
+    """Return a checked copy of a record with the defaults of old files filled in; extra keys are kept.
 
     ``position`` is the place in the device list, which the id must equal. Raises DeviceError.
     spec: ring.md §6, §9.
@@ -151,7 +151,7 @@ def normalized(record: Mapping[str, object], *, position: int | None = None) -> 
 
 
 def published(record: DeviceRecord) -> DeviceRecord:
-    """A copy of a builder's record as ring files have it."""
+    """Return a copy of a builder's record as ring files have it."""
     kept = {name: value for name, value in record.items() if name not in _BUILDER_ONLY}
     return cast(DeviceRecord, kept)
 
@@ -170,7 +170,7 @@ def _check_types(record: Mapping[str, object]) -> None:
 
 
 def device_of(record: DeviceRecord) -> Device:
-    """The value of a normalized record."""
+    """Return the value of a normalized record."""
     return Device(
         record["id"],
         record["region"],
@@ -186,7 +186,7 @@ def device_of(record: DeviceRecord) -> Device:
 
 
 def describe(record: DeviceRecord) -> str:
-    """The display form ``d<id>r<r>z<z>-<ip>:<port>R<rip>:<rport>/<device>_"<meta>"`` (spec: ring.md §11)."""
+    """Return ``d<id>r<r>z<z>-<ip>:<port>R<rip>:<rport>/<device>_"<meta>"`` (spec: ring.md §11)."""
     here = address(record["ip"], record["port"])
     there = address(record["replication_ip"], record["replication_port"])
     place = f"d{record['id']}r{record['region']}z{record['zone']}"

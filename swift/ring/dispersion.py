@@ -43,7 +43,7 @@ class TierLevel:
 
 
 def levels_of(records: Sequence[DeviceRecord | None]) -> list[TierLevel]:
-    """The levels region, zone, server, device."""
+    """Return the levels region, zone, server, device."""
     return [TierLevel(records, depth) for depth in range(_DEPTHS)]
 
 
@@ -59,7 +59,7 @@ def most_replicas(records: Sequence[DeviceRecord | None], replicas: float) -> di
 def repeating(
     level: TierLevel, rows: Sequence[array[int]], candidates: Sequence[int]
 ) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The candidates with two replicas in one tier of the level, and their tier numbers.
+    """Return the candidates with two replicas in one tier of the level, and their tier numbers.
 
     A replica that repeats a zone repeats its region: pass what the level above returned.
     """
@@ -75,7 +75,7 @@ def repeating(
 
 
 def heads_of(rows: Sequence[array[int]]) -> list[array[int]]:
-    """The rows cut to the partitions that are present in all of them."""
+    """Return the rows cut to the partitions that are present in all of them."""
     shared = min(len(row) for row in rows)
     return [row if len(row) == shared else row[:shared] for row in rows]
 
@@ -87,7 +87,7 @@ def measure(
     parts: int,
     replicas: float,
 ) -> tuple[Graph, float]:
-    """The dispersion graph and the dispersion in percent; (empty, 0) for a ring without rows."""
+    """Return the dispersion graph and the dispersion in percent; (empty, 0) for a ring without rows."""
     graph: Graph = {}
     if not rows:
         return graph, 0.0
@@ -121,7 +121,7 @@ def _level_graph(
     parts: int,
     replicas: int,
 ) -> Graph:
-    """Counts per tier of one level; ``tally`` counts the combinations that repeat a tier."""
+    """Return counts per tier of one level; ``tally`` counts the combinations that repeat a tier."""
     singles: Counter[int] = Counter()
     for dev_id, count in held.items():
         singles[level.number_of[dev_id]] += count

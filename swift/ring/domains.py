@@ -113,7 +113,7 @@ class Domains:
         need_room: bool = True,
         disperse: bool = True,
     ) -> Domain | None:
-        """The roomiest device for one more replica, or None.
+        """Return the roomiest device for one more replica, or None.
 
         ``counts`` are the partition's other replicas; ``leaving`` is the path of the device that the
         replica comes from, whose tiers have one more place than they seem. ``need_room`` refuses domains
@@ -126,7 +126,7 @@ class Domains:
         return self._descend(self._root.heap, counts, leaving, need_room, disperse)
 
     def _straight_down(self, counts: Mapping[Domain, int]) -> Domain | None:
-        """The roomiest child of the roomiest child …, if nothing speaks against any of them."""
+        """Return the roomiest child of the roomiest child …, if nothing speaks against any of them."""
         heap = self._root.heap
         while heap:
             _, ticket, child = heap[0]

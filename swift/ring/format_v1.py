@@ -30,7 +30,7 @@ def dump_json(value: object) -> bytes:
 
 
 def load_json(body: bytes | memoryview, what: str) -> object:
-    """The value of JSON bytes, or RingFormatError saying ``what`` is not JSON."""
+    """Return the value of JSON bytes, or RingFormatError saying ``what`` is not JSON."""
     try:
         return json.loads(bytes(body))
     except (ValueError, RecursionError):
@@ -38,7 +38,7 @@ def load_json(body: bytes | memoryview, what: str) -> object:
 
 
 def decode(body: bytes | memoryview) -> RingTable:
-    """The table in ``body``, the uncompressed bytes after magic and version. Raises RingFormatError.
+    """Return the table in ``body``, the uncompressed bytes after magic and version. Raises RingFormatError.
 
     Whether the rows name existing devices is left to ``table.check_assigned``.
     """
@@ -91,7 +91,10 @@ def _decode_rows(body: memoryview, head: dict[str, object], partition_count: int
 
 
 def encode(table: RingTable) -> bytes:
-    """The uncompressed bytes after magic and version. Raises RingFormatError for ids wider than 2 bytes."""
+    """Return the uncompressed bytes after magic and version.
+
+    Raises RingFormatError for ids wider than 2 bytes.
+    """
     if table.dev_id_bytes != 2:
         raise RingFormatError("Ring v1 only supports 2-byte dev IDs")
     head: dict[str, object] = {

@@ -37,7 +37,7 @@ _TRAILER_BYTES = 2 * _U64.size
 
 
 def _blob(raw: memoryview, start: int, what: str) -> memoryview:
-    """The body of the length-prefixed blob at ``start``."""
+    """Return the body of the length-prefixed blob at ``start``."""
     if start < 0 or start + _U64.size > len(raw):
         raise RingFormatError(f"its {what} lies outside of the file")
     (length,) = _U64.unpack_from(raw, start)
@@ -58,7 +58,7 @@ def _index(raw: memoryview) -> dict[str, object]:
 
 
 def _section(raw: memoryview, index: dict[str, object], name: str) -> memoryview:
-    """The body of a section whose offsets and digest have been checked."""
+    """Return the body of a section whose offsets and digest have been checked."""
     entry = index.get(name)
     if entry is None:
         raise RingFormatError(f"section {name} is missing")
@@ -78,7 +78,7 @@ def _section(raw: memoryview, index: dict[str, object], name: str) -> memoryview
 
 
 def decode(raw: bytes | memoryview) -> RingTable:
-    """The table in ``raw``, the whole uncompressed file. Raises RingFormatError.
+    """Return the table in ``raw``, the whole uncompressed file. Raises RingFormatError.
 
     Whether the rows name existing devices is left to ``table.check_assigned``.
     """
@@ -126,7 +126,7 @@ def _big_endian(row: array[int]) -> bytes:
 
 
 def sections(table: RingTable) -> list[tuple[str, bytes]]:
-    """The sections of a file in the order in which they are written."""
+    """Return the sections of a file in the order in which they are written."""
     head: dict[str, object] = {
         "dev_id_bytes": table.dev_id_bytes,
         "part_shift": table.part_shift,
@@ -166,7 +166,7 @@ class IndexWriter:
         self._entries[name] = [compressed_start, start, compressed_end, end, "sha256", digest]
 
     def render(self) -> tuple[bytes, bytes, bytes]:
-        """The framed index, then its uncompressed and compressed offset as eight bytes each."""
+        """Return the framed index, then its uncompressed and compressed offset as eight bytes each."""
         compressed, uncompressed = self._position()
         body = json.dumps(self._entries, sort_keys=True).encode("ascii")
         return framed(body), _U64.pack(uncompressed), _U64.pack(compressed)

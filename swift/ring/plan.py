@@ -61,7 +61,7 @@ def make_plan(
     overload: float,
     held: Mapping[int, int],
 ) -> Plan:
-    """The plan for these devices; ``held`` is device id → partition-replicas now.
+    """Return the plan for these devices; ``held`` is device id → partition-replicas now.
 
     Raises EmptyRing without weighted devices, RingValidationError with fewer than replicas.
     """
@@ -114,7 +114,7 @@ def _fill_up(tier: Tier, least: int, leaves: list[Tier], parts: int, quota: dict
 
 
 def _path(leaf: Tier, top: Tier) -> list[Tier]:
-    """The tiers from a device up to below ``top``."""
+    """Return the tiers from a device up to below ``top``."""
     path = []
     tier: Tier | None = leaf
     while tier is not None and tier is not top:

@@ -29,7 +29,7 @@ class RingState(Enum):
 
 
 def ring_state(builder: RingBuilder, ring_path: str) -> tuple[RingState, str]:
-    """The state of the ring file, and the reason when it is invalid."""
+    """Return the state of the ring file, and the reason when it is invalid."""
     try:
         table = load_table(ring_path)
     except FileNotFoundError:
@@ -165,14 +165,14 @@ class DispersionReport:
 
 
 def required_overload(builder: RingBuilder) -> float:
-    """The overload that full dispersion needs; 0 when there are not enough devices to plan at all."""
+    """Return the overload that full dispersion needs; 0 when there are not enough devices to plan at all."""
     if not any(dev["weight"] > 0 for dev in builder.live_devs):
         return 0.0
     return plan_replicanths(build_tree(builder.devs), builder.replicas, builder.overload)
 
 
 def dispersion_report(builder: RingBuilder, pattern: str | None = None) -> DispersionReport:
-    """The report over all tiers whose name matches ``pattern`` from the start. Raises re.error."""
+    """Return the report over all tiers whose name matches ``pattern`` from the start. Raises re.error."""
     matches = re.compile(pattern).match if pattern else lambda name: True
     most = most_replicas(builder.devs, builder.replicas)
     tiers = []

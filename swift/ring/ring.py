@@ -64,7 +64,7 @@ class Ring:
         return self
 
     def view(self) -> RingView:
-        """The current state; take it once when several lookups must agree with each other."""
+        """Return the current state; take it once when several lookups must agree with each other."""
         if self._view is None or self._monotonic() >= self._deadline_s:
             return self._refresh()
         return self._view
@@ -119,15 +119,15 @@ class Ring:
         return os.stat(self.path).st_mtime_ns != self._mtime_ns
 
     def partition_of(self, digest: bytes) -> int:
-        """The partition of a path digest (16 bytes of MD5; spec: ring.md §1)."""
+        """Return the partition of a path digest (16 bytes of MD5; spec: ring.md §1)."""
         return self.view().partition_of(digest)
 
     def primaries(self, part: int) -> tuple[Node, ...]:
-        """The nodes that should hold ``part``; ``index`` counts from 0."""
+        """Return the nodes that should hold ``part``; ``index`` counts from 0."""
         return self.view().primaries(part)
 
     def nodes(self, digest: bytes) -> tuple[int, tuple[Node, ...]]:
-        """The partition of a digest and its primaries, from the same state of the ring."""
+        """Return the partition of a digest and its primaries, from the same state of the ring."""
         view = self._view
         if view is None or self._monotonic() >= self._deadline_s:
             view = self._refresh()

@@ -15,8 +15,8 @@ from hashlib import md5
 
 from swift.platform import durable
 from swift.platform.disk import Disk
-from swift.platform.faults import read_through_links
 from swift.platform.privileges import inherit_owner
+from swift.platform.regularfiles import read_through_links
 from swift.ring import format_v1, format_v2
 from swift.ring.errors import RingFileError, RingFormatError
 from swift.ring.table import RingTable, check_assigned
@@ -65,7 +65,7 @@ def _inflate(packed: bytes) -> bytes:
 
 
 def decode(raw: bytes) -> RingTable:
-    """The table in the uncompressed bytes of a file of any version. Raises RingFormatError."""
+    """Return the table in the uncompressed bytes of a file of any version. Raises RingFormatError."""
     if raw[: len(MAGIC)] != MAGIC:
         raise RingFormatError(f"bad magic {raw[: len(MAGIC)]!r}, not a ring file")
     version = int.from_bytes(raw[len(MAGIC) : _HEAD_BYTES], "big")
@@ -94,13 +94,16 @@ class _Envelope:
         self._raw_size += len(data)
 
     def close(self) -> bytes:
-        """The finished file: checksum and size follow the last block."""
+        """Return the finished file: checksum and size follow the last block."""
         tail = self._crc.to_bytes(4, "little") + (self._raw_size & 0xFFFFFFFF).to_bytes(4, "little")
         return bytes(self._file_bytes) + tail
 
 
 def encode(table: RingTable, name: str, *, format_version: int = 1) -> bytes:
-    """The bytes of a ring file called ``name``. Raises RingFormatError when the format cannot hold it."""
+    """Return the bytes of a ring file called ``name``.
+
+    Raises RingFormatError when the format cannot hold it.
+    """
     base = name[: -len(".gz")] if name.endswith(".gz") else name
     envelope = _Envelope(base)
     if format_version not in _DECODERS:

@@ -25,7 +25,7 @@ class SplitPhase(Enum):
 
 
 def phase(part_power: int, next_part_power: int | None) -> SplitPhase:
-    """The phase of a ring. Raises PartPowerError for a next_part_power that no step produces."""
+    """Return the phase of a ring. Raises PartPowerError for a next_part_power that no step produces."""
     if next_part_power is None:
         return SplitPhase.STEADY
     if next_part_power == part_power + 1:
@@ -46,7 +46,8 @@ class Home(NamedTuple):
 
 
 def home_of(partition: str, name_hash: str, part_power: int, next_part_power: int) -> Home | None:
-    """The home of an object that is asked for by ``partition``; None when that is not one of its own. Pure.
+    """Return the home of an object that is asked for by ``partition``; None when that is not one of its
+    own. Pure.
 
     Raises PartPowerError for a ``next_part_power`` that no step produces.
     """

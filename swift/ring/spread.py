@@ -43,7 +43,7 @@ def spread(
     rng: random.Random,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[array[int]]:
-    """New rows of the given lengths that fulfil the plan exactly; ``progress`` gets (done, total)."""
+    """Return new rows of the given lengths that fulfil the plan exactly; ``progress`` gets (done, total)."""
     parts = plan.parts
     rows = [array(typecode, bytes(array(typecode).itemsize * length)) for length in lengths]
     filled = bytearray(parts)

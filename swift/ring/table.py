@@ -24,7 +24,7 @@ assert array("H").itemsize == 2 and array("I").itemsize == 4, "rows are stored a
 
 
 def none_id(dev_id_bytes: int) -> int:
-    """The all-ones id that means "unassigned" and so is never a device (spec: ring.md §6)."""
+    """Return the all-ones id that means "unassigned" and so is never a device (spec: ring.md §6)."""
     return (1 << (8 * dev_id_bytes)) - 1
 
 
@@ -75,21 +75,21 @@ class RingTable:
 
 
 def checked_part_shift(value: object) -> int:
-    """A part_shift from a file, or RingFormatError."""
+    """Return a part_shift from a file, or RingFormatError."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= PART_POWER_MAX:
         raise RingFormatError(f"part_shift is {value!r}, not a number between 0 and {PART_POWER_MAX}")
     return value
 
 
 def checked_next_part_power(value: object) -> int | None:
-    """A next_part_power from a file, or RingFormatError."""
+    """Return a next_part_power from a file, or RingFormatError."""
     if value is not None and (not isinstance(value, int) or not 0 <= value <= PART_POWER_MAX):
         raise RingFormatError(f"next_part_power is {value!r}, not a part power")
     return value
 
 
 def checked_build_version(value: object) -> int | None:
-    """A builder version from a file, or RingFormatError."""
+    """Return a builder version from a file, or RingFormatError."""
     if value is not None and not isinstance(value, int):
         raise RingFormatError(f"version is {value!r}, not a whole number")
     return value
@@ -134,7 +134,7 @@ def check_assigned(table: RingTable) -> None:
 
 
 def repeats(rows: Sequence[Sequence[int]]) -> list[int]:
-    """The places at which two of these equally long rows hold the same number."""
+    """Return the places at which two of these equally long rows hold the same number."""
     if len(rows) <= _PAIRWISE_ROWS_MAX:
         places = range(len(rows[0]))
         pairs = itertools.combinations(rows, 2)

@@ -21,7 +21,7 @@ Key = tuple[Any, ...]
 
 
 def tier_keys(record: DeviceRecord) -> tuple[Key, Key, Key, Key]:
-    """The region, zone, server and device tier that a device belongs to."""
+    """Return the region, zone, server and device tier that a device belongs to."""
     region, zone, ip, dev_id = record["region"], record["zone"], record["ip"], record["id"]
     return (region,), (region, zone), (region, zone, ip), (region, zone, ip, dev_id)
 
@@ -68,18 +68,18 @@ class Tier:
         return math.ceil(self.target - EPSILON)
 
     def walk(self) -> Iterator[Tier]:
-        """This tier and all below, parents first."""
+        """Yield this tier and all below, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     def leaves(self) -> Iterator[Tier]:
-        """The device tiers below."""
+        """Return the device tiers below."""
         return (tier for tier in self.walk() if len(tier.key) == 4)
 
 
 def build_tree(records: Iterable[DeviceRecord | None]) -> Tier:
-    """The tree of all devices that have weight. Raises EmptyRing when there are none."""
+    """Return the tree of all devices that have weight. Raises EmptyRing when there are none."""
     root = Tier((), None)
     known: dict[Key, Tier] = {(): root}
     for record in records:

@@ -74,7 +74,7 @@ class RingView:
         )
 
     def partition_of(self, digest: bytes) -> int:
-        """The partition of a path digest (spec: ring.md §1)."""
+        """Return the partition of a path digest (spec: ring.md §1)."""
         return int.from_bytes(digest[:4], "big") >> self.part_shift
 
     def primary_ids(self, part: int) -> list[int]:
@@ -92,7 +92,8 @@ class RingView:
         return ids
 
     def primaries(self, part: int) -> tuple[Node, ...]:
-        """The nodes that should hold ``part``, ``index`` counting from 0; IndexError for none of the ring.
+        """Return the nodes that should hold ``part``, ``index`` counting from 0; IndexError for none of the
+        ring.
 
         Raises RingError when the ring names a device that does not exist.
         """
@@ -106,7 +107,7 @@ class RingView:
         return tuple([nodes[dev_id] for nodes, dev_id in zip(self._nodes_at, ids, strict=False)])
 
     def parts_of(self, dev_id: int) -> frozenset[int]:
-        """The partitions of which a device is a primary; one walk over the whole ring."""
+        """Return the partitions of which a device is a primary; one walk over the whole ring."""
         found: set[int] = set()
         for row in self.rows:
             try:

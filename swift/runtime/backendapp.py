@@ -297,11 +297,11 @@ class BackendApp:
         self._answers: dict[int, Any] = {}
 
     def verbs(self) -> Mapping[str, Handler]:
-        """Method name → handler."""
+        """Return method name → handler."""
         return {}
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The WSGI face, for third-party filters in front."""
+        """Return the WSGI face, for third-party filters in front."""
         from swift.runtime.wsgi import serve_wsgi
 
         return serve_wsgi(self.handle, environ, start_response)

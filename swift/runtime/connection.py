@@ -126,7 +126,7 @@ class Connection:
             self.is_forwarded_tls = forwarded.is_tls
 
     def _recv(self, deadline: float) -> bytes:
-        """Some bytes, empty at the end of the stream; raises ``DeadlineExceeded`` or OSError."""
+        """Return some bytes, empty at the end of the stream; raises ``DeadlineExceeded`` or OSError."""
         while True:
             try:
                 return self.sock.recv(RECV_BYTES)
@@ -142,7 +142,7 @@ class Connection:
         self.stalled_since = 0.0
 
     def read_head(self, limits: HeadLimits, idle_timeout_s: float) -> bytes | None:
-        """The bytes of the next request head; None when the client is done.
+        """Return the bytes of the next request head; None when the client is done.
 
         Raises ``wire.http1.BadHead`` for one that is too long, ``DeadlineExceeded`` for a slow one.
         """

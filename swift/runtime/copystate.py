@@ -65,7 +65,7 @@ class DeviceCopies:
         self._failed.add(unit)
 
     def as_json(self) -> dict[str, object]:
-        """The counts so far."""
+        """Return the counts so far."""
         lacking = Counter(device for devices in self._lacking.values() for device in devices)
         return {
             "ring": self._ring,

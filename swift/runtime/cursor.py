@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from swift.base.clock import Clock
 from swift.platform.disk import Disk
-from swift.platform.faults import read_regular
 from swift.platform.privileges import make_directories
+from swift.platform.regularfiles import read_regular
 from swift.telemetry.log import Log
 from swift.telemetry.recon import parse, replace_text
 
@@ -82,7 +82,7 @@ class Cursor:
             self._log.warning(f"cannot write {self.path}: {error.strerror}")
 
     def clear(self) -> None:
-        """The pass is through: the next one begins at the beginning."""
+        """Forget the position after a complete pass."""
         if not self.path:
             return
         try:

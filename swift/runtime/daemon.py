@@ -23,7 +23,7 @@ from swift.base.clock import Clock, SystemClock
 from swift.green import pause
 from swift.runtime.cursor import Cursor, cursor_path
 from swift.runtime.report import Progress, PrometheusFile, Tally
-from swift.runtime.share import ShareResult, ShareRun, complain
+from swift.runtime.share import ShareResult, ShareRun, log_failure
 from swift.runtime.stop import Stop
 from swift.runtime.supervise import Tell, Workers
 from swift.runtime.throttle import Throttle
@@ -84,7 +84,7 @@ class Pass(Protocol[U]):
     """One go through a share of the work."""
 
     def plan(self) -> Iterator[U]:
-        """The units, found one by one; it may wait with the context's ``stop.wait``."""
+        """Return the units, found one by one; it may wait with the context's ``stop.wait``."""
 
     def do(self, unit: U) -> None:
         """Do one unit; called in a green thread of its own."""
@@ -110,7 +110,7 @@ class PassReport:
         return sum(result.counts.get(event, 0) for result in self.results.values())
 
     def counts(self, events: Iterable[str]) -> dict[str, int]:
-        """The same of several events, zeros included."""
+        """Return the same of several events, zeros included."""
         return {event: self.count(event) for event in events}
 
 
@@ -124,7 +124,7 @@ class DaemonTask(Protocol):
         """Return the units that can be processed separately, e.g. device names, in processing order."""
 
     def begin(self, share: str, context: PassContext) -> Pass[Any]:
-        """A fresh pass over one share."""
+        """Return a fresh pass over one share."""
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """Return the content of the recon file after a pass."""
@@ -218,7 +218,7 @@ class Runner:
                 yield from self._once()
             except Exception as error:
                 # A daemon outlives every failure of a pass; the next one may find things repaired.
-                complain(self._telemetry.log, "a pass failed", error)
+                log_failure(self._telemetry.log, "a pass failed", error)
             interval_now_s = interval_s * self._rng.uniform(1 - JITTER, 1)
             elapsed_s = self._clock.monotonic() - started_s
             yield max(PAUSE_MIN_S, interval_now_s - elapsed_s)
@@ -228,7 +228,7 @@ class Runner:
     def _report_of(self, results: Mapping[str, ShareResult], started_s: float) -> PassReport:
         return PassReport(dict(results), self._clock.monotonic() - started_s, self._clock.time())
 
-    def _tell(
+    def _report_progress(
         self, done: Mapping[str, ShareResult], started_s: float, share: str, so_far: ShareResult
     ) -> None:
         """Tell recon how far a long pass is."""
@@ -251,7 +251,7 @@ class Runner:
         for share in shares:
             if self._stop.requested:
                 return
-            tell = partial(self._tell, results, started_s, share)
+            tell = partial(self._report_progress, results, started_s, share)
             result = self.run_share(share, deadline_s, self._stop, tell)
             if result is not None:
                 results[share] = result
@@ -315,7 +315,7 @@ class Runner:
             return self.run_share(share, deadline_s, stop, tell)
 
         def tell(share: str, so_far: ShareResult) -> None:
-            self._tell(results, started_s, share, so_far)
+            self._report_progress(results, started_s, share, so_far)
 
         schedule = self._schedule
         for _ in self._workers.run(

@@ -26,8 +26,13 @@ from swift.db.connection import connect
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.faults import OddFile, move_odd_file_aside, odd_file_at, read_regular
 from swift.platform.privileges import inherit_owner
+from swift.platform.regularfiles import (
+    IrregularFile,
+    irregular_file_at,
+    move_irregular_file_aside,
+    read_regular,
+)
 from swift.store.metadata import read_metadata
 
 FILE = ".hash-path"
@@ -99,7 +104,7 @@ class DeviceIdentity:
         """
         try:
             salt, digest = _parsed(read_regular(self._disk, f"{path}/{FILE}"))
-        except (FileNotFoundError, OddFile, ValueError, KeyError, TypeError, RecursionError):
+        except (FileNotFoundError, IrregularFile, ValueError, KeyError, TypeError, RecursionError):
             # None, or a damaged one, which is as good as none.
             self._mark(path)
             return
@@ -124,8 +129,8 @@ class DeviceIdentity:
             self._salt = self._salt or secrets.token_hex(16)
             text = json.dumps({"version": 1, "salt": self._salt, "digest": self._digest_of(self._salt)})
             file = f"{path}/{FILE}"
-            if odd_file_at(self._disk, file) is not None:
-                move_odd_file_aside(self._disk, file)
+            if irregular_file_at(self._disk, file) is not None:
+                move_irregular_file_aside(self._disk, file)
             replace_file(self._disk, file, text.encode(), mode=0o644)
             inherit_owner(file)
         except OSError:

@@ -40,7 +40,7 @@ class DeviceTask:
         self.selection = selection or Selection()
 
     def shares(self) -> list[str]:
-        """The names of the selected devices, in random order."""
+        """Return the names of the selected devices, in random order."""
         names = self.selection.of_devices(self.context.devices.names())
         self.rng.shuffle(names)
         return names
@@ -94,13 +94,13 @@ class DatabasePassBase(DevicePassBase):
     """The half of a pass over the databases of a device: the walk to them."""
 
     def _partitions(self, device_path: str, directory: str) -> list[str]:
-        """The selected partitions below ``accounts`` or ``containers`` of the device, in random order."""
+        """Return the selected partitions of the device's ``accounts`` or ``containers`` in random order."""
         task = self._device_task
         found = walk.partitions(self._disk, device_path, directory, task.rng)
         return [partition for partition in found if task.selection.has_partition(partition)]
 
     def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePlace]:
-        """The databases of a partition, until the work is to end."""
+        """Yield the databases of a partition, until the work is to end."""
         for place in walk.places(self._disk, device_path, directory, partition, self._tell_unreadable):
             if self._pass_context.stop.requested:
                 return

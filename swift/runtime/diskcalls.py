@@ -100,7 +100,7 @@ class DiskPools:
         self._favoured: QuickCalls | None = None
 
     def run(self, device: str) -> Run:
-        """The ``Run`` for short calls to a device."""
+        """Return the ``Run`` for short calls to a device."""
         run = self._runs.get(device)
         if run is None:
             run = self._runs[device] = self._new_run(device)
@@ -118,7 +118,7 @@ class DiskPools:
         return threads
 
     def threads(self, device: str, purpose: str = "") -> Run:
-        """The ``Run`` for long calls; those of a ``purpose`` have threads of their own."""
+        """Return the ``Run`` for long calls; those of a ``purpose`` have threads of their own."""
         run = self._threads.get((device, purpose))
         if run is None:
             name = f"disk-{device} {purpose}".strip()

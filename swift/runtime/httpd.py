@@ -85,7 +85,7 @@ class HttpServer:
     def serve(self, listener: socket) -> None:
         """Accept connections until ``stop``; returns then."""
         while not self._stopping:
-            if not self._places.acquire(0) and not self._get_place(listener):
+            if not self._places.acquire(0) and not self._acquire_slot(listener):
                 continue
             if self._stopping:
                 self._places.release()
@@ -115,13 +115,13 @@ class HttpServer:
             # One a turn, so that the other workers get their share of a burst.
             green.sleep(0)
 
-    def _get_place(self, listener: socket) -> bool:
+    def _acquire_slot(self, listener: socket) -> bool:
         """Wait a moment for a place while all are taken; a client that waits outside may displace another."""
         try:
             green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
         except green.DeadlineExceeded:
             return False
-        connection = who_gives_way(self._connections, self._max_clients, time.monotonic())
+        connection = connection_to_close(self._connections, self._max_clients, time.monotonic())
         if connection is not None:
             # Its green thread sees the end, which may take a turn or two: it must not be chosen again.
             self._connections.discard(connection)
@@ -161,7 +161,7 @@ class HttpServer:
                 tls = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
                 connection.become_tls(tls)
                 green.handshake(tls, time.monotonic() + self._client_timeout_s)
-            self._converse(connection)
+            self._serve_connection(connection)
         except (OSError, ConnectionClosed, green.DeadlineExceeded):
             # The client is gone or too slow; what it asked for has been answered or dropped.
             pass
@@ -186,7 +186,7 @@ class HttpServer:
             return False
         return True
 
-    def _converse(self, connection: Connection) -> None:
+    def _serve_connection(self, connection: Connection) -> None:
         idle_timeout_s = self._client_timeout_s
         while True:
             try:
@@ -396,7 +396,7 @@ def heads_max(places: int) -> int:
     return max(1, places // HEAD_SHARE)
 
 
-def who_gives_way(connections: Collection[Connection], places: int, now_s: float) -> Connection | None:
+def connection_to_close(connections: Collection[Connection], places: int, now_s: float) -> Connection | None:
     """Return the connection to close for a newcomer at ``now_s`` (monotonic); None when all make progress."""
     lingering = [connection for connection in connections if connection.lingering_since]
     if lingering:

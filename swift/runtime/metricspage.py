@@ -37,7 +37,7 @@ class MetricsBoard:
         self._registry: Registry | None = None
 
     def join(self, index: int, registry: Registry) -> None:
-        """This process is worker ``index`` and counts in ``registry``."""
+        """Register this process as worker ``index`` that counts in ``registry``."""
         self._index = index % self._slots
         self._registry = registry
         registry.constant_labels = {"pid": str(os.getpid())}
@@ -69,7 +69,7 @@ class MetricsBoard:
         return ("\n".join(lines) + "\n").encode()
 
     def answer(self, path: str, request: Request) -> Response:
-        """The page, at ``path`` and nowhere else."""
+        """Return the page, at ``path`` and nowhere else."""
         if request.loose_path != path:
             return error_response(404)
         if request.method not in ("GET", "HEAD"):

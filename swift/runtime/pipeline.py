@@ -32,7 +32,7 @@ class _Loader(loadwsgi.ConfigLoader):
     def get_context(
         self, object_type: object, name: str | None = None, global_conf: Mapping[str, object] | None = None
     ) -> loadwsgi.LoaderContext:
-        """A context that knows the name by which the configuration calls it.
+        """Return a context that knows the name by which the configuration calls it.
 
         ``egg:swift`` is this distribution, whatever its name.
         """
@@ -85,7 +85,7 @@ class Pipeline:
                 )
 
     def _advice(self) -> str:
-        """The sections of the configuration in a right order, as an operator would write them."""
+        """Return the sections of the configuration in a right order, as an operator would write them."""
         written: dict[str, list[str]] = {}
         for context in self.filters:
             written.setdefault(context.entry_point_name or "", []).append(getattr(context, "section", ""))
@@ -94,7 +94,7 @@ class Pipeline:
         return " ".join(filter(None, [*sections, getattr(self.app, "section", "")]))
 
     def create(self) -> object:
-        """The outermost filter over everything."""
+        """Return the outermost filter over everything."""
         app = self.app.create()
         for context in reversed(self.filters):
             app = context.create()(app)
@@ -116,7 +116,7 @@ def _sorted(names: list[str]) -> list[str]:
 
 
 def read_pipeline(path: str, global_conf: Mapping[str, object], name: str = "main") -> Pipeline:
-    """The pipeline (or bare app) ``name`` of a configuration; raises ``ConfigError``."""
+    """Return the pipeline (or bare app) ``name`` of a configuration; raises ``ConfigError``."""
     try:
         loader = _Loader(path)
         context = loader.get_context(loadwsgi.APP, name, dict(global_conf))
@@ -130,7 +130,7 @@ def read_pipeline(path: str, global_conf: Mapping[str, object], name: str = "mai
 
 
 def load_app(path: str, global_conf: Mapping[str, Any], *, modify: bool = True) -> Any:
-    """The application of a configuration file; raises ``ConfigError`` naming the file."""
+    """Return the application of a configuration file; raises ``ConfigError`` naming the file."""
     pipeline = read_pipeline(path, global_conf)
     if modify and pipeline.app.entry_point_name == "proxy":
         pipeline.insert_required(pipeline.app.global_conf)

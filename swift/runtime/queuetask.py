@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from swift.runtime.daemon import Pass, PassContext, PassReport
 from swift.runtime.report import Tally
-from swift.runtime.share import complain
+from swift.runtime.share import log_failure
 from swift.telemetry.log import Log
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ class QueueTask:
     share: ClassVar = "queue"
 
     def shares(self) -> list[str]:
-        """The queue."""
+        """Return the queue."""
         return [self.share]
 
     def progress(self, passed: PassReport) -> dict[str, object]:
@@ -29,12 +29,12 @@ class QueueTask:
 
 
 def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> Iterator[T]:
-    """The rows of a part of a queue until reading fails: that is told and counted, and ends nothing else."""
+    """Yield the rows of a part of a queue until a read fails; the failure is logged and counted."""
     try:
         yield from rows
     except Exception as error:
         tally.add("errors")
-        complain(log, f"cannot read {what}", error)
+        log_failure(log, f"cannot read {what}", error)
 
 
 class IdleTask:

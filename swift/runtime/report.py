@@ -24,7 +24,7 @@ class Tally:
     """Counts the events of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
 
     def __init__(self, telemetry: Telemetry, daemon: str, counts: Mapping[str, int] | None = None):
-        """``counts`` were counted before a restart: no other process reports them again."""
+        """Start with ``counts`` from before a restart, which only this process reports."""
         self._telemetry = telemetry
         self._daemon = daemon
         self.counts: dict[str, int] = dict(counts or {})
@@ -100,7 +100,7 @@ class Progress:
             self._show(self.sentence(tally))
 
     def end(self, tally: Tally) -> None:
-        """The last word about this share; nothing is said about idle ones."""
+        """Log the final line of this share; idle shares get none."""
         if self._terminal is not None:
             self._show("")
         if self.units or tally.counts:
@@ -123,7 +123,7 @@ class Progress:
 
 
 def terminal_of(stream: TextIO | None = None) -> TextIO | None:
-    """The stream (standard error) when it is a terminal, else None."""
+    """Return the stream (standard error) when it is a terminal, else None."""
     stream = stream or sys.stderr
     return stream if stream.isatty() else None
 

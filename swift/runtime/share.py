@@ -49,7 +49,7 @@ class UnitsOfWork(Protocol):
     """Interface of the work that a share runs: a part of ``daemon.Pass``."""
 
     def plan(self) -> Any:
-        """An iterator of units."""
+        """Return an iterator of units."""
 
     def do(self, unit: object) -> None:
         """Do one."""
@@ -230,10 +230,10 @@ class ShareRun:
 
     def _fail(self, what: str, error: Exception) -> None:
         self._tally.add("errors")
-        complain(self._log, what, error)
+        log_failure(self._log, what, error)
 
 
-def complain(log: Log, what: str, error: Exception) -> None:
+def log_failure(log: Log, what: str, error: Exception) -> None:
     """Log a failure; only an unexpected one is logged with its traceback."""
     if isinstance(error, (SwiftError, OSError)):
         log.error(f"ERROR {what}: {error}")

@@ -52,7 +52,7 @@ class Stop:
         return self.requested
 
     def branch(self) -> Stop:
-        """A part of the work that ends with the whole, or earlier by itself."""
+        """Return a part of the work that ends with the whole, or earlier by itself."""
         return _Branch(self)
 
     def on_signals(self) -> None:
@@ -85,5 +85,5 @@ class _Branch(Stop):
 
 
 def plain_stop(clock: Clock | None = None) -> Stop:
-    """A ``Stop`` for a process that forks: it never starts an event loop, which children would share."""
+    """Return a ``Stop`` for a process that forks; it starts no event loop, which children would share."""
     return Stop(clock, pause)

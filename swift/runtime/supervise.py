@@ -67,7 +67,7 @@ class Workers:
                 child = _fork(waiting.pop(0), work, self._log)
                 self._running[child.pid] = child
             for child in list(self._running.values()):
-                self._look_after(child, results, tell, stall_s)
+                self._monitor(child, results, tell, stall_s)
             if stop.requested and kill_at is None:
                 kill_at = time.monotonic() + self._grace_s
                 _signal(self._running, signal.SIGTERM)
@@ -76,7 +76,7 @@ class Workers:
             if self._running:
                 yield
 
-    def _look_after(
+    def _monitor(
         self,
         child: _Child,
         results: dict[str, ShareResult],
@@ -84,14 +84,14 @@ class Workers:
         stall_s: float,
     ) -> None:
         has_ended = child.has_ended()
-        news = child.news()
+        latest_report = child.latest_report()
         if has_ended:
             del self._running[child.pid]
             child.close(self._log)
             if child.result is not None:
                 results[child.share] = child.result
-        elif news is not None:
-            tell(child.share, news)
+        elif latest_report is not None:
+            tell(child.share, latest_report)
         elif stall_s and time.monotonic() - child.heard_s > stall_s * SILENCE_FACTOR:
             self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is unresponsive; it is killed")
             del self._running[child.pid]
@@ -128,7 +128,7 @@ class _Child:
                 self._status = status
         return self._status is not None
 
-    def news(self) -> ShareResult | None:
+    def latest_report(self) -> ShareResult | None:
         """Return the child's last report if it is new and not the result."""
         size = os.fstat(self._fd).st_size
         if size == self._read:
@@ -146,7 +146,7 @@ class _Child:
         return None
 
     def close(self, log: Log) -> None:
-        """It has ended; what it said counts only when it ended well."""
+        """Reap the child; its report counts only after a successful exit."""
         os.close(self._fd)
         if self._status:
             code = os.waitstatus_to_exitcode(self._status)

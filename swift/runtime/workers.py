@@ -8,7 +8,7 @@ is killed the kernel tells the workers, so none is ever left behind.
 SIGUSR1 has the master become a new image of itself (``renew``), which keeps its sockets and its pid.
 The new image starts workers of its own and then tells the former ones, with SIGHUP, to accept no more and
 to end when their last request is answered: nothing is refused or broken off meanwhile. A new image that
-cannot start keeps the former workers (``keep_former``), and tries again when one of them ends.
+cannot start keeps the former workers (``adopt_previous``), and tries again when one of them ends.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Renew = Callable[[Sequence[int]], None]
 
 
 @dataclass(frozen=True)
-class Succession:
+class ProcessRenewal:
     """Renewal of a master process, and the state inherited from its previous image."""
 
     renew: Renew = lambda _pids: None
@@ -61,7 +61,7 @@ def die_with_parent(sig: int = signal.SIGTERM) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, sig, 0, 0, 0)
 
 
-def keep_former(succession: Succession, log: Log, *, on_hangup: Callable[[], None]) -> int:
+def adopt_previous(succession: ProcessRenewal, log: Log, *, on_hangup: Callable[[], None]) -> int:
     """Supervise the workers of the former image because this image cannot start workers; the exit code.
 
     SIGUSR1 reloads again. The end of a worker, which cannot be replaced, does so too, every ``RETRY_S``.
@@ -81,7 +81,7 @@ class Master:
         log: Log,
         *,
         grace_s: float = GRACE_S,
-        succession: Succession | None = None,
+        succession: ProcessRenewal | None = None,
         on_ready: Callable[[], None] = lambda: None,
         on_hangup: Callable[[], None] = lambda: None,
         keeps_former: bool = False,
@@ -91,7 +91,7 @@ class Master:
         self._main = main
         self._log = log
         self._grace_s = grace_s
-        self._succession = succession or Succession()
+        self._succession = succession or ProcessRenewal()
         self._former = set(self._succession.former)
         self._keeps_former = keeps_former
         self._former_count = len(self._former)
@@ -110,26 +110,26 @@ class Master:
         """Fork the workers and wait; returns the exit code."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         signal.signal(signal.SIGUSR1, signal.SIG_DFL)
-        self._fill()
+        self._start_missing()
         if not self._keeps_former:
-            self._tell_former(signal.SIGHUP)
+            self._signal_previous(signal.SIGHUP)
         self._on_ready()
         while not self._stop_signal:
-            self._fill()
+            self._start_missing()
             self._wait(1.0)
             if self._keeps_former:
                 self._retry_when_one_ended()
             elif self._former and time.monotonic() >= self._stale_at:
-                self._tell_former(signal.SIGKILL)
+                self._signal_previous(signal.SIGKILL)
             if self._is_to_renew and not self._stop_signal:
-                self._become_new()
-        self._tell_workers(signal.SIGTERM)
+                self._exec_new_image()
+        self._signal_workers(signal.SIGTERM)
         if self._stop_signal == signal.SIGHUP:
             self._on_hangup()
         deadline = time.monotonic() + self._grace_s
         while self._has_workers and (self._stop_signal == signal.SIGHUP or time.monotonic() < deadline):
             self._wait(0.1)
-        self._tell_workers(signal.SIGKILL)
+        self._signal_workers(signal.SIGKILL)
         while self._has_workers:
             self._wait(0.1)
         return 0
@@ -138,7 +138,7 @@ class Master:
     def _has_workers(self) -> bool:
         return bool(self._workers or self._former)
 
-    def _become_new(self) -> None:
+    def _exec_new_image(self) -> None:
         """Become a new image; on return there is none, and everything goes on as it was."""
         self._is_to_renew = False
         # A second request meanwhile must not end the image that is not ready for it.
@@ -165,9 +165,9 @@ class Master:
         while self._reap():
             continue
 
-    def _fill(self) -> None:
+    def _start_missing(self) -> None:
         wanted = self._slots()
-        self._dismiss(set(wanted))
+        self._stop_worker(set(wanted))
         busy = {index for index, _ in self._workers.values()}
         for index in wanted:
             if index in busy or self._stop_signal:
@@ -179,7 +179,7 @@ class Master:
                 self._become_worker(index)
             self._workers[pid] = (index, time.monotonic())
 
-    def _dismiss(self, wanted: set[int]) -> None:
+    def _stop_worker(self, wanted: set[int]) -> None:
         """Tell the workers of slots that are not wanted any more to end."""
         for pid, (index, _) in self._workers.items():
             if index not in wanted and pid not in self._dismissed:
@@ -220,13 +220,13 @@ class Master:
                 self._pause_until = time.monotonic() + YOUNG_S
         return True
 
-    def _tell_workers(self, sig: int) -> None:
+    def _signal_workers(self, sig: int) -> None:
         for pid in list(self._workers):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sig)
-        self._tell_former(sig)
+        self._signal_previous(sig)
 
-    def _tell_former(self, sig: int) -> None:
+    def _signal_previous(self, sig: int) -> None:
         for pid in self._former:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sig)

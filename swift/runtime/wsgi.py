@@ -46,7 +46,7 @@ class BadApplication(SwiftError):
 
 
 def native(app: App) -> Handle:
-    """The ``handle`` of one of our apps, or one that calls a foreign WSGI app."""
+    """Return the ``handle`` of one of our apps, or one that calls a foreign WSGI app."""
     handle = getattr(app, "handle", None)
     return handle if handle is not None else lambda request: call_wsgi(app, request)
 
@@ -73,7 +73,7 @@ class _Answer:
         return self.written.append
 
     def response(self) -> Response:
-        """The head; raises ``BadApplication``."""
+        """Return the head; raises ``BadApplication``."""
         code, _, reason = self.status.partition(" ")
         if not (len(code) == 3 and is_digits(code)):
             raise BadApplication(f"no HTTP status: {self.status!r}")
@@ -227,7 +227,7 @@ def _served(handle: Handle, environ: WSGIEnvironment) -> Response:
 
 
 def as_application(response: Response) -> App:
-    """A response as the WSGI application that gives it."""
+    """Return a response as the WSGI application that gives it."""
 
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         headers = response.headers
@@ -298,7 +298,7 @@ class ForeignRequest:
     def split_path(
         self, minsegs: int = 1, maxsegs: int | None = None, rest_with_last: bool = False
     ) -> list[object]:
-        """The decoded segments of the path; raises ValueError."""
+        """Return the decoded segments of the path; raises ValueError."""
         request = request_from_environ(self.environ)
         return request.split_path(minsegs, maxsegs or minsegs, rest_with_last=rest_with_last)
 

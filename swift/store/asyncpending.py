@@ -19,8 +19,8 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
-from swift.platform.faults import OddFile, is_in_the_way, read_regular
 from swift.platform.quarantine import move_to_quarantine
+from swift.platform.regularfiles import IrregularFile, is_in_the_way, read_regular
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.store.errors import Damaged
@@ -136,7 +136,7 @@ class FileUpdates:
             data = read_regular(self._disk, self._path(ref))
         except FileNotFoundError:
             return None
-        except OddFile as error:
+        except IrregularFile as error:
             raise Damaged(f"{error.strerror}")
         try:
             update, extra = decode_update(data)

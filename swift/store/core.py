@@ -27,8 +27,8 @@ from swift.platform.devices import FULL, Devices, SpaceGuard
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary, write_all
 from swift.platform.fastcrc import crc32
-from swift.platform.faults import UnreadableFile, is_in_the_way
 from swift.platform.quarantine import move_to_quarantine
+from swift.platform.regularfiles import UnreadableFile, is_in_the_way
 from swift.platform.syncing import SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, Viewpoint

@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, suppress
 
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
-from swift.platform.faults import is_in_the_way
 from swift.platform.locks import lock_directory
+from swift.platform.regularfiles import is_in_the_way
 from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, Viewpoint
 from swift.store.chooser import choose, clean_up, remove_if_empty, remove_made

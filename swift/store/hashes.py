@@ -23,8 +23,14 @@ from swift.base.hashing import short_md5
 from swift.base.pickles import PickleRefused, restricted_loads
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file, write_all
-from swift.platform.faults import OddFile, move_odd_file_aside, open_own, open_regular, read_regular
 from swift.platform.locks import file_lock, lock_directory, lock_file
+from swift.platform.regularfiles import (
+    IrregularFile,
+    move_irregular_file_aside,
+    open_own,
+    open_regular,
+    read_regular,
+)
 from swift.platform.syncing import sync_directory
 from swift.policy.policy import Policy
 from swift.store.chooser import Choice, ReclaimRules, choose, clean_up, files_to_remove, remove_if_empty
@@ -125,9 +131,9 @@ def _read_file(disk: Disk, path: str) -> bytes | None:
         return read_regular(disk, path)
     except FileNotFoundError:
         return None
-    except OddFile:
+    except IrregularFile:
         # A cache or a journal that cannot be one: as good as none, and the way is free for the next.
-        move_odd_file_aside(disk, path)
+        move_irregular_file_aside(disk, path)
         return None
 
 

@@ -13,7 +13,13 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http import fields
 from swift.platform.disk import Disk
-from swift.platform.faults import OddFile, check_regular, is_in_the_way, odd_file_at, open_with_status
+from swift.platform.regularfiles import (
+    IrregularFile,
+    check_regular,
+    irregular_file_at,
+    is_in_the_way,
+    open_with_status,
+)
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
 from swift.store.chooser import Choice, choose
 from swift.store.errors import Damaged, FilesChanged, HashCollision
@@ -92,11 +98,11 @@ def load(
             disk.close(fd)
         if isinstance(error, FileNotFoundError):
             for file in (choice.meta, choice.ctype, choice.tombstone):
-                odd = None if file is None else odd_file_at(disk, f"{directory}/{file.name}")
+                odd = None if file is None else irregular_file_at(disk, f"{directory}/{file.name}")
                 if odd is not None:
                     raise Damaged(f"{odd.filename}: {odd.strerror}")
             raise FilesChanged(f"files of {directory} are changing")
-        if isinstance(error, OddFile):
+        if isinstance(error, IrregularFile):
             raise Damaged(f"{path}: {error.strerror}")
         raise
 

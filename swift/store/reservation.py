@@ -18,7 +18,7 @@ from swift.base.clock import Clock
 from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.faults import open_own
+from swift.platform.regularfiles import open_own
 from swift.store.errors import AlreadyReserved
 from swift.store.layout import Place, temporary_dir
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S

@@ -24,8 +24,8 @@ from swift.ec.fragment import HEADER_BYTES, BadFragment, FragmentHeader
 from swift.http import fields
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.faults import OddFile, open_regular
 from swift.platform.locks import file_lock, lock_directory
+from swift.platform.regularfiles import IrregularFile, open_regular
 from swift.platform.syncing import sync_directory
 from swift.policy.policy import Policy
 from swift.store.api import (
@@ -138,7 +138,7 @@ def _sync_object(disk: Disk, directory: str) -> None:
     for name in _names_below(disk, directory):
         try:
             fd = open_regular(disk, f"{directory}/{name}", os.O_RDONLY)
-        except (FileNotFoundError, OddFile):
+        except (FileNotFoundError, IrregularFile):
             # Only a file needs a sync; audits find the others.
             continue
         try:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from swift.base.documents import JsonObject
-from swift.platform.faults import is_device_error
+from swift.platform.regularfiles import is_device_error
 from swift.telemetry.metrics import Registry
 from swift.telemetry.recon import Facts, ReconFile
 

@@ -38,11 +38,11 @@ class Log:
         self._emit(logging.DEBUG, message, txid)
 
     def info(self, message: str, *, txid: str | None = None) -> None:
-        """Normal events."""
+        """Log a normal event."""
         self._emit(logging.INFO, message, txid)
 
     def notice(self, message: str, *, txid: str | None = None) -> None:
-        """Starts, stops and other rare normal events."""
+        """Log a start, a stop or another rare normal event."""
         self._emit(NOTICE, message, txid)
 
     def warning(self, message: str, *, txid: str | None = None) -> None:
@@ -54,7 +54,7 @@ class Log:
         self._emit(logging.ERROR, message, txid)
 
     def exception(self, message: str, error: BaseException, *, txid: str | None = None) -> None:
-        """An unexpected error, with its traceback on the same line."""
+        """Log an unexpected error, with its traceback on the same line."""
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         self._emit(logging.ERROR, f"{message}: {trace.rstrip()}", txid)
 
@@ -63,7 +63,7 @@ class Log:
         return self._logger.isEnabledFor(level)
 
     def raw(self, line: str) -> None:
-        """An access line at INFO, already complete; ask ``is_enabled`` before."""
+        """Write a complete access line at INFO; check ``is_enabled`` before."""
         self._write(logging.INFO, line)
 
     def _emit(self, level: int, message: str, txid: str | None) -> None:
@@ -82,7 +82,7 @@ class TimedLine(OneLine):
     """``time name: message``, for a log file."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The finished line."""
+        """Return the finished line."""
         return f"{line_time(record.created)} {super().format(record)}"
 
 
@@ -128,7 +128,7 @@ def _imported(path: str) -> Callable[..., object]:
 
 
 def silent_log() -> Log:
-    """A ``Log`` that drops everything, for tests and embedded use."""
+    """Return a ``Log`` that drops everything, for tests and embedded use."""
     logger = logging.Logger("silent")
     logger.addHandler(logging.NullHandler())
     logger.setLevel(logging.CRITICAL + 1)

@@ -73,15 +73,15 @@ class Registry:
         self._families: dict[str, tuple[str, str, dict[Labels, Counter | Gauge | Histogram]]] = {}
 
     def counter(self, name: str, help_text: str, **labels: str) -> Counter:
-        """The counter of this name and labels, made at first use; keep it, the look-up is not free."""
+        """Return the counter of this name and labels, made at first use; keep it, the look-up is not free."""
         return self._metric(name, "counter", help_text, labels, Counter)
 
     def gauge(self, name: str, help_text: str, **labels: str) -> Gauge:
-        """The gauge of this name and labels."""
+        """Return the gauge of this name and labels."""
         return self._metric(name, "gauge", help_text, labels, Gauge)
 
     def histogram(self, name: str, help_text: str, **labels: str) -> Histogram:
-        """The histogram of this name and labels."""
+        """Return the histogram of this name and labels."""
         return self._metric(name, "histogram", help_text, labels, Histogram)
 
     def _metric(  # type: ignore[no-untyped-def]
@@ -95,7 +95,7 @@ class Registry:
         return metric
 
     def render(self) -> str:
-        """The Prometheus text exposition format, version 0.0.4."""
+        """Return the Prometheus text exposition format, version 0.0.4."""
         lines = []
         constant = tuple(self.constant_labels.items())
         for name, (kind, help_text, children) in sorted(self._families.items()):

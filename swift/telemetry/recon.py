@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping
 from swift.base.documents import JsonObject
 from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
-from swift.platform.faults import open_own, read_regular
 from swift.platform.locks import lock_descriptor
 from swift.platform.privileges import inherit_owner
+from swift.platform.regularfiles import open_own, read_regular
 from swift.telemetry.log import Log
 
 LOCK_TIMEOUT_S = 2.0
@@ -48,7 +48,7 @@ def _merge_inner(have: object, new: Facts) -> dict[str, object]:
 
 
 def parse(text: str) -> JsonObject:
-    """The content of a recon file; whatever is not a JSON object counts as nothing."""
+    """Return the content of a recon file; whatever is not a JSON object counts as nothing."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -90,7 +90,7 @@ class ReconFile:
             self._log.warning(f"cannot write recon file {self.path}: {error}")
 
     def _locked(self) -> int:
-        """A descriptor of the current file that holds its lock."""
+        """Return a descriptor of the current file that holds its lock."""
         disk = self._disk
         while True:
             fd = open_own(disk, self.path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -34,11 +34,11 @@ class OneLine(logging.Formatter):
         self._max = max_length
 
     def format(self, record: logging.LogRecord) -> str:
-        """The finished line."""
+        """Return the finished line."""
         return self.line(record.getMessage())
 
     def line(self, message: str) -> str:
-        """The finished line of a message."""
+        """Return the finished line of a message."""
         text = message.replace("\n", "#012")
         if self._max and len(text) > self._max:
             half = (self._max - 5) // 2
@@ -104,7 +104,7 @@ class Syslog:
 
 
 def syslog_handler(settings: LogSettings) -> SysLogHandler:
-    """The handler for what the settings say; local UDP when their socket is missing."""
+    """Return the handler for what the settings say; local UDP when their socket is missing."""
     facility = settings.log_facility.upper().removeprefix("LOG_").lower()
     number = logging.handlers.SysLogHandler.facility_names.get(facility, 16)
     address: str | tuple[str, int]

@@ -49,7 +49,7 @@ class Multipart:
         return f"multipart/byteranges;boundary={self.boundary}"
 
     def pieces(self) -> Iterator[bytes | Span]:
-        """The body's framing, and spans where their bytes belong."""
+        """Yield the body's framing, and spans where their bytes belong."""
         for head, span in self._parts:
             yield head
             yield span
@@ -67,7 +67,7 @@ class Multipart:
             yield Span(piece.start + skipped, piece.stop) if isinstance(piece, Span) else piece[skipped:]
 
     def body(self, read: Callable[[Span], Iterable[bytes]]) -> Iterator[bytes]:
-        """The body; ``read`` gives the bytes of one span."""
+        """Yield the body; ``read`` gives the bytes of one span."""
         for piece in self.pieces():
             if isinstance(piece, Span):
                 yield from read(piece)
@@ -82,7 +82,7 @@ _FIRST_HEAD = re.compile(
 
 
 def layout_of(beginning: bytes, ranges: ByteRanges) -> Multipart | None:
-    """The layout of a body that begins like this and answers ``ranges``.
+    """Return the layout of a body that begins like this and answers ``ranges``.
 
     None when the beginning is too short, or the ranges do not lead to several parts.
     """

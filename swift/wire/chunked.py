@@ -19,7 +19,7 @@ _SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\Z")
 
 
 def last_chunk(trailers: Mapping[str, str]) -> bytes:
-    """The end of a body with trailers; raises ValueError when one would smuggle in another line."""
+    """Return the end of a body with trailers; raises ValueError when one would smuggle in another line."""
     lines = [f"{title_case(name)}: {value}\r\n" for name, value in trailers.items()]
     block = "".join(lines)
     if block.count("\n") != len(lines) or block.count("\r") != len(lines):
@@ -28,7 +28,7 @@ def last_chunk(trailers: Mapping[str, str]) -> bytes:
 
 
 def chunk_head(size: int) -> bytes:
-    """The line before ``size`` bytes of data, which CRLF must follow."""
+    """Return the line before ``size`` bytes of data, which CRLF must follow."""
     return b"%x\r\n" % size
 
 

@@ -197,7 +197,7 @@ def _newer_version(data: bytes) -> bool:
 
 
 def _translated(data: bytes, line_end: int, method: bytes) -> bytes:
-    """The same head with a verb that llhttp knows and an ASCII target."""
+    """Return the same head with a verb that llhttp knows and an ASCII target."""
     if not _TOKEN.match(method):
         raise BadHead(400, "malformed method")
     target = data[len(method) : line_end]
@@ -265,7 +265,7 @@ def _check_coding(head: RequestHead, coding: str) -> None:
 
 
 def _origin_form(target: str) -> str:
-    """The path of an absolute-form target; 400 for anything else that is not a path."""
+    """Return the path of an absolute-form target; 400 for anything else that is not a path."""
     for scheme in ("http://", "https://"):
         if target.lower().startswith(scheme):
             slash = target.find("/", len(scheme))

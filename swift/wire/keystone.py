@@ -28,7 +28,7 @@ def password_login(
     user_domain: Domain = DEFAULT_DOMAIN,
     project_domain: Domain = DEFAULT_DOMAIN,
 ) -> bytes:
-    """The document that asks for a token of a user within a project."""
+    """Return the document that asks for a token of a user within a project."""
     named = {"name": user, "domain": dict(user_domain), "password": password}
     identity = {"methods": ["password"], "password": {"user": named}}
     scope = {"project": {"name": project, "domain": dict(project_domain)}}
@@ -36,7 +36,10 @@ def password_login(
 
 
 def storage_url_in(body: bytes, *, interface: str = "public", region: str = "") -> str:
-    """The URL of the object store in the catalog of a token; raises ``InvalidValue`` when there is none."""
+    """Return the URL of the object store in the catalog of a token.
+
+    Raises ``InvalidValue`` when there is none.
+    """
     try:
         catalog = json.loads(body)["token"]["catalog"]
         found = [

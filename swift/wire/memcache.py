@@ -15,12 +15,12 @@ POINTS_PER_SERVER = 50
 
 
 def wire_key(key: str) -> str:
-    """The 32 hex digits under which a key is stored."""
+    """Return the 32 hex digits under which a key is stored."""
     return md5(key.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
 
 
 def expiry(ttl_s: float, now_s: float) -> int:
-    """The exptime field of a time to live; 0 never expires."""
+    """Return the exptime field of a time to live; 0 never expires."""
     return int(now_s + ttl_s) if ttl_s > RELATIVE_MAX_S else int(ttl_s)
 
 
@@ -36,7 +36,10 @@ def get_command(hashed: Sequence[str]) -> bytes:
 
 
 def value_of(flags: int, data: bytes) -> object:
-    """A stored value; None for one that must be read as a miss (pickles, broken or bottomless JSON)."""
+    """Return a stored value.
+
+    None for one that must be read as a miss (pickles, broken or bottomless JSON).
+    """
     if flags & FLAG_PICKLE:
         return None
     if flags & FLAG_JSON:

@@ -58,7 +58,10 @@ class MimeParser:
         self._finished = False
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete; raises ``BadMime``. Bytes after the end are ignored."""
+        """Return the events that these bytes complete.
+
+        Raises ``BadMime``. Bytes after the end are ignored.
+        """
         self._buffer = self._buffer + data if self._buffer else data
         events: list[Event] = []
         while not self._finished and self._step(events):

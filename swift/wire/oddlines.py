@@ -44,7 +44,7 @@ _METADATA = (
 
 
 def take_out(head: bytes) -> tuple[bytes, list[Line]] | None:
-    """A complete head without its odd lines, and these as (name, value).
+    """Return a complete head without its odd lines, and these as (name, value).
 
     None when there are none, or when one of them cannot be told from a broken or smuggled line: no colon, a
     line break, a continuation of the line before, or a name that resembles one of framing.

@@ -48,7 +48,7 @@ def is_held(continue_headers: HeaderMap) -> bool:
 
 
 def holder_of(continue_headers: HeaderMap) -> Timestamp:
-    """The other writer that has the object; zero when unknown."""
+    """Return the other writer that has the object; zero when unknown."""
     try:
         return Timestamp(continue_headers.get(HELD, ""))
     except InvalidTimestamp:
@@ -59,16 +59,16 @@ def told(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
     """Return a node's response headers after a failed attempt; ``holder`` is the other writer, None when
     there is none.
     """
-    return {HELD: _YES if holder is None else holder.internal, **judged_by(predecessor)}
+    return {HELD: _YES if holder is None else holder.internal, **version_headers(predecessor)}
 
 
-def judged_by(predecessor: Timestamp) -> HeaderMap:
+def version_headers(predecessor: Timestamp) -> HeaderMap:
     """Return a node's response headers about the version that it stores."""
     return {PREDECESSOR: predecessor.internal}
 
 
 def predecessor_of(headers: HeaderMap) -> Timestamp | None:
-    """The version that a node judged by; None when it does not say."""
+    """Return the version that a node judged by; None when it does not say."""
     try:
         return Timestamp(headers[PREDECESSOR])
     except (KeyError, InvalidTimestamp):

@@ -57,12 +57,12 @@ class SsyncRefused(SsyncError):
 
 
 def line(text: str) -> bytes:
-    """A line as it goes over the wire."""
+    """Return a line as it goes over the wire."""
     return text.encode("latin-1") + b"\r\n"
 
 
 def error_line(status: int, message: str | bytes) -> bytes:
-    """The receiver's last words; after them it closes the connection."""
+    """Return the receiver's last words; after them it closes the connection."""
     return f"{ERROR_PREFIX} {status} {message!r}\n".encode("utf-8", "backslashreplace")
 
 
@@ -90,11 +90,11 @@ class Offer(NamedTuple):
         *,
         durable: bool = True,
     ) -> Offer:
-        """An offer whose missing times are those of the data."""
+        """Return an offer whose missing times are those of the data."""
         return cls(object_hash, data, meta or data, ctype or data, durable)
 
     def encode(self) -> str:
-        """The line, without its end. A content type is never told without metadata."""
+        """Return the line, without its end. A content type is never told without metadata."""
         options = []
         if self.meta != self.data:
             options.append(f"m:{_delta(self.data, self.meta)}")
@@ -129,7 +129,7 @@ def _delta(data: Timestamp, other: Timestamp) -> str:
 
 
 def _shifted(data: Timestamp, text: str) -> Timestamp:
-    """A time told as ticks after ``data``, whose own offset does not count."""
+    """Return a time told as ticks after ``data``, whose own offset does not count."""
     delta, _, offset = text.partition("__")
     return Timestamp.from_raw(data.raw + int(delta, 16), int(offset, 16) if offset else 0)
 
@@ -147,7 +147,7 @@ class Want(NamedTuple):
     meta: bool
 
     def encode(self) -> str:
-        """The line, without its end."""
+        """Return the line, without its end."""
         return f"{quote(self.hash)} {'d' if self.data else ''}{'m' if self.meta else ''}"
 
     @classmethod
@@ -161,7 +161,7 @@ class Want(NamedTuple):
 
 
 def wants_text(wants: Iterable[Want]) -> list[bytes]:
-    """The receiver's answer to a missing check, in the pieces that it sends."""
+    """Return the receiver's answer to a missing check, in the pieces that it sends."""
     lines = "\r\n".join(want.encode() for want in wants).encode("latin-1")
     # The line end after the last one goes by itself, and is there without any as well.
     return [piece for piece in (line(MISSING_START), lines, b"\r\n", line(MISSING_END)) if piece]
@@ -178,7 +178,7 @@ class Subrequest(NamedTuple):
     headers: HeaderMap
 
     def encode(self) -> bytes:
-        """The head as it goes over the wire, headers sorted by name; a body may follow."""
+        """Return the head as it goes over the wire, headers sorted by name; a body may follow."""
         names = sorted((_printed(name), value) for name, value in self.headers.items())
         block = "".join(f"{name}: {value}\r\n" for name, value in names)
         if block.count("\n") != len(names) or block.count("\r") != len(names):
@@ -219,7 +219,7 @@ def _printed(name: str) -> str:
 
 
 def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> Subrequest:
-    """A PUT of stored metadata (without ``name``); the body follows."""
+    """Return a PUT of stored metadata (without ``name``); the body follows."""
     headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     if not durable:
         headers[fields.BACKEND_NO_COMMIT] = "True"
@@ -227,13 +227,13 @@ def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> S
 
 
 def post_of(path: str, metadata: Mapping[str, str]) -> Subrequest:
-    """A POST of what a ``.meta`` holds (without ``name``)."""
+    """Return a POST of what a ``.meta`` holds (without ``name``)."""
     headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     return Subrequest("POST", path, headers)
 
 
 def delete_of(path: str, timestamp: Timestamp) -> Subrequest:
-    """A DELETE that leaves the tombstone of ``timestamp``."""
+    """Return a DELETE that leaves the tombstone of ``timestamp``."""
     return Subrequest("DELETE", path, {"x-timestamp": timestamp.internal})
 
 
@@ -248,7 +248,7 @@ class LineReader:
         self._buffer = b""
 
     def next_line(self) -> str | None:
-        """The next line without CRLF; None at the end of the stream. Raises ``SsyncError``."""
+        """Return the next line without CRLF; None at the end of the stream. Raises ``SsyncError``."""
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             if len(self._buffer) > LINE_BYTES_MAX:
@@ -279,7 +279,7 @@ class LineReader:
             raise SsyncError(f"Looking for {wanted} got {line(got)!r}")
 
     def next_subrequest(self) -> Subrequest | None:
-        """The next head, None after the last. Raises ``SsyncError`` and ``SsyncEnded``."""
+        """Return the next head, None after the last. Raises ``SsyncError`` and ``SsyncEnded``."""
         first = self.next_line()
         if first is None:
             raise SsyncEnded("the stream ended inside the updates")

@@ -61,7 +61,10 @@ class TarReader:
         return self._left
 
     def next(self) -> Member | None:
-        """The next member, None after the last; the one before must have been read. Raises ``BadTar``."""
+        """Return the next member, None after the last.
+
+        The one before must have been read. Raises ``BadTar``.
+        """
         assert not self._left, "read a member before the next one"
         self._exactly(self._padding)
         self._padding = 0
@@ -152,7 +155,7 @@ def _name(header: bytes) -> bytes:
 
 
 def _number(text: bytes) -> int:
-    """A number of a header: octal digits, or binary after a byte of 0x80."""
+    """Return a number of a header: octal digits, or binary after a byte of 0x80."""
     if text[0] == 0x80:
         return int.from_bytes(text[1:], "big")
     digits = text.split(b"\0", 1)[0].strip()
@@ -173,7 +176,7 @@ def _decimal(text: bytes) -> int:
 
 
 def _pax(data: bytes) -> dict[str, bytes]:
-    """The records of a pax header: ``<length> <name>=<value>`` lines, each as long as it says."""
+    """Return the records of a pax header: ``<length> <name>=<value>`` lines, each as long as it says."""
     records: dict[str, bytes] = {}
     while data.strip(b"\0"):
         length, space, _ = data[:24].partition(b" ")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.aio.room import measure_room
+from swift.aio.room import measure_attribute_room
 from swift.base.errors import ConfigError
 from test.support.cluster import LiveCluster, login
 from test.support.processes import free_ports, free_range
@@ -362,7 +362,7 @@ def without_attributes(tmp_path):
 
 def test_a_filesystem_without_user_attributes_is_refused_at_once(aio, without_attributes):
     with pytest.raises(ConfigError, match="does not take user extended attributes"):
-        measure_room(without_attributes)
+        measure_attribute_room(without_attributes)
     command = aio("bare/data")
     done = command.start()
     assert done.returncode == 1

@@ -2,8 +2,8 @@
 
 import random
 
-from swift.load.failures.copies import Lack
-from swift.load.failures.scenario import Times, windows_of
+from swift.load.failures.copies import MissingReplicas
+from swift.load.failures.scenario import PhaseDurations, windows_of
 from swift.load.measure import OperationResult, PhaseResult
 from swift.load.runs import LoadRun, Ran
 from swift.load.saved import of_json
@@ -47,6 +47,6 @@ def with_result(trial):
             one.add(second + 0.5, 0.5, 0, "503")
     trial.result.operations["put"] = one
     trial.began_s, trial.repaired_s = 10.0, 20.0
-    trial.whole_s, trial.lacked = 12.0, Lack(7, 4, 100)
-    trial.windows = windows_of(trial, Times(10, 10, 10, 60))
+    trial.whole_s, trial.lacked = 12.0, MissingReplicas(7, 4, 100)
+    trial.windows = windows_of(trial, PhaseDurations(10, 10, 10, 60))
     return trial

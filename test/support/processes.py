@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from swift.aio.supervisor import ProgramBeginner
+from swift.aio.supervisor import ProgramStarter
 from test.support.fork_server import PACKET_MAX, STATUS_BYTES, modules
 
 # --- ports ------------------------------------------------------------------------------------------
@@ -165,10 +165,10 @@ FORK_SERVER = ForkServer()
 
 
 class ForkStarter:
-    """A ``Beginner`` of one cluster: its servers and daemons are forked, other programs are run."""
+    """A ``ProcessStarter`` of one cluster: its servers and daemons are forked, other programs are run."""
 
     def __init__(self):
-        self._programs = ProgramBeginner()
+        self._programs = ProgramStarter()
 
     def begin(self, args, log):
         if args[0] == "-m" and args[1] in modules():

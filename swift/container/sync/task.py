@@ -40,7 +40,7 @@ from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.runtime.share import complain
+from swift.runtime.share import log_failure
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class SyncPass(DatabasePassBase):
         try:
             return copier.copy(row_of_mapping(item))
         except Exception as error:
-            complain(self._log, f"cannot copy row {row_id} of {copier.container}", error)
+            log_failure(self._log, f"cannot copy row {row_id} of {copier.container}", error)
             self._tally.add("failures")
             return False
 

@@ -30,7 +30,7 @@ _ENDING_S = 10.0
 
 
 @dataclass(frozen=True)
-class LeftoverRun:
+class StaleRun:
     """The directory of a run that is no more, and the process that it was."""
 
     folder: Path
@@ -42,7 +42,7 @@ class LeftoverRun:
 
 @contextlib.contextmanager
 def own_folder(parent: Path) -> Iterator[Path]:
-    """A fresh directory for a run, which is gone afterwards with everything that is mounted in it.
+    """Make a fresh directory for a run; remove it afterwards with everything that is mounted in it.
 
     Raises OSError. SIGTERM and SIGINT do not disturb the removal.
     """
@@ -55,7 +55,7 @@ def own_folder(parent: Path) -> Iterator[Path]:
             yield folder
         finally:
             with _undisturbed():
-                remove(LeftoverRun(folder, os.getpid()))
+                remove(StaleRun(folder, os.getpid()))
 
 
 @contextlib.contextmanager
@@ -68,13 +68,13 @@ def _undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def leftovers(parent: Path) -> list[LeftoverRun]:
-    """The directories below ``parent`` that this user's runs have left; raises OSError."""
+def stale_runs(parent: Path) -> list[StaleRun]:
+    """Return the directories below ``parent`` that this user's runs have left; raises OSError."""
     found = []
     for folder in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError):
             if _is_ours(folder) and (pid := _pid_of(folder)) is not None:
-                found.append(LeftoverRun(folder, pid))
+                found.append(StaleRun(folder, pid))
     return found
 
 
@@ -85,7 +85,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _pid_of(folder: Path) -> int | None:
-    """The process that a record names, 0 when it names none; None while it lives. Raises OSError."""
+    """Return the process that a record names, 0 when it names none; None while it lives. Raises OSError."""
     with open(os.open(folder / RECORD, os.O_RDONLY | os.O_NOFOLLOW), "rb") as record:
         try:
             fcntl.lockf(record, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -97,7 +97,7 @@ def _pid_of(folder: Path) -> int | None:
     return int(text) if text.isdigit() else 0
 
 
-def remove(left: LeftoverRun) -> None:
+def remove(left: StaleRun) -> None:
     """End, unmount and remove all of it; raises OSError when something stays."""
     folder = Path(os.path.realpath(left.folder))
     _end_processes(folder)
@@ -156,5 +156,5 @@ def _remove_groups(pid: int) -> None:
 
 
 def group_name(pid: int, device: str) -> str:
-    """The name of the control group by which the run ``pid`` slows a device down."""
+    """Return the name of the control group by which the run ``pid`` slows a device down."""
     return f"swift-load-{pid}-{device}"

@@ -17,9 +17,9 @@ from swift.aio.xfs import ending_in_order
 from swift.base.errors import ConfigError
 from swift.load.endpoint import log_in
 from swift.load.failures import report
-from swift.load.failures.cleanup import leftovers, own_folder, remove
+from swift.load.failures.cleanup import own_folder, remove, stale_runs
 from swift.load.failures.copies import Copies
-from swift.load.failures.scenario import FaultScenario, Times, Trial, windows_of
+from swift.load.failures.scenario import FaultResult, FaultScenario, PhaseDurations, windows_of
 from swift.load.failures.site import FailureSite, check_possible
 from swift.load.failures.targets import Failure, choose_targets
 from swift.load.runs import LoadRunner, RunPlan
@@ -31,7 +31,7 @@ from swift.load.workload import BadWorkload, Workload, parse
 
 def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> int:
     """Run the verb on a workload's ``text``; its exit code. Raises ``SwiftError`` and OSError."""
-    times = Times(args.before, args.during, args.after, args.whole_within)
+    times = PhaseDurations(args.before, args.during, args.after, args.whole_within)
     options: dict[str, float | int | None] = {"seconds": times.load, "clients": args.clients}
     workload = parse(text, source).changed(**options)
     mains = [phase for phase in workload.phases if phase.kind == "main"]
@@ -43,7 +43,7 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
         check_possible(failure, has_disks=args.xfs)
     clean(args, console)
     facts: dict[str, object] = {"workload": workload.name, "seed": args.seed}
-    trials: list[Trial] = []
+    trials: list[FaultResult] = []
     try:
         with ending_in_order(), own_folder(_parent(args)) as folder:
             cluster = _cluster(args, folder)
@@ -69,7 +69,7 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
 
 def clean(args: argparse.Namespace, console: Console) -> int:
     """Remove what runs that were killed have left; how many. Raises ``ConfigError`` and OSError."""
-    found = leftovers(_parent(args))
+    found = stale_runs(_parent(args))
     for left in found:
         remove(left)
         console.print(f"removed {left}", soft_wrap=True)
@@ -104,16 +104,16 @@ def _cluster(args: argparse.Namespace, folder: Path) -> ClusterPlan:
 def _trial(
     site: FailureSite,
     failure: Failure,
-    times: Times,
+    times: PhaseDurations,
     planned: tuple[Workload, str, dict[str, float | int | None]],
     args: argparse.Namespace,
     console: Console,
-) -> Trial:
+) -> FaultResult:
     workload, text, options = planned
     cluster = site.plan
     chance = random.Random(f"{args.seed} {failure}")
     chosen = choose_targets(failure, cluster.nodes, cluster.disks, len(site.proxies()), chance)
-    trial = Trial(failure, chosen)
+    trial = FaultResult(failure, chosen)
     console.print(f"{failure}: {', '.join(map(str, chosen))} will fail")
     endpoint = log_in(cluster.auth_url, cluster.user, cluster.key)
     workers = WorkerPool(args.processes)

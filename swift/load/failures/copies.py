@@ -19,7 +19,7 @@ ObjectId = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
-class Lack:
+class MissingReplicas:
     """Versions that primaries lack."""
 
     copies: int
@@ -42,7 +42,7 @@ class Copies:
         }
 
     def versions(self) -> dict[ObjectId, Timestamp]:
-        """The newest version of every object that any device has, tombstones among them."""
+        """Return the newest version of every object that any device has, tombstones among them."""
         newest: dict[ObjectId, Timestamp] = {}
         for device in self._plan.device_paths():
             for index, (policy, _view) in self._views.items():
@@ -55,7 +55,7 @@ class Copies:
                         newest[key] = max(newest.get(key, max(written)), *written)
         return newest
 
-    def lacking(self, versions: dict[ObjectId, Timestamp]) -> Lack:
+    def lacking(self, versions: dict[ObjectId, Timestamp]) -> MissingReplicas:
         """Return the replicas of these or newer versions that primaries lack."""
         copies = objects = 0
         for (index, part, name), version in versions.items():
@@ -68,7 +68,7 @@ class Copies:
                 missing += not any(_is_copy(file, version, wanted) for file in files)
             copies += missing
             objects += missing > 0
-        return Lack(copies, objects, len(versions))
+        return MissingReplicas(copies, objects, len(versions))
 
 
 def _is_copy(file: FileName, version: Timestamp, fragment: int | None) -> bool:

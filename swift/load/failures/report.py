@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from swift.load import plots
-from swift.load.failures.scenario import Lack, Times, Trial
+from swift.load.failures.scenario import FaultResult, MissingReplicas, PhaseDurations
 from swift.load.report import plots_of, table_of, whole_page
 
 TITLES = (
@@ -19,8 +19,8 @@ TITLES = (
 )
 
 
-def rows_of(trials: Sequence[Trial]) -> list[list[object]]:
-    """The cells of the table, three rows a failure."""
+def rows_of(trials: Sequence[FaultResult]) -> list[list[object]]:
+    """Return the cells of the table, three rows a failure."""
     found: list[list[object]] = []
     for trial in trials:
         before = trial.windows[0].per_second
@@ -43,14 +43,14 @@ def rows_of(trials: Sequence[Trial]) -> list[list[object]]:
     return found
 
 
-def _whole(trial: Trial) -> str:
+def _whole(trial: FaultResult) -> str:
     if trial.whole_s is not None:
         return f"{trial.whole_s:.0f} s"
     return f"not yet: {trial.lacks}" if trial.lacks else "unknown"
 
 
-def show(console: Console, trials: Sequence[Trial]) -> None:
-    """The table on a terminal."""
+def show(console: Console, trials: Sequence[FaultResult]) -> None:
+    """Print the table on a terminal."""
     table = Table(title="failures under load")
     for title in TITLES:
         table.add_column(title, justify="left" if title in TITLES[:2] else "right")
@@ -60,10 +60,12 @@ def show(console: Console, trials: Sequence[Trial]) -> None:
     console.print(table)
 
 
-def to_json(trials: Sequence[Trial], times: Times, facts: dict[str, object]) -> dict[str, object]:
+def to_json(
+    trials: Sequence[FaultResult], times: PhaseDurations, facts: dict[str, object]
+) -> dict[str, object]:
     """Everything, for programs."""
 
-    def lack(found: Lack | None) -> object:
+    def lack(found: MissingReplicas | None) -> object:
         return None if found is None else asdict(found)
 
     return {
@@ -90,7 +92,7 @@ def to_json(trials: Sequence[Trial], times: Times, facts: dict[str, object]) -> 
     }
 
 
-def page(trials: Sequence[Trial], times: Times, facts: dict[str, object]) -> str:
+def page(trials: Sequence[FaultResult], times: PhaseDurations, facts: dict[str, object]) -> str:
     """One page that needs nothing else."""
     told = ", ".join(f"{name} {value}" for name, value in facts.items())
     drawn = [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from swift.base.errors import SwiftError
-from swift.load.failures.copies import Copies, Lack
+from swift.load.failures.copies import Copies, MissingReplicas
 from swift.load.failures.site import FailureSite
 from swift.load.failures.targets import Failure, Target
 from swift.load.measure import OperationResult, PhaseResult, bin_begins_ms
@@ -22,7 +22,7 @@ LOOK_S = 3.0
 
 
 @dataclass(frozen=True)
-class Times:
+class PhaseDurations:
     """Seconds of load before, during and after a failure, and until when the cluster must be whole."""
 
     before: float
@@ -50,7 +50,7 @@ class Window:
 
 
 @dataclass
-class Trial:
+class FaultResult:
     """Result of one failure."""
 
     failure: Failure
@@ -63,14 +63,16 @@ class Trial:
     #: Seconds from then to the first look that found nothing missing; None when that did not come.
     whole_s: float | None = None
     #: What was missing when it was repaired, and at the last look.
-    lacked: Lack | None = None
-    lacks: Lack | None = None
+    lacked: MissingReplicas | None = None
+    lacks: MissingReplicas | None = None
 
 
 class FaultScenario:
     """Carries a failure out beside the load; ``watch`` stands for a runner's."""
 
-    def __init__(self, site: FailureSite, copies: Copies, trial: Trial, times: Times, watch: Watch):
+    def __init__(
+        self, site: FailureSite, copies: Copies, trial: FaultResult, times: PhaseDurations, watch: Watch
+    ):
         self._site = site
         self._copies = copies
         self._trial = trial
@@ -130,7 +132,7 @@ class FaultScenario:
             trial.whole_s = time.monotonic() - repaired_s
 
 
-def windows_of(trial: Trial, times: Times) -> list[Window]:
+def windows_of(trial: FaultResult, times: PhaseDurations) -> list[Window]:
     """Return the statistics before, during and after the failure, over all operations."""
     bounds = (0.0, trial.began_s, trial.repaired_s, times.load)
     names = ("before", "during", "after")
@@ -156,7 +158,7 @@ def _window(name: str, operations: Iterable[OperationResult], begin_s: float, en
 
 
 def _percentile(bins: Counter[int], share: float) -> float:
-    """The latency below which a share lies, to a quarter of an octave; milliseconds."""
+    """Return the latency below which a share lies, to a quarter of an octave; milliseconds."""
     left = share * sum(bins.values())
     for number, count in sorted(bins.items()):
         left -= count

@@ -75,7 +75,7 @@ class FailureSite:
                 self._supervisor.end()
 
     def proxies(self) -> list[int]:
-        """The worker processes of the proxy, by age."""
+        """Return the worker processes of the proxy, by age."""
         pid = self._supervisor.pid("proxy")
         with open(f"/proc/{pid}/task/{pid}/children") as file:
             return sorted(int(text) for text in file.read().split())
@@ -137,7 +137,7 @@ class FailureSite:
             self._undoing.callback(self._mount_again, target, path)
 
     def _mount_again(self, target: Target, path: Path) -> None:
-        """A filesystem that was taken away goes when servers have closed its files; then it comes back.
+        """Mount a filesystem again once servers have closed the files of the old mount.
 
         Servers that do not let go of it are started again, as operators would.
         """

@@ -12,7 +12,7 @@ from swift.middleware.admission.announced import Announcement
 from swift.middleware.admission.rules import AdmissionRules, parse_rules
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 
 #: The permissions of a file that was not there before.
 _MODE = 0o640

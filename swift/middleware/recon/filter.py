@@ -24,7 +24,7 @@ from swift.http.response import TEXT, Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.recon import devices, machine
 from swift.platform.disk import Disk
-from swift.platform.faults import read_regular, read_through_links
+from swift.platform.regularfiles import read_regular, read_through_links
 from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse

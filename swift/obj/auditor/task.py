@@ -24,7 +24,7 @@ from swift.obj.stores import make_stores
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from swift.platform.durable import replace_file
-from swift.platform.faults import read_regular
+from swift.platform.regularfiles import read_regular
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule

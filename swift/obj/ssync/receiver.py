@@ -26,7 +26,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.decide import completes, have_of, wanted_of
-from swift.platform.places import SharedPlaces
+from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.store.api import Location, ObjectStore, Viewpoint
 from swift.store.calls import Effort
@@ -75,7 +75,7 @@ class SsyncContext:
     store: StoreHandle
     #: Carries out a subrequest as the server would.
     execute: Callable[[Request], Response]
-    places: SharedPlaces
+    places: SharedSlots
     now_s: Callable[[], float]
     log: Log
 
@@ -123,12 +123,12 @@ class SsyncReceiver:
                 self._log(f"the sender hung up: {error}")
                 raise ClientDisconnected(str(error))
             except Exception as error:
-                last_words = self._last_words(error)
+                last_words = self._last_log_lines(error)
         # Locks are given back first: the sender may come again as soon as it heard this.
         yield last_words
         raise BodyError("the conversation was ended")
 
-    def _last_words(self, error: Exception) -> bytes:
+    def _last_log_lines(self, error: Exception) -> bytes:
         if isinstance(error, Aborted):
             self._log(str(error))
             return error.line

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 
 from swift.operations.health.copies import RingCopies
-from swift.operations.health.judge import Health
+from swift.operations.health.evaluate import Health
 from swift.operations.recon.report import age_text
 
 #: The columns of the table; "?" stands for what no replicator reports.
@@ -23,7 +23,7 @@ _HEADS = (
 
 
 def screen(health: Health, now_s: float) -> Iterator[str]:
-    """The screen."""
+    """Yield the screen."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(now_s))
     yield f"{health.level.name:<9} {stamp} UTC   {health.devices} devices, {len(health.away)} away"
     yield ""
@@ -55,7 +55,7 @@ def _copies_cells(copies: RingCopies | None) -> tuple[str, str, str]:
 
 
 def _draining(health: Health) -> Iterator[str]:
-    """A line for each device of weight 0."""
+    """Yield a line for each device of weight 0."""
     for device, left in sorted(health.drained.items()):
         yield ""
         if left is None:

@@ -12,9 +12,9 @@ from hashlib import md5
 from typing import TypeGuard
 
 from swift.operations.health.copies import host_copies
-from swift.operations.health.judge import ClusterSnapshot, DeviceErrors
+from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors
 from swift.operations.recon.client import Host, ReconClient, ReconReply, hosts_of
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 from swift.policy.policy import Policies
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -39,7 +39,7 @@ class WatchedRing:
 
 
 def rings_of(swift_dir: str, policies: Policies) -> list[WatchedRing]:
-    """The rings that are there. Raises ``RingError`` and OSError."""
+    """Return the rings that are there. Raises ``RingError`` and OSError."""
     found = [WatchedRing(swift_dir, kind, kind) for kind in ("account", "container")]
     for policy in policies:
         if os.path.exists(f"{swift_dir}/{policy.ring_name}.ring.gz"):

@@ -17,7 +17,7 @@ from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.operations.recon.client import Host, ReconClient, ReconReply
 from swift.operations.recon.report import ReconReport, clock_text, size_text
-from swift.platform.faults import read_through_links
+from swift.platform.regularfiles import read_through_links
 
 GRAPH_WIDTH = 69
 #: No server has greater figures; what it tells may be anything.
@@ -47,13 +47,16 @@ class CheckContext:
     lowest: int = 0
 
     def recon(self, check: str, report: ReconReport, kind: type = dict) -> list[ReconReply]:
-        """The replies of the hosts that answered; errors are reported, and answers of another ``kind``."""
+        """Return the replies of the hosts that answered.
+
+        Errors are reported, and answers of another ``kind``.
+        """
         replies = self.client.recon(self.hosts, check)
         return report.record([_of_kind(reply, kind) for reply in replies])
 
 
 def _of_kind(reply: ReconReply, kind: type) -> ReconReply:
-    """The reply, or that it is not one as it should be."""
+    """Return the reply, or that it is not one as it should be."""
     return (
         reply
         if reply.error or isinstance(reply.content, kind)
@@ -71,7 +74,7 @@ def _mapping(value: object) -> JsonObject:
 
 
 def _number(value: object) -> int | float | None:
-    """A figure; None if it is unknown or not a finite number."""
+    """Return a figure; None if it is unknown or not a finite number."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= NUMBER_MAX
     return cast("int | float", value) if is_one else None
 
@@ -423,7 +426,7 @@ class Check:
     noun: str = ""
 
     def noun_on(self, server_type: str) -> str:
-        """The same with the types, for an error."""
+        """Return the same with the types, for an error."""
         if len(self.types) > 1:
             return f"{self.noun} on {server_type}"
         return f"{self.noun} on non {self.types[0]}"

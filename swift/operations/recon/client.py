@@ -52,7 +52,7 @@ class ReconReply:
 def hosts_of(
     devices: Iterable[Device | None], *, region: int | None = None, zone: int | None = None
 ) -> list[Host]:
-    """The servers of a ring's devices, each once, in order."""
+    """Return the servers of a ring's devices, each once, in order."""
     found = {
         Host(device.ip, device.port)
         for device in devices

@@ -19,7 +19,7 @@ Number = int | float
 
 
 def clock_text(seconds: float) -> str:
-    """A moment as recon prints it; in seconds, when it is in no year that there is."""
+    """Return a moment as recon prints it; in seconds, when it is in no year that there is."""
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
     except (ValueError, OverflowError, OSError):
@@ -44,7 +44,7 @@ def size_text(count: float) -> str:
 
 
 def statistics(values: Sequence[Number | None]) -> JsonObject | None:
-    """The figures of a check; None when no host reported any."""
+    """Return the figures of a check; None when no host reported any."""
     known = [value for value in values if value is not None]
     if not known:
         return None
@@ -75,15 +75,15 @@ class ReconReport:
             print(text, flush=True)
 
     def begin(self, text: str) -> None:
-        """The heading of a check."""
+        """Print the heading of a check."""
         self.say(f"[{clock_text(time.time())}] {text}")
 
     def end(self) -> None:
-        """The line below it."""
+        """Print the line below a check."""
         self.say(RULE)
 
     def record(self, replies: Sequence[ReconReply]) -> list[ReconReply]:
-        """The replies that have content; errors are told, and with ``verbose`` everything."""
+        """Return the replies that have content; errors are told, and with ``verbose`` everything."""
         good = []
         for reply in replies:
             if reply.error:
@@ -97,12 +97,12 @@ class ReconReport:
         return good
 
     def detail(self, text: str) -> None:
-        """A line for those who want to know everything."""
+        """Print a line in verbose mode."""
         if self._verbose:
             self.say(text)
 
     def stats(self, name: str, values: Sequence[Number | None], *, key: str = "") -> None:
-        """The line of figures."""
+        """Print the line of figures."""
         figures = statistics(values)
         self.facts[key or name] = figures
         if figures is None:

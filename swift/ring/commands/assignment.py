@@ -66,7 +66,7 @@ class _Options:
                 self.words.append(word)
 
     def choice(self, name: str, choices: Sequence[str]) -> int | None:
-        """The number given for an option, or None."""
+        """Return the number given for an option, or None."""
         value = self.values.get(name)
         if value is not None and value not in choices:
             raise WrongUsage(f"option {name}: invalid choice: {value!r} (choose from {', '.join(choices)})")

@@ -48,7 +48,7 @@ class BadValue(Exception):
 
 
 def parse_ip(text: str) -> str:
-    """A canonical IP literal: no brackets, IPv6 compressed and lower-case. Raises BadValue."""
+    """Return a canonical IP literal: no brackets, IPv6 compressed and lower-case. Raises BadValue."""
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     try:
         return str(ipaddress.ip_address(bare))
@@ -57,7 +57,7 @@ def parse_ip(text: str) -> str:
 
 
 def parse_address(text: str) -> str:
-    """A canonical IP literal or a lower-case host name. Raises BadValue."""
+    """Return a canonical IP literal or a lower-case host name. Raises BadValue."""
     try:
         return parse_ip(text)
     except BadValue:
@@ -69,7 +69,7 @@ def parse_address(text: str) -> str:
 
 
 def parse_device_name(text: str) -> str:
-    """A directory name below ``devices``. Raises BadValue."""
+    """Return a directory name below ``devices``. Raises BadValue."""
     if not text or text != text.strip(" ") or "/" in text:
         raise BadValue("Invalid device name")
     return text
@@ -84,7 +84,7 @@ def _parse_port(text: str | None) -> int:
 
 
 def parse_add_value(text: str) -> DeviceRecord:
-    """The device fields of an add value, without weight; ``region`` is missing when not given."""
+    """Return the device fields of an add value, without weight; ``region`` is missing when not given."""
     match = _ADD.fullmatch(text)
     if match is None:
         raise BadValue(f"Invalid add value: {text}")
@@ -123,7 +123,7 @@ def _fields(match: re.Match[str]) -> DeviceRecord:
 
 
 def parse_search_value(text: str) -> DeviceRecord:
-    """The fields that a device must have. Raises BadValue."""
+    """Return the fields that a device must have. Raises BadValue."""
     match = _SEARCH.fullmatch(text)
     if match is None or not text:
         raise BadValue(f"Invalid <search-value>: {text!r}")
@@ -131,7 +131,7 @@ def parse_search_value(text: str) -> DeviceRecord:
 
 
 def parse_change_value(text: str) -> DeviceRecord:
-    """The fields that set_info changes. Raises BadValue."""
+    """Return the fields that set_info changes. Raises BadValue."""
     match = _CHANGE.fullmatch(text)
     if match is None or not text:
         raise BadValue(f"Invalid set info change value: {text!r}")
@@ -139,7 +139,7 @@ def parse_change_value(text: str) -> DeviceRecord:
 
 
 def _with_good_ports(fields: DeviceRecord) -> DeviceRecord:
-    """The fields, if servers can listen where they say. Raises BadValue."""
+    """Return the fields, if servers can listen where they say. Raises BadValue."""
     for name in ("port", "replication_port"):
         port = cast(int, fields.get(name, 0))
         if not 0 <= port <= PORT_MAX:
@@ -226,7 +226,7 @@ class Arguments:
         return [self.wanted] if self.wanted else [parse_search_value(word) for word in words]
 
     def value_pairs(self) -> list[tuple[DeviceRecord, str]]:
-        """(what to look for, value) pairs of the set_ subcommands, in both forms."""
+        """Return (what to look for, value) pairs of the set_ subcommands, in both forms."""
         if self.wanted:
             if len(self.words) != 1:
                 raise WrongUsage
@@ -240,5 +240,5 @@ class Arguments:
 
 
 def list_names(devs: Sequence[DeviceRecord]) -> list[str]:
-    """The lines that show which devices matched."""
+    """Return the lines that show which devices matched."""
     return ["Matched more than one device:", *(f"    {describe(dev)}" for dev in devs)]

@@ -110,7 +110,7 @@ class BuilderSession:
             raise EndSubcommand(EXIT_ERROR, refusal)
 
     def progress(self) -> Callable[[str, int, int], None] | None:
-        """A line on stderr that shows the progress of a rebalance, or None when it is no terminal."""
+        """Return a line on stderr that shows the progress of a rebalance, or None when it is no terminal."""
         return LineProgress(self.err) if self.err.isatty() else None
 
 
@@ -151,7 +151,7 @@ def take_switches(argv: Sequence[str]) -> tuple[list[str], bool, bool]:
 
 
 def file_names(given: str) -> tuple[str, str]:
-    """The builder and the ring file that one argument stands for (spec: ring.md §11)."""
+    """Return the builder and the ring file that one argument stands for (spec: ring.md §11)."""
     if given.endswith(".ring.gz"):
         return given[: -len(".ring.gz")] + ".builder", given
     if given.endswith(".builder"):

@@ -97,7 +97,7 @@ def create(session: BuilderSession, argv: Sequence[str]) -> int:
 
 
 def _finite(text: str) -> float:
-    """A number; "nan" and "inf" raise ValueError like any other word."""
+    """Return a number; "nan" and "inf" raise ValueError like any other word."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"could not convert string to float: {text!r}")

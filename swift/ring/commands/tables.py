@@ -27,7 +27,7 @@ def _address_width(title: str, ips: Sequence[str]) -> int:
 
 
 def device_table(devices: Sequence[DeviceFacts]) -> list[str]:
-    """The table of the default command."""
+    """Return the table of the default command."""
     ip_width = _address_width(_IP_TITLE, [dev["ip"] for dev in devices])
     rip_width = _address_width(_REPLICATION_TITLE, [dev["replication_ip"] for dev in devices])
     port_width = max([_PORT_WIDTH_MIN, *(len(str(dev["port"])) for dev in devices)])
@@ -51,7 +51,7 @@ def device_table(devices: Sequence[DeviceFacts]) -> list[str]:
 
 
 def search_table(devices: Sequence[DeviceFacts]) -> list[str]:
-    """The table of search: fixed columns."""
+    """Return the table of search: fixed columns."""
     lines = [
         f"Devices:{'id':>6}{'region':>8}{'zone':>6}{_IP_TITLE:>16}{'port':>6}{_REPLICATION_TITLE:>16}"
         f"{'replication port':>18}{'name':>10} weight partitions balance meta"
@@ -66,7 +66,7 @@ def search_table(devices: Sequence[DeviceFacts]) -> list[str]:
 
 
 def tier_table(report: DispersionReport) -> list[str]:
-    """The table of ``dispersion --verbose``; empty when no tier matched."""
+    """Return the table of ``dispersion --verbose``; empty when no tier matched."""
     if not report.tiers:
         return []
     width = max([_TIER_WIDTH_MIN, *(len(tier.name) for tier in report.tiers)])

@@ -30,7 +30,7 @@ class Usage:
     example: str
 
     def render(self, name: str) -> str:
-        """The help of one subcommand."""
+        """Return the help of one subcommand."""
         heads = [f"{PROGRAM} <builder_file> {name} {form}".rstrip() for form in self.forms]
         lines = ["\n\nor\n\n".join(heads)]
         lines += [f"    {line}" if line else "" for line in self.text.splitlines()]
@@ -186,7 +186,7 @@ Exit codes: 0 = success, 1 = done, with a warning, 2 = error"""
 
 
 def everything() -> str:
-    """The help of the command."""
+    """Return the help of the command."""
     parts = [
         BANNER,
         f"{PROGRAM} <builder_file>\n    Shows settings, devices and the state of the ring file. The flag DEL "

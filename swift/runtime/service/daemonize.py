@@ -43,7 +43,7 @@ from swift.telemetry.recon import ReconFile
 
 
 def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     command = f"swift-{daemon.name}"
     parser = CommandLine(
         prog=command,
@@ -69,7 +69,7 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
 
 
 def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
-    """The console script of a daemon; the exit code."""
+    """Return the console script of a daemon; the exit code."""
     parser = make_parser(daemon)
     args = parser.parse_args(argv)
     if not args.config or not os.path.exists(args.config):
@@ -106,7 +106,7 @@ class Prepared:
         return any(schedule.workers > 1 for _task, schedule in self.tasks)
 
     def runners(self, stop: Stop, terminal: TextIO | None = None) -> list[Runner]:
-        """The loops of the daemon."""
+        """Return the loops of the daemon."""
         return [
             Runner(
                 task,

@@ -40,7 +40,7 @@ class SocketHandover:
         self._environ = environ
 
     def listen(self, ip: str, port: int, backlog: int, *, keep_idle_s: int = 0) -> socket.socket:
-        """The socket that was taken over for this address, else a new one; raises OSError."""
+        """Return the socket that was taken over for this address, else a new one; raises OSError."""
         where = address(ip, port)
         fd = self._inherited.pop(where, None)
         if fd is None:

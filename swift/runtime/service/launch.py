@@ -62,7 +62,10 @@ def raise_limits(say: Say, limits: ProcessLimits = resource, user_id: Callable[[
 
 
 def program_path(name: str) -> str | None:
-    """The file of a command: beside the one that runs now, else on the PATH; None when there is none."""
+    """Return the file of a command: beside the one that runs now, else on the PATH.
+
+    None when there is none.
+    """
     for directory in (Path(sys.argv[0]).resolve().parent, Path(sys.executable).parent):
         if os.access(directory / name, os.X_OK):
             return str(directory / name)
@@ -175,7 +178,7 @@ class Launcher:
 
 
 def _spawn(words: list[str]) -> tuple[subprocess.Popen[bytes], socket.socket, int]:
-    """A process in a session of its own, the socket on which it says that it is ready, and its output."""
+    """Return a process in a session of its own, the socket of its ready message, and its output."""
     with tempfile.TemporaryDirectory(prefix="swift-init-") as folder:
         address = f"{folder}/notify"
         word = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

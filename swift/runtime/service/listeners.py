@@ -33,10 +33,10 @@ class Listeners(Protocol):
     slots_max: int
 
     def slots(self) -> Sequence[int]:
-        """The slots that should have a worker."""
+        """Return the slots that should have a worker."""
 
     def take(self, slot: int) -> socket | None:
-        """Called in the worker: its socket; those of others are closed."""
+        """Return called in the worker: its socket; those of others are closed."""
 
 
 class OnePort:

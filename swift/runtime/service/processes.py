@@ -44,7 +44,10 @@ class RunningProcess:
 
 
 def process(pid: int, proc: str = _PROC) -> RunningProcess | None:
-    """A process by its pid; None when there is none, or it has ended and only its parent has not noticed."""
+    """Return a process by its pid.
+
+    None when there is none, or it has ended and only its parent has not noticed.
+    """
     try:
         words = Path(proc, str(pid), "cmdline").read_bytes().decode("utf-8", "replace").split("\0")[:-1]
         # The name in brackets may hold anything; what follows it are numbers.
@@ -67,7 +70,7 @@ def processes(proc: str = _PROC) -> Iterator[RunningProcess]:
 
 
 def program_of(running: RunningProcess) -> str:
-    """The name of the command that runs: of the script that an interpreter runs, else of the file.
+    """Return the name of the command that runs: of the script that an interpreter runs, else of the file.
 
     A module of ours that is run with ``-m`` counts as its command, any other one has its own name.
     """
@@ -126,7 +129,7 @@ class ServiceProcess:
 def running_of(
     service: Service, run_dir: str, swift_dir: str, say: Say | None = None
 ) -> list[ServiceProcess]:
-    """The processes of a service; ``say`` is told about pid files that were left behind."""
+    """Return the processes of a service; ``say`` is told about pid files that were left behind."""
     configs = {pid_file(service, path, run_dir, swift_dir): path for path in configs_of(service, swift_dir)}
     found = []
     for path in pid_files(service, run_dir):
@@ -220,12 +223,12 @@ class Signaller:
         """Reload servers seamlessly; how many did not say in time that they are ready again."""
         failed = 0
         for each in running:
-            with ReadyWord(each.pid) as word:
+            with ReadySocket(each.pid) as word:
                 if not self._signal(each, signal.SIGUSR1) or wait and not self._is_renewed(each, word):
                     failed += 1
         return failed
 
-    def _is_renewed(self, each: ServiceProcess, word: ReadyWord) -> bool:
+    def _is_renewed(self, each: ServiceProcess, word: ReadySocket) -> bool:
         try:
             if word.wait(RELOAD_TIMEOUT_S):
                 return True
@@ -239,14 +242,14 @@ class ReloadRefused(SwiftError):
     """A process does not reload and goes on as before; the text says why."""
 
 
-class ReadyWord:
+class ReadySocket:
     """Listens for a process that says it is ready, as systemd does."""
 
     def __init__(self, pid: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(reload_address(pid))
 
-    def __enter__(self) -> ReadyWord:
+    def __enter__(self) -> ReadySocket:
         return self
 
     def __exit__(self, *_error: object) -> None:

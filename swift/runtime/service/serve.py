@@ -36,7 +36,7 @@ from swift.runtime.priority import set_priority
 from swift.runtime.service.handover import SocketHandover
 from swift.runtime.service.listeners import Listeners, OnePort, PortFinder, RingPorts
 from swift.runtime.service.streams import detach_streams
-from swift.runtime.workers import Master, Succession, keep_former
+from swift.runtime.workers import Master, ProcessRenewal, adopt_previous
 from swift.runtime.wsgi import native
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.http1 import HeadLimits
@@ -56,7 +56,7 @@ _WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
 def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.listen) -> socket:
-    """The listening socket; tries until ``bind_timeout`` while the address is taken."""
+    """Return the listening socket; tries until ``bind_timeout`` while the address is taken."""
     deadline = time.monotonic() + settings.bind_timeout
     while True:
         try:
@@ -73,7 +73,7 @@ def bind(settings: ServerSettings, listen: Callable[..., socket] = sockets.liste
 def bind_metrics(
     settings: ServerSettings, telemetry: Telemetry, listen: Callable[..., socket] = sockets.listen
 ) -> socket | None:
-    """The socket of the metrics page.
+    """Return the socket of the metrics page.
 
     None without a page, or when the port is taken, which does not stop the server.
     """
@@ -96,7 +96,7 @@ def _tls_context(settings: ServerSettings) -> ssl.SSLContext | None:
     return context
 
 
-def _spare_the_collector() -> None:
+def _freeze_garbage_collector() -> None:
     """Keep what was loaded out of the cycle collector, and let it look less often.
 
     A request makes hundreds of short-lived objects and hardly a cycle; walking all modules every few
@@ -169,7 +169,7 @@ class ServerProcess:
             listeners.slots,
             lambda slot: self._work(listeners.take(slot), slot),
             log,
-            succession=Succession(
+            succession=ProcessRenewal(
                 lambda workers: handover.renew(workers, log, notify_systemd),
                 handover.take_workers(),
                 self.settings.stale_worker_timeout,
@@ -200,7 +200,7 @@ class ServerProcess:
 
     def _work(self, listener: Any, index: int) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
-        _spare_the_collector()
+        _freeze_garbage_collector()
         settings = self.settings
         self._board.join(index, self.process.metrics)
         limits = self._cluster().config.limits
@@ -258,7 +258,7 @@ class ServerProcess:
 
 
 def make_parser(section: str) -> argparse.ArgumentParser:
-    """The command line."""
+    """Return the command line."""
     name = f"swift-{section}"
     parser = CommandLine(
         prog=name,
@@ -278,7 +278,7 @@ def make_parser(section: str) -> argparse.ArgumentParser:
 
 
 def run_server(section: str, argv: Sequence[str] | None = None) -> int:
-    """The console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
+    """Return the console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
     parser = make_parser(section)
     args = parser.parse_args(argv)
     if not args.config:
@@ -303,14 +303,16 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
         return server.serve()
     except Exception as error:
         if handover.workers:
-            return _keep_former_workers(section, handover, error, verbose=verbose)
+            return _adopt_previous_workers(section, handover, error, verbose=verbose)
         if not isinstance(error, (SwiftError, OSError)):
             raise
         print(f"swift-{section}: {error}", file=sys.stderr)
         return 1
 
 
-def _keep_former_workers(section: str, handover: SocketHandover, error: Exception, *, verbose: bool) -> int:
+def _adopt_previous_workers(
+    section: str, handover: SocketHandover, error: Exception, *, verbose: bool
+) -> int:
     """Let the workers from before a reload go on, because the image after it cannot start."""
     log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
     message = "reload failed, the workers from before it go on; send SIGUSR1 to try again"
@@ -319,8 +321,8 @@ def _keep_former_workers(section: str, handover: SocketHandover, error: Exceptio
     else:
         log.exception(message, error)
     notify_systemd(refusal(str(error) or repr(error)))
-    return keep_former(
-        Succession(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),
+    return adopt_previous(
+        ProcessRenewal(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),
         log,
         on_hangup=handover.stop_listening,
     )

@@ -48,7 +48,7 @@ class Service:
 
 
 def service_of(word: str) -> Service:
-    """The service of a word: ``-server`` may be left out, ``.name`` chooses a configuration."""
+    """Return the service of a word: ``-server`` may be left out, ``.name`` chooses a configuration."""
     name, _, config = word.partition(".")
     return Service(name if "-" in name else f"{name}-server", config)
 
@@ -59,7 +59,10 @@ def is_group(word: str) -> bool:
 
 
 def services_of(words: Iterable[str]) -> list[Service]:
-    """The services that words stand for, each once; unknown names are services too, for the caller to see."""
+    """Return the services that words stand for, each once.
+
+    Unknown names are services too, for the caller to see.
+    """
     found: dict[Service, None] = {}
     for word in words:
         if word in GROUPS:
@@ -73,7 +76,7 @@ def services_of(words: Iterable[str]) -> list[Service]:
 
 
 def _base_of(service: Service, swift_dir: str) -> str:
-    """The name of its configuration without ``.conf``."""
+    """Return the name of its configuration without ``.conf``."""
     declared = daemons().get(service.name)
     if declared is not None and declared.conf_name:
         return declared.conf_base
@@ -93,7 +96,7 @@ def is_configured(service: Service, config: str) -> bool:
 
 
 def _paths(base: str, config: str, swift_dir: str) -> list[str]:
-    """Configuration files and directories of a base name, sorted."""
+    """Return configuration files and directories of a base name, sorted."""
     root = Path(swift_dir)
     if config:
         inside = root / base
@@ -109,7 +112,10 @@ def _paths(base: str, config: str, swift_dir: str) -> list[str]:
 
 
 def configs_of(service: Service, swift_dir: str = SWIFT_DIR, number: int = 0) -> list[str]:
-    """The configurations of a service; with ``number`` (from 1) only that one. Raises ``ConfigError``."""
+    """Return the configurations of a service.
+
+    With ``number`` (from 1) only that one. Raises ``ConfigError``.
+    """
     found = _paths(_base_of(service, swift_dir), service.config, swift_dir)
     if number:
         return found[number - 1 : number]
@@ -126,7 +132,7 @@ def pid_file(service: Service, config: str, run_dir: str, swift_dir: str = SWIFT
 
 
 def pid_files(service: Service, run_dir: str) -> list[str]:
-    """The pid files of a service that are there, whatever became of its configurations."""
+    """Return the pid files of a service that are there, whatever became of its configurations."""
     root = Path(run_dir)
     if service.config:
         found: Sequence[Path] = [root / service.name / f"{service.config}.pid"]

@@ -258,7 +258,7 @@ class _PartStreams:
     """
 
     def __init__(self, source: Encrypted, key: CustomerKey, stored: str, offset: int):
-        """Raises ``S3Error``."""
+        """Prepare the streams of the parts; raises ``S3Error``."""
         self._source = source
         self._key = key
         query = f"{source.query}{'&' if source.query else ''}multipart-manifest=get"

@@ -257,8 +257,8 @@ def access_log_record(
     sent_bytes: int,
     times: tuple[float, float, float],
 ) -> AccessLogRecord:
-    """The entry of a request that was answered; ``times`` (Unix seconds) are when it began, was answered and
-    ended.
+    """Return the entry of a request that was answered; ``times`` (Unix seconds) are when it began, was
+    answered and ended.
     """
     bucket, key = names
     begun_s, answered_s, ended_s = times

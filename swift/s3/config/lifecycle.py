@@ -469,7 +469,7 @@ def headers_of_lifecycle(call: Call, tree: Tree) -> HeaderMap:
 
 
 def _make_containers(call: Call, rules: Sequence[LifecycleRule]) -> None:
-    """The containers into which transitions will lead; raises ``S3Error`` for classes that cannot be had."""
+    """Make the containers for transitions; raises ``S3Error`` for classes that cannot be had."""
     kinds = {move.kind for rule in rules for move in (*rule.transitions, *rule.noncurrent_transitions)}
     if not kinds:
         return

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from swift.platform.disk import Disk
-from swift.platform.faults import OddFile, open_regular, open_with_status
+from swift.platform.regularfiles import IrregularFile, open_regular, open_with_status
 from swift.store.api import ObjectKey, ObjectState, Viewpoint
 from swift.store.chooser import Choice
 from swift.store.errors import Damaged, FilesChanged
@@ -133,7 +133,7 @@ class Reader:
             return FileFacts(name, read_metadata_blob(self._disk, path)[0], 0, 0)
         try:
             fd, found = open_with_status(self._disk, path, _OPEN_FLAGS)
-        except OddFile as error:
+        except IrregularFile as error:
             raise Damaged(f"{path}: {error.strerror}")
         try:
             blob = read_metadata_blob(self._disk, fd)[0]

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from swift.platform.disk import Disk
-from swift.platform.faults import read_through_links
 from swift.platform.mountwatch import MountWatch
+from swift.platform.regularfiles import read_through_links
 from swift.store.tier import figures
 from swift.store.tier.directory import Handles, Reader, Where
 from swift.store.tier.entries import PAUSE_NS, Entries, Note, Start, device_of, partition_of

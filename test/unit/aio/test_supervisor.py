@@ -19,7 +19,7 @@ from swift.aio.supervisor import (
     PAUSE_MIN_S,
     SETTLED_S,
     AlreadyRunning,
-    Pauses,
+    RestartDelays,
     RunLock,
     Supervisor,
     processes_of,
@@ -165,7 +165,7 @@ def test_one_supervisor_holds_a_data_directory(plan):
 
 
 def test_a_process_that_dies_again_and_again_is_started_ever_more_rarely():
-    pauses, now, waited = Pauses(), 0.0, []
+    pauses, now, waited = RestartDelays(), 0.0, []
     for _ in range(9):
         waited.append(pauses.after(now))
         now += waited[-1]

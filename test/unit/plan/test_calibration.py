@@ -14,10 +14,10 @@ from swift.load.workload import parse
 from swift.plan.calibration import (
     KEPT,
     CalibratedWork,
+    CalibrationCheck,
     CalibrationOptions,
-    Checked,
-    Kept,
     NamedServers,
+    StorageLayout,
     check_possible,
     check_report,
     check_text,
@@ -79,7 +79,7 @@ def test_the_clusters_of_a_check_are_four_others(choices):
 def test_the_report_says_what_is_missed(choices):
     cluster = clusters_of(choices)[0]
     predicted = Expected(110.0, {"GET": 0.010, "PUT": 0.2}, 0.050)
-    found = Checked(cluster, predicted, Expected(100.0, {"GET": 0.010}, 0.025))
+    found = CalibrationCheck(cluster, predicted, Expected(100.0, {"GET": 0.010}, 0.025))
     assert found.off == {
         "requests/s": pytest.approx(0.1),
         "GET p50 ms": 0.0,
@@ -111,7 +111,7 @@ def test_what_cannot_be_limited_is_said(choices, monkeypatch):
 
 
 def test_requests_ask_as_many_nodes_as_the_policy_needs():
-    copies, coded = Kept.of("gold=3"), Kept.of("cold=4+2")
+    copies, coded = StorageLayout.of("gold=3"), StorageLayout.of("cold=4+2")
     nodes = {
         (verb, k.policy): CalibratedWork(verb, k, 1, 1).nodes
         for verb in ("GET", "PUT")
@@ -124,7 +124,7 @@ def test_requests_ask_as_many_nodes_as_the_policy_needs():
 @pytest.mark.parametrize("text", ["gold", "=3", "gold=", "gold=0", "gold=x", 'a"b=3', "a\nb=3"])
 def test_a_policy_that_cannot_be_is_refused(text):
     with pytest.raises(PlanError, match="policy"):
-        Kept.of(text)
+        StorageLayout.of(text)
 
 
 COMMANDS = {

@@ -3,9 +3,9 @@
 import pytest
 
 from swift.plan.errors import PlanError
-from swift.plan.given import Given, counts_of, numbers_of
+from swift.plan.given import Parameter, counts_of, numbers_of
 
-KNOWN = {"rate": Given(20, 1, 100, "MB/s"), "size": Given(4, 0, 1000, "MB")}
+KNOWN = {"rate": Parameter(20, 1, 100, "MB/s"), "size": Parameter(4, 0, 1000, "MB")}
 
 
 def test_what_is_not_given_has_its_default():

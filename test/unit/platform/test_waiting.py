@@ -4,22 +4,22 @@ import pytest
 
 from swift import green
 from swift.base.clock import ManualClock
-from swift.platform.waiting import letting_others_run, waited_s
+from swift.platform.waiting import waited_s, yielding
 
 
 def test_what_happens_inside_is_waiting():
     clock, before = ManualClock(), waited_s()
-    with letting_others_run(clock.monotonic):
+    with yielding(clock.monotonic):
         clock.advance(2)
     clock.advance(5)
-    with letting_others_run(clock.monotonic):
+    with yielding(clock.monotonic):
         clock.advance(0.5)
     assert waited_s() - before == pytest.approx(2.5)
 
 
 def test_an_error_ends_the_waiting_too():
     clock, before = ManualClock(), waited_s()
-    with pytest.raises(ZeroDivisionError), letting_others_run(clock.monotonic):
+    with pytest.raises(ZeroDivisionError), yielding(clock.monotonic):
         clock.advance(1)
         raise ZeroDivisionError
     assert waited_s() - before == pytest.approx(1)
@@ -30,7 +30,7 @@ def test_each_green_thread_counts_for_itself():
 
     def other():
         clock = ManualClock()
-        with letting_others_run(clock.monotonic):
+        with yielding(clock.monotonic):
             clock.advance(100)
 
     green.spawn(other).wait()

@@ -15,7 +15,7 @@ from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.platform.faults import read_regular
+from swift.platform.regularfiles import read_regular
 from swift.runtime.deviceidentity import FILE, AnotherCluster, DeviceIdentity
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store

@@ -4,12 +4,12 @@ import threading
 
 import pytest
 
-from swift.platform.waiting import letting_others_run
+from swift.platform.waiting import yielding
 from swift.runtime.diskcalls import PENALTY_S, QUICK_S, STALL_S, DiskPools, QuickCalls
 
 
 def lets_others_run(watch, seconds):
-    with letting_others_run(lambda: watch.now):
+    with yielding(lambda: watch.now):
         watch.takes(seconds)
 
 

@@ -9,7 +9,7 @@ from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
 from swift.runtime.report import Progress, Tally
-from swift.runtime.share import ShareResult, ShareRun, complain
+from swift.runtime.share import ShareResult, ShareRun, log_failure
 from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
 from swift.telemetry.telemetry import Telemetry
@@ -219,5 +219,5 @@ def test_a_result_goes_through_a_pipe_and_back():
 def test_only_what_nobody_foresaw_has_a_traceback():
     log = Lines()
     for error in (SwiftError("a"), OSError(5, "b"), TimeoutError(), KeyError("c")):
-        complain(log, "it", error)
+        log_failure(log, "it", error)
     assert [line.endswith("traceback") for line in log.told] == [False, False, False, True]

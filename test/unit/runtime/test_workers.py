@@ -88,7 +88,7 @@ def test_a_killed_worker_is_replaced_in_its_slot(tmp_path):
 def test_a_master_that_keeps_former_workers_tries_again_when_one_ends():
     code = """
 import os, signal
-from swift.runtime.workers import Succession, keep_former
+from swift.runtime.workers import ProcessRenewal, adopt_previous
 from swift.telemetry.log import silent_log
 
 worker = os.fork()
@@ -97,7 +97,7 @@ if not worker:
         signal.pause()
 print(worker, flush=True)
 renew = lambda pids: print("renewed with", pids, flush=True)
-raise SystemExit(keep_former(Succession(renew, [worker]), silent_log(), on_hangup=lambda: None))
+raise SystemExit(adopt_previous(ProcessRenewal(renew, [worker]), silent_log(), on_hangup=lambda: None))
 """
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as master:
         os.kill(int(master.stdout.readline()), signal.SIGKILL)

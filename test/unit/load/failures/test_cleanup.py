@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swift.cli.load import main
-from swift.load.failures.cleanup import RECORD, LeftoverRun, leftovers, own_folder, remove
+from swift.load.failures.cleanup import RECORD, StaleRun, own_folder, remove, stale_runs
 
 #: A run: it makes its folder, starts a child with a path in it that no signal but SIGKILL ends, and waits.
 RUN = """
@@ -54,7 +54,7 @@ def start(tmp_path):
         run.kill()
         run.wait()
         run.stdout.close()
-    for left in leftovers(tmp_path):
+    for left in stale_runs(tmp_path):
         remove(left)
 
 
@@ -72,7 +72,7 @@ def mounts():
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_told_to_end_leaves_nothing(start, tmp_path, number):
     run, folder, child = start()
-    assert leftovers(tmp_path) == []
+    assert stale_runs(tmp_path) == []
     run.send_signal(number)
     run.wait(20)
     assert not folder.exists()
@@ -84,7 +84,7 @@ def test_what_a_killed_run_left_is_found_and_removed(start, tmp_path, capsys):
     run.kill()
     run.wait()
     os.kill(child, signal.SIGSTOP)
-    assert leftovers(tmp_path) == [LeftoverRun(folder, run.pid)]
+    assert stale_runs(tmp_path) == [StaleRun(folder, run.pid)]
     assert main(["fail", "--clean", "--root", str(tmp_path)]) == 0
     assert f"removed {folder} of process {run.pid}, which is gone" in capsys.readouterr().out.replace(
         "\n", ""
@@ -104,7 +104,7 @@ def test_mounts_of_a_run_go_however_it_ends(start, tmp_path, number):
     run.wait(20)
     if number == signal.SIGKILL:
         assert str(folder) in mounts()
-        (left,) = leftovers(tmp_path)
+        (left,) = stale_runs(tmp_path)
         remove(left)
     assert str(folder) not in mounts()
     loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
@@ -124,7 +124,7 @@ def test_a_record_that_says_nothing_is_that_of_an_unknown_process(tmp_path, cont
     folder = tmp_path / "swift-load-x"
     folder.mkdir(mode=0o700)
     (folder / RECORD).write_bytes(content)
-    (found,) = leftovers(tmp_path)
+    (found,) = stale_runs(tmp_path)
     assert found.folder == folder
     remove(found)
     assert not folder.exists()
@@ -141,7 +141,7 @@ def test_what_others_put_there_is_no_leftover(tmp_path):
     (tmp_path / "swift-load-open" / RECORD).write_text("1")
     (tmp_path / "swift-load-linked" / RECORD).symlink_to(precious / RECORD)
     (tmp_path / "swift-load-file").write_text("1")
-    assert leftovers(tmp_path) == []
+    assert stale_runs(tmp_path) == []
 
 
 def test_a_run_removes_what_it_made_when_it_fails(tmp_path):

@@ -7,21 +7,21 @@ import pytest
 from rich.console import Console
 
 from swift.load.failures import report
-from swift.load.failures.copies import Lack
-from swift.load.failures.scenario import Times, Trial, Window
+from swift.load.failures.copies import MissingReplicas
+from swift.load.failures.scenario import FaultResult, PhaseDurations, Window
 from swift.load.failures.targets import Failure, Target
 from test.support.load_runs import with_result
 
-TIMES = Times(10, 10, 10, 60)
+TIMES = PhaseDurations(10, 10, 10, 60)
 
 
 @pytest.fixture
 def trial():
-    return Trial(Failure("nodes", "kill", 25), [Target(2)])
+    return FaultResult(Failure("nodes", "kill", 25), [Target(2)])
 
 
 def test_the_table_the_page_and_the_json_say_the_same(trial):
-    trials, times, facts = [with_result(trial)], Times(10, 10, 10, 60), {"nodes": 4}
+    trials, times, facts = [with_result(trial)], PhaseDurations(10, 10, 10, 60), {"nodes": 4}
     text = io.StringIO()
     report.show(Console(file=text, width=200), trials)
     assert "25 % of nodes by kill" in text.getvalue() and "50%" in text.getvalue()
@@ -34,7 +34,7 @@ def test_the_table_the_page_and_the_json_say_the_same(trial):
 
 def test_a_cluster_that_is_not_whole_is_not_called_so(trial):
     made = with_result(trial)
-    made.whole_s, made.lacks = None, Lack(2, 1, 100)
+    made.whole_s, made.lacks = None, MissingReplicas(2, 1, 100)
     assert "not yet: 2 copies of 1 of 100 objects are missing" in report.page([made], TIMES, {})
 
 

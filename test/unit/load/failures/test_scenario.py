@@ -6,12 +6,12 @@ import pytest
 
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.timestamp import Timestamp
-from swift.load.failures.copies import Lack
-from swift.load.failures.scenario import FaultScenario, Times, Trial
+from swift.load.failures.copies import MissingReplicas
+from swift.load.failures.scenario import FaultResult, FaultScenario, PhaseDurations
 from swift.load.failures.targets import Failure, Target
 from test.support.load_runs import with_result
 
-TIMES = Times(0.05, 0.05, 0.05, 5.0)
+TIMES = PhaseDurations(0.05, 0.05, 0.05, 5.0)
 KEY = 0, 7, "0" * 32
 
 
@@ -48,12 +48,12 @@ class Copies:
 
     def lacking(self, versions):
         copies = self._lacking.pop(0) if len(self._lacking) > 1 else self._lacking[0]
-        return Lack(copies, min(copies, 1), len(versions))
+        return MissingReplicas(copies, min(copies, 1), len(versions))
 
 
 @pytest.fixture
 def trial():
-    return Trial(Failure("nodes", "kill", 25), [Target(2)])
+    return FaultResult(Failure("nodes", "kill", 25), [Target(2)])
 
 
 def run_scenario(trial, site, copies, phases=(Prepare, Main), times=TIMES):
@@ -75,7 +75,7 @@ def test_it_fails_is_repaired_and_is_whole(trial):
 
 
 def test_what_never_becomes_whole_is_given_up_and_said(trial):
-    run_scenario(trial, Site(), Copies(3), times=Times(0.01, 0.01, 0.01, 0.0))
+    run_scenario(trial, Site(), Copies(3), times=PhaseDurations(0.01, 0.01, 0.01, 0.0))
     assert trial.whole_s is None and trial.lacks.copies == 3
 
 

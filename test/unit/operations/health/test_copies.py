@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from swift.operations.health.copies import host_copies, ring_copies
-from swift.operations.health.judge import ClusterSnapshot, Severity, judge
+from swift.operations.health.evaluate import ClusterSnapshot, Severity, evaluate
 from swift.operations.health.screen import screen
 from swift.operations.recon.client import Host
 from swift.ring.builder import RingBuilder
@@ -69,7 +69,7 @@ class Cluster:
     def health(self, **snapshot):
         said = {"replication_last": NOW_S - 60, "replication_time": 120}
         replication = {("object", host): said for host in HOSTS}
-        return judge(
+        return evaluate(
             [], {}, ClusterSnapshot(replication=replication, **snapshot), NOW_S, copies=[self.copies()]
         )
 

@@ -1,7 +1,7 @@
 """The screen of swift-health."""
 
 from swift.operations.health.copies import RingCopies
-from swift.operations.health.judge import Health, RingHealth
+from swift.operations.health.evaluate import Health, RingHealth
 from swift.operations.health.screen import screen
 
 NOW_S = 1795228430.0

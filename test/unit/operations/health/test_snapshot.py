@@ -6,7 +6,7 @@ import pytest
 
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.compose import cluster_of
-from swift.operations.health.judge import judge
+from swift.operations.health.evaluate import evaluate
 from swift.operations.health.snapshot import rings_of, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
 from test.support.peer import SWIFT_CONF, make_rings
@@ -114,7 +114,7 @@ def test_a_server_that_is_down_is_silent_and_not_asked_for_more(etc):
 @pytest.mark.parametrize("said", NONSENSE, ids=str)
 def test_one_that_talks_nonsense_leaves_the_verdict_on_the_others(etc, said):
     snapshot = record_snapshot(etc, Servers(sick=[said]))
-    health = judge([], {}, snapshot, NOW_S)
+    health = evaluate([], {}, snapshot, NOW_S)
     assert health.facts["async_pending"] == 7 * (len(snapshot.async_pending) - 1)
     assert "3 devices over 95 % full" in " ".join(problem.text for problem in health.problems)
     json.dumps(health.as_json(), allow_nan=False)

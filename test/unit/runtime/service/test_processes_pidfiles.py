@@ -11,7 +11,7 @@ import pytest
 
 from swift.runtime.notify import READY, refusal, reload_address
 from swift.runtime.service.processes import (
-    ReadyWord,
+    ReadySocket,
     ReloadRefused,
     ServiceProcess,
     Signaller,
@@ -133,7 +133,7 @@ def test_a_process_that_is_gone_cannot_be_told():
 
 def test_a_reloaded_process_says_that_it_is_ready():
     heard = []
-    with ReadyWord(999_999_001) as word, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+    with ReadySocket(999_999_001) as word, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.sendto(b"RELOADING=1", reload_address(999_999_001))
         sender.sendto(f"STATUS=x\n{READY}".encode(), reload_address(999_999_001))
         assert word.wait(5.0, heard.append)
@@ -142,7 +142,7 @@ def test_a_reloaded_process_says_that_it_is_ready():
 
 
 def test_a_process_that_cannot_be_reloaded_says_why():
-    with ReadyWord(999_999_002) as word, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+    with ReadySocket(999_999_002) as word, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.sendto(refusal("it has no workers").encode(), reload_address(999_999_002))
         with pytest.raises(ReloadRefused, match="^it has no workers$"):
             word.wait(5.0)

@@ -29,7 +29,7 @@ MAJORITY, NEED = 2, 2
 
 
 def refusal(version, status=412, *, at=None):
-    said = {} if version is None else reservation.judged_by(Timestamp(version))
+    said = {} if version is None else reservation.version_headers(Timestamp(version))
     return BackendResponse(status, headers=said, node=at or make_node(1))
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from swift.operations.health.judge import (
+from swift.operations.health.evaluate import (
     ClusterSnapshot,
     DeviceErrors,
     Severity,
+    evaluate,
     is_away_by,
-    judge,
     ring_state,
     uses_mounts,
 )
@@ -40,7 +40,7 @@ def health_of(view, snapshot, needed=1):
     is_away = is_away_by(snapshot, "object", check_mounts=uses_mounts(snapshot))
     state = ring_state(view, "object", "object", is_away, needed=needed)
     devices = {f"{host.ip}/sda": is_away(host, "sda") for host in HOSTS}
-    return judge([state], devices, snapshot, NOW_S)
+    return evaluate([state], devices, snapshot, NOW_S)
 
 
 def texts(health):

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from swift.platform.places import SharedPlaces
+from swift.platform.slots import SharedSlots
 
 
 def descriptors():
@@ -14,7 +14,7 @@ def descriptors():
 
 
 def test_there_are_as_many_as_were_made_and_a_closed_one_is_free_again():
-    places = SharedPlaces(2)
+    places = SharedSlots(2)
     first, second = places.take(), places.take()
     assert first is not None
     assert second is not None
@@ -27,7 +27,7 @@ def test_there_are_as_many_as_were_made_and_a_closed_one_is_free_again():
 
 
 def test_a_dropped_place_is_free_again():
-    places = SharedPlaces(1)
+    places = SharedSlots(1)
     taken = places.take()
     assert places.take() is None
     del taken
@@ -36,13 +36,13 @@ def test_a_dropped_place_is_free_again():
 
 
 def test_no_number_is_any_number():
-    places = SharedPlaces(0)
+    places = SharedSlots(0)
     assert None not in [places.take() for _ in range(100)]
 
 
 @pytest.mark.process
 def test_another_process_takes_from_the_same_and_its_end_gives_back():
-    places = SharedPlaces(1)
+    places = SharedSlots(1)
     told, tell = os.pipe()
     leave, let_go = os.pipe()
     child = os.fork()
@@ -62,7 +62,7 @@ def test_another_process_takes_from_the_same_and_its_end_gives_back():
 
 def test_nothing_stays_open():
     before = descriptors()
-    places = SharedPlaces(3)
+    places = SharedSlots(3)
     taken = [places.take() for _ in range(5)]
     assert descriptors() == before + 6
     del places, taken

@@ -253,7 +253,7 @@ def ring_state(
     )
 
 
-def judge(
+def evaluate(
     rings: Sequence[RingHealth],
     devices: Mapping[str, bool],
     snapshot: ClusterSnapshot,
@@ -261,7 +261,7 @@ def judge(
     *,
     copies: Sequence[RingCopies] = (),
 ) -> Health:
-    """The verdict; ``devices`` says of every device (``host/name``) whether it is away."""
+    """Return the verdict; ``devices`` says of every device (``host/name``) whether it is away."""
     now_s = time.time() if now_s is None else now_s
     away = sorted(name for name, gone in devices.items() if gone)
     problems = [
@@ -580,11 +580,11 @@ def _done(snapshot: ClusterSnapshot, now_s: float) -> float | None:
 
 
 def _counted(count: int, noun: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _some(names: Sequence[str], shown_max: int = 4) -> str:
-    """A few of them."""
+    """Return a few of them."""
     rest = len(names) - shown_max
     return ", ".join(names[:shown_max]) + (f" and {rest} more" if rest > 0 else "")

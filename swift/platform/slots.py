@@ -10,7 +10,7 @@ import fcntl
 import os
 
 
-class TakenPlace:
+class TakenSlot:
     """A taken place; ``close`` gives it back."""
 
     __slots__ = ("_fd",)
@@ -28,23 +28,23 @@ class TakenPlace:
         self.close()
 
 
-class SharedPlaces:
+class SharedSlots:
     """``count`` places; 0 means any number."""
 
     def __init__(self, count: int):
         self.count = count
         self._files = [os.memfd_create(f"place-{number}") for number in range(count)]
 
-    def take(self) -> TakenPlace | None:
-        """A free place, None when all are taken; never waits. Raises OSError."""
+    def take(self) -> TakenSlot | None:
+        """Return a free place, None when all are taken; never waits. Raises OSError."""
         if not self.count:
-            return TakenPlace(-1)
+            return TakenSlot(-1)
         for file in self._files:
             # A lock belongs to an open file: opened anew, it excludes this process's other holders as well.
             fd = os.open(f"/proc/self/fd/{file}", os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return TakenPlace(fd)
+                return TakenSlot(fd)
             except BlockingIOError:
                 os.close(fd)
             except BaseException:
@@ -58,4 +58,4 @@ class SharedPlaces:
         self._files = []
 
     def __repr__(self) -> str:
-        return f"SharedPlaces({self.count})"
+        return f"SharedSlots({self.count})"

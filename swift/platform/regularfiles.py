@@ -58,7 +58,7 @@ _KINDS = (
 )
 
 
-class OddFile(OSError):
+class IrregularFile(OSError):
     """Something that is no regular file is in the place of one; ``strerror`` says what it is."""
 
 
@@ -68,10 +68,12 @@ class UnreadableFile(OSError):
 
 def is_device_error(error: BaseException) -> bool:
     """Return True if an error counts against the device it was met on."""
-    return isinstance(error, OSError) and not isinstance(error, OddFile) and error.errno in DEVICE_ERRORS
+    return (
+        isinstance(error, OSError) and not isinstance(error, IrregularFile) and error.errno in DEVICE_ERRORS
+    )
 
 
-def oddness(mode: int) -> str:
+def irregularity(mode: int) -> str:
     """Return what a file of this ``st_mode`` is; empty for a regular file."""
     if stat.S_ISREG(mode):
         return ""
@@ -79,17 +81,17 @@ def oddness(mode: int) -> str:
 
 
 def check_regular(mode: int, path: str) -> None:
-    """Raise ``OddFile`` unless ``st_mode`` is that of a regular file."""
-    found = oddness(mode)
+    """Raise ``IrregularFile`` unless ``st_mode`` is that of a regular file."""
+    found = irregularity(mode)
     if found:
-        raise OddFile(errno.EINVAL, f"{found} is in the place of a file", path)
+        raise IrregularFile(errno.EINVAL, f"{found} is in the place of a file", path)
 
 
-def odd_file_at(disk: Disk, path: str) -> OddFile | None:
+def irregular_file_at(disk: Disk, path: str) -> IrregularFile | None:
     """Return the error for what is at ``path``; None for a regular file, nothing, or what cannot be told."""
     try:
         check_regular(disk.stat(path, follow_symlinks=False).st_mode, path)
-    except OddFile as error:
+    except IrregularFile as error:
         return error
     except OSError:
         return None
@@ -112,7 +114,7 @@ def is_in_the_way(disk: Disk, path: str) -> bool:
 def open_regular(disk: Disk, path: str, flags: int, mode: int = 0o600) -> int:
     """Open a file below a device without waiting and without following a link.
 
-    Raises ``OddFile`` for what is no regular file, and OSError.
+    Raises ``IrregularFile`` for what is no regular file, and OSError.
     """
     return open_with_status(disk, path, flags, mode)[0]
 
@@ -125,7 +127,7 @@ def open_with_status(disk: Disk, path: str, flags: int, mode: int = 0o600) -> tu
         raise
     except OSError as error:
         # ELOOP for a link, ENXIO for a socket or a FIFO without reader, EISDIR, EACCES for a device node.
-        odd = odd_file_at(disk, path)
+        odd = irregular_file_at(disk, path)
         if odd is None:
             raise
         raise odd from error
@@ -139,7 +141,7 @@ def open_with_status(disk: Disk, path: str, flags: int, mode: int = 0o600) -> tu
 
 
 def read_regular(disk: Disk, path: str) -> bytes:
-    """Return the content of a file below a device. Raises ``OddFile`` and OSError."""
+    """Return the content of a file below a device. Raises ``IrregularFile`` and OSError."""
     fd = open_regular(disk, path, os.O_RDONLY)
     try:
         pieces = []
@@ -153,7 +155,8 @@ def read_regular(disk: Disk, path: str) -> bytes:
 def read_through_links(path: str) -> bytes:
     """Return the content of a file that an operator placed, which may be behind links, without waiting.
 
-    Opening a FIFO would wait for a writer, and all of the process with it. Raises ``OddFile`` and OSError.
+    Opening a FIFO would wait for a writer, and all of the process with it. Raises ``IrregularFile`` and
+    OSError.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -171,12 +174,12 @@ def open_own(disk: Disk, path: str, flags: int, mode: int = 0o600) -> int:
     """
     try:
         return open_regular(disk, path, flags, mode)
-    except OddFile:
-        move_odd_file_aside(disk, path)
+    except IrregularFile:
+        move_irregular_file_aside(disk, path)
         return open_regular(disk, path, flags, mode)
 
 
-def move_odd_file_aside(disk: Disk, path: str) -> None:
+def move_irregular_file_aside(disk: Disk, path: str) -> None:
     """Rename an odd file within its directory; one that is regular by now stays.
 
     Raises OSError, BlockingIOError while another process does the same.
@@ -188,7 +191,7 @@ def move_odd_file_aside(disk: Disk, path: str) -> None:
     try:
         disk.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Another process may have been quicker and made a regular file; all of them hold this lock.
-        if odd_file_at(disk, path) is not None:
+        if irregular_file_at(disk, path) is not None:
             disk.rename(path, f"{directory}/.{name.lstrip('.')}.{secrets.token_hex(3)}")
     finally:
         disk.close(lock)

@@ -6,11 +6,11 @@ import os
 import pytest
 
 from swift.platform.disk import Disk
-from swift.platform.faults import (
-    OddFile,
+from swift.platform.regularfiles import (
+    IrregularFile,
     is_device_error,
     is_in_the_way,
-    move_odd_file_aside,
+    move_irregular_file_aside,
     open_own,
     open_regular,
     read_regular,
@@ -31,7 +31,7 @@ def odd(request, tmp_path):
 @pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
 def test_what_is_no_file_is_refused_at_once_and_says_what_it_is(odd, flags):
     before = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(OddFile, match="is in the place of a file"):
+    with pytest.raises(IrregularFile, match="is in the place of a file"):
         open_regular(Disk(), str(odd), flags)
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -47,7 +47,7 @@ def test_a_file_of_ours_is_made_anew_where_something_odd_was(odd):
 
 def test_a_regular_file_is_never_moved_aside(tmp_path):
     (tmp_path / "f").write_bytes(b"x")
-    move_odd_file_aside(Disk(), str(tmp_path / "f"))
+    move_irregular_file_aside(Disk(), str(tmp_path / "f"))
     assert os.listdir(tmp_path) == ["f"]
 
 
@@ -71,7 +71,7 @@ def test_errors_of_the_device_are_told_from_others():
     assert is_device_error(OSError(errno.EIO, "rot")) and is_device_error(OSError(errno.EROFS, "ro"))
     assert not is_device_error(OSError(errno.EMFILE, "too many"))
     assert not is_device_error(OSError(errno.ENOSPC, "full"))
-    assert not is_device_error(OddFile(errno.EIO, "a FIFO"))
+    assert not is_device_error(IrregularFile(errno.EIO, "a FIFO"))
     assert not is_device_error(ValueError())
 
 
