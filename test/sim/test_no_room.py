@@ -1,4 +1,4 @@
-"""An upload that nodes have no room for is refused before its first byte (doc/admission.md, Room)."""
+"""An upload that nodes have no room for is refused before its first byte (doc/explanation/admission.md, Room)."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Large objects come from several nodes at once, and no wrong byte with them (doc/striping.md)."""
+"""Large objects come from several nodes at once, and no wrong byte with them (doc/explanation/striping.md)."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Where an operator looks at admission and changes its rules while it runs (doc/admission.md).
+"""Where an operator looks at admission and changes its rules while it runs (doc/explanation/admission.md).
 
     GET /v1/.admission/cluster/state    what is known, asked for and promised, as JSON
     GET /v1/.admission/cluster/rules    the rules in force, as they were written

@@ -1,4 +1,4 @@
-"""What a device takes at a time, at the object servers, which know its queue (doc/admission.md).
+"""What a device takes at a time, at the object servers, which know its queue (doc/explanation/admission.md).
 
 Clients may not take the places that are kept for replication, and replication takes no more than its ceiling:
 so neither starves the other. With ``queue_seconds`` a client is refused at once whose request would wait for

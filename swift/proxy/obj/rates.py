@@ -1,4 +1,4 @@
-"""What devices brought lately, remembered from one download to the next (doc/striping.md).
+"""What devices brought lately, remembered from one download to the next (doc/explanation/striping.md).
 
 A rate is measured where a device was what a download waited for: units that are fetched whole, archives that
 were waited for most of the time. It is believed for some minutes, the less against a new one the older it is,

@@ -1,4 +1,4 @@
-"""Several pieces of one object are read at once, in order and within a bound (doc/striping.md)."""
+"""Several pieces of one object are read at once, in order and within a bound (doc/explanation/striping.md)."""
 
 import random
 
