@@ -1,0 +1,188 @@
+"""Pages of the handbook, run from top to bottom as an operator pastes them.
+
+A ``World`` has a network and processes of its own. Each of its hosts is a mount namespace with its own ``/etc``,
+``/srv``, ``/opt``, ``/run`` and ``/usr/local/bin``, and an address on the loopback device. Programs that need a
+real machine (``mkfs.xfs``, ``mount``, ``systemctl``, ``apt-get``, ``ssh``) are fakes in ``host/bin``, which check
+their arguments. The end of a world ends all of its processes.
+
+A block ``sh`` of a page runs on the first host; ``sh every node`` runs on each, ``sh NAME`` on the host that the
+page calls so. A block ``output`` after it names lines that must come in this order; ``...`` stands for anything.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent / "host"
+NODES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
+#: The host that is added to a cluster of ``NODES``.
+NEW_NODE = "10.0.0.4"
+_FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^ *```$", re.M | re.S)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page: its language, the words behind it, its text, and its line."""
+
+    language: str
+    words: str
+    text: str
+    line: int
+
+
+def blocks_of(page):
+    """Return the fenced blocks of a page's text."""
+    found = []
+    for match in _FENCE.finditer(page):
+        indent, language, words, text = match.groups()
+        text = "\n".join(line.removeprefix(indent) for line in text.split("\n"))
+        found.append(Block(language, words.strip(), text, page.count("\n", 0, match.start()) + 2))
+    return found
+
+
+def missing_line(expected, output):
+    """Return the first line of ``expected`` that ``output`` lacks, in order; empty when it has all."""
+    position = 0
+    for line in filter(None, map(str.strip, expected.split("\n"))):
+        pattern = r"[^\n]*".join(r"\s+".join(map(re.escape, part.split())) for part in re.split(r"\s*\.\.\.\s*", line))
+        found = re.compile(pattern).search(output, position)
+        if found is None:
+            return line
+        position = found.end()
+    return ""
+
+
+def can_make_worlds():
+    """Return True where namespaces can be made."""
+    if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
+        return False
+    line = ["unshare", "--net", "--pid", "--mount", "--fork", "--mount-proc", "true"]
+    return subprocess.run(line, capture_output=True, check=False).returncode == 0
+
+
+class PageError(AssertionError):
+    """A block of a page failed, or its output is not the one that the page shows."""
+
+
+class World:
+    """Hosts of one network. ``edits`` are (pattern, text) for the samples in the checkout: shorter pauses."""
+
+    def __init__(self, root, edits=(), timeout_s=120):
+        self.root = root
+        self.timeout_s = timeout_s
+        self.times = {}
+        self._processes = []
+        self._shells = {}
+        checkout = root / "checkout"
+        shutil.copytree(ROOT / "etc", checkout / "etc")
+        shutil.copy(ROOT / "setup.py", checkout)
+        for sample in (checkout / "etc").glob("*-sample"):
+            text = sample.read_text()
+            for pattern, replacement in edits:
+                text = re.sub(pattern, replacement, text, flags=re.M)
+            sample.write_text(text)
+        self._env = {
+            **{name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "LANG") if name in os.environ},
+            "WORLD": str(root),
+            "HOME": "/root",
+            "REAL_PYTHON": sys.executable,
+            "PATH": f"{HERE}/bin:{HERE}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        }
+        self._inner = self._hold(
+            ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"],
+            "ip link set lo up; echo ready; exec /usr/bin/sleep infinity",
+        )
+
+    def _hold(self, prefix, script):
+        process = subprocess.Popen(
+            [*prefix, "bash", "-c", script], stdout=subprocess.PIPE, text=True, env=self._env
+        )
+        self._processes.append(process)
+        assert process.stdout.readline() == "ready\n", "the world is not ready"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+        return children.split()[0]
+
+    def add_host(self, address):
+        """Make a host of this address."""
+        (self.root / "hosts" / address).mkdir(parents=True)
+        prefix = ["nsenter", "--target", self._inner, "--net", "--pid", "--mount"]
+        self._hold(
+            [*prefix, "unshare", "--mount", "--propagation", "private"],
+            f"ip addr add {address}/32 dev lo; exec become-host {address}",
+        )
+
+    def hosts(self):
+        """Return the addresses of all hosts."""
+        return sorted(path.name for path in (self.root / "hosts").iterdir())
+
+    def end(self):
+        """End all processes of all hosts."""
+        for process in reversed(self._processes):
+            process.kill()
+            process.wait()
+            process.stdout.close()
+
+    # --- running ----------------------------------------------------------------------------------
+
+    def _enter(self, address, *line):
+        prefix = ["nsenter", "--target", self._inner, "--net", "--pid", "--mount"]
+        return [*prefix, "enter", address, *line]
+
+    def run(self, address, script, log):
+        """Run a script on a host in the page's shell; its output, and whether it succeeded."""
+        state = self.root / "hosts" / address / "shell"
+        # Variables last from one block to the next, as in an operator's shell.
+        text = (
+            f"cd {self.root}/hosts/{address}/home\n[ ! -f {state} ] || . {state}\n"
+            f"trap 'declare -p | grep -vE \"^declare -[a-zA-Z]*[rA]|BASH|FUNCNAME|PIPESTATUS\" >{state}' EXIT\n"
+            f"set -eu -o pipefail\n{script}"
+        )
+        with open(log, "w+") as output:
+            done = subprocess.run(
+                self._enter(address, "bash", "-c", text),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=self._env,
+                timeout=self.timeout_s,
+                check=False,
+            )
+            output.seek(0)
+            return output.read(), done.returncode
+
+    def paste(self, page, names=None):
+        """Run all blocks of a page of ``doc``; ``names`` are its names of hosts → addresses."""
+        started_s = time.monotonic()
+        for shell in self.root.glob("hosts/*/shell"):
+            shell.unlink()
+        output = ""
+        text = (ROOT / "doc" / page).read_text()
+        ran = 0
+        for block in blocks_of(text):
+            where = f"doc/{page}:{block.line}"
+            if block.language == "sh":
+                ran += 1
+                output = ""
+                for address in self._targets(block.words, names or {}):
+                    told, status = self.run(address, block.text, self.root / "output")
+                    output += told
+                    if status:
+                        raise PageError(f"{where} on {address} ended with {status}:\n{block.text}\n{told}")
+            elif block.language == "output":
+                if line := missing_line(block.text, output):
+                    raise PageError(f"{where}: the output lacks {line!r}:\n{output}")
+        assert ran, f"doc/{page} has no block that runs"
+        self.times[page] = time.monotonic() - started_s
+
+    def _targets(self, words, names):
+        if not words:
+            return [NODES[0] if NODES[0] in self.hosts() else self.hosts()[0]]
+        if words == "every node":
+            return self.hosts()
+        return [names[words]]
