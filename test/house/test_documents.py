@@ -12,7 +12,10 @@ from test.support.sources import MODULES, nodes_of
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
     [
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "doc/ARCHITECTURE.md", "doc/reference/glossary.md")),
+        *(
+            ROOT / name
+            for name in ("README.md", "CONTRIBUTING.md", "doc/ARCHITECTURE.md", "doc/reference/glossary.md")
+        ),
         *(ROOT / "doc/decisions").glob("*.md"),
     ]
 )

@@ -1,12 +1,13 @@
 """Pages of the handbook, run from top to bottom as an operator pastes them.
 
-A ``World`` has a network and processes of its own. Each of its hosts is a mount namespace with its own ``/etc``,
-``/srv``, ``/opt``, ``/run`` and ``/usr/local/bin``, and an address on the loopback device. Programs that need a
-real machine (``mkfs.xfs``, ``mount``, ``systemctl``, ``apt-get``, ``ssh``) are fakes in ``host/bin``, which check
-their arguments. The end of a world ends all of its processes.
+A ``World`` has a network and processes of its own. Each of its hosts is a mount namespace with its own
+``/etc``, ``/srv``, ``/opt``, ``/run`` and ``/usr/local/bin``, and an address on the loopback device. Programs
+that need a real machine (``mkfs.xfs``, ``mount``, ``systemctl``, ``apt-get``, ``ssh``) are fakes in
+``host/bin``, which check their arguments. The end of a world ends all of its processes.
 
-A block ``sh`` of a page runs on the first host; ``sh every node`` runs on each, ``sh NAME`` on the host that the
-page calls so. A block ``output`` after it names lines that must come in this order; ``...`` stands for anything.
+A block ``sh`` of a page runs on the first host; ``sh every node`` runs on each, ``sh NAME`` on the host that
+the page calls so. A block ``output`` after it has lines that must come in this order; ``...`` stands for
+anything.
 """
 
 import os
@@ -15,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,7 +54,9 @@ def missing_line(expected, output):
     """Return the first line of ``expected`` that ``output`` lacks, in order; empty when it has all."""
     position = 0
     for line in filter(None, map(str.strip, expected.split("\n"))):
-        pattern = r"[^\n]*".join(r"\s+".join(map(re.escape, part.split())) for part in re.split(r"\s*\.\.\.\s*", line))
+        pattern = r"[^\n]*".join(
+            r"\s+".join(map(re.escape, part.split())) for part in re.split(r"\s*\.\.\.\s*", line)
+        )
         found = re.compile(pattern).search(output, position)
         if found is None:
             return line
@@ -144,7 +148,7 @@ class World:
         prefix = ["nsenter", "--target", self._inner, "--net", "--pid", "--mount"]
         return [*prefix, "enter", address, *line]
 
-    def run(self, address, script, log):
+    def run(self, address, script):
         """Run a script on a host in the page's shell; its output, and whether it succeeded."""
         state = self.root / "hosts" / address / "shell"
         # Variables and the folder last from one block to the next, as in an operator's shell.
@@ -154,6 +158,7 @@ class World:
             f"trap '{{ {keep}; }} >{state}' EXIT\nset -eu -o pipefail\n{script}"
         )
         # Daemons that a block started may write to its log later on.
+        log = self.root / "hosts" / address / "output"
         log.unlink(missing_ok=True)
         with open(log, "a+") as output:
             done = subprocess.run(
@@ -184,15 +189,16 @@ class World:
                 ran += 1
                 output = ""
                 began_s = time.monotonic()
-                for address in self._targets(block.words, names or {}):
-                    told, status = self.run(address, block.text, self.root / "output")
+                targets = self._targets(block.words, names or {})
+                with ThreadPoolExecutor() as pool:
+                    done = list(pool.map(lambda address, text=block.text: self.run(address, text), targets))
+                for address, (told, status) in zip(targets, done, strict=True):
                     output += told
                     if status:
                         raise PageError(f"{where} on {address} ended with {status}:\n{block.text}\n{told}")
                 self.times[where] = round(time.monotonic() - began_s, 1)
-            elif block.language == "output":
-                if line := missing_line(block.text, output):
-                    raise PageError(f"{where}: the output lacks {line!r}:\n{output}")
+            elif block.language == "output" and (line := missing_line(block.text, output)):
+                raise PageError(f"{where}: the output lacks {line!r}:\n{output}")
         assert ran, f"doc/{page} has no block that runs"
         self.times[page] = round(time.monotonic() - started_s, 1)
 
