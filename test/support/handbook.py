@@ -5,8 +5,8 @@ A ``World`` has a network and processes of its own. Each of its hosts is a mount
 that need a real machine (``mkfs.xfs``, ``mount``, ``systemctl``, ``apt-get``, ``ssh``) are fakes in
 ``host/bin``, which check their arguments. The end of a world ends all of its processes.
 
-A block ``sh`` of a page runs on the first host; ``sh every node`` runs on each, ``sh NAME`` on the host that
-the page calls so. A block ``output`` after it has lines that must come in this order; ``...`` stands for
+A block ``sh`` of a page runs on the first host; ``sh every node`` runs on each, ``sh ADDRESS`` on
+that one. A block ``output`` after it has lines that must come in this order; ``...`` stands for
 anything.
 """
 
@@ -173,8 +173,8 @@ class World:
             output.seek(0)
             return output.read(), done.returncode
 
-    def paste(self, page, names=None):
-        """Run all blocks of a page of ``doc``; ``names`` are its names of hosts → addresses."""
+    def paste(self, page):
+        """Run all blocks of a page of ``doc``."""
         started_s = time.monotonic()
         for shell in self.root.glob("hosts/*/shell"):
             shell.unlink()
@@ -189,7 +189,7 @@ class World:
                 ran += 1
                 output = ""
                 began_s = time.monotonic()
-                targets = self._targets(block.words, names or {})
+                targets = self._targets(block.words)
                 with ThreadPoolExecutor() as pool:
                     done = list(pool.map(lambda address, text=block.text: self.run(address, text), targets))
                 for address, (told, status) in zip(targets, done, strict=True):
@@ -202,9 +202,9 @@ class World:
         assert ran, f"doc/{page} has no block that runs"
         self.times[page] = round(time.monotonic() - started_s, 1)
 
-    def _targets(self, words, names):
+    def _targets(self, words):
         if not words:
             return [NODES[0] if NODES[0] in self.hosts() else self.hosts()[0]]
         if words == "every node":
             return self.hosts()
-        return [names[words]]
+        return [words]
