@@ -103,7 +103,6 @@ class World:
         self._env = {
             **{name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "LANG") if name in os.environ},
             "WORLD": str(root),
-            "HOME": "/root",
             "REAL_PYTHON": sys.executable,
             "PYTHONPATH": f"{HERE}/pace:{ROOT}",
             "PATH": f"{HERE}/bin:{HERE}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -154,7 +153,7 @@ class World:
         # Variables and the folder last from one block to the next, as in an operator's shell.
         keep = 'declare -p | grep -vE "^declare -[a-zA-Z]*[rA]|BASH|FUNCNAME|PIPESTATUS|PWD"; echo "cd $PWD"'
         text = (
-            f"cd {self.root}/hosts/{address}/home\n[ ! -f {state} ] || . {state}\n"
+            f"cd\n[ ! -f {state} ] || . {state}\n"
             f"trap '{{ {keep}; }} >{state}' EXIT\nset -eu -o pipefail\n{script}"
         )
         # Daemons that a block started may write to its log later on.
