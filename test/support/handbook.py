@@ -25,6 +25,25 @@ HERE = Path(__file__).parent / "host"
 NODES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 #: The host that is added to a cluster of ``NODES``.
 NEW_NODE = "10.0.0.4"
+#: Pages that run on one host, and pages that run on clusters of three: each list in this order.
+ONE_HOST = ("tutorial/first-hour.md", "howto/install.md", "howto/plan.md", "howto/rings.md")
+DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
+SERVICE = ("policies.md", "part-power.md", "sharding.md", "limits.md", "monitoring.md", "backup.md")
+KEYS = ("tls.md", "keystone.md", "encryption.md", "upgrade.md")
+CLUSTER = "howto/first-cluster.md"
+TAKING_OVER = "howto/taking-over.md"
+#: Pages that only lead to others.
+CONTENTS = ("howto/index.md", "tutorial/index.md")
+
+
+def pages():
+    """Return all pages that tests paste."""
+    return {
+        *(CLUSTER, TAKING_OVER, *ONE_HOST),
+        *(f"howto/{name}" for name in (*DISKS, *SERVICE, *KEYS)),
+    }
+
+
 #: What a page says, and what tests run instead, because it takes less time.
 QUICKER = {"create 10 3 1": "create 6 3 1"}
 _FENCE = re.compile(r"^( *)```(\w*)([^\n]*)\n(.*?)^ *```$", re.M | re.S)
@@ -98,6 +117,11 @@ class World:
         checkout = root / "checkout"
         shutil.copytree(ROOT / "etc", checkout / "etc")
         shutil.copy(ROOT / "setup.py", checkout)
+        (checkout / "bin").mkdir()
+        (checkout / ".venv").mkdir()
+        commands = Path(sys.executable).parent
+        (checkout / "bin/swift-aio").symlink_to(commands / "swift-aio")
+        (checkout / ".venv/bin").symlink_to(commands)
         for sample in (checkout / "etc").glob("*-sample"):
             sample.write_text(quick_sample(sample.read_text()))
         self._env = {
