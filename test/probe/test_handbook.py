@@ -14,9 +14,11 @@ from test.support.handbook import (
     NODES,
     ONE_HOST,
     SERVICE,
+    TAKING_OVER,
     World,
     can_make_worlds,
 )
+from test.support.peer import PEER_BIN, needs_peer
 
 pytestmark = [
     pytest.mark.process,
@@ -25,17 +27,20 @@ pytestmark = [
 
 
 @pytest.fixture
-def world(request):
-    # Short paths: pages print them.
-    root = Path(tempfile.mkdtemp(prefix="handbook-"))
-    root.chmod(0o755)
+def root():
+    # A short path that every user may enter: pages print it, servers work below it.
+    made = Path(tempfile.mkdtemp(prefix="handbook-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture
+def world(root):
     made = World(root)
-    try:
-        yield made
-    finally:
-        made.end()
-        shutil.rmtree(root, ignore_errors=True)
-    print(request.node.name, made.times)
+    yield made
+    made.end()
+    print(made.times)
 
 
 def test_pages_about_one_host(world):
@@ -53,3 +58,19 @@ def test_pages_about_a_cluster_of_three_hosts(world, pages):
         if page == "nodes.md":
             world.add_host(NEW_NODE)
         world.paste(f"howto/{page}")
+
+
+@pytest.mark.peer
+@needs_peer
+def test_a_cluster_of_the_peer_is_taken_over_and_given_back(root):
+    world = World(root, peer_bin=PEER_BIN)
+    try:
+        for address in NODES:
+            world.add_host(address)
+        world.paste(CLUSTER, until="## 5. Start")
+        for address in NODES:
+            told, status = world.run(address, "swift-init all start")
+            assert status == 0, told
+        world.paste(TAKING_OVER)
+    finally:
+        world.end()

@@ -106,9 +106,9 @@ class PageError(AssertionError):
 
 
 class World:
-    """Hosts of one network."""
+    """Hosts of one network. ``peer_bin`` has the commands that ``/opt/swift`` gets instead of ours."""
 
-    def __init__(self, root, timeout_s=120):
+    def __init__(self, root, timeout_s=120, peer_bin=""):
         self.root = root
         self.timeout_s = timeout_s
         self.times = {}
@@ -127,6 +127,7 @@ class World:
         self._env = {
             **{name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX", "LANG") if name in os.environ},
             "WORLD": str(root),
+            "PEER_BIN": peer_bin,
             "REAL_PYTHON": sys.executable,
             "PYTHONPATH": f"{HERE}/pace:{ROOT}",
             "PATH": f"{HERE}/bin:{HERE}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -196,13 +197,16 @@ class World:
             output.seek(0)
             return output.read(), done.returncode
 
-    def paste(self, page):
-        """Run all blocks of a page of ``doc``."""
+    def paste(self, page, until=None):
+        """Run the blocks of a page of ``doc``; all of them, or those above a heading."""
         started_s = time.monotonic()
         for shell in self.root.glob("hosts/*/shell"):
             shell.unlink()
         output = ""
         text = (ROOT / "doc" / page).read_text()
+        if until is not None:
+            text, heading, _rest = text.partition(f"\n{until}\n")
+            assert heading, f"doc/{page} has no {until!r}"
         for words, instead in QUICKER.items():
             text = text.replace(words, instead)
         ran = 0
