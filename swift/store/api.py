@@ -5,7 +5,7 @@ are made through what ``run`` returns; none of them knows HTTP. Reading goes thr
 goes through ``edit``, which holds the object exclusively, so that a decision about its state and the change
 that follows are one step, also between processes:
 
-    with store.edit(key, create=True) as edit:
+    with store.edit(key, view, create=True) as edit:
         if edit.state.write_timestamp >= timestamp: ...refuse
         draft = edit.draft(len(body))
         draft.write(body)
