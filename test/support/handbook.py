@@ -5,9 +5,9 @@ A ``World`` has a network and processes of its own. Each of its hosts is a mount
 that need a real machine (``mkfs.xfs``, ``mount``, ``systemctl``, ``apt-get``, ``ssh``) are fakes in
 ``host/bin``, which check their arguments. The end of a world ends all of its processes.
 
-A block ``sh`` of a page runs on the first host; ``sh every node`` runs on each, ``sh ADDRESS`` on
-that one. A block ``output`` after it has lines that must come in this order; ``...`` stands for
-anything.
+A block ``sh`` of a page runs on the first host, ``sh every node`` on all at once, ``sh each node in turn`` on one
+after the other, and ``sh ADDRESS`` on that one. A block ``output`` after it has lines that must come in this
+order; ``...`` stands for anything.
 """
 
 import os
@@ -25,6 +25,8 @@ HERE = Path(__file__).parent / "host"
 NODES = ("10.0.0.1", "10.0.0.2", "10.0.0.3")
 #: The host that is added to a cluster of ``NODES``.
 NEW_NODE = "10.0.0.4"
+#: Blocks that run on every node, at once or one node after the other.
+AT_ONCE, ONE_BY_ONE = "every node", "each node in turn"
 #: Pages that run on one host, and pages that run on clusters of three: each list in this order.
 ONE_HOST = ("tutorial/first-hour.md", "howto/install.md", "howto/plan.md", "howto/rings.md")
 DISKS = ("add-disk.md", "replace-disk.md", "nodes.md", "disasters.md", "operating.md")
@@ -217,7 +219,7 @@ class World:
                 output = ""
                 began_s = time.monotonic()
                 targets = self._targets(block.words)
-                with ThreadPoolExecutor() as pool:
+                with ThreadPoolExecutor(1 if block.words == ONE_BY_ONE else None) as pool:
                     done = list(pool.map(lambda address, text=block.text: self.run(address, text), targets))
                 for address, (told, status) in zip(targets, done, strict=True):
                     output += told
@@ -232,6 +234,6 @@ class World:
     def _targets(self, words):
         if not words:
             return [NODES[0] if NODES[0] in self.hosts() else self.hosts()[0]]
-        if words == "every node":
+        if words in (AT_ONCE, ONE_BY_ONE):
             return self.hosts()
         return [words]
