@@ -5,9 +5,9 @@ A ``World`` has a network and processes of its own. Each of its hosts is a mount
 that need a real machine (``mkfs.xfs``, ``mount``, ``systemctl``, ``apt-get``, ``ssh``) are fakes in
 ``host/bin``, which check their arguments. The end of a world ends all of its processes.
 
-A block ``sh`` of a page runs on the first host, ``sh every node`` on all at once, ``sh each node in turn`` on one
-after the other, and ``sh ADDRESS`` on that one. A block ``output`` after it has lines that must come in this
-order; ``...`` stands for anything.
+A block ``sh`` of a page runs on the first host, ``sh every node`` on all at once, ``sh each node in turn`` on
+one after the other, and ``sh ADDRESS`` on that one. A block ``output`` after it has lines that must come in
+this order; ``...`` stands for anything.
 """
 
 import os
