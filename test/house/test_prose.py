@@ -6,7 +6,10 @@ from tools import prose
 
 ROOT = Path(__file__).parents[2]
 #: Pages that are written by ``tools.generate``: their words stand in the code.
-GENERATED = {f"doc/reference/{name}.md" for name in ("configuration", "headers", "metrics", "s3-operations")}
+GENERATED = {
+    f"doc/reference/{name}.md"
+    for name in ("commands", "configuration", "headers", "metrics", "s3-operations")
+}
 #: Pages that are filled when the work on many branches has come together.
 UNFILLED = {"doc/ARCHITECTURE.md", "CONTRIBUTING.md"}
 FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
