@@ -3,7 +3,7 @@
 A process runs one event loop. Code that would block hands over to the loop: ``sleep``, waits for sockets
 (``wait_readable``, ``wait_writable``), ``Event``, ``Condition``, ``Semaphore``, ``Queue``, ``Future``, and
 ``ThreadPool.call`` for calls that block in the kernel. Nothing of the standard library is monkey patched: a
-blocking call blocks the whole process. ``doc/concurrency.md`` says what runs where.
+blocking call blocks the whole process. ``doc/explanation/concurrency.md`` says what runs where.
 
 The environment variable ``SWIFT_EVENT_LOOP`` chooses the implementation: ``epoll`` (``swift.loop.epoll``,
 the default) or ``eventlet``. Decision 0025 has the figures.

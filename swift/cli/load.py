@@ -1,4 +1,4 @@
-"""``swift-load``: workloads against any Swift or S3 endpoint (doc/guides/benchmarking.md)."""
+"""``swift-load``: workloads against any Swift or S3 endpoint (doc/reference/benchmarking.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workload files: what is to be done, in TOML (doc/guides/benchmarking.md).
+"""Workload files: what is to be done, in TOML (doc/reference/benchmarking.md).
 
 A workload has objects, which phases prepare, use and remove. Everything is checked when it is loaded; an
 error names file, line and field.

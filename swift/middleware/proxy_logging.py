@@ -57,7 +57,7 @@ class ProxyLoggingSettings(AnonymizationSettings):
     )
     log_msg_template: str = option(
         "",
-        "Format of access lines, of the fields that doc/guides/observing.md lists, in braces. "
+        "Format of access lines, of the fields that doc/howto/monitoring.md lists, in braces. "
         "Empty: the format of OpenStack Swift.",
     )
 

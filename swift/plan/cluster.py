@@ -1,7 +1,8 @@
 """A cluster, simulated: clients, proxies, storage nodes, drives, databases and networks with their queues.
 
-What requests cost is assumed (doc/planning.md), or measured (``costs``), for a core of speed 1. A PUT sends a
-copy or fragment to each node of its policy and waits for all; a GET reads as many as the policy needs.
+What requests cost is assumed (doc/explanation/planning.md), or measured (``costs``), for a core of speed 1.
+A PUT sends a copy or fragment to each node of its policy and waits for all; a GET reads as many as the
+policy needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A cluster that is asked for more than it carries, with and without admission, simulated (doc/admission.md).
+"""A cluster that is asked for more than it carries, with and without admission, simulated.
+
+See doc/explanation/admission.md.
 
 The gate is the filter's own. Devices serve pieces of all streams in turn, none of which is faster than a
 connection; clients come whatever happens, and give up after a while. What was sent to those until then is

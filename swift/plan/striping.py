@@ -1,4 +1,4 @@
-"""One client and one object on several devices, simulated (doc/striping.md).
+"""One client and one object on several devices, simulated (doc/explanation/striping.md).
 
 The transfer plan and its schedule are the proxy's own; devices, wires and processors are stations. A device
 delivers at its rate, and what is read, sent and coded of a piece goes on side by side. A stream of archives

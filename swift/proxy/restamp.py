@@ -1,4 +1,4 @@
-"""Date a change above the newer state that it lost to, within a bound (doc/guides/operating.md).
+"""Date a change above the newer state that it lost to, within a bound (doc/howto/operating.md).
 
 Storage servers keep the state with the newest timestamp. When the clock of one proxy is fast, the later
 changes of the others would be dropped until their clocks pass that date. A change that a proxy dated itself

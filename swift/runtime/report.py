@@ -50,7 +50,7 @@ class Tally:
 def count_event(telemetry: Telemetry, daemon: str, event: str, amount: int) -> None:
     """Count for Prometheus only."""
     telemetry.metrics.counter(
-        "swift_daemon_events_total", "What daemons did, by event.", daemon=daemon, event=event
+        "swift_daemon_events_total", "Events of daemons, by kind.", daemon=daemon, event=event
     ).inc(amount)
 
 
@@ -140,7 +140,9 @@ class PrometheusFile:
         """Record a completed pass; ``ended_s`` is Unix time."""
         metrics, labels = self._telemetry.metrics, {"daemon": self._daemon}
         metrics.gauge("swift_daemon_pass_seconds", "Duration of the last pass.", **labels).set(seconds)
-        metrics.gauge("swift_daemon_pass_end_seconds", "Unix time at which it ended.", **labels).set(ended_s)
+        metrics.gauge("swift_daemon_pass_end_seconds", "Unix time of the last pass's end.", **labels).set(
+            ended_s
+        )
         metrics.counter("swift_daemon_passes_total", "Passes completed.", **labels).inc()
         metrics.counter("swift_daemon_units_total", "Units of work done.", **labels).inc(units)
 

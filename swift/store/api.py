@@ -5,7 +5,7 @@ callers have a ``store.handle.StoreHandle``, which makes each call where its ``e
 HTTP. Reading goes through ``open``. Every change goes through ``edit``, which holds the object exclusively:
 a decision about its state and the change that follows are one step, also between processes:
 
-    with store.edit(key, create=True) as edit:
+    with store.edit(key, view, create=True) as edit:
         if edit.state.write_timestamp >= timestamp: ...refuse
         draft = edit.draft(len(body))
         draft.write(body)

@@ -2,7 +2,7 @@
 
 A device that grows slow before it fails shows here first, beside those that hold the same kind of objects.
 Calls that raise are left out: a device that does not exist must not become a series of numbers. Named by
-``store_wrappers = observed``; the page is ``doc/guides/observing.md``.
+``store_wrappers = observed``; the page is ``doc/howto/monitoring.md``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python -m test.clients                            all clients, each installed from its registry
     python -m test.clients --only rclone restic
-    python -m test.clients --markdown doc/clients.md  and write the table
+    python -m test.clients --markdown doc/reference/clients.md  and write the table
     python -m test.clients --auth http://127.0.0.1:8080/auth/v1.0    against a cluster that runs
 
 What cannot be installed here is skipped and says so. Exits with 1 when a check failed.

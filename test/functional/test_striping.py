@@ -1,4 +1,4 @@
-"""Large objects from several nodes at once, in real processes (doc/striping.md)."""
+"""Large objects from several nodes at once, in real processes (doc/explanation/striping.md)."""
 
 import http.client
 import json

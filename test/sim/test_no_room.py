@@ -1,4 +1,7 @@
-"""An upload that nodes have no room for is refused before its first byte (doc/admission.md, Room)."""
+"""An upload that nodes have no room for is refused before its first byte.
+
+See doc/explanation/admission.md, Room.
+"""
 
 import errno
 import os

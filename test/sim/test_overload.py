@@ -1,4 +1,6 @@
-"""Half as much again is asked of a cluster as it carries: with admission promises hold (doc/admission.md).
+"""Half as much again is asked of a cluster as it carries: with admission promises hold.
+
+See doc/explanation/admission.md.
 
 Devices share their rate among all streams, none of which is faster than a connection. Clients give up after a
 while; what was sent to them until then is lost. Time is simulated, the gate is the real one.

@@ -1,6 +1,6 @@
 """Rules of RFC 9110 on conditions and ranges (sections 13 and 14), held for every kind of object.
 
-Each case names its section. What the peer does otherwise is in doc/guides/taking-over.md.
+Each case names its section. What the peer does otherwise is in doc/reference/differences.md.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""A node that takes an upload slowly does not pace the others beyond a bound (doc/striping.md)."""
+"""A node that takes an upload slowly does not pace the others beyond a bound.
+
+See doc/explanation/striping.md.
+"""
 
 import random
 import time

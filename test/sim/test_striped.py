@@ -1,4 +1,7 @@
-"""Large objects come from several nodes at once, and no wrong byte with them (doc/striping.md)."""
+"""Large objects come from several nodes at once, and no wrong byte with them.
+
+See doc/explanation/striping.md.
+"""
 
 import random
 import time

@@ -5,7 +5,7 @@
 Both clusters run the same plan on this machine: 3 replicas, 2 proxy workers and, with ``--layout node``, one
 server with six devices, each an XFS of its own (needs root); with ``--layout per-device`` four servers with a
 device each. Each workload is measured ``--rounds`` times in turn and the median is shown. Method and reading:
-doc/performance.md.
+doc/explanation/performance.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``doc/s3-compatibility.md``, from the table of operations and from what answers them."""
+"""``doc/reference/s3-operations.md``, from the table of operations and from what answers them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ sub-resources of later AWS releases look so, and their documents would replace o
 
 A bucket is a container of the caller's account, a key an object; the access key is `account:user` of
 tempauth, or one of Keystone's with `s3token`. A bucket of another account is named with it:
-`/AUTH_other:bucket/key`. Who may do what is in [s3-access.md](s3-access.md).
+`/AUTH_other:bucket/key`. Who may do what is in [access by the S3 API](../explanation/s3-access.md).
 
 ## What is promised
 
@@ -158,4 +158,4 @@ def _row(operation: Operation) -> str:
 
 def files(root: Path) -> Iterator[tuple[Path, str]]:
     """The generated file below ``root`` with its text."""
-    yield root / "doc" / "s3-compatibility.md", matrix_text()
+    yield root / "doc" / "reference" / "s3-operations.md", matrix_text()

@@ -13,6 +13,7 @@ from swift.base.limits import Limits
 from swift.cli.drive_audit import NAME as DRIVE_AUDIT_SECTION
 from swift.cli.drive_audit import DriveAuditSettings
 from swift.cli.object_relinker import RelinkerSettings
+from swift.cluster.memcache import MemcacheSettings
 from swift.config.common import (
     AccessLineSettings,
     LogSettings,
@@ -154,6 +155,11 @@ SAMPLES = (
         Section(TIER_SECTION, (TierSettings,)),
         Section("object-auditor:watcher:dark_data", (DarkDataSettings,)),
         more=(PortSettings,),
+    ),
+    Sample(
+        "memcache.conf",
+        "memcached servers of all processes of a machine. [filter:cache] of a pipeline overrides it.",
+        (Section("memcache", (MemcacheSettings,)),),
     ),
     Sample(
         "dispersion.conf",

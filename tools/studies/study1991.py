@@ -1,7 +1,7 @@
 """The striping study of 1991, simulated: one object on many disks, and the prototype on an Ethernet.
 
 From the study's text: the disk, the protocol's cost, units, 1.12 MB/s of usable wire. Assumed: what
-``ASSUMED`` lists. ``doc/planning.md`` tells the two apart.
+``ASSUMED`` lists. ``doc/explanation/planning.md`` tells the two apart.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Refuses early what capacity cannot carry, and keeps what was promised (doc/admission.md)."""
+"""Refuses early what capacity cannot carry, and keeps what was promised (doc/explanation/admission.md)."""

@@ -1,4 +1,4 @@
-"""Operator API of admission: shows usage and changes rules at run time (doc/admission.md).
+"""Operator API of admission: shows usage and changes rules at run time (doc/explanation/admission.md).
 
     GET /v1/.admission/cluster/state    what is known, asked for and promised, as JSON
     GET /v1/.admission/cluster/rules    the rules in force, as they were written

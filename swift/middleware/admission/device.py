@@ -1,5 +1,5 @@
-"""Limits the concurrent requests of a device at the object server, which knows its queue
-(doc/admission.md).
+"""Limits the concurrent requests of a device at the object server, which knows its queue (see
+doc/explanation/admission.md).
 
 Clients may not take the places that are kept for replication, and replication takes no more than its ceiling:
 so neither starves the other. With ``queue_seconds`` a client is refused at once whose request would wait for

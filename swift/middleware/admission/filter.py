@@ -1,4 +1,7 @@
-"""The filter: every client's request asks the gate, and draws what it moves (doc/admission.md)."""
+"""The filter: every client's request asks the gate, and draws what it moves.
+
+See doc/explanation/admission.md.
+"""
 
 from __future__ import annotations
 

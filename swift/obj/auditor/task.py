@@ -266,7 +266,7 @@ class AuditPass(DevicePassBase):
             "swift_auditor_scrub_days_expected", "Days that an audit of the device takes.", device=device
         ).set(promise.days_expected)
         metrics.gauge(
-            "swift_auditor_scrub_kept", "Whether that is within what was promised.", device=device
+            "swift_auditor_scrub_kept", "1 while that is within scrub_days, else 0.", device=device
         ).set(promise.is_kept)
         if promise.is_kept != self._was_kept:
             self._was_kept = promise.is_kept

@@ -395,7 +395,7 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
             Problem(
                 Severity.WARNING,
                 f"{ring.name}: the part power is being increased; copies are not compared meanwhile",
-                "go on to its end, finish_increase_partition_power (doc/guides/rings.md)",
+                "go on to its end, finish_increase_partition_power (doc/howto/part-power.md)",
             )
         )
     if ring.waiting:

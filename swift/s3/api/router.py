@@ -4,7 +4,7 @@ An operation is chosen by method, by what the path names, by the query parameter
 by a header. A parameter that marks another operation makes the request NotImplemented: a sub-resource must
 never become the plain operation on the bucket. Other unknown parameters are ignored, but for writes with one
 that has no value: it may name a sub-resource of a later AWS release, whose document would become an object.
-Pure. ``doc/s3-compatibility.md`` is made from this table and from which operations have a handler.
+Pure. ``doc/reference/s3-operations.md`` is made from this table and from which operations have a handler.
 """
 
 from __future__ import annotations

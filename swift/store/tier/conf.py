@@ -81,7 +81,7 @@ def publisher(metrics: Registry) -> Callable[[figures.Figures, str], None]:
             )
             counter.inc(value - told[of, device, name])
             told[of, device, name] = value
-        metrics.gauge("swift_cache_tier_up", "Whether this process can use the cache tier.").set(not failure)
+        metrics.gauge("swift_cache_tier_up", "1 while this process can use the tier.").set(not failure)
 
     return tell
 

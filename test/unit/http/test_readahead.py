@@ -1,4 +1,7 @@
-"""Several pieces of one object are read at once, in order and within a bound (doc/striping.md)."""
+"""Several pieces of one object are read at once, in order and within a bound.
+
+See doc/explanation/striping.md.
+"""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A cluster on one machine is predicted from what its requests cost (doc/planning.md)."""
+"""A cluster on one machine is predicted from what its requests cost (doc/explanation/planning.md)."""
 
 import pytest
 

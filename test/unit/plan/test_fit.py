@@ -1,4 +1,4 @@
-"""From what runs used to what requests cost (doc/planning.md)."""
+"""From what runs used to what requests cost (doc/explanation/planning.md)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Overload simulated, with admission and without (doc/planning.md)."""
+"""Overload simulated, with admission and without (doc/explanation/planning.md)."""
 
 import pytest
 

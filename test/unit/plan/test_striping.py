@@ -1,4 +1,4 @@
-"""Striping simulated: one client and several devices (doc/planning.md)."""
+"""Striping simulated: one client and several devices (doc/explanation/planning.md)."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Transfer plans: how a large object is fetched from several nodes at once (doc/striping.md).
+"""Transfer plans: how a large object is fetched from several nodes at once (doc/explanation/striping.md).
 
 A plan cuts the wanted bytes into units, says from how many nodes they come at a time and how many units may
 be in flight or waiting for the client (the look-ahead), which bounds the memory. ``TransferSchedule`` hands

@@ -1,4 +1,4 @@
-"""Uploads in which a slow node does not pace the others (``upload_memory``, doc/striping.md).
+"""Uploads in which a slow node does not pace the others (``upload_memory``, doc/explanation/striping.md).
 
 Each node has a ``SendQueue``: the bytes that it has not been sent, and a green thread that sends them. The
 client is read on while as many nodes as the upload needs keep up, and what is held for the others fits into

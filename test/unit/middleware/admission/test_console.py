@@ -1,4 +1,4 @@
-"""An operator looks at admission and changes its rules while it runs (doc/admission.md)."""
+"""An operator looks at admission and changes its rules while it runs (doc/explanation/admission.md)."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 """A device takes so much at a time; clients and replication leave each other their places
-(doc/admission.md)."""
+(doc/explanation/admission.md)."""
 
 import pytest
 

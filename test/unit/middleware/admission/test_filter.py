@@ -1,4 +1,4 @@
-"""Requests that there is no room for are refused early, with the reason (doc/admission.md)."""
+"""Requests that there is no room for are refused early, with the reason (doc/explanation/admission.md)."""
 
 import pytest
 

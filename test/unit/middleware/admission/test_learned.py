@@ -1,4 +1,4 @@
-"""Capacity is learnt from what is delivered (doc/admission.md)."""
+"""Capacity is learnt from what is delivered (doc/explanation/admission.md)."""
 
 import pytest
 

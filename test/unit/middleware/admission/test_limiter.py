@@ -1,4 +1,4 @@
-"""Requests are let in, or refused with the reason and a time (doc/admission.md)."""
+"""Requests are let in, or refused with the reason and a time (doc/explanation/admission.md)."""
 
 from swift.middleware.admission.amounts import Amounts
 from swift.middleware.admission.limiter import Admitted, Limiter, Rejection, ReservedClass

@@ -1,4 +1,6 @@
-"""A rate is divided fairly: guarantees are kept, the sum is never above capacity (doc/admission.md).
+"""A rate is divided fairly: guarantees are kept, the sum is never above capacity.
+
+See doc/explanation/admission.md.
 
 ``SWIFT_ADMISSION_SEEDS`` is how many random loads are tried.
 """

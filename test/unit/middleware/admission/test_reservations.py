@@ -1,4 +1,4 @@
-"""Reservations are one list for all proxies (doc/admission.md)."""
+"""Reservations are one list for all proxies (doc/explanation/admission.md)."""
 
 import pytest
 

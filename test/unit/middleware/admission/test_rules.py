@@ -1,4 +1,7 @@
-"""Rules come from a file; what is wrong in it is said with file, line and rule (doc/admission.md)."""
+"""Rules come from a file; what is wrong in it is said with file, line and rule.
+
+See doc/explanation/admission.md.
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Many processes use one capacity together, and no more (doc/admission.md)."""
+"""Many processes use one capacity together, and no more (doc/explanation/admission.md)."""
 
 import copy
 import random

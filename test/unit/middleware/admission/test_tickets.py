@@ -1,4 +1,7 @@
-"""Tickets are signed, bound to an account, and worth nothing outside their time (doc/admission.md)."""
+"""Tickets are signed, bound to an account, and worth nothing outside their time.
+
+See doc/explanation/admission.md.
+"""
 
 import random
 

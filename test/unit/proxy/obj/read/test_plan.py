@@ -1,4 +1,6 @@
-"""Plans say how a large object is fetched from several nodes; schedules keep to them (doc/striping.md).
+"""Plans say how a large object is fetched from several nodes; schedules keep to them.
+
+See doc/explanation/striping.md.
 
 ``SWIFT_PLAN_SEEDS`` is how many random runs are tried.
 """

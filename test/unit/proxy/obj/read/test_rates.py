@@ -1,4 +1,4 @@
-"""Rates of devices are remembered for a while, and not for ever (doc/striping.md)."""
+"""Rates of devices are remembered for a while, and not for ever (doc/explanation/striping.md)."""
 
 from types import SimpleNamespace
 

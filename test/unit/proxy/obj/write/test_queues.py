@@ -1,4 +1,4 @@
-"""Lines keep slow nodes from pacing an upload, within memory and patience (doc/striping.md).
+"""Lines keep slow nodes from pacing an upload, within memory and patience (doc/explanation/striping.md).
 
 ``SWIFT_LINES_SEEDS`` is how many random uploads are tried.
 """

@@ -1,0 +1,37 @@
+"""The docs keep to the norm of language: words, sentences, width."""
+
+from pathlib import Path
+
+from tools import prose
+
+ROOT = Path(__file__).parents[2]
+#: Pages that are written by ``tools.generate``: their words stand in the code.
+GENERATED = {
+    f"doc/reference/{name}.md"
+    for name in ("commands", "configuration", "headers", "metrics", "s3-operations")
+}
+#: Pages that are filled when the work on many branches has come together.
+UNFILLED = {"doc/ARCHITECTURE.md", "CONTRIBUTING.md"}
+FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
+WRITTEN = [path for path in FILES if str(path.relative_to(ROOT)) not in GENERATED]
+
+
+def test_no_banned_word_is_used():
+    assert not [word for text in prose.pages(WRITTEN) for word in prose.banned_words(text)]
+
+
+def test_no_sentence_is_endless():
+    assert not [sentence for text in prose.pages(WRITTEN) for sentence in prose.long_sentences(text)]
+
+
+def test_nine_of_ten_sentences_are_short():
+    assert prose.nine_of_ten(prose.pages(WRITTEN)) <= prose.NINE_OF_TEN
+
+
+def test_pages_are_filled_to_the_same_width():
+    wide = [
+        str(path.relative_to(ROOT))
+        for path in WRITTEN
+        if str(path.relative_to(ROOT)) not in UNFILLED and prose.wrap(path.read_text()) != path.read_text()
+    ]
+    assert not wide, "python -m tools.prose --wrap fills them"
