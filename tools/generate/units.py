@@ -67,6 +67,7 @@ RuntimeDirectoryPreserve=yes
 {sandbox}
 [Install]
 WantedBy={target}
+Alias={alias}
 """
 
 #: Unit → what it says: the target, and what runs now and then, as root because it reads logs and unmounts.
@@ -162,6 +163,8 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
         config=f"/etc/swift/{conf}/%i.conf" if is_template else f"/etc/swift/{conf}.conf",
         reload=f"ExecReload={BIN}/swift-reload $MAINPID\n" if is_server else "",
         sandbox=SANDBOX,
+        # RDO's names.
+        alias=f"openstack-swift-{name.removesuffix('-server')}{'@%i' if is_template else ''}.service",
     )
     return unit, text
 
