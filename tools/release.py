@@ -3,7 +3,7 @@
     python -m tools.release dist            # all that this machine can make
     python -m tools.release dist --twice    # and once more: every file must be the same, byte for byte
 
-The version stands in ``swift/__init__.py``; the time of all files is that of the last commit, so that two builds
+The version stands in ``swift/__init__.py``. The time of all files is that of the last commit, so two builds
 of one commit are equal. Debian packages need dpkg-buildpackage and debhelper, and are left out without them.
 """
 
