@@ -26,6 +26,17 @@ COMMANDS = sorted(
         "ring-builder-safe",
     }
 )
+#: Folder below the prefix → the files that are installed there.
+SHARED = {
+    "share/man/man1": "doc/man/*.1",
+    "share/swift/samples": "etc/*-sample",
+    "share/swift/systemd": "etc/systemd/*",
+    "share/swift/grafana": "etc/grafana/*",
+    "share/swift/logrotate.d": "etc/logrotate.d/*",
+    "share/swift/rsyslog.d": "etc/rsyslog.d/*",
+    "share/bash-completion/completions": "etc/completions/swift.bash",
+    "share/zsh/site-functions": "etc/completions/_swift",
+}
 #: What swift-load needs beyond the servers.
 LOAD = ["rich>=13", "hdrhistogram>=0.10", "matplotlib>=3.7", "numpy>=1.24"]
 setup(
@@ -42,7 +53,7 @@ setup(
         "Intended Audience :: System Administrators",
         "License :: OSI Approved :: Apache Software License",
         "Operating System :: POSIX :: Linux",
-        *(f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)),
+        *(f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)),
         "Topic :: System :: Distributed Computing",
         "Topic :: System :: Filesystems",
     ],
@@ -62,6 +73,10 @@ setup(
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],
     },
+    data_files=[
+        (folder, sorted(str(path.relative_to(HERE)) for path in HERE.glob(pattern)))
+        for folder, pattern in SHARED.items()
+    ],
     package_data={"swift.load": ["workloads/*.toml"], "swift.config": ["declared.json", "known.json"]},
     entry_points={
         "paste.app_factory": [

@@ -2,6 +2,8 @@
 
 Pure Python; for bulk use what ``platform.fastcrc`` finds. ``joined`` gives the CRC of two pieces one after
 the other from theirs: appending n bytes multiplies by x^8n in the field of the polynomial.
+
+Apart from its only user, the S3 API, because it is arithmetic without any format.
 """
 
 from __future__ import annotations

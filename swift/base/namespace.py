@@ -6,7 +6,6 @@ are immutable; bounds compare as UTF-8 bytes, which for text without surrogates 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from swift.base.errors import InvalidValue
@@ -50,11 +49,6 @@ class Namespace(NamedTuple):
 def upper_key(upper: str) -> tuple[bool, str]:
     """Return a sort key of upper bounds: no bound is the greatest."""
     return (not upper, upper)
-
-
-def namespace_for(namespaces: Iterable[Namespace], name: str) -> Namespace | None:
-    """Return the first namespace that includes ``name``, None when there is none."""
-    return next((space for space in namespaces if space.includes(name)), None)
 
 
 def check_bounds(lower: Any, upper: Any) -> tuple[str, str]:

@@ -20,10 +20,6 @@ class Geometry:
     segment_size: int
     fragment_size: int
 
-    def segment_count(self, length: int) -> int:
-        """Segments of an object of ``length`` bytes."""
-        return -(-length // self.segment_size)
-
     def segment_length(self, number: int, length: int) -> int:
         """Bytes of segment ``number`` of an object of ``length`` bytes."""
         return min(self.segment_size, length - number * self.segment_size)

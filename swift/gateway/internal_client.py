@@ -25,7 +25,7 @@ from swift.gateway.subrequest import Forward, asked
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, BytesBody, RequestBody
 from swift.http.cryptokeys import is_sealed
-from swift.http.headers import HeaderMap, lower_name, utf8_value, wire_value
+from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 
@@ -157,14 +157,6 @@ class InternalClient:
         if headers is None:
             return None
         return {k[len(prefix) :]: utf8_value(v) for k, v in headers.items() if k.startswith(prefix)}
-
-    def set_metadata(self, path: EntityPath, metadata: Mapping[str, str], prefix: str = "") -> None:
-        """POST metadata; values are text, an empty one removes a key of an account or container."""
-        headers = {
-            lower_name(wire_value(prefix + name)): wire_value(value) for name, value in metadata.items()
-        }
-        with self.ask("POST", path, headers):
-            return
 
     def create(self, path: EntityPath, headers: Mapping[str, str] | None = None) -> None:
         """PUT an account or container; harmless when it is there."""

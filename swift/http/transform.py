@@ -2,7 +2,6 @@
 
     response.body = Mapped(response.body, decryptor.update)
     request.body = MappedRequest(request.body, encryptor.update)
-    request.body = RequestTee(request.body, md5.update)
     with as_request_body(self.forward(get)) as body:
         ...  # a copy: the body of a PUT
 
@@ -79,33 +78,6 @@ class Mapped(ResponseBody):
         self._source.close()
 
 
-class Tee(ResponseBody):
-    """A response body that ``observe`` sees pass by, e.g. a checksum; closes the body below it."""
-
-    __slots__ = ("length", "_source", "_observe")
-
-    def __init__(self, source: bytes | ResponseBody, observe: Observe):
-        self._source = body_of(source)
-        self.length = self._source.length
-        self._observe = observe
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in chunks_of(self._source):
-            self._observe(chunk)
-            yield chunk
-
-    def read_into(self, buffer: memoryview) -> int:
-        """See ``ResponseBody``."""
-        size = self._source.read_into(buffer)
-        if size:
-            self._observe(buffer[:size])
-        return size
-
-    def close(self) -> None:
-        """Release the body below."""
-        self._source.close()
-
-
 # --- request bodies ---------------------------------------------------------------------------------
 
 
@@ -171,30 +143,6 @@ class MappedRequest(WrappedRequest):
                 self._rest = b"" if self._last is None else self._last()
         data, self._rest = self._rest[:size], self._rest[size:]
         return data
-
-
-class RequestTee(WrappedRequest):
-    """A request body that ``observe`` sees pass by, e.g. a checksum."""
-
-    __slots__ = ("_observe",)
-
-    def __init__(self, source: RequestBody, observe: Observe):
-        super().__init__(source)
-        self._observe = observe
-
-    def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``."""
-        data = self._source.read(size)
-        if data:
-            self._observe(data)
-        return data
-
-    def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``."""
-        size = self._source.read_into(view)
-        if size:
-            self._observe(view[:size])
-        return size
 
 
 class ForwardedBody(RequestBody):

@@ -83,12 +83,6 @@ def check_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
     return internal or RESERVED not in text
 
 
-def check_path_utf8(path: str | bytes, *, internal: bool = False) -> None:
-    """Refuse a decoded request path that is not clean UTF-8: 412 as the proxy answers it."""
-    if not check_utf8(path, internal=internal):
-        raise HTTPError(412, "Invalid UTF8 or contains NULL")
-
-
 def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
     """The name length limits, counted in characters; raises ``HTTPError`` 400.
 

@@ -107,11 +107,6 @@ class Servers:
         return time.monotonic()
 
     @property
-    def are_seen(self) -> bool:
-        """True if there are any that can be looked at."""
-        return bool(self._roots)
-
-    @property
     def no_watts(self) -> str:
         """The reason why their usage is unknown; empty when it is known, or there are none."""
         return self._energy.obstacle if self._roots else ""

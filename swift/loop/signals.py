@@ -2,6 +2,8 @@
 
 Python runs signal handlers between two instructions of Python, and a waiting loop executes none. Each
 signal therefore writes a byte to a pipe that the loop polls.
+
+Apart from the loops, which all use it through ``green``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Plots: lines by name, and choices by cost and throughput with their Pareto front."""
+"""Plots: lines by name, and choices by cost and throughput with their Pareto front.
+
+A module of its own because it imports matplotlib, which is optional.
+"""
 
 from __future__ import annotations
 

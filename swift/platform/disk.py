@@ -14,12 +14,90 @@ import fcntl
 import functools
 import os
 import re
+import struct
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from swift.platform.boot import Boot, read_boot
-from swift.platform.handles import handle_of, open_handle
+_AT_FDCWD = -100
+_AT_EMPTY_PATH = 0x1000
+_HANDLE_BYTES_MAX = 128
+_HEAD = struct.Struct("=Ii")
+
+
+@functools.cache
+def _handle_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None, use_errno=True)
+    library.name_to_handle_at.argtypes = (
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_int),
+        ctypes.c_int,
+    )
+    library.open_by_handle_at.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int)
+    return library
+
+
+def _raise(file: object) -> None:
+    code = ctypes.get_errno()
+    raise OSError(code, os.strerror(code), str(file))
+
+
+def handle_of(file: int | str) -> bytes:
+    """Return the handle of a file or descriptor. Raises OSError, EOPNOTSUPP where there are none."""
+    buffer = ctypes.create_string_buffer(_HEAD.pack(_HANDLE_BYTES_MAX, 0), _HEAD.size + _HANDLE_BYTES_MAX)
+    mount = ctypes.c_int()
+    where, name, flags = (
+        (file, b"", _AT_EMPTY_PATH) if isinstance(file, int) else (_AT_FDCWD, os.fsencode(file), 0)
+    )
+    try:
+        failed = _handle_library().name_to_handle_at(where, name, buffer, ctypes.byref(mount), flags)
+    except AttributeError:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if failed:
+        _raise(file)
+    length, _kind = _HEAD.unpack_from(buffer.raw)
+    return buffer.raw[: _HEAD.size + length]
+
+
+def open_handle(root_fd: int, handle: bytes, flags: int) -> int:
+    """Open the file of a handle on the filesystem of ``root_fd``.
+
+    Raises OSError: ESTALE when it is gone, EPERM when it is not permitted.
+    """
+    try:
+        fd: int = _handle_library().open_by_handle_at(root_fd, handle, flags)
+    except AttributeError:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    if fd < 0:
+        _raise("handle")
+    return fd
+
+
+_ID_FILE = "/proc/sys/kernel/random/boot_id"
+_STAT_FILE = "/proc/stat"
+
+
+class Boot(NamedTuple):
+    """One run of a kernel; the id is empty where it cannot be known."""
+
+    id: str = ""
+    #: Unix seconds when it began.
+    began_s: float = 0.0
+
+
+def read_boot(id_file: str = _ID_FILE, stat_file: str = _STAT_FILE) -> Boot:
+    """Return this run; ``Boot()`` on systems that do not tell."""
+    try:
+        with open(id_file, encoding="utf-8") as file:
+            boot_id = file.read().strip()
+        with open(stat_file, encoding="utf-8") as file:
+            began = next(line for line in file if line.startswith("btime "))
+        return Boot(boot_id, float(began.split()[1]))
+    except (OSError, ValueError, IndexError, StopIteration):
+        return Boot()
+
 
 _KEEP_SIZE = 1
 #: SYNC_FILE_RANGE_WRITE.

@@ -2,6 +2,8 @@
 
 The kernel marks ``/proc/self/mountinfo`` as ready for ``poll`` after every change of the table of mounts.
 Which mount a directory is on is told by ``statx``: since Linux 6.8 by a number that is never used again.
+
+Apart from its user because it knows the kernel, not the tier.
 """
 
 from __future__ import annotations

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from swift.platform.regularfiles import read_through_links
-from swift.ring.builder import Rebalanced, RingBuilder
+from swift.ring.builder import RingBuilder
 from swift.ring.device import DeviceRecord
 from swift.ring.errors import BuilderFileError, CompositeError
 from swift.ring.ringfile import replace_file
@@ -191,21 +190,3 @@ def _joined(builders: Sequence[RingBuilder]) -> RingTable:
         for row in builder.rows or []
     ]
     return RingTable(part_shift=32 - builders[0].part_power, rows=tuple(rows), records=tuple(records))
-
-
-def rebalance_together(builders: Sequence[RingBuilder], seed: object = None) -> list[Rebalanced]:
-    """Rebalance components so that each partition is moved by at most one of them, in random order.
-
-    A partition may move only if every component's minimum time has passed for it. Saving is left to the
-    caller, so that either all components are saved or none.
-    """
-    rng = random.Random(None if seed is None else str(seed))
-    movable = bytearray(b"\x01") * builders[0].parts
-    for builder in builders:
-        for part, allowed in enumerate(builder.movable_parts):
-            if not allowed:
-                movable[part] = 0
-    results: dict[int, Rebalanced] = {}
-    for place in rng.sample(range(len(builders)), len(builders)):
-        results[place] = builders[place].rebalance(seed=rng.random(), movable=movable)
-    return [results[place] for place in range(len(builders))]

@@ -15,16 +15,6 @@ from swift.ring.errors import PartPowerError
 from swift.ring.table import PART_POWER_MAX
 
 
-def partition_at(digest: bytes, part_power: int) -> int:
-    """Return the partition of a path digest in a ring of the given power."""
-    return int.from_bytes(digest[:4], "big") >> (32 - part_power)
-
-
-def successors(part: int) -> tuple[int, int]:
-    """Return the two partitions that an old partition becomes."""
-    return 2 * part, 2 * part + 1
-
-
 def predecessor(part: int) -> int:
     """Return the partition that was split into ``part``."""
     return part // 2

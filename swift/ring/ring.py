@@ -114,10 +114,6 @@ class Ring:
             self._reported = reason
             self._report(f"{self.path} cannot be used, the ring in memory stays in use: {reason}")
 
-    def changed_on_disk(self) -> bool:
-        """Return True if the file is another one than the one in memory; asks the disk."""
-        return os.stat(self.path).st_mtime_ns != self._mtime_ns
-
     def partition_of(self, digest: bytes) -> int:
         """Return the partition of a path digest (16 bytes of MD5; spec: ring.md §1)."""
         return self.view().partition_of(digest)

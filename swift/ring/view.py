@@ -163,12 +163,6 @@ class RingView:
         # Upstream's second leg never visits partition 0 for stride 1; the order is part of the format.
         yield from range(stride - (count - start) % stride, start, stride)
 
-    def dev_ids_in_use(self) -> frozenset[int]:
-        """Ids of the devices that hold at least one partition."""
-        if self._assigned is None:
-            self._assigned = _Assigned(self)
-        return self._assigned.dev_ids
-
 
 class _Assigned:
     """Assignment facts for handoff walks about the devices that hold partitions; made on the first walk."""

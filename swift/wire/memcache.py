@@ -1,4 +1,7 @@
-"""The memcached text protocol and the peer's key placement, sans I/O (spec: proxy.md §15)."""
+"""The memcached text protocol and the peer's key placement, sans I/O (spec: proxy.md §15).
+
+Apart from the client because it does no input or output.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 
 from swift.http.body import BytesBody, RequestBody, WholeBody
 from swift.http.response import Response
-from swift.http.transform import MappedRequest, RequestTee, as_request_body
+from swift.http.transform import MappedRequest, as_request_body
 from swift.obj.ssync.receiver import SubrequestBody
 from swift.runtime.wsgi import request_from_environ
 from test.unit.runtime.conftest import Bench
@@ -40,7 +40,6 @@ KINDS = {
     "foreign server": from_foreign_server,
     "subrequest of SSYNC": lambda data: SubrequestBody(Lines(data), len(data)),
     "mapped": lambda data: MappedRequest(BytesBody(data), bytes),
-    "tee": lambda data: RequestTee(BytesBody(data), len),
     "response": lambda data: as_request_body(Response(200, {}, data)),
     "response in pieces": lambda data: as_request_body(Response(200, {}, WholeBody(data))),
 }

@@ -11,7 +11,7 @@ from swift.http.body import FileBody, Pieces, ResponseBody, WholeBody, chunks_of
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.http.segments import SegmentedBody
-from swift.http.transform import Mapped, Tee, as_request_body
+from swift.http.transform import Mapped, as_request_body
 from swift.obj.get import BlockBody
 from swift.platform import sockets
 from swift.runtime.wsgi import call_wsgi
@@ -155,8 +155,6 @@ KINDS = {
     "link": link,
     "mapped": lambda data, source: Mapped(in_pieces(data, source), bytes),
     "mapped bytes": lambda data, source: Mapped(data, bytes),
-    "tee of pieces": lambda data, source: Tee(in_pieces(data, source), len),
-    "tee of filling": lambda data, source: Tee(Filling(data, source), len),
 }
 #: What these keep open is not a ``Source``, or goes with the last byte.
 WITHOUT_SOURCE = {"whole", "mapped bytes", "segments", "link"}
@@ -285,4 +283,3 @@ def test_sockets_are_spliced_and_files_sent_as_files():
     assert not FileBody.fills_buffers
     assert not Pieces.fills_buffers
     assert Filling.fills_buffers
-    assert Tee.fills_buffers

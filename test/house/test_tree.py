@@ -41,6 +41,6 @@ def test_the_top_level_is_the_agreed_one():
     allowed = {
         *("swift", "etc", "bin", "test", "doc", "setup.py", "requirements.txt", "tox.ini", "README.md"),
         *("requirements-test.txt", "pyproject.toml", ".gitignore", ".ci", "tools", "MANIFEST.in"),
-        *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+        *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "debian"),
     }
     assert top <= allowed, f"not agreed on at top level: {sorted(top - allowed)}"

@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from itertools import count, product
 from types import SimpleNamespace
 
-from swift.platform.boot import Boot
-from swift.platform.disk import Disk
+from swift.platform.disk import Boot, Disk
 
 ROOT = 1
 #: Every disk that is mounted is another run of the kernel.

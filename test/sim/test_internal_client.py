@@ -34,8 +34,6 @@ def test_an_object_is_stored_read_described_and_deleted(client):
     )
     with client.get(OBJECT, {"range": "bytes=1-2"}) as response:
         assert (response.status, response.read_body()) == (206, b"od")
-    client.set_metadata(OBJECT, {"Color": "gr\u00fcn"}, "x-object-meta-")
-    assert client.metadata(OBJECT, "x-object-meta-") == {"color": "gr\u00fcn"}
     assert client.delete(OBJECT) == 204
     assert client.delete(OBJECT) == 404
     assert client.head(OBJECT) is None
@@ -48,13 +46,6 @@ def test_a_body_may_be_made_anew_for_every_try(client):
     client.put(OBJECT, lambda: BytesBody(b"y" * 100_000, chunked=True))
     with client.get(OBJECT) as response:
         assert response.read_body() == b"y" * 100_000
-
-
-def test_metadata_of_containers_is_set_and_removed(client):
-    client.create(CONTAINER)
-    client.set_metadata(CONTAINER, {"a": "1", "b": "2"}, "x-container-meta-")
-    client.set_metadata(CONTAINER, {"a": ""}, "x-container-meta-")
-    assert client.metadata(CONTAINER, "x-container-meta-") == {"b": "2"}
 
 
 def test_system_metadata_and_reserved_names_are_reachable(client):

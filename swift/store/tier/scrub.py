@@ -1,6 +1,8 @@
 """Comparing what the tier believes with the disk: differences must be none, each one is a mistake of ours.
 
 An entry that others change while it is looked at is looked at again. One that differs is dropped and told.
+
+Apart from its command because it is work on the tier.
 """
 
 from __future__ import annotations

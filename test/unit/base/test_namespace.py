@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from swift.base.errors import InvalidValue
-from swift.base.namespace import Namespace, check_bounds, namespace_for, upper_key
+from swift.base.namespace import Namespace, check_bounds, upper_key
 
 NAMES = st.text("abc", max_size=3)
 
@@ -29,12 +29,6 @@ def test_ranges_overlap_when_a_name_could_lie_in_both(lower, upper, other_lower,
     space, other = Namespace("a/c", lower, upper), Namespace("a/d", other_lower, other_upper)
     lowest = max(lower, other_lower) + "\0"  # no name of these letters comes before it
     assert space.overlaps(other_lower, other_upper) == (space.includes(lowest) and other.includes(lowest))
-
-
-def test_the_first_namespace_that_includes_a_name_is_found():
-    spaces = [Namespace("a/1", "", "m"), Namespace("a/2", "m", "")]
-    assert [namespace_for(spaces, name).name for name in ("a", "m", "n")] == ["a/1", "a/1", "a/2"]
-    assert namespace_for(spaces[:1], "n") is None
 
 
 def test_no_upper_bound_sorts_last():

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.base.errors import InvalidValue
-from swift.base.namespace import Namespace, check_bounds, namespace_for
+from swift.base.namespace import Namespace, check_bounds
 from swift.base.shardrange import (
     AUDITING_STATES,
     LISTING_STATES,
@@ -155,13 +155,6 @@ def test_overlaps():
     space = Namespace("a/c", "g", "p")
     assert space.overlaps("", "h") and space.overlaps("o", "") and space.overlaps("", "")
     assert not space.overlaps("p", "") and not space.overlaps("", "g")
-
-
-def test_finding_the_namespace_of_a_name():
-    spaces = [Namespace("a/1", "", "g"), Namespace("a/2", "g", "")]
-    assert namespace_for(spaces, "g").name == "a/1"
-    assert namespace_for(spaces, "h").name == "a/2"
-    assert namespace_for(spaces[:1], "h") is None
 
 
 def test_bounds_must_ascend():

@@ -69,12 +69,5 @@ def test_the_parts_of_all_segments_of_a_span_are_the_span(geometry, data, length
     assert b"".join(parts) == body[span.start : span.stop]
 
 
-@given(geometries, st.integers(0, 2000))
-def test_segments_add_up_to_the_object(geometry, length):
-    numbers = range(geometry.segment_count(length))
-    assert sum(geometry.segment_length(number, length) for number in numbers) == length
-    assert all(geometry.segment_length(number, length) > 0 for number in numbers)
-
-
 def test_an_empty_span_needs_no_segment():
     assert list(SMALL.segments(Span(5, 5))) == []

@@ -9,7 +9,6 @@ from swift.http.response import HTTPError
 from swift.http.validate import (
     check_metadata,
     check_names,
-    check_path_utf8,
     check_stored_metadata,
     check_utf8,
     time_of,
@@ -90,11 +89,6 @@ def test_deleted_metadata_does_not_count_in_the_stored_total():
 def test_utf8(text, is_fine, internally):
     assert check_utf8(text) is is_fine
     assert check_utf8(text, internal=True) is internally
-
-
-def test_a_bad_path_is_412():
-    assert refusal(check_path_utf8, "/v1/a\x00") == (412, "Invalid UTF8 or contains NULL")
-    check_path_utf8("/v1/a\x00", internal=True)
 
 
 def test_name_lengths_are_counted_in_characters():

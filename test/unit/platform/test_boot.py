@@ -2,8 +2,7 @@
 
 import time
 
-from swift.platform.boot import Boot, read_boot
-from swift.platform.disk import Disk
+from swift.platform.disk import Boot, Disk, read_boot
 
 
 def test_this_machine_tells_its_run_and_when_it_began():

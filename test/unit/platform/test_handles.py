@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from swift.platform.handles import handle_of, open_handle
+from swift.platform.disk import handle_of, open_handle
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from swift.platform.runqueue import RunQueue
+from swift.runtime.diskcalls import RunQueue
 
 
 def test_the_time_never_goes_back():

@@ -12,7 +12,6 @@ from swift.ring.composite import (
     Composition,
     compose,
     load_composition,
-    rebalance_together,
     save_composition,
 )
 from swift.ring.errors import BuilderFileError, CompositeError
@@ -116,30 +115,3 @@ def test_composing_again_wants_the_same_components_and_a_change():
     two.version -= 2
     with pytest.raises(CompositeError, match="Older builder version"):
         compose(first, [("one", one), ("two", two)])
-
-
-def test_rebalancing_together_moves_a_partition_in_one_component_only():
-    one, two = component(1, replicas=2, part_power=6), component(2, replicas=2, part_power=6)
-    for builder in (one, two):
-        builder.pretend_min_part_hours_passed()
-        builder.change_device(0, weight=10)
-    before = [[row[:] for row in builder.rows] for builder in (one, two)]
-    results = rebalance_together([one, two], seed=1)
-    assert sum(result.changed for result in results) > 0
-    moved = [
-        {
-            part
-            for old, new in zip(rows, builder.rows, strict=True)
-            for part in range(builder.parts)
-            if old[part] != new[part]
-        }
-        for rows, builder in zip(before, (one, two), strict=True)
-    ]
-    assert not moved[0] & moved[1]
-
-
-def test_rebalancing_together_waits_for_every_component():
-    one, two = component(1, replicas=2), component(2, replicas=2)
-    one.pretend_min_part_hours_passed()
-    one.change_device(0, weight=10)
-    assert [result.changed for result in rebalance_together([one, two])] == [0, 0]

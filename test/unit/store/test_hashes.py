@@ -11,8 +11,7 @@ import time
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.platform.boot import Boot
-from swift.platform.disk import Disk
+from swift.platform.disk import Boot, Disk
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.chooser import ReclaimRules
 from swift.store.hashes import (
