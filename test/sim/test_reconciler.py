@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient, has_majority, NodeTimeouts
+from swift.cluster.direct import DirectClient, NodeTimeouts, has_majority
 from swift.container.misplaced import entry
 from swift.container.reconciler.queue import ReconcilerQueue
 from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings
