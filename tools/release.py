@@ -58,7 +58,7 @@ def _normalize(archive: Path, time: int) -> None:
             for path in sorted(Path(folder).rglob("*")):
                 if path == plain:
                     continue
-                entry = made.gettarinfo(path, path.relative_to(folder))
+                entry = made.gettarinfo(str(path), str(path.relative_to(folder)))
                 entry.mtime, entry.uid, entry.gid, entry.uname, entry.gname = time, 0, 0, "", ""
                 entry.pax_headers = {}
                 with path.open("rb") if path.is_file() else open(os.devnull, "rb") as data:

@@ -35,7 +35,7 @@ EXAMPLES = """commands:
   shutdown         end servers when they have answered what they were asked (SIGHUP)
   restart          stop, then start; nothing is stopped when a configuration is no good
   reload           shutdown, then start (also force-reload); daemons are restarted
-  reload-seamless  have servers load their configuration anew without refusing anybody (SIGUSR1)
+  reload-seamless  reload the configuration of servers without refused requests (SIGUSR1)
   status           tell what runs; the exit status says whether all of it does
   kill             stop; that nothing runs is no error
   once             have daemons make one pass, and wait for its end

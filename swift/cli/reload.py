@@ -1,4 +1,4 @@
-"""swift-reload: have a server load its configuration anew without refusing anybody.
+"""swift-reload: reload the configuration of a server without refused requests.
 
 It looks whether the process is the master of a server and whether its configuration is good, sends SIGUSR1,
 and waits until the new workers are ready.
@@ -54,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = CommandLine(
         prog="swift-reload",
-        description="Have a server load its configuration anew without refusing anybody.",
+        description="Reload the configuration of a server without refused requests.",
         epilog="example: swift-reload $(cat /var/run/swift/proxy-server.pid)",
     )
     parser.add_argument("pid", type=int, help="pid of the server's master process")

@@ -193,7 +193,7 @@ ACCESS_FIELDS = Fields(
 
 
 class _NoTransport:
-    """Refuses to talk to anybody; the default of a context that needs no network."""
+    """Refuses all requests; the default of a context that needs no network."""
 
     def request(self, *_args: object, **_kwargs: object) -> NoReturn:
         """Fail as an unreachable node would."""

@@ -46,9 +46,9 @@ from swift.s3.errors import S3Error
 from swift.s3.names import (
     KEY_BYTES_MAX,
     S3Target,
+    allows_anonymous,
     host_bucket_of,
     is_bucket_name,
-    is_for_anybody,
     only_s3_means,
     target_of,
 )
@@ -99,8 +99,8 @@ class S3Api(Filter):
             if response is not None:
                 return response
         signed = is_signed(request)
-        anybody = signed or is_for_anybody(request, host_bucket, self._settings.anonymous_account)
-        if not anybody and not is_form(request):
+        is_for_s3 = signed or allows_anonymous(request, host_bucket, self._settings.anonymous_account)
+        if not is_for_s3 and not is_form(request):
             return self._unsigned(request)
         session, bucket, key, code, begun_s = None, "", "", "", time.time()
         try:

@@ -108,7 +108,7 @@ def _invalid_uri(request: Request, text: str | None = None) -> S3Error:
     return S3Error("InvalidURI", text, details={"Uri": request.raw_path})
 
 
-def is_for_anybody(request: Request, host_bucket: str, account: str) -> bool:
+def allows_anonymous(request: Request, host_bucket: str, account: str) -> bool:
     """Return True if a request without a signature is one for a bucket: its host, or its path, names one.
 
     ``account`` is whose buckets are meant where nothing says whose; empty: no account.

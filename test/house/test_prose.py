@@ -1,5 +1,6 @@
 """The docs keep to the norm of language: words, sentences, width."""
 
+import re
 from pathlib import Path
 
 from tools import prose
@@ -13,6 +14,11 @@ GENERATED = {
 #: Pages that are filled when the work on many branches has come together.
 UNFILLED = {"doc/ARCHITECTURE.md", "CONTRIBUTING.md"}
 FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "doc").rglob("*.md")])
+CODE = sorted((ROOT / "swift").rglob("*.py"))
+#: A docstring that begins so is a riddle: it names nothing.
+RIDDLE = re.compile(r"(What|Whether|How|Who|Whom|Where|Which)\b")
+#: Words of a sentence in a docstring, and in a message.
+DOCSTRING, MESSAGE = 60, 25
 WRITTEN = [path for path in FILES if str(path.relative_to(ROOT)) not in GENERATED]
 
 
@@ -35,3 +41,26 @@ def test_pages_are_filled_to_the_same_width():
         if str(path.relative_to(ROOT)) not in UNFILLED and prose.wrap(path.read_text()) != path.read_text()
     ]
     assert not wide, "python -m tools.prose --wrap fills them"
+
+
+def test_docstrings_begin_with_what_they_are_about():
+    assert not [text.where for text in prose.docstrings(CODE) if RIDDLE.match(text.text)]
+
+
+def test_code_speaks_of_machines_as_things():
+    texts = (prose.Text(str(path.relative_to(ROOT)), path.read_text()) for path in CODE)
+    assert not [word for text in texts for word in prose.banned_words(text)]
+
+
+def test_sentences_of_docstrings_and_messages_are_short():
+    texts = [*prose.docstrings(CODE)]
+    assert prose.nine_of_ten(texts) <= 25
+    long = [
+        sentence
+        for text in texts
+        for sentence in prose.long_sentences(text, DOCSTRING)
+        if "===" not in sentence
+    ]
+    assert not long + [
+        sentence for text in prose.messages(CODE) for sentence in prose.long_sentences(text, MESSAGE)
+    ]

@@ -203,9 +203,9 @@ def actual_headers(rules: Sequence[CorsRule], origin: str, method: str) -> Heade
 
 
 def _answer(rule: CorsRule, origin: str) -> HeaderMap:
-    anybody = "*" in rule.origins
-    answer = {"access-control-allow-origin": "*" if anybody else origin, "vary": _VARY}
-    if not anybody:
+    allows_all = "*" in rule.origins
+    answer = {"access-control-allow-origin": "*" if allows_all else origin, "vary": _VARY}
+    if not allows_all:
         answer["access-control-allow-credentials"] = "true"
     if rule.exposed:
         answer["access-control-expose-headers"] = ", ".join(rule.exposed)

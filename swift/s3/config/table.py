@@ -47,7 +47,7 @@ from swift.s3.xml import Element, Group, Many, Text, Tree, Value, text_of, tree_
 class AllowedCaller(Enum):
     """The caller that may read a configuration, or change it."""
 
-    #: Anybody whom the access check lets in.
+    #: Every caller that the access check allows.
     AUTHORIZED = "authorized"
     #: The owner of the bucket, or a caller to whom its policy allows the operation.
     OWNER = "owner"

@@ -23,8 +23,8 @@ GROUPS = {
 }
 _GROUP_OF = {uri: name for name, uri in GROUPS.items()}
 #: The groups of all users, and of all users with a key.
-EVERYBODY = ("AllUsers", "AuthenticatedUsers")
-_PUBLIC = tuple(GROUPS[name] for name in EVERYBODY)
+PUBLIC_GROUPS = ("AllUsers", "AuthenticatedUsers")
+_PUBLIC = tuple(GROUPS[name] for name in PUBLIC_GROUPS)
 FULL_CONTROL = "FULL_CONTROL"
 PERMISSIONS = (FULL_CONTROL, "READ", "WRITE", "READ_ACP", "WRITE_ACP")
 #: Canned ACL → (grantee, permission) besides the owner's; ``{bucket}`` stands for the bucket's owner.
@@ -78,13 +78,13 @@ class Acl:
         if user == self.owner and permission in ("READ_ACP", "WRITE_ACP"):
             return True
         requested = (permission, FULL_CONTROL)
-        names = {user, *(EVERYBODY if user else EVERYBODY[:1])} if publicly else {user}
+        names = {user, *(PUBLIC_GROUPS if user else PUBLIC_GROUPS[:1])} if publicly else {user}
         return any(grant.permission in requested and grant.grantee in names for grant in self.grants)
 
     @property
     def is_public(self) -> bool:
         """True if it grants something to all users."""
-        return any(grant.grantee in EVERYBODY for grant in self.grants)
+        return any(grant.grantee in PUBLIC_GROUPS for grant in self.grants)
 
     @property
     def is_private(self) -> bool:

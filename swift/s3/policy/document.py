@@ -146,7 +146,7 @@ ARN = "arn:aws:s3:::"
 _USER_ARN = "arn:aws:iam::"
 #: In a bucket's policy, who is not a user of ours: they are stored and match no principal.
 _FOREIGN = ("Service", "Federated")
-ANYBODY = "*"
+ALL_PRINCIPALS = "*"
 #: What JSON can hold.
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
@@ -156,7 +156,7 @@ class Principals:
     """The principals of a statement."""
 
     #: All principals, anonymous ones included.
-    anybody: bool = False
+    includes_all: bool = False
     #: Access keys.
     users: frozenset[str] = frozenset()
     #: Accounts, all of whose users are meant.
@@ -277,11 +277,11 @@ def _texts(value: Json, what: str) -> list[str]:
 
 
 def _principals(value: Json) -> Principals:
-    if value == ANYBODY:
-        return Principals(anybody=True)
+    if value == ALL_PRINCIPALS:
+        return Principals(includes_all=True)
     if not isinstance(value, dict) or not value:
         raise BadPolicy("Invalid principal in policy")
-    anybody = False
+    includes_all = False
     users: set[str] = set()
     accounts: set[str] = set()
     for kind, names in value.items():
@@ -290,13 +290,13 @@ def _principals(value: Json) -> Principals:
                 continue
             if kind not in ("AWS", "CanonicalUser"):
                 raise BadPolicy("Invalid principal in policy")
-            if name == ANYBODY and kind == "AWS":
-                anybody = True
+            if name == ALL_PRINCIPALS and kind == "AWS":
+                includes_all = True
             elif kind == "CanonicalUser":
                 users.add(_plain(name))
             else:
                 _add_principal(name, users, accounts)
-    return Principals(anybody, frozenset(users), frozenset(accounts))
+    return Principals(includes_all, frozenset(users), frozenset(accounts))
 
 
 def _plain(name: str) -> str:
@@ -478,7 +478,7 @@ def _any(patterns: Patterns, text: str, lookup: Lookup) -> bool:
 
 
 def _is_one_of(principals: Principals, principal: Principal) -> bool:
-    if principals.anybody:
+    if principals.includes_all:
         return True
     if not principal.user:
         return False
@@ -492,7 +492,7 @@ def is_public(policy: BucketPolicy) -> bool:
     """Return True if a policy allows all principals something, without a restricting condition."""
     return any(
         statement.allows
-        and (statement.principals.anybody or statement.not_principal)
+        and (statement.principals.includes_all or statement.not_principal)
         and not any(map(_is_narrow, statement.conditions))
         for statement in policy.statements
     )

@@ -6,9 +6,9 @@ from swift.http.request import Request
 from swift.s3.errors import S3Error
 from swift.s3.names import (
     S3Target,
+    allows_anonymous,
     bucket_of,
     host_bucket_of,
-    is_for_anybody,
     own_parts,
     segments_of,
     target_of,
@@ -154,9 +154,9 @@ def test_what_names_nothing_is_refused(path, code):
     ],
 )
 def test_what_nobody_signed_is_for_a_bucket_only_when_it_names_one(path, account, meant):
-    assert is_for_anybody(Request("GET", path), "", account) is meant
+    assert allows_anonymous(Request("GET", path), "", account) is meant
 
 
 def test_a_host_that_names_a_bucket_needs_an_account_for_it():
-    assert is_for_anybody(Request("GET", "/v1/a"), "photos", "AUTH_a")
-    assert not is_for_anybody(Request("GET", "/photos"), "photos", "")
+    assert allows_anonymous(Request("GET", "/v1/a"), "photos", "AUTH_a")
+    assert not allows_anonymous(Request("GET", "/photos"), "photos", "")

@@ -35,8 +35,8 @@ from test.support.s3_fixtures import (
 @pytest.mark.parametrize(
     ("principal", "wanted"),
     [
-        ("*", Principals(anybody=True)),
-        ({"AWS": ["*", "acme:ann"]}, Principals(anybody=True, users=frozenset(["acme:ann"]))),
+        ("*", Principals(includes_all=True)),
+        ({"AWS": ["*", "acme:ann"]}, Principals(includes_all=True, users=frozenset(["acme:ann"]))),
         ({"AWS": "arn:aws:iam::acme:user/a/b"}, Principals(users=frozenset(["acme:b"]))),
         ({"AWS": "arn:aws:iam::acme:root"}, Principals(accounts=frozenset(["acme"]))),
         ({"AWS": "key"}, Principals(users=frozenset(["key"]), accounts=frozenset(["key"]))),
