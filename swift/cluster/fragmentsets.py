@@ -97,7 +97,7 @@ class FragmentSet(Generic[S]):
                 wanted.add(index)
                 yield source
 
-    def take_alternate(self) -> S | None:
+    def pop_alternate(self) -> S | None:
         """One of the alternates; a source is asked once for each answer that listed it."""
         source = next(self.alternates(), None)
         self.elsewhere = [pair for pair in self.elsewhere if pair[0] is not source]

@@ -125,9 +125,9 @@ def test_nodes_that_list_further_indexes_are_alternates_once_for_each():
 def test_an_alternate_is_taken_once_until_its_node_answers_again():
     found = FragmentSets(4)
     found.add(holding("1#0#d+023", source="a"))
-    assert [found.best.take_alternate(), found.best.take_alternate()] == ["a", None]
+    assert [found.best.pop_alternate(), found.best.pop_alternate()] == ["a", None]
     found.add(holding("1#2+03", source="a again"))
-    assert found.best.take_alternate() == "a again"
+    assert found.best.pop_alternate() == "a again"
 
 
 @pytest.mark.parametrize(

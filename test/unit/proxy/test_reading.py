@@ -85,7 +85,7 @@ class Answers:
     """What each node answers; None: nothing."""
 
     def __init__(self, answers, unresponsive=()):
-        self.answers = answers
+        self.responses = answers
         self.unresponsive = unresponsive
         self.asked = []
 
@@ -100,7 +100,7 @@ class Answers:
         return node.number in self.unresponsive and nodes.pass_over(node)
 
     def response(self, node, _exchange, _headers):
-        return self.answers[node.number]
+        return self.responses[node.number]
 
 
 def search(*answers, newest=False, handoffs=0, unresponsive=(), **settings):

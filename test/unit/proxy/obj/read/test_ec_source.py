@@ -12,9 +12,9 @@ from swift.http.body import ResponseBody
 from swift.proxy.obj.read.ec_search import (
     ArchiveSource,
     SourceFailed,
-    for_rest,
     holding_of,
     is_archive,
+    unconditional_plan,
 )
 from swift.proxy.reading import ReadPlan
 from test.support.daemons import make_node
@@ -119,7 +119,7 @@ def test_an_answer_without_what_an_archive_says_is_none():
 def test_the_rest_is_asked_for_whatever_the_conditions_were():
     headers = {"if-match": "e", "if-none-match": "f", "x-a": "1"}
     plan = ReadPlan("GET", None, 7, headers, "", False, NodeTimeouts(1.0, 5.0))
-    assert for_rest(plan).headers == {"x-a": "1"}
+    assert unconditional_plan(plan).headers == {"x-a": "1"}
 
 
 def test_closing_lets_the_connection_go():
