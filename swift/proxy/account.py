@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swift.base.entity import EntityPath
-from swift.gateway.info import account_key, account_record, forget, remember
+from swift.gateway.info import account_key, account_record, cache_info, delete_cached_info
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
@@ -33,7 +33,7 @@ class AccountController(Controller):
                 response = self._empty_account(request)
         settings = self.context.settings
         record = account_record(response.status, response.headers, self.context.policies)
-        remember(request, account_key(path.account), record, settings.recheck_account_existence)
+        cache_info(request, account_key(path.account), record, settings.recheck_account_existence)
         if not request.env.get(environkeys.OWNER):
             for name in settings.swift_owner_headers:
                 response.headers.pop(name, None)
@@ -91,10 +91,10 @@ class AccountController(Controller):
         self, request: Request, path: EntityPath, method: str, headers: HeaderMap
     ) -> Response:
         view, part = self._locate(path)
-        forget(request, account_key(path.account))
+        delete_cached_info(request, account_key(path.account))
         attempts = [headers] * len(view.primaries(part))
         response = self.write(request, Change(method, path, view, part, attempts))
-        forget(request, account_key(path.account))
+        delete_cached_info(request, account_key(path.account))
         return response
 
     def autocreate(self, request: Request, account: str) -> bool:
@@ -111,7 +111,7 @@ class AccountController(Controller):
         }
         attempts = [headers] * len(view.primaries(part))
         response = self.write(request, Change("PUT", path, view, part, attempts))
-        forget(request, account_key(account))
+        delete_cached_info(request, account_key(account))
         if response.is_success:
             return True
         self.context.telemetry.log.warning(

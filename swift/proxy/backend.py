@@ -102,7 +102,7 @@ class Backends:
         target = f"/{node.device}/{part}{path.quoted}"
         if query:
             target = f"{target}?{query}"
-        return NodeRequest.counted(node, method, target, headers, b"", self._context.settings)
+        return NodeRequest.with_length(node, method, target, headers, b"", self._context.settings)
 
     def stream(self, request: NodeRequest) -> Exchange | None:
         """Start an exchange; return None when the node cannot be reached, which counts against it."""
@@ -129,10 +129,10 @@ class Backends:
 
         The exchange has ended then; ``nodes`` gives the node again when there is no other.
         """
-        while not exchange.begins(SUSPECT_S):
+        while not exchange.wait_response_start(SUSPECT_S):
             if not self.is_unresponsive(node):
                 self.suspect(node)
-            elif nodes.pass_over(node):
+            elif nodes.defer(node):
                 self._context.telemetry.log.error(
                     f"ERROR {node.key} is unresponsive for {UNRESPONSIVE_S} s; trying other nodes first"
                 )
@@ -157,7 +157,7 @@ class Backends:
             return None
         self.record_status(node, response.status)
         if "date" in response.headers:
-            self._context.clocks.note(node.key, response.headers["date"])
+            self._context.clocks.compare(node.key, response.headers["date"])
         return response
 
     def stream_response(self, request: NodeRequest) -> BackendResponse | None:

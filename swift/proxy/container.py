@@ -11,13 +11,13 @@ from swift.gateway.info import (
     AccountInfo,
     account_info,
     account_key,
+    cache_info,
+    cached_container,
     container_headers,
     container_info,
     container_key,
     container_record,
-    forget,
-    known_container,
-    remember,
+    delete_cached_info,
 )
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, wire_value
@@ -108,7 +108,7 @@ class ContainerController(Controller):
         settings = self.context.settings
         record = container_record(response.status, response.headers)
         key = container_key(path.account, str(path.container))
-        remember(request, key, record, settings.recheck_container_existence)
+        cache_info(request, key, record, settings.recheck_container_existence)
         request.acl = response.headers.get("x-container-read")
         denied = authorize(request)
         if denied is not None:
@@ -201,7 +201,7 @@ class ContainerController(Controller):
         if shards is None:
             return None
         listing_query(request, self.kind)  # raises for invalid parameters
-        headers = container_headers(known_container(request, path.account, str(path.container)) or {})
+        headers = container_headers(cached_container(request, path.account, str(path.container)) or {})
         if not headers or self._lists_strongly(headers):
             return None
         request.acl = headers.get("x-container-read")
@@ -260,11 +260,11 @@ class ContainerController(Controller):
         attempts = self._account_update_attempts(headers, path, len(view.primaries(part)))
         self._check_container_limit(request, path, account)
         response = self.write(request, Change("PUT", path, view, part, attempts))
-        forget(request, container_key(path.account, str(path.container)))
-        forget(request, listing_key(path))
+        delete_cached_info(request, container_key(path.account, str(path.container)))
+        delete_cached_info(request, listing_key(path))
         if response.status == 201:
             # The cached account may say that it does not exist yet, or count one container less.
-            forget(request, account_key(path.account))
+            delete_cached_info(request, account_key(path.account))
         return response
 
     def _ensure_account(self, request: Request, path: EntityPath) -> AccountInfo:
@@ -304,11 +304,11 @@ class ContainerController(Controller):
         key = container_key(path.account, str(path.container))
         headers = backend_headers(self.context, request, transfer=False)
         attempts = self._account_update_attempts(headers, path, len(view.primaries(part)))
-        forget(request, key)
+        delete_cached_info(request, key)
         response = self.write(request, Change("DELETE", path, view, part, attempts))
-        forget(request, key)
-        forget(request, listing_key(path))
-        forget(request, account_key(path.account))
+        delete_cached_info(request, key)
+        delete_cached_info(request, listing_key(path))
+        delete_cached_info(request, account_key(path.account))
         # 202 means that no node had the container.
         return error_response(404) if response.status == 202 else response
 
@@ -326,10 +326,10 @@ class ContainerController(Controller):
             return error_response(404)
         view, part = self._locate(path)
         key = container_key(path.account, str(path.container))
-        forget(request, key)
+        delete_cached_info(request, key)
         attempts = [headers] * len(view.primaries(part))
         response = self.write(request, Change(method, path, view, part, attempts))
-        forget(request, key)
+        delete_cached_info(request, key)
         return response
 
     def _validate(self, request: Request, path: EntityPath) -> None:

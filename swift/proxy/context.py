@@ -15,10 +15,10 @@ from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import NodeHealth
 from swift.cluster.placement import (
+    ConnectTimings,
     NodeIterator,
-    Sorting,
-    Streams,
-    Timings,
+    NodeSorter,
+    OpenStreams,
     local_first,
     parse_node_count,
     parse_write_affinity,
@@ -73,9 +73,9 @@ class ProxyContext:
                 "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
             ),
         )
-        self.timings = Timings(self.clock, settings.timing_expiry)
+        self.timings = ConnectTimings(self.clock, settings.timing_expiry)
         self.rates = TransferRates(self.clock)
-        self.streams = Streams()
+        self.streams = OpenStreams()
         self._planner = Planner(self, settings)
         self._special_planners = {
             index: Planner(self, special) for index, special in self.policy_settings.items()
@@ -127,7 +127,7 @@ class Planner:
     def __init__(self, context: ProxyContext, settings: ProxySettings):
         self.settings = settings
         self._context = context
-        self._sort = Sorting(
+        self._sort = NodeSorter(
             settings.sorting_method,
             read_affinity=settings.read_affinity,
             timings=context.timings,

@@ -92,7 +92,9 @@ class Controller:
         def send(node: Node, headers: HeaderMap) -> BackendResponse | None:
             address = replication_address(node) if use_replication else node
             path = f"/{node.device}{below}"
-            node_request = NodeRequest.counted(address, change.method, path, headers, change.body, settings)
+            node_request = NodeRequest.with_length(
+                address, change.method, path, headers, change.body, settings
+            )
             response = self.backends.request(node_request, nodes)
             if (
                 response is not None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
-from swift.cluster.collect import EVERYTHING, Arrivals, collect
+from swift.cluster.collect import ALL_RESULTS, ResultQueue, collect
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
 from swift.cluster.transport import (
@@ -169,7 +169,7 @@ class SourceSearch:
                 if self._process_response(node, response):
                     break
         # A read that resumes at another node may need slow nodes.
-        self._nodes.asks_slow = True
+        self._nodes.uses_slow = True
         return self.best
 
     def _request(self, node: Node) -> tuple[Node, BackendResponse | None]:
@@ -177,18 +177,18 @@ class SourceSearch:
 
     def _find_concurrently(self) -> None:
         """Keep up to one request per primary in flight, and send another every ``concurrency_timeout``."""
-        arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
+        arrivals: ResultQueue[tuple[Node, BackendResponse | None]] = ResultQueue()
 
         def request_next() -> bool:
             node = next(self._nodes, None) if arrivals.waiting < self._primaries else None
             if node is None:
                 return False
-            arrivals.start(self._request, node, otherwise=(node, None))
+            arrivals.start(self._request, node, default=(node, None))
             return True
 
         request_next()
         pause_s = self._settings.concurrency_timeout
-        for node, response in collect(arrivals, EVERYTHING, pause_s=pause_s, on_quiet=request_next):
+        for node, response in collect(arrivals, ALL_RESULTS, pause_s=pause_s, on_quiet=request_next):
             if self._process_response(node, response):
                 arrivals.abandon(close_late_response)
                 return
@@ -203,7 +203,7 @@ class SourceSearch:
         if not is_handoff and response.status < 500:
             self._responded += 1
             # When a majority has responded, an avoided node would only cost a timeout.
-            self._nodes.asks_slow = 2 * self._responded <= self._primaries
+            self._nodes.uses_slow = 2 * self._responded <= self._primaries
         if self._is_good(response):
             stamp = _timestamp(response.headers)
             if stamp >= self._tombstone:

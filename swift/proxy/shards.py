@@ -17,8 +17,8 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace, check_bounds
 from swift.base.truth import is_true
-from swift.gateway.info import container_key, forget, known_container
-from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
+from swift.gateway.info import cached_container, container_key, delete_cached_info
+from swift.gateway.subrequest import Forward, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -87,7 +87,7 @@ def _request_shards(
         query=f"format=json&{query}",
         source=SOURCE,
     )
-    with asked(forward, preauthorise(sub)) as response:
+    with open_response(forward, preauthorise(sub)) as response:
         if response.status != 200 or response.headers.get(fields.BACKEND_RECORD_TYPE) != SHARD:
             return None
         try:
@@ -148,7 +148,7 @@ def cached_shards(
     is_odd = not (limit.isascii() and limit.isdigit() and len(limit) < 10 and int(limit) <= limit_max)
     if is_odd or is_true(request.headers.get("x-newest")) or (skip_pct and random.random() * 100 < skip_pct):
         return None
-    record = known_container(request, path.account, str(path.container))
+    record = cached_container(request, path.account, str(path.container))
     if record is None or record.get("sharding_state") != "sharded":
         return None
     bounds = validated_bounds(cache.get(listing_key(path)))
@@ -292,7 +292,7 @@ class ShardedListing:
         if fields.BACKEND_ALLOW_RESERVED_NAMES not in self._request.headers:
             # The shard's account is internal; names inside it are the client's.
             sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "false"
-        with asked(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, preauthorise(sub)) as response:
             if self._is_cached and _has_moved(response.headers):
                 raise OutdatedShards()
             shard_policy = response.headers.get(fields.BACKEND_RECORD_STORAGE_POLICY_INDEX, policy)
@@ -405,7 +405,7 @@ def cached_listing_response(
     try:
         return ShardedListing(request, forward, path, limit_max, is_cached=True).build(root, namespaces)
     except (HTTPError, OutdatedShards):
-        forget(request, listing_key(path))
-        forget(request, updating_key(path))
-        forget(request, container_key(path.account, str(path.container)))
+        delete_cached_info(request, listing_key(path))
+        delete_cached_info(request, updating_key(path))
+        delete_cached_info(request, container_key(path.account, str(path.container)))
         return None

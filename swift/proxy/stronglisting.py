@@ -34,7 +34,7 @@ from swift.base.truth import is_true
 from swift.cluster.direct import node_path
 from swift.cluster.quorum import majority
 from swift.cluster.transport import BackendResponse, TransportError
-from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
+from swift.gateway.subrequest import Forward, make_subrequest, open_response, preauthorise
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -153,7 +153,7 @@ class StrongListing:
         path = quote_path(f"/{self._path.account}/{self._path.container}/{name}")
         headers = {"x-newest": "true", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
         sub = make_subrequest(self._request, "HEAD", f"/v1{path}", headers=headers, source=SOURCE)
-        with asked(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, preauthorise(sub)) as response:
             if response.is_success:
                 return True
             if response.status == 404:

@@ -320,7 +320,7 @@ class Nodes:
 
     def __init__(self, primaries, handoffs):
         self.primary_count = primaries
-        self.asks_slow = True
+        self.uses_slow = True
         members = [make_node(n) for n in range(primaries)]
         members += [replace(make_node(n), index=None) for n in range(primaries, primaries + handoffs)]
         self._left = iter(members)
@@ -395,7 +395,7 @@ class StubNode:
         self.continue_headers = said
         return None
 
-    def begins(self, within_s):
+    def wait_response_start(self, within_s):
         return True
 
     def response(self):
@@ -429,7 +429,7 @@ class StubCluster:
         self.judged.append((to.id, status))
 
     def fails_over(self, to, exchange, nodes):
-        return to.id in self.unresponsive and nodes.pass_over(to)
+        return to.id in self.unresponsive and nodes.defer(to)
 
     def is_clock_behind(self, to, answer, nodes):
         return False

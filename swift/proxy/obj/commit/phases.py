@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from swift import green
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.collect import Arrivals, Until, collect
+from swift.cluster.collect import ResultQueue, Until, collect
 from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.proxy.obj.commit.framing import MultipartFraming
@@ -166,7 +166,7 @@ class Phases:
         #: Targets that were told to commit.
         self._committed: set[UploadTarget] = set()
         #: Their final responses.
-        self._finals: Arrivals[BackendResponse | None] = Arrivals()
+        self._finals: ResultQueue[BackendResponse | None] = ResultQueue()
         self.responses: list[BackendResponse] = []
         for target in targets:
             target.awaited = True

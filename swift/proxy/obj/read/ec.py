@@ -187,7 +187,7 @@ class _ArchiveGet:
         headers = response.headers
         geometry = self._scheme.geometry_for(next(iter(chosen.members.values())).headers)
         finder = ArchiveFinder(self._backends, self._plan, self._nodes, chosen, self._pending)
-        sources = {index: holding.source for index, holding in chosen.members.items()}
+        sources = {index: archive.source for index, archive in chosen.members.items()}
 
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:
             codec = self._scheme.codec

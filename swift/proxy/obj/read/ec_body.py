@@ -16,8 +16,8 @@ from functools import partial
 
 from swift import green
 from swift.base.ranges import Span
-from swift.cluster.collect import Arrivals, Until, collect
-from swift.cluster.fragmentsets import Holding
+from swift.cluster.collect import ResultQueue, Until, collect
+from swift.cluster.fragmentsets import FoundArchive
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import TransportError
 from swift.ec.codec import Codec, NotEnoughFragments
@@ -30,7 +30,7 @@ from swift.proxy.obj.read.ec_search import (
     Archives,
     ArchiveSource,
     SourceFailed,
-    holding_of,
+    found_archive_of,
     request_archive,
     unconditional_plan,
 )
@@ -75,10 +75,10 @@ class ArchiveFinder:
         self._etag = chosen.etag
         known = [*chosen.members.values(), *chosen.spares]
         #: Nodes that are known to have an archive of this upload.
-        self._holders = [holding.source.node for holding in known]
+        self._holders = [archive.source.node for archive in known]
         #: Nodes that were requested once and responded too late.
         self._pending = list(pending)
-        self._last_resort = [source.node for source, _ in chosen.elsewhere]
+        self._last_resort = [source.node for source, _ in chosen.listed_sources]
 
     def candidates(self, busy: Iterable[Node]) -> Iterator[Node]:
         """Yield nodes to request, the best first: holders, those not yet requested, then those with
@@ -105,25 +105,25 @@ class ArchiveFinder:
         self._holders = [holder for holder in self._holders if holder.id != node.id]
         self._last_resort.append(node)
 
-    def open(self, node: Node, held: Iterable[int], wanted: Span) -> Holding[ArchiveSource] | None:
+    def open(self, node: Node, held: Iterable[int], wanted: Span) -> FoundArchive[ArchiveSource] | None:
         """Open an archive with another index than the ``held`` ones at a node; None when it has none."""
         preferences = f'[{{"timestamp": "{self.timestamp.internal}", "exclude": {sorted(held)}}}]'
         byte_range = f"bytes={wanted.start}-{wanted.stop - 1}"
         response = request_archive(self.backends, self._plan, node, preferences, byte_range)
         if response is None:
             return None
-        holding = holding_of(node, response)
+        archive = found_archive_of(node, response)
         if (
-            holding is None
-            or holding.timestamp != self.timestamp
-            or holding.etag != self._etag
-            or not holding.source.covers(wanted)
+            archive is None
+            or archive.timestamp != self.timestamp
+            or archive.etag != self._etag
+            or not archive.source.covers(wanted)
         ):
             response.stream.close()
             return None
         if all(holder.id != node.id for holder in self._holders):
             self._holders.append(node)
-        return holding
+        return archive
 
 
 class SpanReader:
@@ -181,17 +181,17 @@ class SpanReader:
 
     def _collect(self, number: int, offset: int, size: int, fragments: dict[int, bytes]) -> None:
         """Read what is missing of a segment from all sources; fewer than are needed when sources failed."""
-        began, arrivals = time.monotonic(), Arrivals[_FragmentRead | None]()
+        began, arrivals = time.monotonic(), ResultQueue[_FragmentRead | None]()
         under_way = {index: source for index, source in self._sources.items() if index not in fragments}
         for index, source in under_way.items():
-            arrivals.start(self._read, index, source, offset, size, otherwise=None)
+            arrivals.start(self._read, index, source, offset, size, default=None)
         spare = self._codec.fragments - self._codec.data
         beside = iter(range(spare))
 
         def read_another() -> bool:
             if next(beside, None) is None or not under_way:
                 return False
-            arrivals.start(self._read_other, number, offset, size, otherwise=None)
+            arrivals.start(self._read_other, number, offset, size, default=None)
             return True
 
         late_s = max(LATE_MIN_S, LATE_FACTOR * self._segment_s)
@@ -240,9 +240,9 @@ class SpanReader:
         """Read a fragment of an archive that is not being read yet; return None when there is none."""
         wanted = self._geometry.archive_span(range(number, self.segments.stop))
         for node in self._finder.candidates([source.node for source in self._sources.values()]):
-            holding = self._finder.open(node, list(self._sources), wanted)
-            if holding is not None:
-                return self._read(holding.index, holding.source, offset, size)
+            archive = self._finder.open(node, list(self._sources), wanted)
+            if archive is not None:
+                return self._read(archive.index, archive.source, offset, size)
         return None
 
     def _close_failed(self, index: int, reason: str) -> None:
@@ -271,13 +271,13 @@ class SpanReader:
             if not batch:
                 raise BodyError(f"{missing} archives of {self._finder.timestamp.internal} are missing")
             held = list(self._sources)
-            for holding in green.gather([partial(self._finder.open, node, held, wanted) for node in batch]):
-                if holding is None:
+            for archive in green.gather([partial(self._finder.open, node, held, wanted) for node in batch]):
+                if archive is None:
                     continue
-                if holding.index in self._sources:
-                    holding.source.close()
+                if archive.index in self._sources:
+                    archive.source.close()
                 else:
-                    self._sources[holding.index] = holding.source
+                    self._sources[archive.index] = archive.source
             missing = self._need - len(self._sources)
 
     def close(self) -> None:

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from swift.base.ranges import Span
 from swift.base.timestamp import Timestamp
-from swift.cluster.collect import Arrivals, Until, collect
-from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
+from swift.cluster.collect import ResultQueue, Until, collect
+from swift.cluster.fragmentsets import FoundArchive, FragmentSet, FragmentSets
 from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import BackendResponse, TransportError
@@ -113,9 +113,9 @@ def is_archive(response: BackendResponse) -> bool:
     return 200 <= response.status < 400 or response.status == 416
 
 
-def holding_of(node: Node, response: BackendResponse) -> Holding[ArchiveSource] | None:
+def found_archive_of(node: Node, response: BackendResponse) -> FoundArchive[ArchiveSource] | None:
     """Return the archive of a response; None when it has none."""
-    return Holding.of(response.headers, ArchiveSource(node, response)) if is_archive(response) else None
+    return FoundArchive.of(response.headers, ArchiveSource(node, response)) if is_archive(response) else None
 
 
 def unconditional_plan(plan: ReadPlan) -> ReadPlan:
@@ -149,7 +149,7 @@ class FragmentSearch:
         self._need = need
         self._patience_s = patience_s
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
-        self._arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
+        self._arrivals: ResultQueue[tuple[Node, BackendResponse | None]] = ResultQueue()
         #: Nodes that were sent a request and have not responded.
         self.pending: list[Node] = []
         #: Ids of the unresponsive nodes among them that were replaced by others.
@@ -183,7 +183,7 @@ class FragmentSearch:
                 if not self.pending:
                     self._request_next()
         # A later search for another archive may need slow nodes.
-        self._nodes.asks_slow = True
+        self._nodes.uses_slow = True
         return self._choose()
 
     def _is_found(self) -> bool:
@@ -201,7 +201,7 @@ class FragmentSearch:
         self.pending.append(node)
         preferences = self._sets.preferences()
 
-        self._arrivals.start(self._request, node, preferences, otherwise=(node, None))
+        self._arrivals.start(self._request, node, preferences, default=(node, None))
         return True
 
     def _replace_unresponsive(self) -> bool:
@@ -236,11 +236,11 @@ class FragmentSearch:
         if response is None:
             self._failed.add_failure()
             return False
-        holding = holding_of(node, response)
-        if holding is None:
+        archive = found_archive_of(node, response)
+        if archive is None:
             self._process_failure(response, is_handoff=node.index is None)
             return False
-        if self._sets.add(holding):
+        if self._sets.add(archive):
             return True
         response.stream.close()
         return False
@@ -249,11 +249,11 @@ class FragmentSearch:
         """Remember a response that may become the client's (proxy.md §10)."""
         status = self._failed.add(response, is_handoff=is_handoff)
         if status == 404 and has_timestamp(response.headers):
-            self._sets.deleted_at(Timestamp(response.headers[fields.BACKEND_TIMESTAMP]))
+            self._sets.record_deletion(Timestamp(response.headers[fields.BACKEND_TIMESTAMP]))
         if status == 404 and not is_handoff:
             self._absent += 1
             # When the other primaries are too few for an object, avoided nodes would only cost a timeout.
-            self._nodes.asks_slow = self._nodes.primary_count - self._absent >= self._need
+            self._nodes.uses_slow = self._nodes.primary_count - self._absent >= self._need
 
     # the end
 
@@ -265,8 +265,8 @@ class FragmentSearch:
             superfluous = sorted(chosen.members)[self._need :]
             chosen.spares.extend(chosen.members.pop(index) for index in superfluous)
             close(chosen.spares)
-            kept = {id(holding) for holding in chosen.members.values()}
-        close(holding for holding in self._sets.holdings() if id(holding) not in kept)
+            kept = {id(archive) for archive in chosen.members.values()}
+        close(archive for archive in self._sets.archives() if id(archive) not in kept)
         self._arrivals.abandon(close_late_response)
         return chosen
 
@@ -288,14 +288,14 @@ class FragmentSearch:
             return error_response(503)
         responses = self._failed.responses
         # Archives that were never committed are as good as none.
-        responses += [BackendResponse(404) for holding in self._sets.holdings()]
+        responses += [BackendResponse(404) for archive in self._sets.archives()]
         response = self._failed.best(is_deleted=any(has_timestamp(r.headers) for r in responses))
         if response.status == 404 and not response.body:
             response = error_response(404)
         return with_deletion_time(response, responses)
 
 
-def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:
+def close(archives: Iterable[FoundArchive[ArchiveSource]]) -> None:
     """Let the connections of these go."""
-    for holding in holdings:
-        holding.source.close()
+    for archive in archives:
+        archive.source.close()

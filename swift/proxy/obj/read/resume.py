@@ -9,7 +9,7 @@ from itertools import chain
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span, remaining_range
-from swift.cluster.placement import NodeIterator, Streams
+from swift.cluster.placement import NodeIterator, OpenStreams
 from swift.cluster.transport import (
     BackendResponse,
     TransportError,
@@ -37,7 +37,7 @@ class ResumableBody(ResponseBody):
         plan: ReadPlan,
         nodes: NodeIterator,
         source: tuple[BackendResponse, Node],
-        streams: Streams,
+        streams: OpenStreams,
     ):
         self._backends = backends
         self._plan = plan

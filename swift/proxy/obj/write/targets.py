@@ -16,7 +16,7 @@ from typing import Protocol
 
 from swift import green
 from swift.base.timestamp import ZERO
-from swift.cluster.collect import Arrivals, collect
+from swift.cluster.collect import ResultQueue, collect
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import BackendResponse, Exchange, NodeRequest, TransportError
@@ -288,11 +288,11 @@ def open_targets(
     Avoided nodes are used only when fewer than ``need`` others responded.
     """
     nodes = opening.nodes
-    nodes.asks_avoided = False
+    nodes.uses_avoided = False
     opened = green.gather([partial(opening.open, headers) for headers in attempts])
     missing = [i for i, found in enumerate(opened) if found is None]
     if len(opened) - len(missing) < need:
-        nodes.asks_avoided = True
+        nodes.uses_avoided = True
         late = green.gather([partial(opening.open, attempts[i]) for i in missing])
         for i, found in zip(missing, late, strict=True):
             opened[i] = found
@@ -302,11 +302,11 @@ def open_targets(
 
 def final_responses(targets: Sequence[UploadTarget], need: int, grace_s: float) -> list[BackendResponse]:
     """Wait for the final responses to complete bodies; ``need`` that agree are enough."""
-    arrivals: Arrivals[BackendResponse | None] = Arrivals()
+    arrivals: ResultQueue[BackendResponse | None] = ResultQueue()
     for target in targets:
         if target.alive:
             target.awaited = True
-            arrivals.start(target.final_response, otherwise=None)
+            arrivals.start(target.final_response, default=None)
     decider = WriteQuorum(len(targets), need)
     responses = []
     for response in collect(arrivals, decider, grace_s=grace_s):

@@ -12,7 +12,7 @@ from swift.http.body import ResponseBody
 from swift.proxy.obj.read.ec_search import (
     ArchiveSource,
     SourceFailed,
-    holding_of,
+    found_archive_of,
     is_archive,
     unconditional_plan,
 )
@@ -112,8 +112,8 @@ def test_which_answers_are_of_an_archive(status, is_one):
 
 
 def test_an_answer_without_what_an_archive_says_is_none():
-    assert holding_of(make_node(1), whole()) is None
-    assert holding_of(make_node(1), BackendResponse(404, {}, stream=Body(b""))) is None
+    assert found_archive_of(make_node(1), whole()) is None
+    assert found_archive_of(make_node(1), BackendResponse(404, {}, stream=Body(b""))) is None
 
 
 def test_the_rest_is_asked_for_whatever_the_conditions_were():

@@ -25,12 +25,12 @@ class Nodes:
     """The nodes in their order; ``avoided`` come only when they are asked for."""
 
     def __init__(self, *numbers, avoided=()):
-        self.asks_avoided = False
+        self.uses_avoided = False
         self._left = list(numbers)
         self._avoided = list(avoided)
         self._given = list(numbers)
 
-    def pass_over(self, which):
+    def defer(self, which):
         if which.id not in self._given:
             return False
         self._given.remove(which.id)
@@ -43,7 +43,7 @@ class Nodes:
     def __next__(self):
         if self._left:
             return make_node(self._left.pop(0))
-        if self.asks_avoided and self._avoided:
+        if self.uses_avoided and self._avoided:
             return make_node(self._avoided.pop(0))
         raise StopIteration
 
