@@ -19,7 +19,7 @@ from swift import green
 from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import SwiftError
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient, Timeouts, missed_by
+from swift.cluster.direct import DirectClient, Timeouts, log_no_response
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BackendResponse
 from swift.http import fields
@@ -76,7 +76,7 @@ class ContainerReaper:
         self._tally = tally
         self._stop = stop
         self._direct = DirectClient(
-            context.transport, "account-reaper", timeouts, missed=missed_by(self._log_error)
+            context.transport, "account-reaper", timeouts, on_no_response=log_no_response(self._log_error)
         )
 
     def reap(self) -> None:

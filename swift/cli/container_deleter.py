@@ -29,7 +29,7 @@ from swift.compose import cluster_of, internal_client
 from swift.config.commandline import CommandLine
 from swift.config.files import read_section
 from swift.container.rows import ObjectRow
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 
 AGENT = "Swift Container Deleter"
@@ -43,7 +43,7 @@ MD5_OF_NOTHING = "d41d8cd98f00b204e9800998ecf8427e"
 def mark(
     client: InternalClient, hasher: PathHasher, names: Iterable[str], parent: EntityPath, stamp: Timestamp
 ) -> Iterator[tuple[int, str]]:
-    """Enqueue objects, some at a time; how many are done, the last one. Raises ``UnexpectedAnswer``."""
+    """Enqueue objects, some at a time; how many are done, the last one. Raises ``UnexpectedResponse``."""
     count, source = 0, iter(names)
     while batch := list(islice(source, BATCH)):
         queues: dict[str, list[EntityPath]] = {}
@@ -63,11 +63,11 @@ def _enqueue(client: InternalClient, queue: str, paths: Sequence[EntityPath], st
     ]
     headers = {fields.BACKEND_STORAGE_POLICY_INDEX: "0", fields.BACKEND_ALLOW_PRIVATE_METHODS: "True"}
     body = json.dumps(rows).encode()
-    with client.ask("UPDATE", container, headers, body, accept=(2, 404)) as response:
+    with client.request("UPDATE", container, headers, body, accept=(2, 404)) as response:
         is_there = response.is_success
     if not is_there:
         client.create(container)
-        with client.ask("UPDATE", container, headers, body):
+        with client.request("UPDATE", container, headers, body):
             return
 
 
@@ -80,7 +80,7 @@ def delete(
     say: Callable[[str], None],
     **limits: str,
 ) -> int:
-    """Enqueue what a listing with these limits has; how many. Raises ``UnexpectedAnswer``."""
+    """Enqueue what a listing with these limits has; how many. Raises ``UnexpectedResponse``."""
     rows = client.objects(parent.account, parent.container or "", **limits)
     count, last, told_s = 0, "", time.monotonic()
     try:
@@ -88,7 +88,7 @@ def delete(
             if time.monotonic() - told_s >= TELL_EVERY_S:
                 say(f"Marked {count} objects for deletion, through {last!r}")
                 told_s = time.monotonic()
-    except UnexpectedAnswer:
+    except UnexpectedResponse:
         if count:
             say(f"Marked {count} objects for deletion, through {last!r}")
         raise

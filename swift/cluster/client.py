@@ -1,9 +1,9 @@
 """HTTP to backend nodes over pooled keep-alive connections: the real ``Transport``.
 
-A connection goes back to the pool only after an answer was read to its exact end; on any doubt it is
-closed. ``ConnectionPool`` decides without I/O which idle connection is used again: the most recently used
-one, which is most likely alive and warm. A reused connection that turns out dead before a byte of the answer
-came is replaced once by a fresh one, because servers close idle connections whenever they like.
+A connection goes back to the pool only after a response was read to its exact end; otherwise it is closed.
+``ConnectionPool`` decides without I/O which idle connection is used again: the most recently used one, which
+is most likely alive and warm. A reused connection that turns out dead before a byte of the response came is
+replaced once by a new one, because servers may close idle connections at any time.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from swift.wire.http1 import BadHead, ResponseHead, parse_response_head, request
 Address = tuple[str, int]
 
 
-class Idle(Protocol):
-    """A connection, as far as the pool is concerned."""
+class IdleConnection(Protocol):
+    """The attributes of a connection that the pool uses."""
 
     address: Address
     idle_since: float
 
 
-C = TypeVar("C", bound=Idle)
+C = TypeVar("C", bound=IdleConnection)
 
 
 class ConnectionPool(Generic[C]):
@@ -55,8 +55,8 @@ class ConnectionPool(Generic[C]):
         self.idle_max_s = idle_max_s
         self._idle: dict[Address, list[C]] = {}
 
-    def take(self, address: Address, now: float) -> tuple[C | None, list[C]]:
-        """The freshest idle connection to ``address`` (or None), and those too old, to be closed."""
+    def get(self, address: Address, now: float) -> tuple[C | None, list[C]]:
+        """Return the newest idle connection to ``address`` (or None), and the expired ones, to be closed."""
         stack = self._idle.get(address)
         if not stack:
             return None, []
@@ -66,15 +66,15 @@ class ConnectionPool(Generic[C]):
             return None, stack
         return stack.pop(), []
 
-    def give(self, connection: C, now: float) -> C | None:
-        """Keep a connection; returns one to close when the address has enough."""
+    def put(self, connection: C, now: float) -> C | None:
+        """Keep a connection; return one to close when the address has enough."""
         connection.idle_since = now
         stack = self._idle.setdefault(connection.address, [])
         stack.append(connection)
         return stack.pop(0) if len(stack) > self.per_address_max else None
 
-    def drop_all(self) -> list[C]:
-        """Forget everything, e.g. after a fork; the connections to close."""
+    def clear(self) -> list[C]:
+        """Drop all connections, e.g. after a fork; return those to close."""
         everything = [c for stack in self._idle.values() for c in stack]
         self._idle.clear()
         return everything
@@ -89,11 +89,11 @@ class ConnectionPool(Generic[C]):
 RECV_BYTES = 65536
 #: BackendResponse bodies up to this size are read together with the head and held in memory.
 WHOLE_BYTES_MAX = 65536
-#: A pooled connection must have been idle this long before its liveness is asked from the kernel.
+#: A pooled connection must have been idle this long before it is checked with the kernel.
 PEEK_AFTER_S = 1.0
 
 
-class _Link:
+class _Connection:
     """One connection to a node."""
 
     __slots__ = ("sock", "fd", "address", "idle_since", "buffer", "reused")
@@ -106,7 +106,7 @@ class _Link:
         self.buffer = b""
         self.reused = False
 
-    def looks_dead(self) -> bool:
+    def is_closed_by_peer(self) -> bool:
         """Return True if the server has closed the connection, or sent bytes without a request."""
         try:
             # An ``SSLSocket`` refuses to peek.
@@ -151,7 +151,7 @@ class _Link:
         green.wait_readable(self.fd, deadline)
 
     def recv(self, deadline: float) -> bytes:
-        """Some bytes, empty at the end; raises OSError / ``DeadlineExceeded``."""
+        """Return some bytes, empty at the end; raises OSError / ``DeadlineExceeded``."""
         while True:
             try:
                 return self.sock.recv(RECV_BYTES)
@@ -179,7 +179,7 @@ class _Link:
         self.sock.close()
 
 
-class _TLSLink(_Link):
+class _TLSConnection(_Connection):
     """An encrypted connection; the handshake is done."""
 
     __slots__ = ()
@@ -196,39 +196,39 @@ class _TLSLink(_Link):
                 green.wait_writable(self.fd, deadline)
 
     def send_all(self, data: bytes | memoryview, deadline: float) -> None:
-        """See ``_Link``."""
+        """See ``_Connection``."""
         rest = memoryview(data)
         while rest:
             piece = rest[:RECV_BYTES]
             rest = rest[self._retry(partial(self.sock.send, piece), deadline) :]
 
     def send_parts(self, parts: Sequence[bytes | memoryview], deadline: float) -> None:
-        """See ``_Link``."""
+        """See ``_Connection``."""
         self.send_all(b"".join(parts), deadline)
 
     def wait_readable(self, deadline: float) -> None:
-        """See ``_Link``; decrypted bytes may wait in memory, which the descriptor does not show."""
+        """See ``_Connection``; decrypted bytes may wait in memory, which the descriptor does not show."""
 
     def recv(self, deadline: float) -> bytes:
-        """See ``_Link``."""
+        """See ``_Connection``."""
         try:
             return self._retry(partial(self.sock.recv, RECV_BYTES), deadline)
         except ssl.SSLZeroReturnError:
             return b""
 
     def recv_into(self, buffer: memoryview, deadline: float) -> int:
-        """See ``_Link``."""
+        """See ``_Connection``."""
         data = self._retry(partial(self.sock.recv, len(buffer)), deadline)
         buffer[: len(data)] = data
         return len(data)
 
     def splice(self, pipe: int, size: int, deadline: float) -> int:
-        """Encrypted bytes cannot be spliced."""
+        """Refuse, because encrypted bytes cannot be spliced."""
         raise OSError(errno.EINVAL, "splice of an encrypted connection")
 
 
-def _link_on(sock: socket.socket, address: tuple[str, int]) -> _Link:
-    return _TLSLink(sock, address) if isinstance(sock, ssl.SSLSocket) else _Link(sock, address)
+def _make_connection(sock: socket.socket, address: tuple[str, int]) -> _Connection:
+    return _TLSConnection(sock, address) if isinstance(sock, ssl.SSLSocket) else _Connection(sock, address)
 
 
 class HttpTransport:
@@ -243,7 +243,7 @@ class HttpTransport:
         tls: ssl.SSLContext | None = None,
     ):
         self._tls = tls
-        self._pool: ConnectionPool[_Link] = ConnectionPool(
+        self._pool: ConnectionPool[_Connection] = ConnectionPool(
             per_address_max=per_address_max, idle_max_s=idle_max_s
         )
         self._pid = os.getpid()
@@ -252,29 +252,29 @@ class HttpTransport:
 
     # connections
 
-    def _link(self, address: tuple[str, int], connect_timeout_s: float) -> _Link:
+    def _get_connection(self, address: tuple[str, int], connect_timeout_s: float) -> _Connection:
         if self._pid != os.getpid():
-            self._pool.drop_all()
+            self._pool.clear()
             self._pid = os.getpid()
         now = time.monotonic()
         while True:
-            link, stale = self._pool.take(address, now)
+            connection, stale = self._pool.get(address, now)
             for old in stale:
                 old.close()
-            if link is None:
+            if connection is None:
                 return self._connect(address, connect_timeout_s)
-            if now - link.idle_since < PEEK_AFTER_S or not link.looks_dead():
-                link.reused = True
-                return link
-            link.close()
+            if now - connection.idle_since < PEEK_AFTER_S or not connection.is_closed_by_peer():
+                connection.reused = True
+                return connection
+            connection.close()
 
-    def _connect(self, address: tuple[str, int], connect_timeout_s: float) -> _Link:
+    def _connect(self, address: tuple[str, int], connect_timeout_s: float) -> _Connection:
         ip, port = address
         try:
             deadline = time.monotonic() + connect_timeout_s
             sock = green.connect(resolve(ip, port), port, deadline)
             if self._tls is not None:
-                sock = encrypted(sock, ip, connect_timeout_s, self._tls)
+                sock = start_tls(sock, ip, connect_timeout_s, self._tls)
         except OSError as error:
             self._errors.inc()
             raise TransportError(f"cannot connect to {ip}:{port}: {error}")
@@ -282,13 +282,13 @@ class HttpTransport:
             self._errors.inc()
             raise TimedOut(f"cannot connect to {ip}:{port}: timeout")
         self._opened.inc()
-        return _link_on(sock, address)
+        return _make_connection(sock, address)
 
-    def _give_back(self, link: _Link) -> None:
-        if link.buffer:
-            link.close()
+    def _return_connection(self, connection: _Connection) -> None:
+        if connection.buffer:
+            connection.close()
             return
-        extra = self._pool.give(link, time.monotonic())
+        extra = self._pool.put(connection, time.monotonic())
         if extra is not None:
             extra.close()
 
@@ -310,30 +310,30 @@ class HttpTransport:
         if body and "transfer-encoding" in headers:
             body = b"%b%b\r\n%b" % (chunk_head(len(body)), body, LAST_CHUNK)
         head = request_head(request.method, request.path, host, headers)
-        link = self._link((ip, port), request.timeouts.conn_timeout)
-        exchange = HttpExchange(self, link, request, head, body)
+        connection = self._get_connection((ip, port), request.timeouts.conn_timeout)
+        exchange = HttpExchange(self, connection, request, head, body)
         exchange.begin()
         return exchange
 
-    def stream_on(self, sock: socket.socket, request: NodeRequest, host: str) -> HttpExchange:
+    def stream_on_socket(self, sock: socket.socket, request: NodeRequest, host: str) -> HttpExchange:
         """Send a request on a connected non-blocking socket, plain or encrypted, that is not pooled.
 
         Errors name the request's node; the ``Host`` header is ``host``.
         """
         address = (request.node.ip, request.node.port)
-        link = _link_on(sock, address)
+        connection = _make_connection(sock, address)
         head = request_head(request.method, request.path, host, request.headers)
-        exchange = HttpExchange(self, link, request, head, request.body)
+        exchange = HttpExchange(self, connection, request, head, request.body)
         exchange.begin()
         return exchange
 
 
 class HttpExchange:
-    """One request and its answer on a pooled connection (``cluster.transport.Exchange``)."""
+    """One request and its response on a pooled connection (``cluster.transport.Exchange``)."""
 
     __slots__ = (
         "_transport",
-        "_link",
+        "_connection",
         "_request",
         "_head",
         "_body",
@@ -346,10 +346,17 @@ class HttpExchange:
         "_has_begun",
     )
 
-    def __init__(self, transport: HttpTransport, link: _Link, request: NodeRequest, head: bytes, body: bytes):
-        """``head`` and ``body`` are what is sent at first."""
+    def __init__(
+        self,
+        transport: HttpTransport,
+        connection: _Connection,
+        request: NodeRequest,
+        head: bytes,
+        body: bytes,
+    ):
+        """Take the ``head`` and ``body`` that are sent first."""
         self._transport = transport
-        self._link: _Link | None = link
+        self._connection: _Connection | None = connection
         self._request = request
         self._head = head
         self._body = body
@@ -359,60 +366,60 @@ class HttpExchange:
         self.replayable = True
         self.continue_headers: HeaderMap = {}
         self._final: BackendResponse | None = None
-        #: Until when the answer that is waited for must be there; None: it is not waited for yet.
+        #: The deadline of the response that is awaited; None: it is not awaited yet.
         self._deadline: float | None = None
-        #: There is something to be read.
+        #: There are bytes to read.
         self._has_begun = False
 
     def begin(self) -> None:
         """Send the head (and the small body that came with it)."""
         try:
-            self._send_opening()
+            self._send_head()
         except TransportError:
-            link = self._link
-            if link is None or not link.reused:
+            connection = self._connection
+            if connection is None or not connection.reused:
                 raise
-            self._renew()
+            self._reconnect()
 
-    def _renew(self) -> None:
-        """The reused connection was dead: once more on a fresh one."""
-        assert self._link is not None
-        address = self._link.address
-        self._link.close()
-        self._link = self._transport._connect(address, self._request.timeouts.conn_timeout)
-        self._send_opening()
+    def _reconnect(self) -> None:
+        """Send the request again on a new connection, because the reused one was dead."""
+        assert self._connection is not None
+        address = self._connection.address
+        self._connection.close()
+        self._connection = self._transport._connect(address, self._request.timeouts.conn_timeout)
+        self._send_head()
 
-    def _send_opening(self) -> None:
+    def _send_head(self) -> None:
         if self._body:
             self._send_parts((self._head, self._body))
         else:
             self._send(self._head)
 
     def _send(self, data: bytes | memoryview) -> None:
-        link = self._live_link()
+        connection = self._live_connection()
         try:
-            link.send_all(data, time.monotonic() + self._timeout_s)
+            connection.send_all(data, time.monotonic() + self._timeout_s)
         except (OSError, green.DeadlineExceeded) as error:
             raise self._failure("sending", error)
 
     def _send_parts(self, parts: Sequence[bytes | memoryview]) -> None:
-        link = self._live_link()
+        connection = self._live_connection()
         try:
-            link.send_parts(parts, time.monotonic() + self._timeout_s)
+            connection.send_parts(parts, time.monotonic() + self._timeout_s)
         except (OSError, green.DeadlineExceeded) as error:
             raise self._failure("sending", error)
 
-    def _live_link(self) -> _Link:
-        if self._link is None:
+    def _live_connection(self) -> _Connection:
+        if self._connection is None:
             raise TransportError("the exchange was aborted")
-        return self._link
+        return self._connection
 
     def _failure(self, doing: str, error: Exception) -> TransportError:
         self._transport._errors.inc()
-        if self._link is None:
+        if self._connection is None:
             return TransportError("the exchange was aborted")
-        ip, port = self._link.address
-        self._link.close()
+        ip, port = self._connection.address
+        self._connection.close()
         what = f"{doing} {self._request.method} to {ip}:{port}"
         if isinstance(error, green.DeadlineExceeded):
             return TimedOut(f"{what}: timeout")
@@ -442,15 +449,15 @@ class HttpExchange:
         self._final = self._stream(head)
         return self._final
 
-    def begins(self, within_s: float) -> bool:
-        """See ``Exchange.begins``."""
-        link, now = self._link, time.monotonic()
+    def wait_response_start(self, within_s: float) -> bool:
+        """See ``Exchange.wait_response_start``."""
+        connection, now = self._connection, time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._timeout_s
-        if link is None or link.buffer or self._has_begun:
+        if connection is None or connection.buffer or self._has_begun:
             return True
         try:
-            green.wait_readable(link.fd, min(now + within_s, self._deadline))
+            green.wait_readable(connection.fd, min(now + within_s, self._deadline))
         except green.DeadlineExceeded:
             return time.monotonic() >= self._deadline
         except OSError:
@@ -473,70 +480,70 @@ class HttpExchange:
         head = self._read_head()
         while 100 <= head.status < 200:
             head = self._read_head()
-        assert self._link is not None
+        assert self._connection is not None
         self.replayable = False
-        body = LinkBody(self._transport, self._link, head, timeout_s, keep=False)
+        body = ConnectionBody(self._transport, self._connection, head, timeout_s, keep=False)
         return BackendResponse(head.status, head.headers, b"", head.reason, body)
 
     def abort(self) -> None:
         """Drop the connection."""
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _read_head(self) -> ResponseHead:
-        link = self._link
-        if link is None:
+        connection = self._connection
+        if connection is None:
             raise TransportError("the exchange was aborted")
-        data = link.buffer
+        data = connection.buffer
         deadline, self._deadline = self._deadline or time.monotonic() + self._timeout_s, None
         has_begun, self._has_begun = self._has_begun, False
         try:
             if not data and not has_begun:
-                # No node answers before it was asked and the loop was given back.
-                link.wait_readable(deadline)
+                # A node cannot have responded before the event loop ran once.
+                connection.wait_readable(deadline)
             while (end := data.find(b"\r\n\r\n")) < 0:
-                more = link.recv(deadline)
+                more = connection.recv(deadline)
                 if not more:
-                    raise ConnectionResetError("closed before an answer")
+                    raise ConnectionResetError("closed before a response")
                 data = data + more if data else more
                 if len(data) > 1 << 20:
-                    raise BadHead(502, "answer head too long")
-            link.buffer = data[end + 4 :]
+                    raise BadHead(502, "response head too long")
+            connection.buffer = data[end + 4 :]
             return parse_response_head(data[: end + 4], self._request.method)
         except (OSError, green.DeadlineExceeded, BadHead) as error:
-            if isinstance(error, OSError) and not data and link.reused and self.replayable:
-                self._renew()
+            if isinstance(error, OSError) and not data and connection.reused and self.replayable:
+                self._reconnect()
                 return self._read_head()
-            raise self._failure("answer of", error)
+            raise self._failure("response to", error)
 
     def _stream(self, head: ResponseHead) -> BackendResponse:
-        link = self._link
-        assert link is not None
-        self._link = None
+        connection = self._connection
+        assert connection is not None
+        self._connection = None
         length = head.length
-        body: WholeBody | LinkBody
-        if length is not None and length == len(link.buffer) and head.keep_alive:
+        body: WholeBody | ConnectionBody
+        if length is not None and length == len(connection.buffer) and head.keep_alive:
             # All of it came with the head.
-            body, link.buffer = WholeBody(link.buffer), b""
-            self._transport._give_back(link)
+            body, connection.buffer = WholeBody(connection.buffer), b""
+            self._transport._return_connection(connection)
         else:
-            body = LinkBody(self._transport, link, head, self._timeout_s)
+            body = ConnectionBody(self._transport, connection, head, self._timeout_s)
             if length is not None and length <= WHOLE_BYTES_MAX:
                 body = WholeBody(body.read_all())
         return BackendResponse(head.status, head.headers, b"", head.reason, body)
 
 
-class LinkBody(ResponseBody):
-    """The body of an answer, read from its connection as it comes."""
+class ConnectionBody(ResponseBody):
+    """The body of a response, read from its connection as it comes."""
 
     __slots__ = (
         "length",
         "_transport",
-        "_link",
+        "_connection",
         "_left",
         "_decoder",
-        "_keep",
+        "_keeps_alive",
         "_timeout_s",
         "_ready",
     )
@@ -544,7 +551,7 @@ class LinkBody(ResponseBody):
     def __init__(
         self,
         transport: HttpTransport,
-        link: _Link,
+        connection: _Connection,
         head: ResponseHead,
         timeout_s: float,
         *,
@@ -553,15 +560,15 @@ class LinkBody(ResponseBody):
         """Without ``keep`` the connection is closed at the end in any case."""
         self.length = head.length
         self._transport = transport
-        self._link: _Link | None = link
+        self._connection: _Connection | None = connection
         self._left = head.length
         self._decoder = ChunkDecoder() if head.chunked else None
-        self._keep = keep and head.keep_alive
+        self._keeps_alive = keep and head.keep_alive
         self._timeout_s = timeout_s
         self._ready: list[bytes] = []
 
     def read_all(self) -> bytes:
-        """Everything; raises ``TransportError``."""
+        """Read the whole body; raises ``TransportError``."""
         if self.length == 0:
             self._release()
             return b""
@@ -569,29 +576,29 @@ class LinkBody(ResponseBody):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, empty at the end; raises ``TransportError``."""
-        link = self._link
-        if link is None:
+        """Return up to ``size`` bytes, empty at the end; raises ``TransportError``."""
+        connection = self._connection
+        if connection is None:
             return b""
         try:
             if self._decoder is not None:
-                return self._read_chunked(link, size)
-            return self._read_plain(link, size)
+                return self._read_chunked(connection, size)
+            return self._read_plain(connection, size)
         except (OSError, green.DeadlineExceeded, BadFraming) as error:
             self.close()
             reason = "timeout" if isinstance(error, green.DeadlineExceeded) else str(error)
-            raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {reason}")
+            raise BrokenOff(f"body from {connection.address[0]}:{connection.address[1]} broke off: {reason}")
 
-    def _read_plain(self, link: _Link, size: int) -> bytes:
+    def _read_plain(self, connection: _Connection, size: int) -> bytes:
         want = size if self._left is None else min(size, self._left)
-        data = link.buffer
+        data = connection.buffer
         if data:
-            link.buffer = data[want:]
+            connection.buffer = data[want:]
             data = data[:want]
         else:
-            data = link.recv(time.monotonic() + self._timeout_s)
+            data = connection.recv(time.monotonic() + self._timeout_s)
             if len(data) > want:
-                link.buffer = data[want:]
+                connection.buffer = data[want:]
                 data = data[:want]
         self._count(len(data))
         return data
@@ -607,15 +614,18 @@ class LinkBody(ResponseBody):
         if not self._left:
             self._release()
 
-    def _read_chunked(self, link: _Link, size: int) -> bytes:
+    def _read_chunked(self, connection: _Connection, size: int) -> bytes:
         decoder = self._decoder
         assert decoder is not None
         while not self._ready and not decoder.finished:
-            data, link.buffer = link.buffer or link.recv(time.monotonic() + self._timeout_s), b""
+            data, connection.buffer = (
+                connection.buffer or connection.recv(time.monotonic() + self._timeout_s),
+                b"",
+            )
             if not data:
                 raise ConnectionResetError("closed inside a chunked body")
             self._ready, used = decoder.feed(data)
-            link.buffer = data[used:]
+            connection.buffer = data[used:]
         if not self._ready:
             self._release()
             return b""
@@ -627,53 +637,53 @@ class LinkBody(ResponseBody):
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill a buffer with what is there; 0 at the end; raises ``TransportError``."""
-        link = self._link
-        if link is None or link.buffer or self._decoder or self._left is None:
+        connection = self._connection
+        if connection is None or connection.buffer or self._decoder or self._left is None:
             data = self.read(len(buffer))
             buffer[: len(data)] = data
             return len(data)
         try:
-            size = link.recv_into(buffer[: self._left], time.monotonic() + self._timeout_s)
+            size = connection.recv_into(buffer[: self._left], time.monotonic() + self._timeout_s)
             self._count(size)
             return size
         except (OSError, green.DeadlineExceeded) as error:
             self.close()
-            raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
+            raise BrokenOff(f"body from {connection.address[0]}:{connection.address[1]} broke off: {error}")
 
     def splice_into(self, pipe: int, size: int) -> int:
         """See ``ResponseBody``; raises ``TransportError``."""
-        link, left = self._link, self._left
-        if link is None or link.buffer or self._decoder or not left:
+        connection, left = self._connection, self._left
+        if connection is None or connection.buffer or self._decoder or not left:
             return 0
         try:
-            moved = link.splice(pipe, min(size, left), time.monotonic() + self._timeout_s)
+            moved = connection.splice(pipe, min(size, left), time.monotonic() + self._timeout_s)
             self._count(moved)
             return moved
         except (OSError, green.DeadlineExceeded) as error:
             self.close()
-            raise BrokenOff(f"body from {link.address[0]}:{link.address[1]} broke off: {error}")
+            raise BrokenOff(f"body from {connection.address[0]}:{connection.address[1]} broke off: {error}")
 
     def __iter__(self) -> Iterator[bytes]:
         while piece := self.read(RECV_BYTES):
             yield piece
 
     def _release(self) -> None:
-        link, self._link = self._link, None
-        if link is None:
+        connection, self._connection = self._connection, None
+        if connection is None:
             return
-        if self._keep:
-            self._transport._give_back(link)
+        if self._keeps_alive:
+            self._transport._return_connection(connection)
         else:
-            link.close()
+            connection.close()
 
     def close(self) -> None:
         """Drop the connection unless the body was read to its end."""
-        link, self._link = self._link, None
-        if link is not None:
-            link.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
 
-def encrypted(
+def start_tls(
     sock: socket.socket, host: str, timeout_s: float, context: ssl.SSLContext | None
 ) -> ssl.SSLSocket:
     """Return the socket after the TLS handshake; closes it on an error, an OSError."""
@@ -692,5 +702,5 @@ def encrypted(
 
 
 def make_transport(metrics: Registry) -> HttpTransport:
-    """The transport of a process, counting into ``metrics``."""
+    """Return the transport of a process, with counters in ``metrics``."""
     return HttpTransport(metrics)

@@ -24,16 +24,16 @@ class ClockComparison:
     """The clocks of the servers that one process sends to."""
 
     def __init__(self, clock: Clock, warn: Callable[[str], None], gauge: Gauge):
-        """``gauge`` shows the median of the differences, seconds; positive when this clock is slow."""
+        """Show the median difference, seconds, in ``gauge``; it is positive when this clock is slow."""
         self._clock = clock
         self._warn = warn
         self._gauge = gauge
-        #: Device (``ip:port/device``) → when its server it is compared next, monotonic seconds.
+        #: Device (``ip:port/device``) → when its server is compared next, monotonic seconds.
         self._due_s: dict[str, float] = {}
         #: Server (``ip:port``) → by how much its clock is ahead, seconds.
         self._ahead_s: dict[str, float] = {}
 
-    def note(self, key: str, date: str) -> None:
+    def compare(self, key: str, date: str) -> None:
         """Compare the clock of a node's server with ours, if that is due; ``date`` is its response's Date."""
         now_s = self._clock.monotonic()
         if now_s < self._due_s.get(key, now_s):
@@ -53,17 +53,19 @@ class ClockComparison:
         count = sum(other * typical_s > TOLERANCE_S * abs(typical_s) for other in self._ahead_s.values())
         if len(self._ahead_s) > 1 and abs(typical_s) > TOLERANCE_S and 2 * count > len(self._ahead_s):
             self._warn(
-                f"this server's clock is {_differs(-typical_s)} those of {count} of {len(self._ahead_s)} "
+                f"this server's clock is {_describe_offset(-typical_s)} "
+                f"those of {count} of {len(self._ahead_s)} "
                 "storage servers; check its time synchronization"
             )
         else:
             self._warn(
-                f"the clock of {server} is {_differs(ahead_s)} this server's; check its time synchronization"
+                f"the clock of {server} is {_describe_offset(ahead_s)} "
+                "this server's; check its time synchronization"
             )
 
     def __repr__(self) -> str:
         return f"<ClockComparison {self._ahead_s}>"
 
 
-def _differs(ahead_s: float) -> str:
+def _describe_offset(ahead_s: float) -> str:
     return f"{abs(ahead_s):.0f} s {'ahead of' if ahead_s > 0 else 'behind'}"

@@ -1,15 +1,15 @@
 """Requests to many nodes at the same time: their responses as they arrive, until there are enough.
 
-Each request has a green thread of its own, which leaves its outcome in an ``Arrivals``. ``collect`` gives
-that to a decider; when the decider has enough it waits a moment longer for the rest and ends. It never waits
-for late responses: a caller that must do something about them says so with ``Arrivals.abandon``. The meaning
-of a response, and the next node, are up to the caller, which may start more while collecting.
+Each request has a green thread of its own, which leaves its outcome in a ``ResultQueue``. ``collect`` yields
+the outcomes and checks a stop condition. When that is reached it waits a moment longer for the rest and ends.
+It never waits for late responses: a caller that must handle them uses ``ResultQueue.abandon``. The meaning of
+a response, and the next node, are up to the caller, which may start more while collecting.
 
-``fan_out`` is the loop of writes. Each attempt walks the shared node iterator until ``send`` gives a response
-worth counting, so that a handoff replaces a failing primary. It stops when the decider has its quorum (plus a
-grace for the rest), and never waits longer than the slowest attempt's own timeouts. Avoided nodes are used
-only when there can be no quorum without them: one that hangs would cost every write its time. Unfit for
-streaming bodies: those are driven in step by ``proxy.obj.write.copies``.
+``fan_out`` is the loop of writes. Each attempt walks the shared node iterator until ``send`` returns a
+response that counts, so that a handoff replaces a failing primary. It stops when there is a quorum (plus a
+grace period for the rest), and never waits longer than the slowest attempt's own timeouts. Avoided nodes are
+used only when there can be no quorum without them: one that hangs would cost every write its timeout. Unfit
+for streaming bodies: those are sent in step by ``proxy.obj.write.copies``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from swift.ring.device import Node
 T = TypeVar("T")
 
 
-class Decider(Protocol):
-    """Knows when enough was heard; ``cluster.quorum.WriteQuorum`` is one."""
+class StopCondition(Protocol):
+    """Decides when there are enough results; ``cluster.quorum.WriteQuorum`` is one."""
 
     @property
     def reached(self) -> bool:
@@ -38,7 +38,7 @@ class Decider(Protocol):
 
 
 class Until:
-    """A decider that asks a function each time."""
+    """A stop condition that calls a function each time."""
 
     __slots__ = ("_is_enough",)
 
@@ -47,39 +47,39 @@ class Until:
 
     @property
     def reached(self) -> bool:
-        """See ``Decider``."""
+        """See ``StopCondition``."""
         return self._is_enough()
 
 
-#: Everything that comes is wanted.
-EVERYTHING = Until(lambda: False)
+#: Collect all results.
+ALL_RESULTS = Until(lambda: False)
 
 
-class Arrivals(green.Queue[T]):
+class ResultQueue(green.Queue[T]):
     """The outcomes of green threads, and the number of those that are awaited."""
 
     __slots__ = ("waiting",)
 
     def __init__(self, waiting: int = 0):
         super().__init__()
-        #: Values that were not heard yet; who lets others put values raises it.
+        #: Results that are still awaited; a caller that starts a producer itself increments it.
         self.waiting = waiting
 
-    def start(self, call: Callable[[Unpack[Ts]], T], *args: *Ts, otherwise: T) -> None:
-        """Have a green thread bring what ``call(*args)`` returns, or ``otherwise`` when that raises."""
+    def start(self, call: Callable[[Unpack[Ts]], T], *args: *Ts, default: T) -> None:
+        """Run ``call(*args)`` in a green thread and queue its result, or ``default`` if it raises."""
         self.waiting += 1
-        green.spawn_detached(self._bring, call, args, otherwise)
+        green.spawn_detached(self._run, call, args, default)
 
-    def _bring(self, call: Callable[..., T], args: tuple[object, ...], otherwise: T) -> None:
-        value = otherwise
+    def _run(self, call: Callable[..., T], args: tuple[object, ...], default: T) -> None:
+        value = default
         try:
             value = call(*args)
         finally:
-            # Whatever happens to it, the one that waits must hear of it.
+            # The waiting caller needs a result in any case.
             self.put(value)
 
     def abandon(self, release: Callable[[T], object]) -> None:
-        """Pass what still arrives to ``release``, in the background."""
+        """Pass late results to ``release``, in the background."""
         late, self.waiting = self.waiting, 0
 
         def wait() -> None:
@@ -94,14 +94,14 @@ class Arrivals(green.Queue[T]):
 
 
 def collect(
-    arrivals: Arrivals[T],
-    decider: Decider,
+    arrivals: ResultQueue[T],
+    decider: StopCondition,
     *,
     grace_s: float = 0.0,
     pause_s: float | None = None,
     on_quiet: Callable[[], bool] | None = None,
 ) -> Iterator[T]:
-    """Yield what arrives, in order, until nothing is awaited or ``grace_s`` after the decider has enough.
+    """Yield results as they arrive, until none is awaited or ``grace_s`` after the stop condition.
 
     Whenever nothing arrives for ``pause_s``, ``on_quiet`` may start something more; when it returns False it
     is not called again before the next arrival.
@@ -140,36 +140,36 @@ def fan_out(
     *,
     grace_s: float,
 ) -> list[BackendResponse]:
-    """Send every attempt; the answers in order of arrival, without those that came too late."""
-    arrivals: Arrivals[tuple[HeaderMap, BackendResponse | None, bool]] = Arrivals(len(attempts))
+    """Send every attempt; return the responses in order of arrival, without late ones."""
+    arrivals: ResultQueue[tuple[HeaderMap, BackendResponse | None, bool]] = ResultQueue(len(attempts))
 
     def work(headers: HeaderMap) -> None:
-        answer = None
+        response = None
         try:
             for node in nodes:
-                answer = send(node, headers)
-                if answer is not None:
-                    answer.node, answer.attempt = node, headers
+                response = send(node, headers)
+                if response is not None:
+                    response.node, response.attempt = node, headers
                     break
         finally:
-            arrivals.put((headers, answer, nodes.asks_avoided))
+            arrivals.put((headers, response, nodes.uses_avoided))
 
-    nodes.asks_avoided = False
+    nodes.uses_avoided = False
     for headers in attempts:
         green.spawn_detached(work, headers)
-    answers: list[BackendResponse] = []
-    stranded: list[HeaderMap] = []
-    for headers, answer, asked_all in collect(arrivals, decider, grace_s=grace_s):
-        if answer is None:
+    responses: list[BackendResponse] = []
+    unsent: list[HeaderMap] = []
+    for headers, response, asked_all in collect(arrivals, decider, grace_s=grace_s):
+        if response is None:
             if not asked_all:
-                stranded.append(headers)
+                unsent.append(headers)
         else:
-            answers.append(answer)
-            decider.add(answer.status)
-        if stranded and (nodes.asks_avoided or not decider.within_reach(arrivals.waiting)):
-            nodes.asks_avoided = True
-            for headers in stranded:
+            responses.append(response)
+            decider.add(response.status)
+        if unsent and (nodes.uses_avoided or not decider.is_reachable(arrivals.waiting)):
+            nodes.uses_avoided = True
+            for headers in unsent:
                 green.spawn_detached(work, headers)
-            arrivals.waiting += len(stranded)
-            stranded.clear()
-    return answers
+            arrivals.waiting += len(unsent)
+            unsent.clear()
+    return responses

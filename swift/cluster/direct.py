@@ -1,7 +1,7 @@
 """Requests of daemons and storage servers to one node, or to every node of an entity.
 
-It knows the path of an entity at a node, quoting, timeouts and the agent. The meaning of a status is up to
-the caller; the functions here have the verdicts that most callers need. ``request_entity`` and
+It builds the path of an entity at a node, quoting, timeouts and the agent. The meaning of a status is up to
+the caller; the functions here have the rules that most callers need. ``request_entity`` and
 ``request_all`` go over the replication network and return None for a node without a response; ``request``
 and ``stream`` are for requests of another kind, whose callers handle the error. Unfit for callers that have
 to avoid failing nodes: that is ``cluster.collect``.
@@ -30,16 +30,16 @@ from swift.http.headers import HeaderMap
 from swift.ring.device import Node
 
 #: Called with a node that did not respond, and the error.
-Missed = Callable[[str, TransportError], None]
+OnNoResponse = Callable[[str, TransportError], None]
 
 
-def missed_by(say: Callable[[str], None]) -> Missed:
+def log_no_response(log: Callable[[str], None]) -> OnNoResponse:
     """Return a function that logs which node did not respond and why."""
 
-    def missed(node: str, error: TransportError) -> None:
-        say(f"{node}: {error}")
+    def report(node: str, error: TransportError) -> None:
+        log(f"{node}: {error}")
 
-    return missed
+    return report
 
 
 def _ignore(_node: str, _error: TransportError) -> None:
@@ -64,16 +64,18 @@ def have_status(responses: Sequence[BackendResponse | None], status: int) -> boo
 class DirectClient:
     """Sends requests to nodes for one daemon or server; ``name`` is that of its ``User-Agent``."""
 
-    def __init__(self, transport: Transport, name: str, timeouts: Timeouts, *, missed: Missed = _ignore):
+    def __init__(
+        self, transport: Transport, name: str, timeouts: Timeouts, *, on_no_response: OnNoResponse = _ignore
+    ):
         self._transport = transport
         self._timeouts = timeouts
-        self._missed = missed
+        self._on_no_response = on_no_response
         self.agent = f"{name} {os.getpid()}"
 
     def request_entity(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
     ) -> BackendResponse | None:
-        """Request an entity over the replication network; None, and ``missed`` called, without a response."""
+        """Request an entity over the replication network; report and return None without a response."""
         target = node_path(node.device, part, path.quoted)
         if query:
             target = f"{target}?{query}"
@@ -81,7 +83,7 @@ class DirectClient:
         try:
             return self.request(replication_address(node), method, target, sent)
         except TransportError as error:
-            self._missed(node.replication_key, error)
+            self._on_no_response(node.replication_key, error)
             return None
 
     def request_all(

@@ -1,8 +1,8 @@
 """Sets of fragment archives that belong together, and the rule of when they are enough (spec: proxy.md §13).
 
 Nodes may hold archives of several uploads of one object, some of them never committed. ``FragmentSets``
-groups what they answer by the upload's timestamp, ranks the groups, and says what to ask for next. Pure: it
-knows neither requests nor bodies, and prints itself.
+groups the reported archives by the upload's timestamp, ranks the groups, and returns what to request next.
+Pure: it performs no requests, and prints itself.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
-class Holding(Generic[S]):
-    """One archive that a node offers; ``source`` is whatever it can be read from."""
+class FoundArchive(Generic[S]):
+    """One archive that a node reports; ``source`` is the object from which it can be read."""
 
     index: int
     timestamp: Timestamp
     durable: Timestamp | None
     etag: str
-    #: Timestamp → indexes, of everything the node has.
+    #: Timestamp → fragment indexes, of all archives that the node has.
     listed: dict[Timestamp, frozenset[int]]
     headers: HeaderMap
     source: S
 
     @classmethod
-    def of(cls, headers: HeaderMap, source: S) -> Holding[S] | None:
+    def of(cls, headers: HeaderMap, source: S) -> FoundArchive[S] | None:
         """Return the archive of an object server's response, None when it is no fragment archive."""
         index, etag = headers.get(INDEX_HEADER, ""), headers.get(ETAG_HEADER, "")
         if not is_digits(index) or not etag:
@@ -48,13 +48,13 @@ class Holding(Generic[S]):
             )
             durable = headers.get(fields.BACKEND_DURABLE_TIMESTAMP)
             committed = Timestamp(durable) if durable else None
-            listed = _listed(headers.get(fields.BACKEND_FRAGMENTS))
+            listed = _parse_listed(headers.get(fields.BACKEND_FRAGMENTS))
         except InvalidTimestamp:
             return None
         return cls(int(index), stamp, committed, etag, listed, headers, source)
 
 
-def _listed(text: str | None) -> dict[Timestamp, frozenset[int]]:
+def _parse_listed(text: str | None) -> dict[Timestamp, frozenset[int]]:
     if not text:
         return {}
     try:
@@ -74,33 +74,33 @@ class FragmentSet(Generic[S]):
     #: The object's; empty as long as there is no member.
     etag: str = ""
     durable: bool = False
-    members: dict[int, Holding[S]] = field(default_factory=dict)
-    #: Answers that other members made superfluous; their nodes may have to stand in later.
-    spares: list[Holding[S]] = field(default_factory=list)
+    members: dict[int, FoundArchive[S]] = field(default_factory=dict)
+    #: Archives that other members made superfluous; their nodes may be needed later.
+    spares: list[FoundArchive[S]] = field(default_factory=list)
     #: Sources whose nodes list (further) indexes of this upload.
-    elsewhere: list[tuple[S, frozenset[int]]] = field(default_factory=list)
+    listed_sources: list[tuple[S, frozenset[int]]] = field(default_factory=list)
 
     def shortfall(self, need: int) -> int:
-        """Archives that are missing."""
+        """Return the number of missing archives."""
         return max(0, need - len(self.members))
 
-    def promised(self, need: int) -> int:
-        """Archives that are missing when nodes also give what else they list."""
-        known = set(self.members).union(*(indexes for _, indexes in self.elsewhere))
+    def shortfall_with_listed(self, need: int) -> int:
+        """Return the number of archives that are missing even with those that nodes list."""
+        known = set(self.members).union(*(indexes for _, indexes in self.listed_sources))
         return max(0, need - len(known))
 
     def alternates(self) -> Iterator[S]:
-        """Sources whose nodes have an index that no member has, each once per such index."""
-        wanted: set[int] = set()
-        for source, indexes in self.elsewhere:
-            for index in sorted(indexes - set(self.members) - wanted):
-                wanted.add(index)
+        """Yield sources whose nodes have an index that no member has, once per such index."""
+        seen: set[int] = set()
+        for source, indexes in self.listed_sources:
+            for index in sorted(indexes - set(self.members) - seen):
+                seen.add(index)
                 yield source
 
-    def take_alternate(self) -> S | None:
-        """One of the alternates; a source is asked once for each answer that listed it."""
+    def pop_alternate(self) -> S | None:
+        """Return an alternate and remove it; a source is used once per response that listed it."""
         source = next(self.alternates(), None)
-        self.elsewhere = [pair for pair in self.elsewhere if pair[0] is not source]
+        self.listed_sources = [pair for pair in self.listed_sources if pair[0] is not source]
         return source
 
     def __str__(self) -> str:
@@ -117,25 +117,25 @@ class FragmentSets(Generic[S]):
         self._durable: set[Timestamp] = set()
         self._deleted = ZERO
 
-    def add(self, holding: Holding[S]) -> bool:
-        """Take an answer in; False when it brings nothing new and its source can be let go."""
-        if holding.durable is not None:
-            self._durable.add(holding.durable)
-        group = self._group(holding.timestamp)
-        for stamp, indexes in holding.listed.items():
-            others = indexes - {holding.index} if stamp == holding.timestamp else indexes
+    def add(self, archive: FoundArchive[S]) -> bool:
+        """Add an archive; return False when it is not needed and its source can be closed."""
+        if archive.durable is not None:
+            self._durable.add(archive.durable)
+        group = self._group(archive.timestamp)
+        for stamp, indexes in archive.listed.items():
+            others = indexes - {archive.index} if stamp == archive.timestamp else indexes
             if others:
-                self._group(stamp).elsewhere.append((holding.source, others))
+                self._group(stamp).listed_sources.append((archive.source, others))
         for stamp in self._durable & set(self._sets):
             self._sets[stamp].durable = True
-        group.etag = group.etag or holding.etag
-        if holding.etag != group.etag:
+        group.etag = group.etag or archive.etag
+        if archive.etag != group.etag:
             return False
-        if holding.index in group.members:
-            group.spares.append(holding)
+        if archive.index in group.members:
+            group.spares.append(archive)
             return False
-        group.members[holding.index] = holding
-        return holding.timestamp > self._deleted
+        group.members[archive.index] = archive
+        return archive.timestamp > self._deleted
 
     def _group(self, stamp: Timestamp) -> FragmentSet[S]:
         group = self._sets.get(stamp)
@@ -143,18 +143,18 @@ class FragmentSets(Generic[S]):
             group = self._sets[stamp] = FragmentSet(stamp)
         return group
 
-    def deleted_at(self, stamp: Timestamp) -> None:
-        """A node knows that the object was deleted then: older uploads do not count."""
+    def record_deletion(self, stamp: Timestamp) -> None:
+        """Record that the object was deleted at a time; older uploads do not count."""
         self._deleted = max(self._deleted, stamp)
 
     def ranked(self) -> list[FragmentSet[S]]:
-        """The uploads that still count, the most promising first."""
+        """Return the uploads that still count, the most promising first."""
         return sorted(
             (group for group in self._sets.values() if group.timestamp > self._deleted),
             key=lambda group: (
                 group.durable,
                 not group.shortfall(self.need),
-                -group.promised(self.need),
+                -group.shortfall_with_listed(self.need),
                 group.timestamp,
             ),
             reverse=True,
@@ -182,7 +182,7 @@ class FragmentSets(Generic[S]):
         return missing if missing or best.durable else 1
 
     def preferences(self) -> str:
-        """The value of X-Backend-Fragment-Preferences for the next request."""
+        """Return the value of X-Backend-Fragment-Preferences for the next request."""
         return json.dumps(
             [
                 {"timestamp": group.timestamp.internal, "exclude": sorted(group.members)}
@@ -190,8 +190,8 @@ class FragmentSets(Generic[S]):
             ]
         )
 
-    def holdings(self) -> Iterator[Holding[S]]:
-        """Every archive that was kept."""
+    def archives(self) -> Iterator[FoundArchive[S]]:
+        """Yield every member archive."""
         for group in self._sets.values():
             yield from group.members.values()
 

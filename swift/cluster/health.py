@@ -64,13 +64,13 @@ class _Record:
     #: A request was sent to find out whether an avoided node works again.
     is_retried: bool = False
     #: Since when, and for which request, there is no response; None: the node has responded.
-    silent_since: float | None = None
+    no_response_since: float | None = None
     last_request: float = 0.0
     probe_at: float = 0.0
     probe: Probe | None = None
     absent_until: float = _LONG_AGO
 
-    def forgive(self) -> None:
+    def clear_errors(self) -> None:
         """Forget all errors."""
         self.errors, self.last_error, self.is_slow = 0, 0.0, False
         self.pause_s, self.retry_at, self.is_retried = 0.0, 0.0, False
@@ -119,8 +119,8 @@ class NodeHealth:
     def requested(self, key: str, now: float, probe: Probe | None = None) -> None:
         """Record a request that was sent at ``now``; ``probe`` may be sent if there is no response."""
         record = self._record(key)
-        if record.silent_since is None or now - record.last_request > self._patience_s:
-            record.silent_since = record.probe_at = now
+        if record.no_response_since is None or now - record.last_request > self._patience_s:
+            record.no_response_since = record.probe_at = now
             record.probe = probe
         record.last_request = now
 
@@ -128,15 +128,15 @@ class NodeHealth:
         """Record a response of any kind, or a refused connection."""
         record = self._records.get(key)
         if record is not None:
-            record.silent_since = record.probe = None
+            record.no_response_since = record.probe = None
 
     def succeeded(self, key: str) -> None:
         """Record a proper response, which ends an avoidance."""
         record = self._records.get(key)
         if record is not None:
-            record.silent_since = record.probe = None
+            record.no_response_since = record.probe = None
             if record.pause_s:
-                record.forgive()
+                record.clear_errors()
 
     def failed(self, key: str, *, slow: bool = False) -> bool:
         """Count an error, a timeout if ``slow``; return True if the node is avoided from now on."""
@@ -159,7 +159,7 @@ class NodeHealth:
         return True
 
     def avoid(self, key: str) -> None:
-        """Avoid a node at once and for the whole interval, as its 507 asks for."""
+        """Avoid a node at once and for the whole interval, as after a 507."""
         self.responded(key)
         record = self._record(key)
         record.is_slow = False
@@ -180,10 +180,10 @@ class NodeHealth:
     def is_unresponsive(self, key: str) -> bool:
         """Return True if the node has responded to nothing for a while."""
         record = self._records.get(key)
-        return record is not None and self._is_silent(record, self._clock.monotonic(), UNRESPONSIVE_S)
+        return record is not None and self._lacks_response(record, self._clock.monotonic(), UNRESPONSIVE_S)
 
-    def _is_silent(self, record: _Record, now: float, for_s: float) -> bool:
-        since = record.silent_since
+    def _lacks_response(self, record: _Record, now: float, for_s: float) -> bool:
+        since = record.no_response_since
         return since is not None and now - since >= for_s and now - record.last_request <= self._patience_s
 
     def is_probe_due(self, key: str) -> bool:
@@ -192,7 +192,7 @@ class NodeHealth:
         The next is due before this one is given up, so that the node stays unresponsive meanwhile.
         """
         record, now = self._records.get(key), self._clock.monotonic()
-        if record is None or not self._is_silent(record, now, SUSPECT_S) or now < record.probe_at:
+        if record is None or not self._lacks_response(record, now, SUSPECT_S) or now < record.probe_at:
             return False
         record.last_request, record.probe_at = now, now + self._patience_s / 2
         return True
@@ -220,13 +220,13 @@ class NodeHealth:
         record = self._records.get(key)
         return record is not None and record.absent_until > self._clock.monotonic()
 
-    def admits(self, key: str) -> bool:
+    def may_use(self, key: str) -> bool:
         """Return True if the node is to be used now: it is healthy, or this request is its probe."""
         record = self._records.get(key)
-        if record is None or (record.silent_since is None and not record.pause_s):
+        if record is None or (record.no_response_since is None and not record.pause_s):
             return True
         now = self._clock.monotonic()
-        if self._is_silent(record, now, UNRESPONSIVE_S):
+        if self._lacks_response(record, now, UNRESPONSIVE_S):
             self._count("is_silent")
             self.suspect(key)
             return False

@@ -10,12 +10,12 @@ _threads = ThreadPool(4, "names")
 
 
 def resolve(host: str, port: int) -> str:
-    """A host name's first address; literal addresses are returned as they are. Raises OSError."""
+    """Return a host name's first address; literal addresses are returned unchanged. Raises OSError."""
     return host if _is_literal(host) else resolve_all(host, port)[0]
 
 
 def resolve_all(host: str, port: int) -> list[str]:
-    """All addresses of a host name, each once; a literal address is the only one. Raises OSError."""
+    """Return the distinct addresses of a host name; a literal address is the only one. Raises OSError."""
     if _is_literal(host):
         return [host]
     try:

@@ -1,7 +1,7 @@
 """A client of a ring of memcached servers on green threads (spec: proxy.md §15).
 
-Every failure is a miss: the cache makes things fast, nothing depends on it. Callers that must know
-(tokens) pass ``raise_on_error``.
+Every failure is a miss: nothing depends on the cache. Callers that must know of failures (tokens) pass
+``raise_on_error``.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.memcache import ServerRing, expiry, get_command, set_command, value_of, wire_key
 
-#: Seconds between attempts to talk to a server that is left alone.
+#: Seconds between probes of a server that is avoided.
 PROBE_S = 1.0
 #: A server counts as unresponsive for so long after the last request.
 PATIENCE_S = 10.0
 
 
 class MemcacheError(SwiftError):
-    """No memcached server answered."""
+    """No memcached server responded."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class MemcacheSettings(Settings):
     tls_keyfile: str = option("", "Key of tls_certfile; empty: it is in tls_certfile.")
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """Return what connections are encrypted by, None for plain ones; raises ``ConfigError``."""
+        """Return the TLS context of connections, None for plain ones; raises ``ConfigError``."""
         if not self.tls_enabled:
             return None
         try:
@@ -67,7 +67,7 @@ class MemcacheSettings(Settings):
         return context
 
 
-class _Wire:
+class _Connection:
     """One connection to one server."""
 
     __slots__ = ("sock", "buffer")
@@ -86,7 +86,7 @@ class _Wire:
             except ssl.SSLWantReadError:
                 green.wait_readable(self.sock.fileno(), deadline)
 
-    def _more(self, deadline: float) -> None:
+    def _receive(self, deadline: float) -> None:
         while True:
             try:
                 data = self.sock.recv(65536)
@@ -101,13 +101,13 @@ class _Wire:
 
     def line(self, deadline: float) -> bytes:
         while (end := self.buffer.find(b"\r\n")) < 0:
-            self._more(deadline)
+            self._receive(deadline)
         line, self.buffer = self.buffer[:end], self.buffer[end + 2 :]
         return line
 
     def exactly(self, size: int, deadline: float) -> bytes:
         while len(self.buffer) < size:
-            self._more(deadline)
+            self._receive(deadline)
         data, self.buffer = self.buffer[:size], self.buffer[size:]
         return data
 
@@ -115,7 +115,7 @@ class _Wire:
 class _Server:
     """The connections to one server and its recent errors.
 
-    One with too many of them is left alone, but for a probe each ``PROBE_S``; the first success ends that.
+    A server with too many errors is avoided, except for a probe each ``PROBE_S``; a success ends that.
     """
 
     def __init__(self, name: str, settings: MemcacheSettings, tls: ssl.SSLContext | None):
@@ -123,13 +123,13 @@ class _Server:
         self.address = (host.strip("[]"), int(port)) if host else (name.strip("[]"), 11211)
         self.settings = settings
         self._tls = tls
-        self.idle: list[_Wire] = []
-        self.places = green.Semaphore(max(1, settings.memcache_max_connections))
+        self.idle: list[_Connection] = []
+        self.slots = green.Semaphore(max(1, settings.memcache_max_connections))
         self.errors: list[float] = []
         self._probe_at = 0.0
 
-    def may_try(self) -> bool:
-        """Return True if to talk to it now; the caller does, and reports with ``failed`` or ``answered``."""
+    def is_usable(self) -> bool:
+        """Return True if the server may be used now; the caller does, and records the outcome."""
         if not self.errors:
             return True
         now = time.monotonic()
@@ -142,47 +142,47 @@ class _Server:
         return True
 
     def failed(self) -> None:
-        """It did not answer, or not sensibly; more errors than count are not kept."""
+        """Record a failure."""
         now = time.monotonic()
         limit = self.settings.error_suppression_limit
         self.errors = [*(self.errors[-limit:] if limit else ()), now]
         self._probe_at = now + PROBE_S
 
-    def answered(self) -> None:
-        """It works."""
+    def record_success(self) -> None:
+        """Record a success, which ends all avoidance."""
         self.errors = []
 
-    def converse(self, talk: Callable[[_Wire, float], object]) -> object:
+    def run(self, command: Callable[[_Connection, float], object]) -> object:
         """Run ``talk(wire, deadline)`` on a connection; raises OSError or ``DeadlineExceeded``."""
         settings = self.settings
-        if not self.places.acquire(settings.pool_timeout):
+        if not self.slots.acquire(settings.pool_timeout):
             raise TimeoutError("no free memcached connection")
         try:
             reused = bool(self.idle)
             while True:
-                wire = self.idle.pop() if reused else self._connect()
+                connection = self.idle.pop() if reused else self._connect()
                 try:
-                    result = talk(wire, time.monotonic() + settings.io_timeout)
+                    result = command(connection, time.monotonic() + settings.io_timeout)
                 except OSError:
-                    wire.sock.close()
+                    connection.sock.close()
                     if not reused:
                         raise
                     reused = bool(self.idle)
                     continue
                 except BaseException:
-                    wire.sock.close()
+                    connection.sock.close()
                     raise
-                self.idle.append(wire)
+                self.idle.append(connection)
                 return result
         finally:
-            self.places.release()
+            self.slots.release()
 
-    def _connect(self) -> _Wire:
+    def _connect(self) -> _Connection:
         host, port = self.address
         deadline = time.monotonic() + self.settings.connect_timeout
         sock = green.connect(resolve(host, port), port, deadline)
         if self._tls is None:
-            return _Wire(sock)
+            return _Connection(sock)
         try:
             tls = self._tls.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
         except BaseException:
@@ -193,7 +193,7 @@ class _Server:
         except BaseException:
             tls.close()
             raise
-        return _Wire(tls)
+        return _Connection(tls)
 
 
 class MemcacheRing:
@@ -211,27 +211,27 @@ class MemcacheRing:
         self._telemetry = telemetry or Telemetry()
 
     def get(self, key: str, default: object = None, *, raise_on_error: bool = False) -> object:
-        """The value of a key, ``default`` when it is missing."""
+        """Return the value of a key, ``default`` when it is missing."""
         hashed = wire_key(key)
-        found = self._talk("get", hashed, lambda w, d: _read_values(w, d, [hashed]), raise_on_error)
+        found = self._run("get", hashed, lambda w, d: _read_values(w, d, [hashed]), raise_on_error)
         return default if not found else found.get(hashed, default)
 
     def set(self, key: str, value: object, *, ttl_s: float = 0, raise_on_error: bool = False) -> None:
         """Store a value for ``ttl_s`` seconds (0: until it is pushed out)."""
         command = set_command(wire_key(key), value, expiry(ttl_s, time.time()))
         self._warn_of_size(key, value)
-        self._talk("set", wire_key(key), lambda w, d: _simple(w, d, command, b"STORED"), raise_on_error)
+        self._run("set", wire_key(key), lambda w, d: _run_simple(w, d, command, b"STORED"), raise_on_error)
 
     def delete(self, key: str, *, server_key: str | None = None) -> None:
-        """Forget a key."""
+        """Delete a key."""
         command = b"delete %s\r\n" % wire_key(key).encode()
-        self._talk("delete", wire_key(server_key or key), lambda w, d: _simple(w, d, command, b""), False)
+        self._run("delete", wire_key(server_key or key), lambda w, d: _run_simple(w, d, command, b""), False)
 
     def incr(self, key: str, delta: int = 1, *, ttl_s: float = 0) -> int:
         """Add to a counter (made at first use, never below zero); raises ``MemcacheError``."""
         hashed = wire_key(key)
         exptime = expiry(ttl_s, time.time())
-        result = self._talk("incr", hashed, lambda w, d: _count(w, d, hashed, delta, exptime), True)
+        result = self._run("incr", hashed, lambda w, d: _count(w, d, hashed, delta, exptime), True)
         return int(result)
 
     def decr(self, key: str, delta: int = 1, *, ttl_s: float = 0) -> int:
@@ -245,18 +245,18 @@ class MemcacheRing:
             self._warn_of_size(key, value)
         commands = b"".join(set_command(wire_key(k), v, exptime) for k, v in values.items())
 
-        def talk(wire: _Wire, deadline: float) -> bool:
-            wire.send(commands, deadline)
+        def command(connection: _Connection, deadline: float) -> bool:
+            connection.send(commands, deadline)
             for _ in values:
-                wire.line(deadline)
+                connection.line(deadline)
             return True
 
-        self._talk("set_multi", wire_key(server_key), talk, False)
+        self._run("set_multi", wire_key(server_key), command, False)
 
     def get_multi(self, keys: Sequence[str], server_key: str) -> list[object]:
-        """Several values from the server of ``server_key``; None for missing ones."""
+        """Return several values from the server of ``server_key``; None for missing ones."""
         hashed = [wire_key(key) for key in keys]
-        found = self._talk("get_multi", wire_key(server_key), lambda w, d: _read_values(w, d, hashed), False)
+        found = self._run("get_multi", wire_key(server_key), lambda w, d: _read_values(w, d, hashed), False)
         return [(found or {}).get(h) for h in hashed]
 
     def _warn_of_size(self, key: str, value: object) -> None:
@@ -270,17 +270,17 @@ class MemcacheRing:
                 f"({self._size_warning}): {key}"
             )
 
-    def _talk(self, verb: str, hashed: str, talk: Callable[[_Wire, float], Any], must: bool) -> Any:
+    def _run(self, verb: str, hashed: str, command: Callable[[_Connection, float], Any], must: bool) -> Any:
         statsd = self._telemetry.statsd
         started = time.monotonic()
         for name in self._ring.order(hashed):
             server = self._servers[name]
-            if self._is_unresponsive(name) or not server.may_try():
+            if self._is_unresponsive(name) or not server.is_usable():
                 continue
             self._health.requested(name, self._clock.monotonic())
             try:
-                result = server.converse(talk)
-                server.answered()
+                result = server.run(command)
+                server.record_success()
                 self._health.responded(name)
                 statsd.timing(f"memcached.{verb}.timing", time.monotonic() - started)
                 return result
@@ -291,11 +291,11 @@ class MemcacheRing:
                 statsd.timing(f"memcached.{verb}.errors.timing", time.monotonic() - started)
                 self._telemetry.log.error(f"error talking to memcached {name}: {error or 'timeout'}")
         if must:
-            raise MemcacheError(f"no memcached server answered a {verb}")
+            raise MemcacheError(f"no memcached server responded to {verb}")
         return None
 
     def _is_unresponsive(self, name: str) -> bool:
-        """Return True if a server is unresponsive; it is then probed in the background."""
+        """Return True if a server is unresponsive; probe it in the background."""
         if not self._health.is_unresponsive(name):
             return False
         if self._health.is_probe_due(name):
@@ -304,51 +304,51 @@ class MemcacheRing:
 
     def _probe(self, name: str) -> None:
         try:
-            self._servers[name].converse(lambda w, d: _simple(w, d, b"version\r\n", b""))
+            self._servers[name].run(lambda w, d: _run_simple(w, d, b"version\r\n", b""))
         except green.DeadlineExceeded:
             return
         except (OSError, ValueError):
             self._servers[name].failed()
         else:
-            self._servers[name].answered()
+            self._servers[name].record_success()
         self._health.responded(name)
 
     def __repr__(self) -> str:
         return f"<MemcacheRing {', '.join(self._ring.servers)}>"
 
 
-def _simple(wire: _Wire, deadline: float, command: bytes, expected: bytes) -> bool:
-    wire.send(command, deadline)
-    answer = wire.line(deadline)
+def _run_simple(connection: _Connection, deadline: float, command: bytes, expected: bytes) -> bool:
+    connection.send(command, deadline)
+    answer = connection.line(deadline)
     if expected and answer != expected:
         raise ValueError(f"memcached says {answer[:64]!r}")
     return True
 
 
-def _read_values(wire: _Wire, deadline: float, hashed: Sequence[str]) -> dict[str, object]:
-    wire.send(get_command(hashed), deadline)
+def _read_values(connection: _Connection, deadline: float, hashed: Sequence[str]) -> dict[str, object]:
+    connection.send(get_command(hashed), deadline)
     values: dict[str, object] = {}
-    while (line := wire.line(deadline)) != b"END":
+    while (line := connection.line(deadline)) != b"END":
         word, key, flags, size = line.split()[:4]
         if word != b"VALUE":
             raise ValueError(f"memcached says {line[:64]!r}")
-        data = wire.exactly(int(size) + 2, deadline)[:-2]
+        data = connection.exactly(int(size) + 2, deadline)[:-2]
         value = value_of(int(flags), data)
         if value is not None:
             values[key.decode()] = value
     return values
 
 
-def _count(wire: _Wire, deadline: float, hashed: str, delta: int, exptime: int) -> int:
+def _count(connection: _Connection, deadline: float, hashed: str, delta: int, exptime: int) -> int:
     verb = b"decr" if delta < 0 else b"incr"
     key = hashed.encode()
     for _ in range(2):
-        wire.send(b"%s %s %d\r\n" % (verb, key, abs(delta)), deadline)
-        answer = wire.line(deadline)
+        connection.send(b"%s %s %d\r\n" % (verb, key, abs(delta)), deadline)
+        answer = connection.line(deadline)
         if answer != b"NOT_FOUND":
             return int(answer)
         initial = str(max(0, delta)).encode()
-        wire.send(b"add %s 0 %d %d\r\n%s\r\n" % (key, exptime, len(initial), initial), deadline)
-        if wire.line(deadline) == b"STORED":
+        connection.send(b"add %s 0 %d %d\r\n%s\r\n" % (key, exptime, len(initial), initial), deadline)
+        if connection.line(deadline) == b"STORED":
             return max(0, delta)
     raise ValueError("the counter comes and goes")

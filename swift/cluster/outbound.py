@@ -2,14 +2,14 @@
 
 This is the one place that decides to which addresses such requests go, and the only client that sends them.
 A host name is resolved first, every address is checked, and the connection is made to a checked address, so
-that a later answer of the name server changes nothing. Redirects are not followed. ``Trust`` says who chose
-the address:
+that a later response of the name server changes nothing. Redirects are not followed. ``Trust`` is the origin
+of the address:
 
 * An operator may name any address but the address and port of a storage server.
 * A client may not name an address of the storage network, of this machine, nor one that is special
   (loopback, link-local, unspecified, multicast, reserved), in any notation.
 
-It does not know which host names clients may use: ``cluster.syncrealms`` does.
+``cluster.syncrealms`` decides which host names clients may use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from urllib.parse import SplitResult
 
 from swift import green
 from swift.base.errors import SwiftError
-from swift.cluster.client import HttpTransport, encrypted
+from swift.cluster.client import HttpTransport, start_tls
 from swift.cluster.hosts import resolve_all
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BackendResponse, Exchange, NodeAddress, NodeRequest, NodeTimeouts
@@ -85,7 +85,7 @@ class StorageEndpoints:
         }
         for host, port in named:
             yield normalized(host), port
-            if _parsed(host) is None:
+            if _parse_address(host) is None:
                 try:
                     yield from ((normalized(ip), port) for ip in self._resolve(host, port))
                 except OSError:
@@ -134,7 +134,7 @@ class OutboundConnection:
     def _begin(self, method: str, target: str, headers: HeaderMap, body: bytes, host: str) -> Exchange:
         timeouts = NodeTimeouts(self._timeout_s, self._timeout_s)
         request = NodeRequest(NodeAddress(self._host, self._port), method, target, headers, body, timeouts)
-        return self._transport.stream_on(self._sock, request, host)
+        return self._transport.stream_on_socket(self._sock, request, host)
 
     def close(self) -> None:
         """Close the connection."""
@@ -172,7 +172,7 @@ class Outbound:
 
     def check_literal(self, host: str, port: int, trust: Trust) -> None:
         """Check a host that is an address; a name is left for ``addresses``. Raises ``OutboundRefused``."""
-        if _parsed(host) is not None:
+        if _parse_address(host) is not None:
             self._check(host, host, port, trust)
 
     def addresses(self, host: str, port: int, trust: Trust) -> list[str]:
@@ -202,9 +202,9 @@ class Outbound:
         requests, for a proxy.
         """
         number = default_port(scheme) if port is None else port
-        sock = self._connected(self.addresses(host, number, trust), number, timeout_s)
+        sock = self._connect_any(self.addresses(host, number, trust), number, timeout_s)
         if scheme == "https":
-            sock = encrypted(sock, host, timeout_s, tls)
+            sock = start_tls(sock, host, timeout_s, tls)
         shown = host_header or _host_header(scheme, host, port)
         return OutboundConnection(self._transport, sock, shown, number, timeout_s)
 
@@ -229,10 +229,10 @@ class Outbound:
         except BaseException:
             found.close()
             raise
-        sock = encrypted(sock, host, timeout_s, tls)
+        sock = start_tls(sock, host, timeout_s, tls)
         return OutboundConnection(self._transport, sock, _host_header("https", host, port), number, timeout_s)
 
-    def _connected(self, addresses: list[str], port: int, timeout_s: float) -> socket.socket:
+    def _connect_any(self, addresses: list[str], port: int, timeout_s: float) -> socket.socket:
         failure: OSError | None = None
         for ip in addresses:
             try:
@@ -245,15 +245,15 @@ class Outbound:
         raise failure or OSError("no address")
 
     def _check(self, host: str, ip: str, port: int, trust: Trust) -> None:
-        address = _parsed(ip)
+        address = _parse_address(ip)
         if address is None:
             raise OutboundRefused(f"{host} resolves to {ip!r}, which is no address")
-        reason = self._objection(_embedded(address), port, trust)
+        reason = self._refusal_reason(_embedded_ipv4(address), port, trust)
         if reason:
             where = host if host == ip else f"{host} ({ip})"
             raise OutboundRefused(f"{where}, port {port}: {reason}; {trust.value} may not name it")
 
-    def _objection(self, address: _Address, port: int, trust: Trust) -> str:
+    def _refusal_reason(self, address: _Address, port: int, trust: Trust) -> str:
         """Return why a request may not go to an address, "" if it may."""
         storage = self._storage()
         ip = str(address)
@@ -268,7 +268,7 @@ class Outbound:
             return "an address of the storage network"
         if is_here:
             return "an address of this machine"
-        return _special(address)
+        return _special_reason(address)
 
 
 def _connect(endpoint: Endpoint, timeout_s: float) -> socket.socket:
@@ -289,14 +289,14 @@ def default_port(scheme: str) -> int:
     return _PORTS[scheme]
 
 
-def _parsed(text: str) -> _Address | None:
+def _parse_address(text: str) -> _Address | None:
     try:
         return ipaddress.ip_address(text.strip("[]").partition("%")[0])
     except ValueError:
         return None
 
 
-def _embedded(address: _Address) -> _Address:
+def _embedded_ipv4(address: _Address) -> _Address:
     """Return the IPv4 address that an IPv6 address stands for, or the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
@@ -309,7 +309,7 @@ def _embedded(address: _Address) -> _Address:
     )
 
 
-def _special(address: _Address) -> str:
+def _special_reason(address: _Address) -> str:
     """Return why an address belongs to no other cluster, "" if it may."""
     if isinstance(address, ipaddress.IPv4Address) and address in _THIS_NETWORK:
         return "an unspecified address"

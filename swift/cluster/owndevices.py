@@ -8,18 +8,18 @@ from swift.ring.view import RingView
 
 
 class OwnDevices:
-    """The devices of this node, by its address and its replication port; asked again for every new ring."""
+    """The devices of this node, by its address and its replication port; read again for every new ring."""
 
     def __init__(self, ring_ip: str, ring_port: int):
-        """Port 0 stands for any: a server may have a port for each device."""
+        """Port 0 matches any port: a server may have a port for each device."""
         self._ip = ring_ip
         self._port = ring_port
         self._known: tuple[RingView, frozenset[int]] | None = None
-        #: How many rings were looked at: another number says that the ring has changed.
+        #: How many rings were read; a change of this number means that the ring has changed.
         self.rings_seen = 0
 
     def ids(self, view: RingView) -> frozenset[int]:
-        """The ids of the devices of this node."""
+        """Return the ids of the devices of this node."""
         if self._known is None or self._known[0] is not view:
             addresses = own_addresses(self._ip)
             ids = frozenset(
@@ -34,11 +34,11 @@ class OwnDevices:
         return self._known[1]
 
     def names(self, view: RingView) -> list[str]:
-        """The names of the devices of this node, sorted."""
+        """Return the names of the devices of this node, sorted."""
         return sorted({device.device for device in self._devices(view)})
 
     def ids_of(self, view: RingView, name: str) -> frozenset[int]:
-        """The ids of the own devices of a name; none when it has left the ring meanwhile."""
+        """Return the ids of the own devices with a name; none when it has left the ring."""
         return frozenset(device.id for device in self._devices(view) if device.device == name)
 
     def _devices(self, view: RingView) -> list[Device]:
@@ -46,7 +46,7 @@ class OwnDevices:
         return [device for device in view.devices if device is not None and device.id in ids]
 
     def forget(self) -> None:
-        """Look again the next time, as if the ring had changed."""
+        """Read the devices again the next time, as if the ring had changed."""
         self._known = None
 
     def __repr__(self) -> str:

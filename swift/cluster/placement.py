@@ -1,6 +1,6 @@
 """The nodes of a request, and their order (spec: proxy.md §6).
 
-``Sorting`` orders primaries (shuffle, timing or affinity), ``NodeIterator`` hands out primaries and then
+``NodeSorter`` orders primaries (shuffle, timing or affinity). ``NodeIterator`` returns primaries and then
 handoffs, up to the request's node count, and avoided nodes last.
 """
 
@@ -22,7 +22,7 @@ _AFFINITY = re.compile(r"r(\d+)(?:z(\d+))?\Z")
 
 
 def parse_node_count(text: str) -> Callable[[int], int]:
-    """``N`` or ``N * replicas`` as a function of the replica count; raises ``ConfigError``."""
+    """Parse ``N`` or ``N * replicas`` to a function of the replica count; raises ``ConfigError``."""
     words = text.lower().split()
     if len(words) == 1 and words[0].isdigit():
         value = int(words[0])
@@ -45,7 +45,7 @@ def _matches(node: Node, place: tuple[int, int | None]) -> bool:
 
 
 def parse_read_affinity(text: str) -> Callable[[Node], int]:
-    """``r1z1=100, r1=200`` as a priority function, lower first; raises ``ConfigError``."""
+    """Parse ``r1z1=100, r1=200`` to a priority function, lower first; raises ``ConfigError``."""
     rules = []
     for item in text.split(","):
         if item.strip():
@@ -62,12 +62,12 @@ def parse_read_affinity(text: str) -> Callable[[Node], int]:
 
 
 def parse_write_affinity(text: str) -> Callable[[Node], bool] | None:
-    """``r1, r2z3`` as a test for local nodes, None when empty; raises ``ConfigError``."""
+    """Parse ``r1, r2z3`` to a test for local nodes, None when empty; raises ``ConfigError``."""
     places = [_region_zone(item) for item in text.split(",") if item.strip()]
     return (lambda node: any(_matches(node, place) for place in places)) if places else None
 
 
-class Timings:
+class ConnectTimings:
     """Last connect time per address, for ``sorting_method = timing``."""
 
     def __init__(self, clock: Clock, expiry_s: float = 300.0):
@@ -76,7 +76,7 @@ class Timings:
         self._seen: dict[str, tuple[float, float]] = {}
 
     def record(self, node: Destination, seconds: float) -> None:
-        """A connection to the node took this long."""
+        """Record how long a connection to the node took."""
         self._seen[node.ip] = (round(seconds, 3), self._clock.monotonic() + self._expiry_s)
 
     def key(self, node: Node) -> float:
@@ -85,11 +85,11 @@ class Timings:
         return seconds if expires >= self._clock.monotonic() else -1.0
 
 
-class Streams:
+class OpenStreams:
     """The number of long responses that each device is sending to this process."""
 
     def __init__(self) -> None:
-        #: Key of a node → answers; a node without any is not there.
+        #: Key of a node → number of responses, if there are any.
         self._open: dict[str, int] = {}
 
     def __bool__(self) -> bool:
@@ -97,30 +97,30 @@ class Streams:
         return bool(self._open)
 
     def begin(self, node: Node) -> None:
-        """A node has begun to answer."""
+        """Count a response that a node has begun."""
         self._open[node.key] = self._open.get(node.key, 0) + 1
 
     def end(self, node: Node) -> None:
-        """The answer was read or given up; for each ``begin`` once."""
+        """Count the end of a response; once for each ``begin``."""
         left = self._open[node.key] - 1
         if left:
             self._open[node.key] = left
         else:
             del self._open[node.key]
 
-    def of(self, node: Node) -> int:
-        """Answers that come from a node."""
+    def count_of(self, node: Node) -> int:
+        """Return the number of open responses from a node."""
         return self._open.get(node.key, 0)
 
     def __repr__(self) -> str:
         return f"<Streams {self._open}>"
 
 
-class Sorting:
+class NodeSorter:
     """Orders primaries; every method shuffles first so that load spreads.
 
-    Among nodes that the method finds equal those lead that have the fewest ``streams`` to send: many readers
-    of few devices, and the segments of one large object, would meet by chance otherwise.
+    Among equal nodes those with the fewest open ``streams`` come first. Otherwise many readers of few
+    devices, and the segments of one large object, would collide by chance.
     """
 
     def __init__(
@@ -128,11 +128,11 @@ class Sorting:
         method: str = "shuffle",
         *,
         read_affinity: str = "",
-        timings: Timings | None = None,
-        streams: Streams | None = None,
+        timings: ConnectTimings | None = None,
+        streams: OpenStreams | None = None,
         rng: random.Random | None = None,
     ):
-        self._streams = Streams() if streams is None else streams
+        self._streams = OpenStreams() if streams is None else streams
         self._key: Callable[[Node], float] | None = None
         if method == "timing" and timings is not None:
             self._key = timings.key
@@ -144,26 +144,28 @@ class Sorting:
         ordered = list(nodes)
         self._shuffle(ordered)
         if self._streams:
-            ordered.sort(key=self._streams.of)
+            ordered.sort(key=self._streams.count_of)
         if self._key is not None:
             ordered.sort(key=self._key)
         return ordered
 
 
 def local_first(view: RingView, part: int, is_local: Callable[[Node], bool], local_count: int) -> list[Node]:
-    """Primaries and handoffs reordered for write affinity: the first ``local_count`` local ones lead."""
-    everyone = [*view.primaries(part), *view.handoffs(part)]
-    local = [node for node in everyone if is_local(node)][:local_count]
+    """Return primaries and handoffs reordered for write affinity: the first ``local_count`` local ones
+    lead.
+    """
+    nodes = [*view.primaries(part), *view.handoffs(part)]
+    local = [node for node in nodes if is_local(node)][:local_count]
     chosen = {node.id for node in local}
-    return local + [node for node in everyone if node.id not in chosen]
+    return local + [node for node in nodes if node.id not in chosen]
 
 
 class NodeIterator:
-    """Hands out nodes once each to any number of green threads.
+    """Returns nodes once each to any number of green threads.
 
-    First come ``node_count`` nodes that are not avoided, then, while ``asks_avoided`` is set, those that
-    were passed over: the last resort. Who can do without them clears it, or ``asks_slow`` for those that may
-    cost a timeout, and can set it again later. ``on_handoff(number)`` is told when a handoff beyond the
+    First come ``node_count`` nodes that are not avoided, then, while ``uses_avoided`` is set, the deferred
+    ones as a last resort. A caller that does not need them clears it, or ``uses_slow`` for those that may
+    cost a timeout, and can set it again later. ``on_handoff(number)`` is called when a handoff beyond the
     expected ones is used.
     """
 
@@ -176,8 +178,8 @@ class NodeIterator:
         on_handoff: Callable[[int], None] | None = None,
     ):
         self.primary_count = len(primaries)
-        self.asks_avoided = True
-        self.asks_slow = True
+        self.uses_avoided = True
+        self.uses_slow = True
         self._primaries = list(primaries)
         self._handoffs = handoffs
         self._health = health
@@ -189,7 +191,7 @@ class NodeIterator:
         #: Seconds by which a change was dated ahead of the clock of a node that refused it.
         self.clock_ahead_s = ""
         self._avoided: list[Node] = []
-        # Of avoided handoffs no more are kept than would have been asked.
+        # As many avoided handoffs are kept as would have been used.
         self._avoided_handoffs_left = self._expected_handoffs
 
     def __iter__(self) -> NodeIterator:
@@ -197,7 +199,7 @@ class NodeIterator:
 
     @property
     def primaries_left(self) -> Sequence[Node]:
-        """Primaries that were neither handed out nor passed over, in their order."""
+        """Primaries that were neither returned nor deferred, in their order."""
         return tuple(self._primaries)
 
     def reorder(self, order: Callable[[Sequence[Node]], Sequence[Node]]) -> None:
@@ -206,20 +208,20 @@ class NodeIterator:
 
     def __next__(self) -> Node:
         if self._handed_out:
-            self._credit_lost_turns()
-        node = self._choose() if self._left > 0 else None
+            self._refund_avoided()
+        node = self._next_usable() if self._left > 0 else None
         if node is not None:
             self._left -= 1
             self._handed_out.append(node)
             return node
-        if self.asks_avoided:
+        if self.uses_avoided:
             for i, node in enumerate(self._avoided):
-                if self.asks_slow or not self._health.is_slow(node.key):
+                if self.uses_slow or not self._health.is_slow(node.key):
                     return self._avoided.pop(i)
         raise StopIteration
 
-    def pass_over(self, node: Destination) -> bool:
-        """Hand a node out again as a last resort; False when it was one already."""
+    def defer(self, node: Destination) -> bool:
+        """Defer a node to the last resort; return False when it was one already."""
         for i, handed_out in enumerate(self._handed_out):
             if handed_out.key == node.key:
                 self._avoided.append(self._handed_out.pop(i))
@@ -227,22 +229,22 @@ class NodeIterator:
                 return True
         return False
 
-    def _credit_lost_turns(self) -> None:
-        """A node that became limited while it was used does not count."""
+    def _refund_avoided(self) -> None:
+        """Do not count nodes that became avoided while they were used."""
         lost = [node for node in self._handed_out if self._health.is_avoided(node.key)]
         if lost:
             self._left += len(lost)
             self._handed_out = [node for node in self._handed_out if node not in lost]
 
-    def _choose(self) -> Node | None:
-        """The next node that is not avoided."""
+    def _next_usable(self) -> Node | None:
+        """Return the next node that is not avoided."""
         while self._primaries:
             node = self._primaries.pop(0)
-            if self._health.admits(node.key):
+            if self._health.may_use(node.key):
                 return node
             self._avoided.append(node)
         for node in self._handoffs:
-            if not self._health.admits(node.key):
+            if not self._health.may_use(node.key):
                 if self._avoided_handoffs_left > 0:
                     self._avoided_handoffs_left -= 1
                     self._avoided.append(node)

@@ -1,30 +1,30 @@
-"""Agreeing on one answer out of many: pure rules over statuses (spec: proxy.md §8).
+"""Pure rules that choose one response among many statuses (spec: proxy.md §8).
 
-``WriteQuorum`` says when enough answers are in; ``best_status`` picks the one the client sees. Both can
-be printed, and are tested by their pictures.
+``WriteQuorum`` decides when there are enough responses; ``best_status`` picks the client's. Both can be
+printed, and are tested by their output.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-HUNDREDS = (200, 300, 400)
+STATUS_CLASSES = (200, 300, 400)
 
 
 def half(count: int) -> int:
-    """A majority of an odd count, half of an even one: OpenStack Swift's quorum of writes, ours of reads."""
+    """Return half of a count, rounded up: OpenStack Swift's write quorum, our read quorum."""
     return (count + 1) // 2
 
 
 def majority(count: int) -> int:
-    """More than half: two such sets always share a node, so no write is missed by all of another."""
+    """Return more than half: two majorities share a node, so a read by majority sees every write."""
     return count // 2 + 1
 
 
 def best_status(
     statuses: Sequence[int], quorum: int, overrides: Mapping[int, int] | None = None
 ) -> int | None:
-    """The position of the answer to return, None when no class has a quorum (503).
+    """Return the position of the client's response; None when no class has a quorum (503).
 
     Hundreds are tried in the order 2xx, 3xx, 4xx; within one the highest status wins. If nothing has a
     quorum, statuses in ``overrides`` count as their replacement but are never the answer themselves.
@@ -37,10 +37,10 @@ def best_status(
 
 
 def _pick(effective: Sequence[int], real: Sequence[int], quorum: int) -> int | None:
-    for hundred in HUNDREDS:
+    for status_class in STATUS_CLASSES:
         members, best = 0, None
         for i, status in enumerate(effective):
-            if hundred <= status < hundred + 100:
+            if status_class <= status < status_class + 100:
                 members += 1
                 if status == real[i] and (best is None or status > real[best]):
                     best = i
@@ -50,34 +50,34 @@ def _pick(effective: Sequence[int], real: Sequence[int], quorum: int) -> int | N
 
 
 class WriteQuorum:
-    """Decides whether a write that went to ``count`` nodes can stop waiting.
+    """Decides when a write to ``count`` nodes can stop waiting.
 
-    It can as soon as ``quorum`` answers share a hundred.
+    It can as soon as ``quorum`` responses share a status class.
     """
 
     def __init__(self, count: int, quorum: int):
         self.count = count
         self.quorum = quorum
         self.statuses: list[int] = []
-        #: Whether some hundred from 1xx to 4xx has its quorum.
+        #: True if a class from 1xx to 4xx has its quorum.
         self.reached = quorum <= 0
-        self._hundreds = [0] * 5
+        self._class_counts = [0] * 5
 
     def add(self, status: int) -> None:
-        """One more answer."""
+        """Add a response's status."""
         self.statuses.append(status)
-        hundred = status // 100
-        if 1 <= hundred <= 4:
-            self._hundreds[hundred] += 1
-            self.reached = self.reached or self._hundreds[hundred] >= self.quorum
+        status_class = status // 100
+        if 1 <= status_class <= 4:
+            self._class_counts[status_class] += 1
+            self.reached = self.reached or self._class_counts[status_class] >= self.quorum
 
-    def within_reach(self, waiting: int) -> bool:
-        """Return True if ``waiting`` further answers could still make a quorum, or it is there."""
-        return self.reached or max(self._hundreds[1:]) + waiting >= self.quorum
+    def is_reachable(self, waiting: int) -> bool:
+        """Return True if ``waiting`` further responses could still make a quorum, or it is there."""
+        return self.reached or max(self._class_counts[1:]) + waiting >= self.quorum
 
     @property
     def complete(self) -> bool:
-        """Return True if every node answered."""
+        """True if every node responded."""
         return len(self.statuses) >= self.count
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class WriteQuorum:
 
 
 def fill_missing(statuses: Iterable[int], count: int) -> list[int]:
-    """Statuses padded with 503 for nodes that never answered."""
+    """Return the statuses, with 503 for nodes that did not respond."""
     filled = list(statuses)
     return filled + [503] * (count - len(filled))
 

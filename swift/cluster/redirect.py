@@ -13,18 +13,18 @@ from swift.http.headers import utf8_value
 
 
 class Redirect(NamedTuple):
-    """A shard (``account/container``) that took a container's place, and since when."""
+    """A shard (``account/container``) that replaced a container, and the time of that."""
 
     timestamp: Timestamp
     container: str
 
 
-def redirect_of(reply: BackendResponse | None) -> Redirect | None:
+def redirect_of(response: BackendResponse | None) -> Redirect | None:
     """Return the destination of a 301; None when it is none or not usable."""
-    if reply is None or reply.status != 301:
+    if response is None or response.status != 301:
         return None
-    location = reply.headers.get("location", "")
-    if is_true(reply.headers.get(fields.BACKEND_LOCATION_IS_QUOTED)):
+    location = response.headers.get("location", "")
+    if is_true(response.headers.get(fields.BACKEND_LOCATION_IS_QUOTED)):
         location = unquote(location)
     else:
         location = utf8_value(location)
@@ -32,7 +32,7 @@ def redirect_of(reply: BackendResponse | None) -> Redirect | None:
     if len(parts) < 2 or not all(parts[:2]):
         return None
     try:
-        timestamp = Timestamp(reply.headers.get(fields.BACKEND_REDIRECT_TIMESTAMP))
+        timestamp = Timestamp(response.headers.get(fields.BACKEND_REDIRECT_TIMESTAMP))
     except InvalidTimestamp:
         return None
     return Redirect(timestamp, f"{parts[0]}/{parts[1]}")

@@ -1,4 +1,4 @@
-"""The rings of a cluster by what they place."""
+"""The account, container and object rings of a cluster."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Rings:
         return Ring(path, validate=validate, report=self._report, clock=self._clock)
 
     def object(self, policy: Policy) -> Ring:
-        """The ring of a policy."""
+        """Return the ring of a policy."""
         ring = self._objects.get(policy.index)
         if ring is None:
             ring = self._objects[policy.index] = self._ring(policy.ring_name, policy)

@@ -1,7 +1,6 @@
 """Container sync realms: named groups of clusters that share keys (spec: account-container.md §17).
 
-Reads ``container-sync-realms.conf`` (again when it changed) and checks X-Container-Sync-To values. Signing
-and sending are done elsewhere.
+Reads ``container-sync-realms.conf``, again after changes, and validates X-Container-Sync-To values.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _NO_PARAMETERS = "Params, queries, and fragments not allowed in X-Container-Sync
 
 
 class SyncToError(InvalidValue):
-    """An X-Container-Sync-To value cannot be used; the text is what the client is told."""
+    """An X-Container-Sync-To value cannot be used; the text is for the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +46,20 @@ class Realms:
 
     @classmethod
     def of_file(cls, path: str) -> Realms:
-        """Realms that follow a file; it is read at first use."""
+        """Return the realms of a file, which is read at first use and again after changes."""
         return cls(path=path)
 
     def get(self, name: str) -> Realm | None:
-        """A realm by its name in any case."""
-        self._follow()
+        """Return a realm by its name in any case."""
+        self._reload_if_changed()
         return self._realms.get(name.upper())
 
     def names(self) -> list[str]:
-        """All names, sorted."""
-        self._follow()
+        """Return all names, sorted."""
+        self._reload_if_changed()
         return sorted(self._realms)
 
-    def _follow(self) -> None:
+    def _reload_if_changed(self) -> None:
         if self._path is None or time.monotonic() < self._check_at:
             return
         try:
@@ -80,7 +79,7 @@ class Realms:
         try:
             parser = parser_of(self._path)
         except ConfigError:
-            # A file that is being edited: what was known stays valid until it reads again.
+            # The file may be under edit: the known realms stay valid until it can be read again.
             return
         try:
             self._interval_s = float(parser.defaults().get("mtime_check_interval", CHECK_INTERVAL_S))
@@ -100,7 +99,7 @@ def _realm(values: Mapping[str, str]) -> Realm:
 
 @dataclass(frozen=True, slots=True)
 class SyncTo:
-    """Target of a container's copies: the URL, who chose its host, and how requests are signed."""
+    """Target of a container's copies: the URL, the origin of its host, and the key of signatures."""
 
     url: str
     realm: str | None = None
@@ -117,8 +116,8 @@ def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -
     if not value:
         return None
     if value.startswith("//"):
-        return _in_realm(value, realms)
-    parts = _url_of(value)
+        return _parse_realm_url(value, realms)
+    parts = _parse_url(value)
     host = parts.hostname or ""
     port = parts.port or default_port(parts.scheme)
     is_endpoint = any(_is_endpoint(word, host, port) for word in allowed_hosts)
@@ -130,21 +129,21 @@ def validate_sync_to(value: str, allowed_hosts: Sequence[str], realms: Realms) -
 
 def check_full_url(value: str) -> None:
     """Check the path of a URL that is no realm's: ``/v1/account/container``. Raises ``SyncToError``."""
-    words = _url_of(value.strip().rstrip("/")).path.split("/")
+    words = _parse_url(value.strip().rstrip("/")).path.split("/")
     if len(words) != 4 or words[0] or words[1] not in _VERSIONS:
         raise SyncToError("Invalid path in X-Container-Sync-To, must be /v1/account/container")
     _check_names(words[2:])
 
 
 def endpoint_of(url: str) -> tuple[str, int]:
-    """The host and port of a URL that has been validated."""
+    """Return the host and port of a URL that has been validated."""
     parts = urlparse(url)
     return parts.hostname or "", parts.port or default_port(parts.scheme)
 
 
-def _url_of(value: str) -> ParseResult:
+def _parse_url(value: str) -> ParseResult:
     try:
-        if any(map(_is_blank, value)):
+        if any(map(_is_space_or_control, value)):
             raise ValueError("it contains spaces or control characters")
         parts = urlparse(value)
     except ValueError as error:
@@ -173,20 +172,20 @@ def _is_endpoint(word: str, host: str, port: int) -> bool:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    """Refuse names by which a URL would lead elsewhere than into a container."""
+    """Refuse names with which a URL would not address a container."""
     for name in names:
         plain = unquote(name, errors="surrogateescape")
         if not plain or plain in (".", "..") or "/" in plain:
             raise SyncToError(f"Invalid account or container {name[:100]!r} in X-Container-Sync-To")
-        if any(character in "?#" or _is_blank(character) for character in name):
+        if any(character in "?#" or _is_space_or_control(character) for character in name):
             raise SyncToError(_NO_PARAMETERS)
 
 
-def _is_blank(character: str) -> bool:
+def _is_space_or_control(character: str) -> bool:
     return ord(character) <= 0x20 or ord(character) == 0x7F
 
 
-def _in_realm(value: str, realms: Realms) -> SyncTo:
+def _parse_realm_url(value: str, realms: Realms) -> SyncTo:
     parts = value[2:].split("/")
     if len(parts) != 4 or not all(parts):
         raise SyncToError(f"Invalid X-Container-Sync-To format {value!r}")

@@ -20,15 +20,15 @@ from swift.ring.device import Device, Node
 
 
 class TransportError(SwiftError):
-    """No complete answer came from a node: connecting, sending or reading failed or took too long."""
+    """A node gave no complete response: connecting, sending or reading failed or timed out."""
 
 
 class TimedOut(TransportError):
-    """A node did not go on in time: asking it again may cost as much."""
+    """A node timed out; another request to it may time out too."""
 
 
 class MalformedResponse(TransportError):
-    """A response that is no HTTP. It says nothing of the node's health: the next request may do well."""
+    """A response that is not HTTP. It proves nothing about the node's health."""
 
 
 class BrokenOff(TransportError, BodyError):
@@ -103,7 +103,7 @@ class NodeRequest:
     timeouts: Timeouts
 
     @classmethod
-    def counted(
+    def with_length(
         cls,
         node: Destination,
         method: str,
@@ -112,7 +112,7 @@ class NodeRequest:
         body: bytes,
         timeouts: Timeouts,
     ) -> NodeRequest:
-        """Return a request that says the length of its complete body."""
+        """Return a request with the length of its complete body as a header."""
         return cls(node, method, path, {**headers, "content-length": str(len(body))}, body, timeouts)
 
 
@@ -150,7 +150,7 @@ class BackendResponse:
 
 
 class Exchange(Protocol):
-    """A request whose body is sent in pieces, and its answer."""
+    """A request whose body is sent in pieces, and its response."""
 
     def send(self, data: bytes | memoryview) -> None:
         """Send body bytes (framed when the request is chunked)."""
@@ -159,18 +159,18 @@ class Exchange(Protocol):
         """End a chunked body, with trailers for a server that reads them; nothing for a counted one."""
 
     def wait_continue(self) -> BackendResponse | None:
-        """Wait for ``100 Continue``; None when it came, or the final response that came instead.
+        """Wait for ``100 Continue``; return None, or the final response that came instead.
 
         The headers of the last 100 are in ``continue_headers``.
         """
 
     continue_headers: HeaderMap
 
-    def begins(self, within_s: float) -> bool:
-        """Wait for the beginning of an answer; False when it does not come in that time.
+    def wait_response_start(self, within_s: float) -> bool:
+        """Wait for the beginning of a response; return False when it does not come in that time.
 
-        Nothing is lost then: the next wait goes on, and all of them together take as long as one would.
-        Errors are left to the wait for the answer itself.
+        The next wait then continues; all waits together take as long as one would. Errors are raised by the
+        wait for the response itself.
         """
 
     def response(self) -> BackendResponse:
@@ -196,6 +196,6 @@ class Transport(Protocol):
     def stream(self, request: NodeRequest) -> Exchange:
         """Connect and send the head with what there is of the body; raises ``TransportError``.
 
-        A complete ``body`` travels with the head and allows a silent second try on a stale connection. A
-        chunked request with a ``body`` has no more of it: its end goes along.
+        A complete ``body`` is sent with the head and allows a second try when a pooled connection is dead.
+        For a chunked request a given ``body`` is complete: its end is sent too.
         """

@@ -120,7 +120,7 @@ class ContainerUpdaterPass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._engine = Engine.at(self._disk, self._log.warning)
-        self._direct = DirectClient(task.context.transport, NAME, task.settings, missed=self._missed)
+        self._direct = DirectClient(task.context.transport, NAME, task.settings, on_no_response=self._missed)
         self._settled = task.settled(device)
 
     # --- planning -------------------------------------------------------------------------------------

@@ -1,1 +1,1 @@
-"""Joints between middleware and the proxy: sub-requests and cached account and container facts."""
+"""Shared parts of middleware and proxy: sub-requests and cached account and container info."""

@@ -1,7 +1,7 @@
 """Cached information about accounts and containers for the proxy and the filters (spec: proxy.md §4).
 
-Looked up in three places: the request's own ``swift.infocache``, memcached, and last a HEAD of the
-entity through ``forward``. The memcached form is the peer's JSON, so that both sorts of proxy share one
+The info is looked up in the request's own ``swift.infocache``, then in memcached, and last with a HEAD of the
+entity through ``forward``. The memcached form is the peer's JSON, so that proxies of both kinds share one
 cache; readers tolerate missing keys.
 """
 
@@ -21,12 +21,12 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.policy.policy import Policies
 
-#: Negative answers (404, 410) are kept for this share of the positive time.
+#: Negative responses (404, 410) are cached for this share of the positive time.
 NEGATIVE_SHARE = 0.1
 DEFAULT_RECHECK_S = 60.0
 
 
-def _count(value: Any) -> int:
+def _to_int(value: Any) -> int:
     try:
         return int(value or 0)
     except (TypeError, ValueError, OverflowError):
@@ -35,7 +35,7 @@ def _count(value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AccountInfo:
-    """An account's existence, statistics and metadata; ``status`` 0 means it could not be asked for."""
+    """An account's existence, statistics and metadata; ``status`` 0 means that it could not be read."""
 
     status: int
     container_count: int = 0
@@ -78,12 +78,12 @@ class ContainerInfo:
 
 
 def account_key(account: str) -> str:
-    """The cache key of an account."""
+    """Return the cache key of an account."""
     return f"account/{account}"
 
 
 def container_key(account: str, container: str) -> str:
-    """The cache key of a container."""
+    """Return the cache key of a container."""
     return f"container/{account}/{container}"
 
 
@@ -91,50 +91,50 @@ def container_key(account: str, container: str) -> str:
 
 
 _POLICY_PREFIX = "x-account-storage-policy-"
-_POLICY_FIGURES = {
+_POLICY_STATS = {
     "container-count": "container_count",
     "object-count": "object_count",
     "bytes-used": "bytes",
 }
 
 
-def _policy_figures(headers: HeaderMap, policies: Policies) -> dict[str, dict[str, int]]:
-    """Policy index (as text) → its figures in an account."""
+def _policy_stats(headers: HeaderMap, policies: Policies) -> dict[str, dict[str, int]]:
+    """Return an account's statistics by policy index, as text."""
     found: dict[str, dict[str, int]] = {}
     for name, value in with_prefix(headers, _POLICY_PREFIX).items():
-        for ending, key in _POLICY_FIGURES.items():
+        for ending, key in _POLICY_STATS.items():
             policy = policies.named(name[len(_POLICY_PREFIX) : -len(ending) - 1])
             if name.endswith(f"-{ending}") and policy is not None:
-                found.setdefault(str(policy.index), {})[key] = _count(value)
+                found.setdefault(str(policy.index), {})[key] = _to_int(value)
     return found
 
 
 def account_record(status: int, headers: HeaderMap, policies: Policies | None = None) -> JsonObject:
-    """The JSON form from the headers of a HEAD answer; ``policies`` give its figures their indexes."""
+    """Return the cached form of a HEAD response; ``policies`` map names to indexes."""
     exists = 200 <= status <= 299
     record = {
         "status": status,
         "container_count": headers.get("x-account-container-count") if exists else None,
         "total_object_count": headers.get("x-account-object-count") if exists else None,
         "bytes": headers.get("x-account-bytes-used") if exists else None,
-        "storage_policies": _policy_figures(headers, policies) if policies else {},
-        "meta": _stripped(headers, "x-account-meta-"),
-        "sysmeta": _stripped(headers, fields.ACCOUNT_SYSMETA),
+        "storage_policies": _policy_stats(headers, policies) if policies else {},
+        "meta": _without_prefix(headers, "x-account-meta-"),
+        "sysmeta": _without_prefix(headers, fields.ACCOUNT_SYSMETA),
     }
     if exists:
         record["account_really_exists"] = headers.get(fields.BACKEND_FAKE_ACCOUNT_LISTING) != "yes"
     return record
 
 
-def _stripped(headers: HeaderMap, prefix: str) -> dict[str, str]:
+def _without_prefix(headers: HeaderMap, prefix: str) -> dict[str, str]:
     size = len(prefix)
     return {name[size:]: utf8_value(value) for name, value in with_prefix(headers, prefix).items()}
 
 
 def container_record(status: int, headers: HeaderMap) -> JsonObject:
-    """The JSON form from the headers of a HEAD answer."""
+    """Return the cached form of a HEAD response."""
     exists = 200 <= status <= 299
-    meta = _stripped(headers, "x-container-meta-")
+    meta = _without_prefix(headers, "x-container-meta-")
     zero = "0000000000.00000"
     return {
         "status": status,
@@ -152,7 +152,7 @@ def container_record(status: int, headers: HeaderMap) -> JsonObject:
             "max_age": meta.pop("access-control-max-age", None),
         },
         "meta": meta,
-        "sysmeta": _stripped(headers, fields.CONTAINER_SYSMETA),
+        "sysmeta": _without_prefix(headers, fields.CONTAINER_SYSMETA),
         "sharding_state": headers.get(fields.BACKEND_SHARDING_STATE, "unsharded"),
         "created_at": headers.get(fields.BACKEND_TIMESTAMP, zero),
         "put_timestamp": headers.get(fields.BACKEND_PUT_TIMESTAMP, zero),
@@ -162,9 +162,9 @@ def container_record(status: int, headers: HeaderMap) -> JsonObject:
 
 
 def container_headers(record: JsonObject) -> HeaderMap:
-    """The headers that a JSON form was made of; {} for one that lacks a time or a count.
+    """Return the headers that a cached form was made from; {} if a time or a count is missing.
 
-    Others write to the cache as well: what cannot be told again has to be asked for.
+    Peer proxies write to the cache as well; an incomplete form must be requested from the servers.
     """
     try:
         created, put = Timestamp(record["created_at"]), Timestamp(record["put_timestamp"])
@@ -183,7 +183,7 @@ def container_headers(record: JsonObject) -> HeaderMap:
     headers["last-modified"] = http_date(put.ceil_seconds)
     headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(info.policy_index)
     headers[fields.BACKEND_SHARDING_STATE] = info.sharding_state
-    as_they_are = {
+    plain = {
         "x-container-read": info.read_acl,
         "x-container-write": info.write_acl,
         "x-container-sync-to": info.sync_to,
@@ -195,38 +195,38 @@ def container_headers(record: JsonObject) -> HeaderMap:
         **{f"x-container-meta-{name}": text for name, text in info.meta.items()},
         **{f"{fields.CONTAINER_SYSMETA}{name}": text for name, text in info.sysmeta.items()},
     }
-    headers.update({name: text for name, text in as_they_are.items() if text is not None})
+    headers.update({name: text for name, text in plain.items() if text is not None})
     headers.update({name: wire_value(text) for name, text in decoded.items() if text is not None})
     return headers
 
 
 def account_from_record(record: JsonObject) -> AccountInfo:
-    """The value of a JSON form."""
+    """Return the info of a cached form."""
     return AccountInfo(
-        status=_count(record.get("status")),
-        container_count=_count(record.get("container_count")),
-        object_count=_count(record.get("total_object_count")),
-        bytes=_count(record.get("bytes")),
+        status=_to_int(record.get("status")),
+        container_count=_to_int(record.get("container_count")),
+        object_count=_to_int(record.get("total_object_count")),
+        bytes=_to_int(record.get("bytes")),
         meta=record.get("meta") or {},
         sysmeta=record.get("sysmeta") or {},
         really_exists=bool(record.get("account_really_exists")),
-        policies=_figures(record.get("storage_policies")),
+        policies=_parse_policy_stats(record.get("storage_policies")),
     )
 
 
-def _figures(policies: object) -> dict[str, dict[str, int]]:
-    """Figures by policy as any cache may have them; what has another shape is none."""
+def _parse_policy_stats(policies: object) -> dict[str, dict[str, int]]:
+    """Return the statistics by policy from a cache, {} for a malformed value."""
     if not isinstance(policies, dict):
         return {}
     return {
-        str(index): {name: _count(value) for name, value in figures.items()}
+        str(index): {name: _to_int(value) for name, value in figures.items()}
         for index, figures in policies.items()
         if isinstance(figures, dict)
     }
 
 
 def container_from_record(record: JsonObject) -> ContainerInfo:
-    """The value of a JSON form, made once for a form that is believed for some requests."""
+    """Return the info of a cached form; parsed once for a form that several requests use."""
     known = _containers.get(id(record))
     if known is not None and known[0] is record:
         return known[1]
@@ -237,21 +237,21 @@ def container_from_record(record: JsonObject) -> ContainerInfo:
     return info
 
 
-#: ``id`` of a form → the form (kept, so that the number stays its own) and its value.
+#: ``id`` of a form → the form (kept, so that its ``id`` stays unique) and its info.
 _containers: dict[int, tuple[JsonObject, ContainerInfo]] = {}
 _CONTAINERS_MAX = 1000
 
 
 def _container_from_record(record: JsonObject) -> ContainerInfo:
     return ContainerInfo(
-        status=_count(record.get("status")),
-        policy_index=_count(record.get("storage_policy")),
+        status=_to_int(record.get("status")),
+        policy_index=_to_int(record.get("storage_policy")),
         read_acl=record.get("read_acl"),
         write_acl=record.get("write_acl"),
         sync_key=record.get("sync_key"),
         sync_to=record.get("sync_to"),
-        object_count=_count(record.get("object_count")),
-        bytes=_count(record.get("bytes")),
+        object_count=_to_int(record.get("object_count")),
+        bytes=_to_int(record.get("bytes")),
         versions=record.get("versions"),
         sharding_state=record.get("sharding_state") or "unsharded",
         cors=record.get("cors") or {},
@@ -260,10 +260,10 @@ def _container_from_record(record: JsonObject) -> ContainerInfo:
     )
 
 
-def _is_sound(record: object) -> bool:
-    """Return True if what a cache gave has the shape of a record: other things are read as a miss.
+def _is_valid_record(record: object) -> bool:
+    """Return True if a cached value has the structure of a record; other values are misses.
 
-    Keys may be missing. Counts of a strange type count as zero.
+    Keys may be missing. Counts of a wrong type are read as zero.
     """
     if not isinstance(record, dict) or not isinstance(record.get("status"), int):
         return False
@@ -295,8 +295,8 @@ def _recheck_s(response_headers: HeaderMap, kind: str) -> float:
         return DEFAULT_RECHECK_S
 
 
-def remember(request: Request, key: str, record: JsonObject, recheck_s: float) -> None:
-    """Put a fresh record into both caches, negative answers for a tenth of the time."""
+def cache_info(request: Request, key: str, record: JsonObject, recheck_s: float) -> None:
+    """Put a new record into both caches, negative responses for a tenth of the time."""
     request.env.setdefault(environkeys.INFOCACHE, {})[key] = record
     cache = request.env.get(environkeys.CACHE)
     status = record["status"]
@@ -308,8 +308,8 @@ def remember(request: Request, key: str, record: JsonObject, recheck_s: float) -
         cache.set(key, record, ttl_s=recheck_s * NEGATIVE_SHARE)
 
 
-def forget(request: Request, key: str) -> None:
-    """Remove a record from both caches, before and after what it describes is changed."""
+def delete_cached_info(request: Request, key: str) -> None:
+    """Delete a record from both caches, before and after its account or container is changed."""
     request.env.get(environkeys.INFOCACHE, {}).pop(key, None)
     cache = request.env.get(environkeys.CACHE)
     if cache is not None:
@@ -321,11 +321,11 @@ def _cached(request: Request, key: str, skip_pct: float) -> JsonObject | None:
     if record is not None:
         return record
     if skip_pct and random.random() * 100 < skip_pct:
-        # So that a busy entry is renewed by one request before it expires for all of them at once.
+        # One request renews a busy entry before it expires for all requests at once.
         return None
     cache = request.env.get(environkeys.CACHE)
     record = cache.get(key) if cache is not None else None
-    if record is not None and _is_sound(record):
+    if record is not None and _is_valid_record(record):
         request.env[environkeys.INFOCACHE][key] = record
         return record
     return None
@@ -344,15 +344,15 @@ def _head(request: Request, forward: Forward, path: EntityPath, source: str) -> 
     return drained(forward(preauthorise(sub)))
 
 
-def known_container(request: Request, account: str, container: str) -> JsonObject | None:
-    """The JSON form of a container from a cache, without a request."""
+def cached_container(request: Request, account: str, container: str) -> JsonObject | None:
+    """Return the cached form of a container, without a request."""
     return _cached(request, container_key(account, container), 0.0)
 
 
 def account_info(request: Request, forward: Forward, account: str, *, skip_pct: float = 0.0) -> AccountInfo:
     """Return the info of an account; request it through ``forward`` when no cache has it.
 
-    ``skip_pct`` percent of the look-ups do not ask memcached, so that it is refreshed.
+    ``skip_pct`` percent of the look-ups skip memcached, so that it is refreshed.
     """
     key = account_key(account)
     record = _cached(request, key, skip_pct)
@@ -361,7 +361,7 @@ def account_info(request: Request, forward: Forward, account: str, *, skip_pct: 
         record = request.env[environkeys.INFOCACHE].get(key)
         if record is None:
             record = account_record(response.status, response.headers)
-            remember(request, key, record, _recheck_s(response.headers, "account"))
+            cache_info(request, key, record, _recheck_s(response.headers, "account"))
     return account_from_record(record)
 
 
@@ -389,5 +389,5 @@ def container_info(
         record = request.env[environkeys.INFOCACHE].get(key)
         if record is None:
             record = container_record(response.status, response.headers)
-            remember(request, key, record, _recheck_s(response.headers, "container"))
+            cache_info(request, key, record, _recheck_s(response.headers, "container"))
     return container_from_record(record)

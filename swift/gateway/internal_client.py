@@ -1,12 +1,12 @@
 """A client inside the process: requests of daemons and tools to a proxy pipeline of their own.
 
 The pipeline is that of ``internal-client.conf`` (cli-and-config.md §7), loaded by ``compose.internal_client``
-without what would only be in the way: nothing is inserted, no request is authorized, internal headers pass in
-both directions, and reserved names are allowed. Names are ``EntityPath`` values, headers plain lower-case
+without parts for clients: no filter is inserted, no request is authorized, internal headers pass in both
+directions, and reserved names are allowed. Names are ``EntityPath`` values, headers plain lower-case
 dictionaries.
 
-A call is tried again when the servers are to blame (5xx, broken answers), after pauses that double, until
-its tries or its time are used up. What the caller did not say it accepts is ``UnexpectedAnswer``.
+A call is tried again after server errors (5xx, broken responses), after pauses that double, until its tries
+or its time are used up. A status that the caller does not accept is an ``UnexpectedResponse``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from swift import green
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
-from swift.gateway.subrequest import Forward, asked
+from swift.gateway.subrequest import Forward, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, BytesBody, RequestBody
 from swift.http.cryptokeys import is_sealed
@@ -31,25 +31,25 @@ from swift.http.response import HTTPError, Response, error_response
 
 #: The first pause between two tries, seconds; each later one is twice as long.
 BACKOFF_S = 2.0
-#: How much of an unexpected answer's body is told.
-TOLD_BYTES = 500
+#: How much of an unexpected response's body goes into the error.
+ERROR_TEXT_BYTES = 500
 
-_SEALED = "it is encrypted, and the pipeline has no keymaster and encryption to read it"
+_ENCRYPTED = "it is encrypted, and the pipeline has no keymaster and encryption to read it"
 
-#: An upload's bytes, or what makes its body anew for every try.
+#: An upload's bytes, or a function that returns a new body for every try.
 Content = bytes | Callable[[], RequestBody]
 
 
-class UnexpectedAnswer(SwiftError):
-    """The pipeline answered something else than the caller accepts, or nothing in time (status 0)."""
+class UnexpectedResponse(SwiftError):
+    """The pipeline responded with a status that is not accepted, or not in time (status 0)."""
 
     def __init__(self, method: str, path: EntityPath, status: int, text: str):
-        super().__init__(f"{method} {path} answered {status or 'nothing'}: {text}")
+        super().__init__(f"{method} {path} responded {status or 'nothing'}: {text}")
         self.status = status
 
 
 class InternalClient:
-    """Asks a pipeline; safe to be shared by green threads."""
+    """Sends requests to a pipeline; green threads may share it."""
 
     def __init__(
         self,
@@ -62,9 +62,9 @@ class InternalClient:
         must_decrypt: bool = False,
         backoff_s: float = BACKOFF_S,
     ):
-        """``timeout_s`` bounds each call with all its tries and pauses; None leaves that to the proxy's.
+        """``timeout_s`` limits each call with all its tries and pauses; None leaves that to the proxy.
 
-        With ``must_decrypt`` an object that the pipeline shows as it is stored, encrypted, is no answer.
+        With ``must_decrypt`` a response with an object that is still encrypted is an error.
         """
         if tries < 1:
             raise ValueError("a request must be tried once at least")
@@ -80,7 +80,7 @@ class InternalClient:
     # one request
 
     @contextmanager
-    def ask(
+    def request(
         self,
         method: str,
         path: EntityPath,
@@ -90,10 +90,10 @@ class InternalClient:
         query: str = "",
         accept: tuple[int, ...] = (2,),
     ) -> Iterator[Response]:
-        """The accepted answer, for the time of a block.
+        """Provide an accepted response within a ``with`` block.
 
-        ``accept`` lists statuses and, by their first digit, classes of them. Raises ``UnexpectedAnswer``; one
-        that does not come from the servers' state (below 500) is not tried again.
+        ``accept`` lists statuses, and classes of them by their first digit. Raises ``UnexpectedResponse``. A
+        request is tried again only after 5xx.
         """
         deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
         pause_s, status, text = self._backoff_s, 0, "no try was in time"
@@ -104,29 +104,29 @@ class InternalClient:
                 green.sleep(pause_s)
                 pause_s *= 2
             left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
-            request = self._request(method, path, headers, content, query)
+            request = self._make_request(method, path, headers, content, query)
             with ExitStack() as held:
-                response = self._answer(request, left_s, held)
+                response = self._forward_once(request, left_s, held)
                 status = response.status
                 if status in accept or status // 100 in accept:
                     if self._must_decrypt and is_sealed(response.headers):
-                        raise UnexpectedAnswer(method, path, status, _SEALED)
+                        raise UnexpectedResponse(method, path, status, _ENCRYPTED)
                     yield response
                     return
                 text = _text_of(response)
             if status < 500:
                 break
-        raise UnexpectedAnswer(method, path, status, text)
+        raise UnexpectedResponse(method, path, status, text)
 
-    def _answer(self, request: Request, timeout_s: float | None, held: ExitStack) -> Response:
+    def _forward_once(self, request: Request, timeout_s: float | None, held: ExitStack) -> Response:
         try:
-            return held.enter_context(asked(self._forward, request, timeout_s=timeout_s))
+            return held.enter_context(open_response(self._forward, request, timeout_s=timeout_s))
         except HTTPError as error:
             return error.response
         except BodyError as error:
             return error_response(error.status)
 
-    def _request(
+    def _make_request(
         self, method: str, path: EntityPath, headers: Mapping[str, str] | None, content: Content, query: str
     ) -> Request:
         merged: HeaderMap = {**self._headers, **(headers or {})}
@@ -143,8 +143,8 @@ class InternalClient:
     # any entity
 
     def head(self, path: EntityPath) -> HeaderMap | None:
-        """The headers of an account, container or object; None when there is none."""
-        with self.ask("HEAD", path, accept=(2, 404)) as response:
+        """Return the headers of an account, container or object; None when there is none."""
+        with self.request("HEAD", path, accept=(2, 404)) as response:
             return response.headers if response.is_success else None
 
     def exists(self, path: EntityPath) -> bool:
@@ -152,15 +152,17 @@ class InternalClient:
         return self.head(path) is not None
 
     def metadata(self, path: EntityPath, prefix: str = "") -> dict[str, str] | None:
-        """The headers with ``prefix`` (lower case), without it, as text; None when nothing is there."""
+        """Return the headers with ``prefix`` (lower case), without it, as text; None when nothing is
+        there.
+        """
         headers = self.head(path)
         if headers is None:
             return None
         return {k[len(prefix) :]: utf8_value(v) for k, v in headers.items() if k.startswith(prefix)}
 
     def create(self, path: EntityPath, headers: Mapping[str, str] | None = None) -> None:
-        """PUT an account or container; harmless when it is there."""
-        with self.ask("PUT", path, headers):
+        """Send a PUT of an account or container; harmless when it exists."""
+        with self.request("PUT", path, headers):
             return
 
     def delete(
@@ -170,37 +172,43 @@ class InternalClient:
         *,
         accept: tuple[int, ...] = (2, 404),
     ) -> int:
-        """DELETE an account, container or object; the status. One that is gone already is as good."""
-        with self.ask("DELETE", path, headers, accept=accept) as response:
+        """Delete an account, container or object and return the status; 404 is accepted.
+
+        One that is gone already is as good.
+        """
+        with self.request("DELETE", path, headers, accept=accept) as response:
             return response.status
 
     # objects
 
     @contextmanager
     def get(self, path: EntityPath, headers: Mapping[str, str] | None = None) -> Iterator[Response]:
-        """An object, for the time of a block; its body is read there. Raises ``UnexpectedAnswer``."""
-        with self.ask("GET", path, headers) as response:
+        """Provide an object within a ``with`` block; its body is read there.
+
+        Raises ``UnexpectedResponse``.
+        """
+        with self.request("GET", path, headers) as response:
             yield response
 
     def put(self, path: EntityPath, content: Content, headers: Mapping[str, str] | None = None) -> HeaderMap:
-        """Store an object; the headers of the answer, ``etag`` among them."""
-        with self.ask("PUT", path, headers, content) as response:
+        """Store an object; return the headers of the response, including ``etag``."""
+        with self.request("PUT", path, headers, content) as response:
             return response.headers
 
     # listings
 
     def containers(self, account: str, **limits: str) -> Iterator[JsonObject]:
-        """The rows of an account's listing; see ``listing``."""
+        """Return the rows of an account's listing; see ``listing``."""
         return self.listing(EntityPath(account), **limits)
 
     def objects(self, account: str, container: str, **limits: str) -> Iterator[JsonObject]:
-        """The rows of a container's listing; see ``listing``."""
+        """Return the rows of a container's listing; see ``listing``."""
         return self.listing(EntityPath(account, container), **limits)
 
     def listing(self, path: EntityPath, **limits: str) -> Iterator[JsonObject]:
-        """All rows of a listing, page after page; none when there is no such account or container.
+        """Yield all rows of a listing, page after page; none when there is no such account or container.
 
-        Raises ``UnexpectedAnswer``, also for a page that breaks off or is no listing.
+        Raises ``UnexpectedResponse``, also for a page that breaks off or is no listing.
         ``limits`` are text: ``marker``, ``end_marker``, ``prefix``, ``delimiter``. Rows that come while it is
         read may be in it or not.
         """
@@ -212,20 +220,20 @@ class InternalClient:
     def _page(self, path: EntityPath, limits: Mapping[str, str]) -> list[JsonObject]:
         wanted = {"format": "json", **{name: text for name, text in limits.items() if text}}
         query = "&".join(f"{name}={quote(text, safe='')}" for name, text in wanted.items())
-        with self.ask("GET", path, query=query, accept=(2, 404)) as response:
+        with self.request("GET", path, query=query, accept=(2, 404)) as response:
             if response.status != 200:
                 return []
             try:
                 return _rows_of(response.read_body())
             except (BodyError, ValueError, RecursionError) as error:
-                raise UnexpectedAnswer("GET", path, response.status, str(error))
+                raise UnexpectedResponse("GET", path, response.status, str(error))
 
     def __repr__(self) -> str:
         return f"<InternalClient {self._headers['user-agent']} {self._tries} tries>"
 
 
 def _rows_of(body: bytes) -> list[JsonObject]:
-    """The rows of a page, each with a name or a subdir. Raises ValueError."""
+    """Parse the rows of a page, each with a name or a subdir. Raises ValueError."""
     rows = json.loads(body) if body else []
     if not isinstance(rows, list) or not all(
         isinstance(row, dict) and (row.get("name") or row.get("subdir")) for row in rows
@@ -235,8 +243,8 @@ def _rows_of(body: bytes) -> list[JsonObject]:
 
 
 def _text_of(response: Response) -> str:
-    """The beginning of an error's text."""
+    """Return the beginning of an error's text."""
     try:
-        return response.read_body()[:TOLD_BYTES].decode("utf-8", "replace")
+        return response.read_body()[:ERROR_TEXT_BYTES].decode("utf-8", "replace")
     except (BodyError, ValueError):
         return response.reason

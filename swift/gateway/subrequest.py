@@ -1,11 +1,11 @@
-"""Requests that a filter or the proxy makes on its own while answering another one (spec: proxy.md §3).
+"""Sub-requests: requests that a filter or the proxy makes while it serves another one (spec: proxy.md §3).
 
     sub = make_subrequest(request, "GET", path, source="SLO")
-    with asked(self.forward, sub, timeout_s=60) as response:
+    with open_response(self.forward, sub, timeout_s=60) as response:
         manifest = response.read_body()
 
-Whatever happens in the block, the answer is drained, so that its connection is free again, and its observers
-(the access log) are told.
+At the end of the block the response is drained, so that its connection is free again, and its observers (the
+access log) are called.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 
-#: What a sub-request inherits from the environment of its parent.
+#: Environment keys that a sub-request inherits from its parent.
 INHERITED_KEYS = (
     environkeys.CACHE,
     environkeys.SOURCE,
@@ -51,7 +51,7 @@ Forward = Callable[[Request], Response]
 
 
 def _allow(_request: Request) -> None:
-    """The authorisation callback of pre-authorised sub-requests."""
+    """Authorize everything: the callback of pre-authorized sub-requests."""
 
 
 def make_subrequest(
@@ -65,7 +65,7 @@ def make_subrequest(
     source: str | None = None,
     agent: str = "%(orig)s",
 ) -> Request:
-    """A request with its own environment that carries over what proxy.md §3 lists.
+    """Return a request with its own environment that inherits what proxy.md §3 lists.
 
     ``agent`` is a template for the User-Agent; ``%(orig)s`` is the parent's. It comes from no client address,
     so that logs do not count it as the client's.
@@ -94,7 +94,7 @@ def make_subrequest(
 
 
 def preauthorise(request: Request) -> Request:
-    """Let a sub-request do what its originating user may not; returns it."""
+    """Let a sub-request do more than its user may; return it."""
     request.env[environkeys.AUTHORIZE] = _allow
     request.env[environkeys.AUTHORIZE_OVERRIDE] = True
     request.env[environkeys.REMOTE_USER] = PRE_AUTHED_USER
@@ -110,14 +110,14 @@ class SubrequestTimeout(HTTPError):
         self.args = (f"{request!r} took longer than {timeout_s:g} s",)
 
 
-class _Taken(ResponseBody):
-    """The body of a sub-request's answer: counts what is taken of it, until the deadline."""
+class _CountedBody(ResponseBody):
+    """The body of a sub-request's response; counts the bytes read, until the deadline."""
 
-    __slots__ = ("length", "taken", "complete", "_source", "_deadline")
+    __slots__ = ("length", "bytes_read", "complete", "_source", "_deadline")
 
     def __init__(self, source: ResponseBody, deadline: float | None):
         self.length = source.length
-        self.taken = 0
+        self.bytes_read = 0
         self.complete = False
         self._source = source
         self._deadline = deadline
@@ -127,8 +127,8 @@ class _Taken(ResponseBody):
         if self._deadline is not None and time.monotonic() > self._deadline:
             raise BodyError("the body of a sub-request came too slowly")
         size = self._source.read_into(buffer)
-        self.taken += size
-        self.complete = not size or self.taken == self.length
+        self.bytes_read += size
+        self.complete = not size or self.bytes_read == self.length
         return size
 
     def drain(self) -> None:
@@ -148,15 +148,17 @@ class _Taken(ResponseBody):
 
 
 @contextmanager
-def asked(forward: Forward, request: Request, *, timeout_s: float | None = None) -> Iterator[Response]:
-    """The answer to a sub-request, for the time of a block.
+def open_response(
+    forward: Forward, request: Request, *, timeout_s: float | None = None
+) -> Iterator[Response]:
+    """Provide the response to a sub-request within a ``with`` block.
 
-    ``timeout_s`` is for the answer and its body together: raises ``SubrequestTimeout`` when no answer came in
-    time, and reading a body that comes too slowly raises ``BodyError``. Unfit for an answer that becomes the
-    client's: return what ``forward`` gives then.
+    ``timeout_s`` limits the response and its body together. Raises ``SubrequestTimeout`` when no response
+    came in time; reading a body that comes too slowly raises ``BodyError``. Unfit for a response that becomes
+    the client's: return the result of ``forward`` then.
     """
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    response = forward(request) if timeout_s is None else _within(forward, request, timeout_s)
+    response = forward(request) if timeout_s is None else _forward_within(forward, request, timeout_s)
     content = response.body
     if isinstance(content, bytes):
         try:
@@ -164,46 +166,46 @@ def asked(forward: Forward, request: Request, *, timeout_s: float | None = None)
         finally:
             response.ended(len(content), True)
         return
-    body = response.body = _Taken(content, deadline)
+    body = response.body = _CountedBody(content, deadline)
     try:
         yield response
         body.drain()
     finally:
         body.close()
-        response.ended(body.taken, body.complete)
+        response.ended(body.bytes_read, body.complete)
 
 
-def _within(forward: Forward, request: Request, timeout_s: float) -> Response:
-    """The answer, if it comes in time; one that comes later is released."""
-    box: green.Queue[Response | Exception] = green.Queue()
+def _forward_within(forward: Forward, request: Request, timeout_s: float) -> Response:
+    """Return the response if it comes in time; a later one is released."""
+    outcomes: green.Queue[Response | Exception] = green.Queue()
     late = False
 
     def ask() -> None:
-        answer: Response | Exception
+        outcome: Response | Exception
         try:
-            answer = forward(request)
+            outcome = forward(request)
         except Exception as error:
             # The waiting caller raises it.
-            answer = error
+            outcome = error
         if not late:
-            box.put(answer)
-        elif isinstance(answer, Response):
-            answer.discard()
-            answer.ended(0, False)
+            outcomes.put(outcome)
+        elif isinstance(outcome, Response):
+            outcome.discard()
+            outcome.ended(0, False)
 
     green.spawn_detached(ask)
     try:
-        answer = box.get(time.monotonic() + timeout_s)
+        outcome = outcomes.get(time.monotonic() + timeout_s)
     except green.DeadlineExceeded:
         late = True
         raise SubrequestTimeout(request, timeout_s)
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+    if isinstance(outcome, Exception):
+        raise outcome
+    return outcome
 
 
 def drained(response: Response) -> Response:
-    """A response of which only the head is wanted; its body is dropped."""
+    """Drop a response's body and return the response for its head."""
     response.discard()
     response.ended(0, True)
     return response

@@ -1,6 +1,6 @@
-"""The one decision about the proxy's 202 to the PUT of an object: a newer state exists, nothing was stored.
+"""The meaning of the proxy's 202 to the PUT of an object: a newer state exists, nothing was stored.
 
-Filters that tell their clients more than a status must not take it for success or failure:
+Filters that report more than a status to clients must treat it neither as success nor as failure:
 
 - A write that began during the request overtook it. That equals a write which succeeded and was replaced at
   once: 201, with the ETag of the bytes that the client sent.
@@ -16,7 +16,7 @@ from hashlib import md5
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.subrequest import Forward, asked, drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import Forward, drained, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
@@ -48,12 +48,12 @@ def forward_write(forward: Forward, request: Request) -> Response:
         return response
     # Authentication may have given the request its account.
     owner = request.entity or entity
-    newest_s = _newest_s(forward, request, entity.path._replace(account=owner.path.account))
+    newest_s = _newest_timestamp_s(forward, request, entity.path._replace(account=owner.path.account))
     if newest_s is None or newest_s > time.time():
         drained(response)
         raise WriteNotStored
     drained(response)
-    headers: HeaderMap = {name: text for name, text in response.headers.items() if name in _KEPT}
+    headers: HeaderMap = {name: text for name, text in response.headers.items() if name in _COPIED_HEADERS}
     if "etag" not in headers:
         headers["etag"] = _etag_of(body)
         if unquote_etag(request.headers.get("etag", "")) not in ("", headers["etag"]):
@@ -61,16 +61,16 @@ def forward_write(forward: Forward, request: Request) -> Response:
     return error_response(201, headers=headers)
 
 
-_KEPT = ("etag", "last-modified", "x-object-version-id")
+_COPIED_HEADERS = ("etag", "last-modified", "x-object-version-id")
 
 
-def _newest_s(forward: Forward, request: Request, path: EntityPath) -> float | None:
+def _newest_timestamp_s(forward: Forward, request: Request, path: EntityPath) -> float | None:
     """Return the Unix time of the object's newest state, deletions included; None if no server knows it."""
     headers: HeaderMap = {"x-newest": "true", fields.BACKEND_ALLOW_RESERVED_NAMES: "true"}
     sub = make_subrequest(request, "HEAD", "/v1" + path.quoted, headers=headers)
     sub.headers.pop("origin", None)
     sub.env.update({environkeys.ACCESS_LOG_MADE: True, environkeys.SYMLINK_OVERRIDE: True})
-    with asked(forward, preauthorise(sub)) as response:
+    with open_response(forward, preauthorise(sub)) as response:
         found = response.headers
     try:
         stamps = [Timestamp(found[name]) for name in _TIMES if name in found]

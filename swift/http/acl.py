@@ -15,7 +15,7 @@ ACCOUNT_ACL_KEYS = ("admin", "read-write", "read-only")
 
 
 def clean_acl(name: str, value: str) -> str:
-    """The normalised text of a container ACL header; raises ValueError with the text for a 400."""
+    """Return the normalised text of a container ACL header; raises ValueError with the text for a 400."""
     items = []
     for raw in value.split(","):
         item = raw.strip()
@@ -44,7 +44,7 @@ def _clean_referrer(name: str, raw: str, first: str, second: str) -> str:
 
 
 def parse_acl(text: str | None) -> tuple[list[str], list[str]]:
-    """(referrer rules without ``.r:``, group names) of a normalised ACL."""
+    """Return the referrer rules without ``.r:`` and the group names of a normalised ACL."""
     referrers: list[str] = []
     groups: list[str] = []
     for item in (text or "").split(","):
@@ -56,7 +56,7 @@ def parse_acl(text: str | None) -> tuple[list[str], list[str]]:
 
 
 def without_referrers(text: str | None) -> str | None:
-    """A normalised ACL of which only the groups are left."""
+    """Return a normalised ACL without its referrer rules."""
     if not text or ".r" not in text:
         return text
     return ",".join(item for item in text.split(",") if not item.startswith((".r:", ".rlistings")))
@@ -91,7 +91,7 @@ def _host_of(url: str) -> str:
 
 
 def parse_account_acl(text: str) -> dict[str, list[str]] | None:
-    """The JSON of X-Account-Access-Control, None when it is no JSON object; empty text is ``{}``."""
+    """Return the JSON of X-Account-Access-Control, None when it is no JSON object; empty text is ``{}``."""
     if not text.strip():
         return {}
     try:
@@ -102,7 +102,7 @@ def parse_account_acl(text: str) -> dict[str, list[str]] | None:
 
 
 def stored_account_acl(text: str | None) -> dict[str, list[str]]:
-    """The grants of a stored account ACL; nothing is granted by one that no check would have let in."""
+    """Return the grants of a stored account ACL; a malformed one grants nothing."""
     if not text or account_acl_error(text) is not None:
         return {}
     return parse_account_acl(text) or {}
@@ -124,5 +124,5 @@ def account_acl_error(text: str) -> str | None:
 
 
 def format_account_acl(parsed: JsonObject) -> str:
-    """The normalised header text: sorted keys, no spaces, ASCII; empty when nothing is granted."""
+    """Return the normalised header text: sorted keys, no spaces, ASCII; empty when nothing is granted."""
     return json.dumps(parsed, separators=(",", ":"), sort_keys=True) if parsed else ""

@@ -1,14 +1,13 @@
-"""Bodies: what a request brings and what a response sends.
+"""Bodies of requests and responses.
 
-A response body is ``bytes`` (one write together with the head) or a ``ResponseBody``. That base has some ways
-to be read, each with a default in terms of another, so that a new kind implements the one that is natural to
-it and works everywhere: pieces (``__iter__``; a piece may be a file range, sent by sendfile), a buffer to
-be filled (``read_into``), bytes (``read``, ``read_all``), and a pipe (``splice_into``).
-All bodies are used through this base. An observer of a body's end subscribes to the
-response's ``on_end``.
+A response body is ``bytes`` (one write together with the head) or a ``ResponseBody``. That base can be read
+in several ways, each with a default in terms of another, so that a new kind implements the natural one and
+works everywhere. The ways are pieces (``__iter__``; a piece may be a file range, sent by sendfile), a buffer
+to be filled (``read_into``), bytes (``read``, ``read_all``), and a pipe (``splice_into``). All bodies are
+used through this base. An observer of a body's end subscribes to the response's ``on_end``.
 
-A request body is a ``RequestBody``. What stands between two bodies is in ``http.transform``: transforming,
-observing, and making the body of a response that of another request.
+A request body is a ``RequestBody``. Bodies around other bodies are in ``http.transform``: transformed,
+observed, or forwarded from a response to another request.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ FILE_CHUNK_BYTES = 1 << 20
 
 
 class BodyError(SwiftError):
-    """A body could not be read to its end; ``status`` is the answer when that is the client's doing."""
+    """A body could not be read to its end; ``status`` is the response if the client caused it."""
 
     status = 499
 
@@ -63,13 +62,13 @@ class RequestBody(ABC):
 
     @abstractmethod
     def read(self, size: int = -1) -> bytes:
-        """Up to ``size`` bytes (all that is left when negative); empty at the end.
+        """Return up to ``size`` bytes (all that is left when negative); empty at the end.
 
         Raises ``ClientDisconnected``, ``BodyTimeout`` or ``BadFraming``.
         """
 
     def read_into(self, view: memoryview) -> int:
-        """Put at least a byte into ``view`` and say how many; 0 at the end. Raises like ``read``."""
+        """Put at least a byte into ``view`` and return how many; 0 at the end. Raises like ``read``."""
         data = self.read(len(view))
         view[: len(data)] = data
         return len(data)
@@ -101,7 +100,7 @@ class BytesBody(RequestBody):
         self._data = data
 
     def read(self, size: int = -1) -> bytes:
-        """Up to ``size`` bytes, all when negative."""
+        """Return up to ``size`` bytes, all when negative."""
         start = self.received
         stop = len(self._data) if size < 0 else min(len(self._data), start + size)
         self.received = stop
@@ -112,7 +111,7 @@ class BytesBody(RequestBody):
 
 
 class ResponseBody:
-    """A body that is sent as it comes. It is read once, in one of its ways, and closed by who sends it.
+    """A body that is sent as it comes. It is read once, in one of its ways, and closed by its sender.
 
     A subclass implements ``__iter__`` or ``read_into`` (TypeError when its class is made without). Reading
     raises ``BodyError`` when the body breaks off. ``splice_into``, ``read_into`` and ``read`` may be mixed.
@@ -122,10 +121,10 @@ class ResponseBody:
 
     #: Bytes of the whole body, or None when unknown.
     length: int | None
-    #: The class fills buffers itself: that is cheaper than to ask it for pieces.
+    #: True if the class fills buffers itself, which is cheaper than reading pieces.
     fills_buffers: ClassVar[bool] = False
 
-    #: What the default ``read_into`` has in hand; unset before the first call.
+    #: The reader of the default ``read_into``; unset before the first call.
     _pieces: _PieceReader
 
     def __init_subclass__(cls, **options: Any):
@@ -135,7 +134,7 @@ class ResponseBody:
             raise TypeError(f"{cls.__name__} has neither __iter__ nor read_into")
 
     def __iter__(self) -> Iterator[bytes | FileBody]:
-        """The pieces: bytes, or file ranges that stay open until the next piece is asked for."""
+        """Yield the pieces: bytes, or file ranges that stay open until the next piece is requested."""
         buffer = memoryview(bytearray(CHUNK_BYTES))
         while size := self.read_into(buffer):
             yield bytes(buffer[:size])
@@ -149,16 +148,16 @@ class ResponseBody:
         return pieces.read_into(buffer)
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, one at least; empty at the end. Cut to size, so for small reads."""
+        """Return up to ``size`` bytes, one at least; empty at the end. Cut to size, so for small reads."""
         buffer = memoryview(bytearray(size))
         return bytes(buffer[: self.read_into(buffer)])
 
     def read_all(self) -> bytes:
-        """Everything that is left; for bodies that are known to be small."""
+        """Read everything that is left; for bodies that are known to be small."""
         return b"".join(chunks_of(self))
 
     def splice_into(self, pipe: int, size: int) -> int:
-        """Wait for bytes and move up to ``size`` into an empty pipe; how many.
+        """Wait for bytes, move up to ``size`` into an empty pipe and return how many.
 
         0 when the next bytes must be had by ``read_into``, as for all bodies that do not come from a socket.
         """
@@ -170,7 +169,7 @@ class ResponseBody:
         return None
 
     def close(self) -> None:
-        """Release what stands behind the body; harmless when it was released before."""
+        """Release the resources of the body; harmless when they were released before."""
 
 
 class FileBody(ResponseBody):
@@ -198,17 +197,17 @@ class FileBody(ResponseBody):
 
 
 class WholeBody(ResponseBody):
-    """A body that is in memory, for those who want to read one piece by piece."""
+    """A body that is in memory, read piece by piece."""
 
     __slots__ = ("length", "whole")
 
     def __init__(self, data: bytes):
         self.length: int | None = len(data)
-        #: What was not read yet.
+        #: The bytes that were not read yet.
         self.whole: bytes = data
 
     def read(self, size: int) -> bytes:
-        """Up to ``size`` bytes, empty at the end."""
+        """Return up to ``size`` bytes, empty at the end."""
         data, self.whole = self.whole[:size], self.whole[size:]
         return data
 
@@ -271,12 +270,12 @@ class _PieceReader:
 
 
 def body_of(content: bytes | ResponseBody) -> ResponseBody:
-    """A response's body as one that can be read."""
+    """Return a response's body as a ``ResponseBody``."""
     return WholeBody(content) if isinstance(content, bytes) else content
 
 
 def chunks_of(body: bytes | Iterable[bytes | FileBody]) -> Iterator[bytes]:
-    """The bytes of any response body, its file ranges read; for those who cannot send files."""
+    """Yield the bytes of a response body, with file ranges read; for callers that cannot send files."""
     for piece in (body,) if isinstance(body, bytes) else body:
         if not isinstance(piece, FileBody):
             yield piece

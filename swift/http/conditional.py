@@ -18,7 +18,7 @@ _CONDITIONAL_HEADERS = ("if-none-match", "if-match", "if-modified-since", "if-un
 
 
 def parse_http_date(text: str) -> int | None:
-    """Unix seconds of an HTTP date; None when it does not parse and so must be ignored."""
+    """Return the Unix seconds of an HTTP date; None when it is malformed and so must be ignored."""
     try:
         moment = parsedate_to_datetime(text)
         return int(moment.timestamp())
@@ -34,7 +34,7 @@ def is_conditional(headers: HeaderMap) -> bool:
 def failed_condition(
     headers: HeaderMap, *, etag: str | None, last_modified_s: int | None, exists: bool = True
 ) -> int | None:
-    """304 or 412 when a condition of the request decides so, else None.
+    """Return 304 or 412 when a condition of the request fails, else None.
 
     ``etag`` is unquoted; ``last_modified_s`` is the rounded-up second shown as Last-Modified, None if
     unknown. The order is that of RFC 9110 §13.2.2: a condition on dates counts only where none on ETags is
@@ -93,7 +93,7 @@ def is_outdated_range(headers: HeaderMap, response: Response) -> bool:
 
 
 def known_etag(headers: HeaderMap, found: HeaderMap) -> str:
-    """The unquoted ETag that the client knows of what was found.
+    """Return the unquoted ETag by which the client knows the entity.
 
     That is the first system metadata named in X-Backend-Etag-Is-At, else the answer's ETag.
     """

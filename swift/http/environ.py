@@ -27,7 +27,7 @@ _PREFIX = "HTTP_"
 
 
 def environ_key(name: str) -> str:
-    """The environ key of a header's lower-case name."""
+    """Return the environ key of a header's lower-case name."""
     return _BARE.get(name) or _PREFIX + upper_name(name).replace("-", "_")
 
 
@@ -67,7 +67,7 @@ def refresh(request: Request) -> None:
 
 
 def show(request: Request) -> WSGIEnvironment:
-    """The environ of a request, which is ``request.env``, complete and up to date."""
+    """Return the environ of a request, which is ``request.env``, complete and up to date."""
     environ = request.env
     refresh(request)
     host, port = split_host(request.headers.get("host", "localhost"))
@@ -112,7 +112,7 @@ def take_back(request: Request, image: WSGIEnvironment) -> None:
 
 
 def request_from_environ(environ: WSGIEnvironment) -> Request:
-    """A ``Request`` over a WSGI environ that a foreign server or filter hands to one of our apps."""
+    """Return a ``Request`` over the WSGI environ of a foreign server or filter."""
     headers: HeaderMap = {
         _name_of(key): value
         for key, value in environ.items()
@@ -146,7 +146,7 @@ def _name_of(key: str) -> str:
 
 
 def _raw_path(environ: WSGIEnvironment) -> str:
-    """The quoted path; as the client wrote it unless a filter changed it."""
+    """Return the quoted path in the client's spelling, unless a filter changed it."""
     raw: str | None = environ.get("RAW_PATH_INFO")
     path: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     if raw is not None and unquote_to_bytes(raw.encode("latin-1")).decode("latin-1") == path:
@@ -155,7 +155,7 @@ def _raw_path(environ: WSGIEnvironment) -> str:
 
 
 def split_host(host: str) -> tuple[str, str]:
-    """Name and port (perhaps empty) of a Host header; an IPv6 address loses its brackets."""
+    """Split a Host header into name and port, which may be empty; an IPv6 address loses its brackets."""
     if host.startswith("["):
         address, _, rest = host[1:].partition("]")
         return address, rest.removeprefix(":")
@@ -171,15 +171,15 @@ class _Input(io.RawIOBase):
         self.body = body
 
     def readable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def read(self, size: int | None = -1) -> bytes:
-        """PEP 3333 read."""
+        """Read as PEP 3333 requires."""
         return call_in_loop(self.body.read, -1 if size is None else size)
 
     def readinto(self, buffer: Any) -> int:
-        """For buffered readers on top."""
+        """Fill a buffer, for buffered readers."""
         return call_in_loop(self.body.read_into, memoryview(buffer).cast("B"))
 
 
@@ -197,7 +197,7 @@ class ForeignBody(RequestBody):
         self._source = source
 
     def read(self, size: int = -1) -> bytes:
-        """Never more than the announced length: many servers would wait for ever."""
+        """Read at most the announced length: many servers would wait for more forever."""
         if self._source is None or self._left == 0:
             return b""
         if self._left is not None:

@@ -33,26 +33,26 @@ title_case: Callable[[str], str] = Memo(_title, _TITLES_MAX, {"etag": "Etag"})._
 
 
 def lower_name(name: str) -> str:
-    """A header name in lower case; bytes outside ASCII stay as they are."""
+    """Return a header name in lower case; bytes outside ASCII stay as they are."""
     if name.isascii():
         return name.lower()
     return name.encode("latin-1", "replace").lower().decode("latin-1")
 
 
 def upper_name(name: str) -> str:
-    """A header name in upper case; bytes outside ASCII stay as they are."""
+    """Return a header name in upper case; bytes outside ASCII stay as they are."""
     if name.isascii():
         return name.upper()
     return name.encode("latin-1", "replace").upper().decode("latin-1")
 
 
 def has_controls(text: str) -> bool:
-    """Return True if a text has control characters, which no header has (RFC 9110, 5.5); a tab is none."""
+    """Return True if a text has control characters, which headers must not have (RFC 9110, 5.5)."""
     return not text.isprintable() and _find_control(text) is not None
 
 
 def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
-    """A HeaderMap from pairs in any case; repeated names are joined with ``, ``."""
+    """Return a HeaderMap from pairs in any case; repeated names are joined with ``, ``."""
     headers: HeaderMap = {}
     for name, value in pairs:
         key = lower_name(name)
@@ -61,20 +61,20 @@ def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
 
 
 def with_prefix(headers: HeaderMap, prefix: str) -> HeaderMap:
-    """The headers whose lower-case name starts with ``prefix`` and has something after it."""
+    """Return the headers whose lower-case name starts with ``prefix`` and has something after it."""
     size = len(prefix)
     return {name: value for name, value in headers.items() if name.startswith(prefix) and len(name) > size}
 
 
 def utf8_value(text: str) -> str:
-    """A Latin-1 header value seen as UTF-8 text; undecodable bytes become surrogate escapes."""
+    """Return a Latin-1 header value seen as UTF-8 text; undecodable bytes become surrogate escapes."""
     if text.isascii():
         return text
     return text.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
 
 
 def wire_value(text: str) -> str:
-    """Decoded text as the Latin-1 view of its UTF-8 bytes, ready for a HeaderMap."""
+    """Return decoded text as the Latin-1 view of its UTF-8 bytes, ready for a HeaderMap."""
     if text.isascii():
         return text
     return text.encode("utf-8", "surrogateescape").decode("latin-1")

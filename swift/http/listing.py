@@ -24,18 +24,18 @@ CONTAINER_FIELDS = ("name", "hash", "bytes", "content_type", "last_modified")
 
 
 def as_json(rows: Iterable[Row]) -> bytes:
-    """The JSON array: ASCII, separators ``", "`` and ``": "``."""
+    """Return a JSON array: ASCII, separators ``", "`` and ``": "``."""
     return dumps(list(rows)).encode("ascii")
 
 
 def as_text(rows: Iterable[Row]) -> bytes:
-    """One name a line, each line ended; sub-directories are their own text."""
+    """Return one name a line, each line ended; sub-directories are their own text."""
     lines = [row["subdir"] if "subdir" in row else row["name"] for row in rows]
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
 def account_xml(rows: Iterable[Row], account: str) -> bytes:
-    """The containers of an account."""
+    """Return the containers of an account."""
     parts = [DECLARATION, f'<account name="{_attribute(account)}">\n']
     for row in rows:
         if "subdir" in row:
@@ -47,7 +47,7 @@ def account_xml(rows: Iterable[Row], account: str) -> bytes:
 
 
 def container_xml(rows: Iterable[Row], container: str) -> bytes:
-    """The objects of a container."""
+    """Return the objects of a container."""
     children = []
     for row in rows:
         if "subdir" in row:
@@ -63,14 +63,14 @@ def container_xml(rows: Iterable[Row], container: str) -> bytes:
 
 
 def render_account(shape: ListingFormat, rows: Iterable[Row], account: str) -> bytes:
-    """An account listing in ``shape``; ``account`` is decoded text."""
+    """Return an account listing in ``shape``; ``account`` is decoded text."""
     if shape is ListingFormat.JSON:
         return as_json(rows)
     return account_xml(rows, account) if shape.is_xml else as_text(rows)
 
 
 def render_container(shape: ListingFormat, rows: Iterable[Row], container: str) -> bytes:
-    """A container listing in ``shape``; ``container`` is decoded text."""
+    """Return a container listing in ``shape``; ``container`` is decoded text."""
     if shape is ListingFormat.JSON:
         return as_json(rows)
     return container_xml(rows, container) if shape.is_xml else as_text(rows)
@@ -81,13 +81,13 @@ def _fields(row: Row, names: tuple[str, ...]) -> str:
 
 
 def _text(value: str) -> str:
-    """Element text; the quote stays as it is."""
+    """Escape element text; the quote stays unescaped."""
     if "&" not in value and "<" not in value and ">" not in value:
         return value
     return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _attribute(value: str) -> str:
-    """Attribute text: the quote and line breaks too, which a parser would otherwise fold to spaces."""
+    """Escape attribute text, including the quote and line breaks, which a parser would fold to spaces."""
     escaped = _text(value).replace('"', "&quot;")
     return escaped.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#09;")

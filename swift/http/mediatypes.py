@@ -18,5 +18,5 @@ class TypeGuesser:
                 self._types.read(path)
 
     def guess(self, name: str) -> str:
-        """The type of an object name, ``application/octet-stream`` when unknown."""
+        """Return the type of an object name, ``application/octet-stream`` when unknown."""
         return self._types.guess_type(unquote(name))[0] or "application/octet-stream"

@@ -53,7 +53,7 @@ class _BadAccept(ValueError):
 
 
 def choose_format(request: Request) -> ListingFormat:
-    """The listing format that a GET or HEAD of an account or container asks for.
+    """Return the listing format that a GET or HEAD of an account or container requests.
 
     Raises ``HTTPError`` 400 for an Accept header that does not parse or a format that is not UTF-8, and 406
     when nothing in the header can be served.
@@ -77,7 +77,7 @@ def choose_format(request: Request) -> ListingFormat:
 
 
 def choose_json(request: Request) -> ListingFormat:
-    """JSON, for listings that have no other form; raises ``HTTPError`` 406 when the client wants none.
+    """Return JSON for listings that have no other format; raise 406 if the client does not accept it.
 
     And 400 as ``choose_format``.
     """
@@ -99,7 +99,7 @@ def choose_json(request: Request) -> ListingFormat:
 
 
 def accepted_format(accept: str | None) -> ListingFormat | None:
-    """The format of a report that an Accept header asks for: text without one.
+    """Return the report format that an Accept header requests; text without one.
 
     None when it does not parse or wants none of them.
     """
@@ -124,7 +124,7 @@ def add_vary(request: Request, headers: HeaderMap) -> None:
 
 @lru_cache(maxsize=256)
 def _best_match(accept: str) -> ListingFormat | None:
-    """The first format that the most wanted media range allows; raises ``_BadAccept``."""
+    """Return the first format that the preferred media range allows; raises ``_BadAccept``."""
     ranges = _media_ranges(accept)
     ranges.sort(key=lambda r: (-r[2], r[0] == "*", r[1] == "*"))
     for main, sub, _quality in ranges:
@@ -136,7 +136,7 @@ def _best_match(accept: str) -> ListingFormat | None:
 
 
 def _media_ranges(accept: str) -> list[tuple[str, str, float]]:
-    """(type, subtype, quality) of each media range, in header order; raises ``_BadAccept``."""
+    """Return type, subtype and quality of each media range, in header order; raises ``_BadAccept``."""
     found, position = [], 0
     while True:
         match = _MEDIA_RANGE.match(accept, position)

@@ -57,7 +57,7 @@ NO_LOCK = ObjectLock()
 
 
 def parse_lock(text: str | None) -> ObjectLock:
-    """The lock in an object's metadata; an invalid one counts as a legal hold."""
+    """Return the lock in an object's metadata; an invalid one counts as a legal hold."""
     if not text:
         return NO_LOCK
     words = text.split(" ")
@@ -95,12 +95,12 @@ class DefaultRetention(NamedTuple):
         return f"{self.mode} {self.number} {self.unit}"
 
     def lock(self, moment_s: float) -> ObjectLock:
-        """The lock of an object that is written at a moment."""
+        """Return the lock of an object that is written at ``moment_s``."""
         return ObjectLock(self.mode, int(moment_s) + self.number * UNITS[self.unit] * DAY_S)
 
 
 def parse_default(text: str | None) -> DefaultRetention | None:
-    """From a container's metadata; None where new objects get no lock by themselves."""
+    """Return a container's default retention; None where new objects get no lock by default."""
     words = (text or "").split(" ")
     if len(words) != 3 or words[0] not in (GOVERNANCE, COMPLIANCE) or words[2] not in UNITS:
         return None

@@ -1,10 +1,11 @@
-"""Prefetching the next values of a sequence: the one window, and the pieces of large objects in it.
+"""Prefetching the next values of a sequence: one window for all kinds, and the pieces of large objects in
+it.
 
-``PrefetchWindow`` orders, bounds and waits. It is under all that is fetched before a client wants it: the
-segments of large objects (``ReadAhead``), the stripes of erasure coded objects and the units that come from
-several nodes at once (``proxy.obj.read``). ``ReadAhead`` opens pieces one after the other and reads the
-bodies of those that fit into its memory at the same time, each in a green thread, while the client is sent
-what comes before them. Neither knows what the values are; a function fetches the next one.
+``PrefetchWindow`` orders, bounds and waits. It is used for everything that is fetched before a client needs
+it: the segments of large objects (``ReadAhead``), the stripes of erasure coded objects and the units that
+come from several nodes at once (``proxy.obj.read``). ``ReadAhead`` opens pieces one after the other. It reads
+the bodies of those that fit into its memory at the same time, each in a green thread, while the client is
+sent the bytes before them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ T = TypeVar("T")
 
 
 class PrefetchWindow(Generic[T]):
-    """Values of a sequence that are fetched before they are wanted, in their order.
+    """Values of a sequence that are fetched before they are needed, in their order.
 
-    Either the window's own green thread fetches them one after the other while ``has_room`` says so, or
-    others ``put`` them, in any order. An error takes the place of its value and ends the sequence. Values
-    that are left at ``close`` are passed to ``release``.
+    Either the window's own green thread fetches them one after the other while ``has_room`` is true, or
+    other green threads ``put`` them, in any order. An error takes the place of its value and ends the
+    sequence. Values that are left at ``close`` are passed to ``release``.
     """
 
     def __init__(
@@ -35,12 +36,12 @@ class PrefetchWindow(Generic[T]):
         has_room: Callable[[], bool] = lambda: False,
         release: Callable[[T], object] = lambda _value: None,
     ):
-        """``fetch`` returns the next value, None at the end."""
+        """Take ``fetch``, which returns the next value, None at the end."""
         self._fetch = fetch
         self._has_room = has_room
         self._release = release
         self._values: dict[int, T | Exception | None] = {}
-        #: The number of the value that is wanted next, and of the one that is fetched next.
+        #: The number of the value that is read next, and of the one that is fetched next.
         self._wanted = 0
         self._fetched = 0
         self._task: green.Task[None] | None = None
@@ -62,7 +63,7 @@ class PrefetchWindow(Generic[T]):
         self._values[self._fetched - 1] = value
 
     def put(self, number: int, value: T | Exception | None) -> None:
-        """Leave the value of a number, the end (None) or an error."""
+        """Store the value of a number, the end (None) or an error."""
         if not self.is_closed:
             self._values[number] = value
             self._changed.notify_all()
@@ -70,16 +71,16 @@ class PrefetchWindow(Generic[T]):
             self._release(value)
 
     def prefetch(self) -> None:
-        """Fetch what there is room for, in the background."""
-        if self._task is None and self._goes_on():
+        """Fetch as many values as there is room for, in the background."""
+        if self._task is None and self._may_fetch():
             self._task = green.spawn(self._run)
 
-    def _goes_on(self) -> bool:
+    def _may_fetch(self) -> bool:
         return not self.is_closed and not self._is_ended and self._has_room()
 
     def _run(self) -> None:
         try:
-            while self._goes_on():
+            while self._may_fetch():
                 self._fetch_next()
         finally:
             self._task = None
@@ -101,7 +102,7 @@ class PrefetchWindow(Generic[T]):
     def get(self, is_fed: Callable[[], bool] = lambda: False) -> T | None:
         """Return the next value, None at the end; raises what fetching it raised.
 
-        It is waited for while it is being fetched, or while ``is_fed`` says that others may put it.
+        Waits while the value is being fetched, or while ``is_fed`` returns True: others may still put it.
         """
         while self._wanted not in self._values and (self._task is not None or is_fed()):
             self._changed.wait()
@@ -124,7 +125,7 @@ class PrefetchWindow(Generic[T]):
         self._changed.notify_all()
 
     def close(self, then: Callable[[], None] | None = None) -> None:
-        """Let go of all values; call ``then`` once nothing is being fetched any more."""
+        """Release all values; call ``then`` once nothing is being fetched any more."""
         self.is_closed = True
         values, self._values = self._values, {}
         for value in values.values():
@@ -138,20 +139,20 @@ class PrefetchWindow(Generic[T]):
 
 
 def size_of(response: Response) -> int | None:
-    """Bytes of a response's body; None when unknown."""
+    """Return the size of a response's body; None when unknown."""
     known = body_of(response.body).length
     announced = response.headers.get("content-length", "")
     return int(announced) if known is None and is_digits(announced) else known
 
 
 def release(response: Response | None, taken: int) -> None:
-    """Let a response go of which only ``taken`` bytes were wanted."""
+    """Release a response of which only ``taken`` bytes were read."""
     if response is not None:
         response.discard()
         response.ended(taken, False)
 
 
-class HeldBody(ResponseBody):
+class MemoryBody(ResponseBody):
     """Bytes in memory that are read piece by piece."""
 
     __slots__ = ("length", "_rest")
@@ -168,10 +169,10 @@ class HeldBody(ResponseBody):
         return size
 
 
-class _Whole:
+class _BufferedPiece:
     """A piece that is being read into memory."""
 
-    __slots__ = ("size", "_response", "_ready", "_got", "_error", "_buffer", "_is_unwanted")
+    __slots__ = ("size", "_response", "_ready", "_got", "_error", "_buffer", "_is_abandoned")
 
     def __init__(self, response: Response, size: int):
         self.size = size
@@ -180,13 +181,13 @@ class _Whole:
         self._got = 0
         self._error: BodyError | None = None
         self._buffer = memoryview(bytearray(size))
-        self._is_unwanted = False
+        self._is_abandoned = False
         green.spawn_detached(self._read)
 
     def _read(self) -> None:
         body = body_of(self._response.body)
         try:
-            while self._got < self.size and not self._is_unwanted:
+            while self._got < self.size and not self._is_abandoned:
                 more = body.read_into(self._buffer[self._got :])
                 if not more:
                     break
@@ -200,17 +201,17 @@ class _Whole:
             self._ready.set()
 
     def get(self) -> Response:
-        """The piece, in memory; raises ``BodyError``."""
+        """Wait for the piece and return it from memory; raises ``BodyError``."""
         self._ready.wait()
         if self._error is not None:
             raise self._error
         if self._got != self.size:
             raise BodyError(f"a segment gave {self._got} of {self.size} bytes")
-        return Response(200, {}, HeldBody(self._buffer))
+        return Response(200, {}, MemoryBody(self._buffer))
 
     def abandon(self) -> None:
         """Discard it."""
-        self._is_unwanted = True
+        self._is_abandoned = True
 
 
 class ReadAhead:
@@ -223,7 +224,7 @@ class ReadAhead:
     def __init__(self, take: Callable[[], Response | None], memory: int):
         self._take = take
         self._memory = memory
-        self._window: PrefetchWindow[_Whole | Response] = PrefetchWindow(
+        self._window: PrefetchWindow[_BufferedPiece | Response] = PrefetchWindow(
             self._open, has_room=lambda: not self._is_full, release=_let_go
         )
         self._held = 0
@@ -239,12 +240,12 @@ class ReadAhead:
         """Open more, if there is room."""
         self._window.prefetch()
 
-    def _open(self) -> _Whole | Response | None:
+    def _open(self) -> _BufferedPiece | Response | None:
         found = self._take()
         # What was opened too late is released.
         return found if found is None or self._window.is_closed else self._placed(found)
 
-    def _placed(self, found: Response) -> _Whole | Response:
+    def _placed(self, found: Response) -> _BufferedPiece | Response:
         """Read a piece into memory if it fits."""
         size = size_of(found)
         if size is None or self.held + size > self._memory:
@@ -252,14 +253,14 @@ class ReadAhead:
             return found
         self._held += size
         self._is_full = False
-        return _Whole(found, size)
+        return _BufferedPiece(found, size)
 
     def get(self) -> Response | None:
-        """The next piece, None at the end; raises what opening or reading it raised."""
+        """Return the next piece, None at the end; raises what opening or reading it raised."""
         self._sent = 0
         self.want()
         found = self._window.get()
-        if not isinstance(found, _Whole):
+        if not isinstance(found, _BufferedPiece):
             # What stopped the others is on its way to the client; its end is the next sign to go on.
             self._is_full = False
             return found
@@ -280,8 +281,8 @@ class ReadAhead:
         return f"<ReadAhead {len(self._window)} pieces, {self.held} of {self._memory} bytes>"
 
 
-def _let_go(found: _Whole | Response) -> None:
-    if isinstance(found, _Whole):
+def _let_go(found: _BufferedPiece | Response) -> None:
+    if isinstance(found, _BufferedPiece):
         found.abandon()
     else:
         release(found, 0)

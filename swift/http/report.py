@@ -18,7 +18,7 @@ Problem = tuple[str, str]
 
 
 def status_line(status: int) -> str:
-    """``404 Not Found``."""
+    """Return a status line such as ``404 Not Found``."""
     return f"{status} {reason_of(status)}"
 
 
@@ -32,7 +32,7 @@ def plain_explanation(status: int) -> str:
 def render_report(
     shape: ListingFormat, root: str, values: Mapping[str, str | int], problems: Sequence[Problem]
 ) -> bytes:
-    """The report in ``shape``; ``root`` is the element that XML puts around it.
+    """Render the report in ``shape``; ``root`` is the outer XML element.
 
     JSON has the values in their order, text and XML sort them.
     """

@@ -122,7 +122,7 @@ class Request:
         return f"{self.raw_path}?{self.query}" if self.query else self.raw_path
 
     def split_path(self, minimum: int, maximum: int, *, rest_with_last: bool = False) -> list[Any]:
-        """``base.entity.split_path`` of this request."""
+        """Split the path of this request as ``base.entity.split_path`` does."""
         return split_path(self.raw_path, minimum, maximum, rest_with_last=rest_with_last)
 
     @property
@@ -134,7 +134,7 @@ class Request:
         return params
 
     def param_utf8(self, name: str) -> str | None:
-        """A query parameter as text, None when absent; raises ``NotUTF8`` naming it."""
+        """Return a query parameter as text, None when absent; raises ``NotUTF8`` naming it."""
         value = self.params.get(name)
         if value is None or value.isascii():
             return value
@@ -172,7 +172,7 @@ class Request:
 
 
 def parse_query(query: str) -> dict[str, str]:
-    """A raw query as name → value; both are Latin-1 views of the decoded bytes."""
+    """Parse a raw query to name → value; both are Latin-1 views of the decoded bytes."""
     if "%" not in query and "+" not in query and query.isascii():
         pairs = (part.partition("=") for part in query.split("&") if part)
         return {name: value for name, _, value in pairs}

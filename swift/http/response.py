@@ -71,12 +71,12 @@ STATUS: dict[int, tuple[str, str]] = {
 
 
 def reason_of(code: int) -> str:
-    """The reason phrase of a status code."""
+    """Return the reason phrase of a status code."""
     return STATUS[code][0] if code in STATUS else "Unknown"
 
 
 def default_body(code: int, drive: str = "") -> bytes:
-    """The HTML body of a response that has none of its own; empty for 2xx-style codes without text."""
+    """Return the HTML body of a response that has none of its own; empty for 2xx-style codes without text."""
     reason, explanation = STATUS.get(code, ("", ""))
     if not explanation:
         return b""
@@ -86,7 +86,7 @@ def default_body(code: int, drive: str = "") -> bytes:
 
 
 def is_success(code: int) -> bool:
-    """2xx."""
+    """Return True for 2xx."""
     return 200 <= code <= 299
 
 
@@ -146,7 +146,7 @@ class Response:
             body.close()
 
     def read_body(self, limit_bytes: int = 64 << 20) -> bytes:
-        """The whole body in memory; raises ValueError when it is larger than ``limit_bytes``."""
+        """Return the whole body in memory; raises ValueError when it is larger than ``limit_bytes``."""
         body = self.body
         if not isinstance(body, bytes):
             pieces: list[bytes] = []
@@ -174,7 +174,7 @@ def error_response(
     content_type: str | None = None,
     drive: str = "",
 ) -> Response:
-    """A response with the default HTML body of ``status``, or with ``text`` as its body.
+    """Return a response with the default HTML body of ``status``, or with ``text`` as its body.
 
     ``content_type`` defaults to HTML, the peer's default for texts too; callers pass ``TEXT`` where the
     spec says text/plain.

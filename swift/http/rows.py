@@ -1,4 +1,4 @@
-"""Parameters that filters append to the ETag of a container's row, shown in listings as keys of their own.
+"""Parameters that filters append to the ETag of a container's row, and their keys in listings.
 
 The row of a large object or a link has a hash like ``<md5>; slo_etag=<md5>``: a filter takes its own
 parameters out of it again, in JSON listings as they come from the container (public-api.md §7.2).
@@ -15,7 +15,7 @@ from swift.http.response import Response
 LISTING_BYTES_MAX = 64 << 20
 
 
-#: What the parameters of one row, by name, are shown as.
+#: Returns the listing keys for the parameters of one row.
 Show = Callable[[Mapping[str, str]], Mapping[str, object]]
 
 
@@ -53,7 +53,7 @@ def _move(row: dict[str, object], value: str, names: Collection[str], show: Show
 
 
 def with_parameters(override: str, etag: str, parameters: Mapping[str, str]) -> str:
-    """The ETag of a row with more parameters; ``override`` is what other filters want it to be.
+    """Return the ETag of a row with more parameters; ``override`` is the value from other filters.
 
     They may leave its beginning open: then it is ``etag``.
     """
@@ -63,7 +63,7 @@ def with_parameters(override: str, etag: str, parameters: Mapping[str, str]) -> 
 
 
 def parameters_of(override: str) -> dict[str, str]:
-    """The parameters of a row's ETag."""
+    """Return the parameters of a row's ETag."""
     _base, *parts = override.split(";")
     pairs = (part.strip().partition("=") for part in parts)
     return {name: value for name, _, value in pairs}

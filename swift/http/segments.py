@@ -69,7 +69,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         return Response(200, {}, piece) if isinstance(piece, bytes) else self._open(piece)
 
     def _next(self) -> bool:
-        """Go on with the next piece; False at the end. Raises ``BodyError``."""
+        """Go on with the next piece; return False at the end. Raises ``BodyError``."""
         self._finish()
         if self._closed:
             return False
@@ -82,7 +82,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         announced = response.headers.get("content-length", "")
         known = self._body.length
         self._size = known if known is not None or not is_digits(announced) else int(announced)
-        self._look_ahead()
+        self._prefetch()
         return True
 
     def _finish(self) -> None:
@@ -96,7 +96,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
                 raise BodyError(f"a segment gave {self._taken} of {self._size} bytes")
         self._taken = 0
 
-    def _look_ahead(self) -> None:
+    def _prefetch(self) -> None:
         if not self._opened and self._size is not None and self._size - self._taken <= AHEAD_BYTES:
             self._reading.want()
 
@@ -104,7 +104,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
         self._taken += size
         if self._size is not None and self._taken > self._size:
             raise BodyError(f"a segment gives more than {self._size} bytes")
-        self._look_ahead()
+        self._prefetch()
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""

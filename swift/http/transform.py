@@ -5,8 +5,8 @@
     with as_request_body(self.forward(get)) as body:
         ...  # a copy: the body of a PUT
 
-Bytes that are looked at must pass through this process: a body that is wrapped here is neither sent by
-sendfile nor spliced.
+Observed bytes must pass through this process: a body that is wrapped here is neither sent by sendfile nor
+spliced.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from swift.http.body import (
 )
 from swift.http.response import Response
 
-#: What a cipher or codec makes of the next bytes; it may hold some back.
+#: Transforms the next bytes, e.g. a cipher or codec; it may hold some back.
 Transform = Callable[[bytes], bytes]
-#: What is left when no more bytes come.
+#: Returns the held-back bytes at the end.
 Last = Callable[[], bytes]
-#: Looks at the next bytes, and keeps no view of them.
+#: Observes the next bytes, and keeps no view of them.
 Observe = Callable[[bytes | memoryview], object]
 
 
 class BrokenSource(BodyError):
-    """The response whose body a request carries broke off: nothing may be stored, and others are to blame."""
+    """The response whose body a request carries broke off, so nothing may be stored; no client error."""
 
     status = 503
 
@@ -43,9 +43,9 @@ class BrokenSource(BodyError):
 
 
 class Mapped(ResponseBody):
-    """A response body of which ``transform`` made something else; closes the body below it.
+    """A response body transformed by ``transform``; closes the body below it.
 
-    ``keeps_length`` says that every byte becomes one byte, as with stream ciphers.
+    With ``keeps_length`` every byte becomes one byte, as with stream ciphers.
     """
 
     __slots__ = ("length", "_source", "_transform", "_last")
@@ -92,7 +92,7 @@ class WrappedRequest(RequestBody):
 
     @property
     def received(self) -> int:  # type: ignore[override]
-        """Bytes that the sender's body handed out."""
+        """Bytes that were read from the sender's body."""
         return self._source.received
 
     @property
@@ -110,7 +110,7 @@ class WrappedRequest(RequestBody):
 
 
 class MappedRequest(WrappedRequest):
-    """A request body of which ``transform`` made something else; the arguments are those of ``Mapped``."""
+    """A request body transformed by ``transform``; the arguments are those of ``Mapped``."""
 
     __slots__ = ("_transform", "_last", "_rest", "_ended")
 
@@ -193,7 +193,7 @@ class ForwardedBody(RequestBody):
         self._complete = not size or self.received == length
 
     def close(self) -> None:
-        """Release the response and tell those who wait for its end."""
+        """Release the response and notify the observers of its end."""
         self._response.discard()
         self._response.ended(self.received, self._complete)
 
@@ -205,7 +205,7 @@ class ForwardedBody(RequestBody):
 
 
 def as_request_body(response: Response) -> ForwardedBody:
-    """The body of a response as the body of a new request: copies, large objects, versions.
+    """Return a response's body as the body of a new request: copies, large objects, versions.
 
     The caller closes it (``with``) after the new request was answered.
     """

@@ -22,7 +22,7 @@ _META_PREFIX = {
 
 
 def check_metadata(headers: HeaderMap, kind: str, limits: Limits) -> None:
-    """The metadata rules for a client's PUT or POST of an account, container or object.
+    """Check the metadata of a client's PUT or POST of an account, container or object.
 
     ``kind`` is one of these three words. Raises ``HTTPError`` 400 (text/plain).
     """
@@ -53,7 +53,7 @@ def check_metadata(headers: HeaderMap, kind: str, limits: Limits) -> None:
 
 
 def check_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -> None:
-    """The totals that a database's user metadata must keep after a merge (account-container.md §8).
+    """Check the totals of a database's user metadata after a merge (account-container.md §8).
 
     ``items`` are (name without prefix, value) with values as stored; deleted ones (empty) do not count.
     Raises ``HTTPError`` 400.
@@ -84,7 +84,7 @@ def check_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
 
 
 def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
-    """The name length limits, counted in characters; raises ``HTTPError`` 400.
+    """Check name lengths, counted in characters; raises ``HTTPError`` 400.
 
     The account and container limits are doubled for internal accounts. ``new`` says that the last part
     is being made: only then is its own length the question for accounts and containers.
@@ -101,7 +101,7 @@ def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
 
 
 def time_of(headers: HeaderMap) -> Timestamp:
-    """When a request happens: as it says itself, or now; raises ``HTTPError`` 400."""
+    """Return the timestamp of a request: its X-Timestamp, or now; raises ``HTTPError`` 400."""
     given = headers.get("x-timestamp")
     if given is None:
         return Timestamp.now()

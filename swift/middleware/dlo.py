@@ -19,7 +19,7 @@ from swift.base.truth import is_true
 from swift.compose import Services
 from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import asked, drained
+from swift.gateway.subrequest import drained, open_response
 from swift.http.body import BodyError
 from swift.http.conditional import failed_condition, keeps_range, parse_http_date
 from swift.http.headers import HeaderMap, utf8_value, with_prefix
@@ -197,7 +197,7 @@ class Dlo(Filter):
         if marker:
             query += f"&marker={quote(marker, safe='')}"
         sub = segment_request(request, named.version, "GET", named.container, query, SOURCE)
-        with asked(self.forward, sub) as response:
+        with open_response(self.forward, sub) as response:
             if not response.is_success:
                 raise HTTPError(response.status, headers=with_prefix(response.headers, "www-auth"))
             body = response.read_body()

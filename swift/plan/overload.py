@@ -90,10 +90,10 @@ class _World:
         self.rng = random.Random(setting.seed)
         self.devices = [Station(self.env, "device") for _ in range(int(numbers["devices"]))]
         known = Amounts(bytes=capacity * numbers["told"] if self.is_admitting else None)
-        self.gate = Limiter(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
+        self.limiter = Limiter(AdmissionRules(), known, burst_s=numbers["burst_s"], now=0.0)
         self.promised = numbers["reserved"] * capacity
         if self.promised:
-            self.gate.set_reservations({TICKET: self.promised}, 0.0)
+            self.limiter.set_reservations({TICKET: self.promised}, 0.0)
         self.warm_s = numbers["seconds"] / 6
         self.done: dict[str, LatencyTally] = {}
         self.refused = self.gave_up = 0
@@ -109,7 +109,7 @@ class _World:
         env, numbers = self.env, self.setting.numbers
         began, size = env.now, numbers["size_mb"] * MB
         promise = ReservedClass(TICKET, self.promised) if who == RESERVED else None
-        grant = self.gate.ask(AdmissionFacts(who), began, promise=promise)
+        grant = self.limiter.admit(AdmissionFacts(who), began, reserved=promise)
         if not isinstance(grant, Admitted):
             self.refused += began >= self.warm_s
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swift.base.entity import EntityPath
-from swift.gateway.info import account_key, account_record, forget, remember
+from swift.gateway.info import account_key, account_record, cache_info, delete_cached_info
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, with_prefix
 from swift.http.request import Request
@@ -22,9 +22,9 @@ class AccountController(Controller):
     kind = "account"
 
     def handle_read(self, request: Request, path: EntityPath) -> Response:
-        """GET or HEAD; an account not yet on disk looks empty where accounts are made on demand."""
+        """Handle GET or HEAD; an account not yet on disk looks empty where accounts are created on demand."""
         check_names(path, self.context.limits, new=True)
-        view, part = self._place(path)
+        view, part = self._locate(path)
         response = self.read(request, path, view, part, listing_query(request, self.kind))
         if response.status == 404:
             if response.headers.get("x-account-status", "").lower() == "deleted":
@@ -33,13 +33,13 @@ class AccountController(Controller):
                 response = self._empty_account(request)
         settings = self.context.settings
         record = account_record(response.status, response.headers, self.context.policies)
-        remember(request, account_key(path.account), record, settings.recheck_account_existence)
+        cache_info(request, account_key(path.account), record, settings.recheck_account_existence)
         if not request.env.get(environkeys.OWNER):
             for name in settings.swift_owner_headers:
                 response.headers.pop(name, None)
         return response
 
-    def _place(self, path: EntityPath):  # type: ignore[no-untyped-def]
+    def _locate(self, path: EntityPath):  # type: ignore[no-untyped-def]
         view = self.context.rings.account.view()
         return view, view.partition_of(self.context.hasher.digest(path.account))
 
@@ -58,56 +58,60 @@ class AccountController(Controller):
 
     def handle_put(self, request: Request, path: EntityPath) -> Response:
         """Create an account or merge metadata into it; operators only."""
-        return self._change(request, path, "PUT")
+        return self._write_metadata(request, path, "PUT")
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Merge metadata."""
-        response = self._change(request, path, "POST")
+        response = self._write_metadata(request, path, "POST")
         if response.status == 404 and self.context.settings.account_autocreate:
             if response.headers.get("x-account-status", "").lower() == "deleted":
-                # It cannot be made anew until the reaper has been there.
+                # It cannot be created again until the reaper has removed it.
                 return response
             if not self.autocreate(request, path.account):
                 return error_response(503)
-            response = self._change(request, path, "POST")
+            response = self._write_metadata(request, path, "POST")
         return response
 
-    def _change(self, request: Request, path: EntityPath, method: str) -> Response:
+    def _write_metadata(self, request: Request, path: EntityPath, method: str) -> Response:
         check_names(path, self.context.limits, new=True)
         check_metadata(request.headers, "account", self.context.limits)
         headers = backend_headers(self.context, request, transfer=False)
         headers.update(metadata_headers(request.headers, "account", frozenset()))
-        return self._to_all(request, path, method, headers)
+        return self._write_to_primaries(request, path, method, headers)
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Mark an account deleted; the reaper does the rest."""
         if request.query:
             return error_response(400)
-        return self._to_all(request, path, "DELETE", backend_headers(self.context, request, transfer=False))
+        return self._write_to_primaries(
+            request, path, "DELETE", backend_headers(self.context, request, transfer=False)
+        )
 
-    def _to_all(self, request: Request, path: EntityPath, method: str, headers: HeaderMap) -> Response:
-        view, part = self._place(path)
-        forget(request, account_key(path.account))
+    def _write_to_primaries(
+        self, request: Request, path: EntityPath, method: str, headers: HeaderMap
+    ) -> Response:
+        view, part = self._locate(path)
+        delete_cached_info(request, account_key(path.account))
         attempts = [headers] * len(view.primaries(part))
         response = self.write(request, Change(method, path, view, part, attempts))
-        forget(request, account_key(path.account))
+        delete_cached_info(request, account_key(path.account))
         return response
 
     def autocreate(self, request: Request, account: str) -> bool:
-        """Create an account for a request that needs it; whether a quorum has it now."""
+        """Create an account for a request that needs it; return True if a quorum has it now."""
         path = EntityPath(account)
-        view, part = self._place(path)
+        view, part = self._locate(path)
         headers = {
             "x-timestamp": request.timestamp.internal,
             "x-trans-id": request.env.get(environkeys.TRANS_ID, "-"),
             "user-agent": self.context.agent,
             "x-openstack-request-id": request.env.get(environkeys.TRANS_ID, "-"),
-            # What a filter wants a new account to say.
+            # System metadata that a filter sets on a new account.
             **with_prefix(request.headers, fields.ACCOUNT_SYSMETA),
         }
         attempts = [headers] * len(view.primaries(part))
         response = self.write(request, Change("PUT", path, view, part, attempts))
-        forget(request, account_key(account))
+        delete_cached_info(request, account_key(account))
         if response.is_success:
             return True
         self.context.telemetry.log.warning(

@@ -24,8 +24,8 @@ from swift.http.validate import time_of
 from swift.proxy.account import AccountController
 from swift.proxy.container import ContainerController
 from swift.proxy.context import ProxyContext
-from swift.proxy.cors import decorate, preflight
-from swift.proxy.discovery import InfoController, register_core
+from swift.proxy.cors import add_cors_headers, preflight_response
+from swift.proxy.discovery import InfoController, register_swift_section
 from swift.proxy.hints import HINTED, add_hint, front_page
 from swift.proxy.obj.controller import ObjectController
 from swift.ring.errors import RingError
@@ -61,20 +61,20 @@ class ProxyApp:
             for kind in ("account", "container", "object")
         }
         self._denied_hosts = frozenset(context.settings.deny_host_headers)
-        register_core(registry, context, __version__)
+        register_swift_section(registry, context, __version__)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The WSGI face."""
+        """Serve a WSGI request."""
         return serve_wsgi(self.handle, environ, start_response)
 
     def handle(self, request: Request) -> Response:
-        """Answer one request; only programming errors escape, and become a 500."""
-        response = self._answered(request)
+        """Respond to one request; errors become responses."""
+        response = self._respond(request)
         if response.status in HINTED:
             add_hint(request, response)
         return response
 
-    def _answered(self, request: Request) -> Response:
+    def _respond(self, request: Request) -> Response:
         try:
             return self._route(request)
         except HTTPError as error:
@@ -106,7 +106,7 @@ class ProxyApp:
             return self._info.handle(request)
         if request.loose_path == "/" and not request.query and request.method in ("GET", "HEAD"):
             return front_page(request)
-        path = self._entity(request)
+        path = self._parse_entity(request)
         if isinstance(path, Response):
             return path
         if self._denied_hosts:
@@ -116,16 +116,16 @@ class ProxyApp:
                 return error_response(403, "Invalid host header")
         kind = path.kind
         if request.method == "OPTIONS":
-            return self._options(request, path, kind)
+            return self._handle_options(request, path, kind)
         handler = self._handlers.get((kind, request.method))
         private = (kind, request.method) in _PRIVATE
         allowed_private = private and is_true(request.headers.get(fields.BACKEND_ALLOW_PRIVATE_METHODS))
         if handler is None or (private and not allowed_private):
             return error_response(405, headers={"allow": ", ".join((*self._methods[kind], "OPTIONS"))})
-        return self._authorised(request, path, kind, handler)
+        return self._handle_authorized(request, path, kind, handler)
 
     def _prepare(self, request: Request) -> None:
-        """Timestamp, token and transaction id."""
+        """Set the request's timestamp, token and transaction id."""
         headers = request.headers
         stamp = time_of(headers)
         request.is_self_stamped = request.is_self_stamped or "x-timestamp" not in headers
@@ -137,11 +137,11 @@ class ProxyApp:
             request.env[environkeys.TRANS_ID] = new_transaction_id()
         headers.setdefault("x-trans-id", request.env[environkeys.TRANS_ID])
 
-    def _entity(self, request: Request) -> EntityPath | Response:
+    def _parse_entity(self, request: Request) -> EntityPath | Response:
         """Return the entity of the path, or the response to a path without one."""
         entity = request.entity
         if entity is None:
-            return _nothing_named(request)
+            return _no_entity_response(request)
         if entity.version not in self._versions:
             return error_response(400)
         path = entity.path
@@ -150,42 +150,42 @@ class ProxyApp:
             return error_response(412, "Invalid UTF8 or contains NULL")
         return path
 
-    def _authorised(self, request: Request, path: EntityPath, kind: str, handler: Handler) -> Response:
+    def _handle_authorized(self, request: Request, path: EntityPath, kind: str, handler: Handler) -> Response:
         authorise = request.env.get(environkeys.AUTHORIZE)
         if authorise is None:
-            return self._finish(request, path, kind, handler(request, path))
+            return self._add_cors(request, path, kind, handler(request, path))
         denial = authorise(request)
         if denial is not None:
             if (kind, request.method) not in _DELAYED_DENIAL:
                 return denial
-            return self._finish(request, path, kind, handler(request, path))
-        # Granted: nothing below may ask again for this request.
+            return self._add_cors(request, path, kind, handler(request, path))
+        # Granted: the controllers below must not authorize this request again.
         del request.env[environkeys.AUTHORIZE]
         try:
             response = handler(request, path)
         finally:
             request.env[environkeys.AUTHORIZE] = authorise
-        return self._finish(request, path, kind, response)
+        return self._add_cors(request, path, kind, response)
 
-    def _finish(self, request: Request, path: EntityPath, kind: str, response: Response) -> Response:
+    def _add_cors(self, request: Request, path: EntityPath, kind: str, response: Response) -> Response:
         if "origin" in request.headers and kind != "account":
             info = container_info(request, self.handle, path.account, str(path.container))
-            decorate(self.context.settings, info, request, response)
+            add_cors_headers(self.context.settings, info, request, response)
         return response
 
-    def _options(self, request: Request, path: EntityPath, kind: str) -> Response:
+    def _handle_options(self, request: Request, path: EntityPath, kind: str) -> Response:
         methods = (*self._methods[kind], "OPTIONS")
         info = None
         if kind != "account" and "origin" in request.headers:
             info = container_info(request, self.handle, path.account, str(path.container))
-        return preflight(self.context.settings, info, request, methods)
+        return preflight_response(self.context.settings, info, request, methods)
 
     def __repr__(self) -> str:
         return f"<ProxyApp {self.context.rings!r}>"
 
 
-def _nothing_named(request: Request) -> Response:
-    """The answer to a path that names no entity."""
+def _no_entity_response(request: Request) -> Response:
+    """Return the response to a path that names no entity."""
     try:
         request.split_path(1, 1)
     except NotUTF8:
@@ -201,7 +201,7 @@ def _handler_table(
     containers: ContainerController,
     objects: ObjectController,
 ) -> dict[tuple[str, str], Handler]:
-    """(kind, method) → handler; what is not here is 405."""
+    """Return handlers by kind and method; all other requests get 405."""
     table: dict[tuple[str, str], Handler] = {
         ("account", "HEAD"): accounts.handle_read,
         ("account", "GET"): accounts.handle_read,

@@ -51,7 +51,7 @@ BUSY = 529
 
 
 def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) -> HeaderMap:
-    """The headers of every backend request made for ``request``.
+    """Return the headers of every backend request made for ``request``.
 
     With ``transfer`` all of the client's end-to-end headers go along (object requests, GET and HEAD),
     otherwise only ``X-Backend-*`` and X-Timestamp.
@@ -69,24 +69,24 @@ def backend_headers(context: ProxyContext, request: Request, *, transfer: bool) 
 
 
 class Backends:
-    """Sends to nodes and records their health.
+    """Sends requests to nodes and records their health.
 
-    Every answer below 500 speaks for a node, every one from 500 on and every failure against it, but for
-    that of a busy device.
+    A response below 500 counts for a node. A failure or a response from 500 on counts against it, except that
+    of a busy device.
     """
 
     def __init__(self, context: ProxyContext):
         self._context = context
         self._transport = context.transport
-        #: Keys of the nodes of which it is known that they reserve objects (``wire.reservation``).
-        self._reserving: set[str] = set()
+        #: Keys of the nodes that are known to make reservations (``wire.reservation``).
+        self._reserving_nodes: set[str] = set()
         self._records_timings = any(
             settings.sorting_method == "timing"
             for settings in (context.settings, *context.policy_settings.values())
         )
 
     def read_timeouts(self, settings: ProxySettings, *, newest: bool) -> Timeouts:
-        """Return the timeouts of a read, which another node can take over unless all are asked."""
+        """Return the timeouts of a read; short ones unless all nodes are requested."""
         node_timeout_s = settings.node_timeout if newest else settings.read_timeout_s
         return NodeTimeouts(self._context.settings.conn_timeout, node_timeout_s)
 
@@ -102,10 +102,10 @@ class Backends:
         target = f"/{node.device}/{part}{path.quoted}"
         if query:
             target = f"{target}?{query}"
-        return NodeRequest.counted(node, method, target, headers, b"", self._context.settings)
+        return NodeRequest.with_length(node, method, target, headers, b"", self._context.settings)
 
     def stream(self, request: NodeRequest) -> Exchange | None:
-        """Start an exchange; None when the node cannot be reached, which counts against it."""
+        """Start an exchange; return None when the node cannot be reached, which counts against it."""
         node = request.node
         started = self._context.clock.monotonic()
         policy = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
@@ -114,7 +114,7 @@ class Backends:
         try:
             exchange = self._transport.stream(request)
         except TransportError as error:
-            self.failed(node, error, request.headers)
+            self.record_failure(node, error, request.headers)
             return None
         if self._records_timings:
             self._context.timings.record(node, self._context.clock.monotonic() - started)
@@ -129,10 +129,10 @@ class Backends:
 
         The exchange has ended then; ``nodes`` gives the node again when there is no other.
         """
-        while not exchange.begins(SUSPECT_S):
+        while not exchange.wait_response_start(SUSPECT_S):
             if not self.is_unresponsive(node):
                 self.suspect(node)
-            elif nodes.pass_over(node):
+            elif nodes.defer(node):
                 self._context.telemetry.log.error(
                     f"ERROR {node.key} is unresponsive for {UNRESPONSIVE_S} s; trying other nodes first"
                 )
@@ -144,20 +144,20 @@ class Backends:
         """Have a node probed, unless that was just done."""
         self._context.health.suspect(node.key)
 
-    def ready(self, node: Destination) -> None:
+    def record_ready(self, node: Destination) -> None:
         """Record that a node waits for the body, which is a response."""
         self._context.health.responded(node.key)
 
     def response(self, node: Destination, exchange: Exchange, headers: HeaderMap) -> BackendResponse | None:
-        """Wait for the response, its body as a stream; None when it does not come."""
+        """Wait for the response, its body as a stream; return None when it does not come."""
         try:
             response = exchange.response()
         except TransportError as error:
-            self.failed(node, error, headers)
+            self.record_failure(node, error, headers)
             return None
-        self.judge(node, response.status)
+        self.record_status(node, response.status)
         if "date" in response.headers:
-            self._context.clocks.note(node.key, response.headers["date"])
+            self._context.clocks.compare(node.key, response.headers["date"])
         return response
 
     def stream_response(self, request: NodeRequest) -> BackendResponse | None:
@@ -180,29 +180,29 @@ class Backends:
         try:
             response.read()
         except TransportError as error:
-            self.failed(node, error, request.headers)
+            self.record_failure(node, error, request.headers)
             return None
-        if response.status >= 500 or (nodes is not None and self.refuses_date(node, response, nodes)):
+        if response.status >= 500 or (nodes is not None and self.is_clock_behind(node, response, nodes)):
             return None
         return response
 
     def is_reserving(self, node: Destination) -> bool:
-        """Return True if a node said, when it was last asked, that it makes reservations."""
-        return node.key in self._reserving
+        """Return True if a node reported with its last response that it makes reservations."""
+        return node.key in self._reserving_nodes
 
-    def remember_reserving(self, node: Destination, reserves: bool) -> None:
-        """Record the response of a node that was asked whether it makes reservations."""
-        if reserves:
-            self._reserving.add(node.key)
+    def set_reserving(self, node: Destination, can_reserve: bool) -> None:
+        """Record whether a node reported that it makes reservations."""
+        if can_reserve:
+            self._reserving_nodes.add(node.key)
         else:
-            self._reserving.discard(node.key)
+            self._reserving_nodes.discard(node.key)
 
-    def judge(self, node: Destination, status: int) -> None:
-        """Count an answer's status for or against the node."""
+    def record_status(self, node: Destination, status: int) -> None:
+        """Count a response's status for or against the node."""
         if status < 500:
             self._context.health.succeeded(node.key)
         elif status == BUSY:
-            # Its device has too much to do now: others are asked, and it is next time.
+            # Its device is overloaded now; the next request may use the node again.
             return
         elif status == 507:
             self._context.telemetry.log.error(f"507 Insufficient Storage: {node.key}")
@@ -210,19 +210,19 @@ class Backends:
         else:
             self._context.health.failed(node.key)
 
-    def log(self, text: str, headers: HeaderMap) -> None:
+    def log_error(self, text: str, headers: HeaderMap) -> None:
         """Log an error of the request that ``headers`` were made for."""
         self._context.telemetry.log.error(f"ERROR {text}", txid=headers.get("x-trans-id"))
 
-    def debug(self, text: Callable[[], object], headers: HeaderMap) -> None:
-        """Log what ``text`` says of the request that ``headers`` were made for, when that is wanted."""
+    def log_debug(self, text: Callable[[], object], headers: HeaderMap) -> None:
+        """Log the result of ``text`` for the request of ``headers`` if debug logging is on."""
         log = self._context.telemetry.log
         if log.shows_debug:
             log.debug(str(text()), txid=headers.get("x-trans-id"))
 
-    def failed(self, node: Destination, error: TransportError | str, headers: HeaderMap) -> None:
-        """A node did not answer properly."""
-        # A node that answers, whatever it says, is not lost: one odd object must not take it away from all.
+    def record_failure(self, node: Destination, error: TransportError | str, headers: HeaderMap) -> None:
+        """Record that a node failed to respond properly."""
+        # A node that sends a malformed response is reachable: one object's fault must not exclude the node.
         limited = False
         if isinstance(error, MalformedResponse):
             self._context.health.responded(node.key)
@@ -233,9 +233,9 @@ class Backends:
             f"ERROR with {node.key}: {error}{suffix}", txid=headers.get("x-trans-id")
         )
 
-    def refuses_date(self, node: Destination, answer: BackendResponse, nodes: NodeIterator) -> bool:
-        """Return True if the node's clock is behind this proxy's, and remember that for when others agree."""
-        ahead_s = answer.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
+    def is_clock_behind(self, node: Destination, response: BackendResponse, nodes: NodeIterator) -> bool:
+        """Return True if the node refuses a change because its clock is behind this proxy's."""
+        ahead_s = response.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
         if ahead_s is None:
             return False
         nodes.clock_ahead_s = ahead_s

@@ -11,13 +11,13 @@ from swift.gateway.info import (
     AccountInfo,
     account_info,
     account_key,
+    cache_info,
+    cached_container,
     container_headers,
     container_info,
     container_key,
     container_record,
-    forget,
-    known_container,
-    remember,
+    delete_cached_info,
 )
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap, wire_value
@@ -32,17 +32,17 @@ from swift.proxy.query import listing_query
 from swift.proxy.shardbounds import listing_key
 from swift.proxy.shards import (
     OBJECT,
+    cached_listing_response,
+    cached_shards,
     is_split,
     listing_response,
     prepare_listing,
-    remembered_answer,
-    remembered_shards,
-    sharded_answer,
+    sharded_listing_response,
 )
 from swift.proxy.stronglisting import (
     META_KEY,
     UNSHARDED,
-    HeldRowsUnknown,
+    ReplicaRowsUnsupported,
     SplitContainer,
     StrongListing,
     StrongPages,
@@ -77,15 +77,15 @@ class ContainerController(Controller):
         self._accounts = accounts
         self._forward = forward
 
-    def _place(self, path: EntityPath):  # type: ignore[no-untyped-def]
+    def _locate(self, path: EntityPath):  # type: ignore[no-untyped-def]
         view = self.context.rings.container.view()
         return view, view.partition_of(self.context.hasher.digest(path.account, path.container))
 
-    def _account(self, request: Request, account: str) -> AccountInfo:
+    def _account_info(self, request: Request, account: str) -> AccountInfo:
         skip_pct = self.context.settings.account_existence_skip_cache_pct
         info = account_info(request, self._forward, account, skip_pct=skip_pct)
         if info.status >= 500:
-            # That it cannot be asked does not mean that it has to be created.
+            # An account that cannot be reached need not be created.
             raise HTTPError(503)
         return info
 
@@ -95,61 +95,61 @@ class ContainerController(Controller):
     # reading
 
     def handle_read(self, request: Request, path: EntityPath) -> Response:
-        """GET or HEAD; the read ACL of the answer decides about delayed denials."""
-        if not self._is_internal(path.account) and not self._account(request, path.account).exists:
+        """Handle GET or HEAD; the read ACL of the response decides about delayed denials."""
+        if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
             denied = authorize(request)
             return denied or error_response(404)
-        remembered = self._remembered(request, path)
+        remembered = self._cached_listing(request, path)
         if remembered is not None:
             return remembered
-        view, part = self._place(path)
+        view, part = self._locate(path)
         query = prepare_listing(request, listing_query(request, self.kind))
         response = self.read(request, path, view, part, query)
         settings = self.context.settings
         record = container_record(response.status, response.headers)
         key = container_key(path.account, str(path.container))
-        remember(request, key, record, settings.recheck_container_existence)
+        cache_info(request, key, record, settings.recheck_container_existence)
         request.acl = response.headers.get("x-container-read")
         denied = authorize(request)
         if denied is not None:
             response.discard()
             return denied
-        if self._is_strong(request, path, response):
+        if self._needs_strong_listing(request, path, response):
             response = self._strong_listing(request, path, view, part, response)
         elif is_split(request, response):
-            response = self._of_shards(request, path, view, part, response)
+            response = self._sharded_listing(request, path, view, part, response)
         self._finish_headers(request, response)
         return response
 
-    def _is_strong(self, request: Request, path: EntityPath, response: Response) -> bool:
+    def _needs_strong_listing(self, request: Request, path: EntityPath, response: Response) -> bool:
         """Return True if a listing has to show every acknowledged write."""
         headers = response.headers
         return (
-            self._is_wanted_strong(headers)
+            self._lists_strongly(headers)
             and request.method == "GET"
             and response.is_success
             and (is_split(request, response) or headers.get(fields.BACKEND_RECORD_TYPE, OBJECT) == OBJECT)
             and not self._is_internal(path.account)
         )
 
-    def _is_wanted_strong(self, headers: HeaderMap) -> bool:
+    def _lists_strongly(self, headers: HeaderMap) -> bool:
         return is_wanted(self.context.settings.strong_listing, headers.get(f"x-container-meta-{META_KEY}"))
 
     def _strong_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
-        """Return the rows on which all servers agree; object servers decide about the others."""
+        """Return a strong listing, or an eventual one where peer servers do not support it."""
         listing = StrongListing(request, self._forward, path, self.context.limits.container_listing_limit)
         pages = StrongPages(self.context, self.backends, request, path)
         policy = found.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
         try:
             if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
                 raise SplitContainer
-            rows = listing.rows(pages.of_replicas)
+            rows = listing.rows(pages.page_of_replicas)
         except SplitContainer:
             try:
-                rows = listing.rows(partial(pages.of_all_holders, policy))
-            except HeldRowsUnknown:
+                rows = listing.rows(partial(pages.page_of_shards, policy))
+            except ReplicaRowsUnsupported:
                 return self._eventual_listing(request, path, view, part, found)
         found.discard()
         found.ended(0, False)
@@ -161,37 +161,37 @@ class ContainerController(Controller):
     def _eventual_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, found: Response
     ) -> Response:
-        """The listing of a container that is or was split, where some servers are the peer's."""
+        """Return the listing of a container that is or was split, where some servers are the peer's."""
         if is_split(request, found):
-            return self._of_shards(request, path, view, part, found)
+            return self._sharded_listing(request, path, view, part, found)
         if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
             return found
         found.discard()
         found.ended(0, False)
-        root = self._split_root(request, path, view.primaries(part), part, found)
-        return self._of_shards(request, path, view, part, root)
+        root = self._find_split_root(request, path, view.primaries(part), part, found)
+        return self._sharded_listing(request, path, view, part, root)
 
-    def _split_root(
+    def _find_split_root(
         self, request: Request, path: EntityPath, nodes: Sequence[Node], part: int, found: Response
     ) -> Response:
-        """Return the response of a server that knows of shards, where the first server did not."""
+        """Return the response of a server that knows shards, because the first server did not."""
         query = prepare_listing(request, listing_query(request, self.kind))
         sent = backend_headers(self.context, request, transfer=True)
         for node in nodes:
-            asked = self.backends.make_request(node, part, "GET", path, sent, query)
-            answer = self.backends.request(asked)
-            if answer is not None:
+            backend_request = self.backends.make_request(node, part, "GET", path, sent, query)
+            response = self.backends.request(backend_request)
+            if response is not None:
                 names = (fields.BACKEND_RECORD_TYPE, fields.BACKEND_SHARDING_STATE)
-                known = {name: answer.headers[name] for name in names if name in answer.headers}
-                root = Response(answer.status, {**found.headers, **known}, answer.body)
+                known = {name: response.headers[name] for name in names if name in response.headers}
+                root = Response(response.status, {**found.headers, **known}, response.body)
                 if is_split(request, root):
                     return root
         raise HTTPError(503)
 
-    def _remembered(self, request: Request, path: EntityPath) -> Response | None:
-        """A listing for which the root need not be asked: caches know it and its shards."""
+    def _cached_listing(self, request: Request, path: EntityPath) -> Response | None:
+        """Return a listing without a request to the root if caches know it and its shards."""
         settings, limit_max = self.context.settings, self.context.limits.container_listing_limit
-        shards = remembered_shards(
+        shards = cached_shards(
             request,
             path,
             limit_max,
@@ -200,24 +200,24 @@ class ContainerController(Controller):
         )
         if shards is None:
             return None
-        listing_query(request, self.kind)  # refuses what is no listing
-        headers = container_headers(known_container(request, path.account, str(path.container)) or {})
-        if not headers or self._is_wanted_strong(headers):
+        listing_query(request, self.kind)  # raises for invalid parameters
+        headers = container_headers(cached_container(request, path.account, str(path.container)) or {})
+        if not headers or self._lists_strongly(headers):
             return None
         request.acl = headers.get("x-container-read")
         denied = authorize(request)
         if denied is not None:
             return denied
         root = Response(200, headers)
-        response = remembered_answer(request, self._forward, path, limit_max, root, shards)
+        response = cached_listing_response(request, self._forward, path, limit_max, root, shards)
         if response is not None:
             self._finish_headers(request, response)
         return response
 
-    def _of_shards(
+    def _sharded_listing(
         self, request: Request, path: EntityPath, view: RingView, part: int, root: Response
     ) -> Response:
-        def reask() -> Response:
+        def request_again() -> Response:
             params = {**dict(request.params), "format": "json", "states": "listing"}
             query = "&".join(
                 f"{quote(name.encode('latin-1'), safe='')}={quote(value.encode('latin-1'), safe='')}"
@@ -229,7 +229,9 @@ class ContainerController(Controller):
             self.context.limits.container_listing_limit,
             self.context.settings.recheck_listing_shard_ranges,
         )
-        return sharded_answer(request, self._forward, path, limit_max, root, reask, recheck_s=recheck_s)
+        return sharded_listing_response(
+            request, self._forward, path, limit_max, root, request_again, recheck_s=recheck_s
+        )
 
     def _finish_headers(self, request: Request, response: Response) -> None:
         headers = response.headers
@@ -248,36 +250,36 @@ class ContainerController(Controller):
 
     def handle_put(self, request: Request, path: EntityPath) -> Response:
         """Create a container or merge metadata into it."""
-        self._check(request, path)
+        self._validate(request, path)
         policy_headers = self._policy_headers(request)
         check_names(path, self.context.limits, new=True)
-        account = self._account_for_put(request, path)
+        account = self._ensure_account(request, path)
         headers = self._metadata(request)
         headers.update(policy_headers)
-        view, part = self._place(path)
-        attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
+        view, part = self._locate(path)
+        attempts = self._account_update_attempts(headers, path, len(view.primaries(part)))
         self._check_container_limit(request, path, account)
         response = self.write(request, Change("PUT", path, view, part, attempts))
-        forget(request, container_key(path.account, str(path.container)))
-        forget(request, listing_key(path))
+        delete_cached_info(request, container_key(path.account, str(path.container)))
+        delete_cached_info(request, listing_key(path))
         if response.status == 201:
             # The cached account may say that it does not exist yet, or count one container less.
-            forget(request, account_key(path.account))
+            delete_cached_info(request, account_key(path.account))
         return response
 
-    def _account_for_put(self, request: Request, path: EntityPath) -> AccountInfo:
-        account = self._account(request, path.account)
+    def _ensure_account(self, request: Request, path: EntityPath) -> AccountInfo:
+        account = self._account_info(request, path.account)
         settings = self.context.settings
         must_create = not account.exists or not account.really_exists
         if must_create and not self._is_internal(path.account):
             if not settings.account_autocreate:
                 raise HTTPError(404)
             if account.status == 400:
-                # Its name alone is refused: nothing is made for it.
+                # The account's name is refused, so it cannot be created.
                 raise HTTPError(404)
             if account.status == 410 or not self._accounts.autocreate(request, path.account):
                 raise HTTPError(503)
-            account = self._account(request, path.account)
+            account = self._account_info(request, path.account)
         return account
 
     def _check_container_limit(self, request: Request, path: EntityPath, account: AccountInfo) -> None:
@@ -291,45 +293,47 @@ class ContainerController(Controller):
 
     def handle_post(self, request: Request, path: EntityPath) -> Response:
         """Merge metadata."""
-        self._check(request, path)
-        return self._to_all(request, path, "POST", self._metadata(request))
+        self._validate(request, path)
+        return self._write_to_primaries(request, path, "POST", self._metadata(request))
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Delete an empty container."""
-        if not self._is_internal(path.account) and not self._account(request, path.account).exists:
+        if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
             return error_response(404)
-        view, part = self._place(path)
+        view, part = self._locate(path)
         key = container_key(path.account, str(path.container))
         headers = backend_headers(self.context, request, transfer=False)
-        attempts = self._with_account_nodes(headers, path, len(view.primaries(part)))
-        forget(request, key)
+        attempts = self._account_update_attempts(headers, path, len(view.primaries(part)))
+        delete_cached_info(request, key)
         response = self.write(request, Change("DELETE", path, view, part, attempts))
-        forget(request, key)
-        forget(request, listing_key(path))
-        forget(request, account_key(path.account))
-        # 202 only says that no node had the container.
+        delete_cached_info(request, key)
+        delete_cached_info(request, listing_key(path))
+        delete_cached_info(request, account_key(path.account))
+        # 202 means that no node had the container.
         return error_response(404) if response.status == 202 else response
 
     def handle_update(self, request: Request, path: EntityPath) -> Response:
-        """Internal: many object rows in one request."""
+        """Handle the internal UPDATE: many object rows in one request."""
         headers = backend_headers(self.context, request, transfer=False)
-        view, part = self._place(path)
+        view, part = self._locate(path)
         attempts = [headers] * len(view.primaries(part))
         return self.write(request, Change("UPDATE", path, view, part, attempts, request.body.read()))
 
-    def _to_all(self, request: Request, path: EntityPath, method: str, headers: HeaderMap) -> Response:
-        if not self._is_internal(path.account) and not self._account(request, path.account).exists:
+    def _write_to_primaries(
+        self, request: Request, path: EntityPath, method: str, headers: HeaderMap
+    ) -> Response:
+        if not self._is_internal(path.account) and not self._account_info(request, path.account).exists:
             return error_response(404)
-        view, part = self._place(path)
+        view, part = self._locate(path)
         key = container_key(path.account, str(path.container))
-        forget(request, key)
+        delete_cached_info(request, key)
         attempts = [headers] * len(view.primaries(part))
         response = self.write(request, Change(method, path, view, part, attempts))
-        forget(request, key)
+        delete_cached_info(request, key)
         return response
 
-    def _check(self, request: Request, path: EntityPath) -> None:
-        """Owner headers, ACL syntax and metadata rules of PUT and POST."""
+    def _validate(self, request: Request, path: EntityPath) -> None:
+        """Check owner headers, ACL syntax and metadata of PUT and POST; raise ``HTTPError`` 400."""
         headers = request.headers
         if not request.env.get(environkeys.OWNER):
             for name in self.context.settings.swift_owner_headers:
@@ -352,7 +356,7 @@ class ContainerController(Controller):
         return headers
 
     def _policy_headers(self, request: Request) -> HeaderMap:
-        """The chosen or the default policy; 400 for an unknown or deprecated one."""
+        """Return the headers of the chosen or the default policy; 400 for an unknown or deprecated one."""
         name = request.headers.get("x-storage-policy", "").strip()
         if not name:
             return {fields.BACKEND_STORAGE_POLICY_DEFAULT: str(self.context.policies.default.index)}
@@ -363,8 +367,8 @@ class ContainerController(Controller):
             raise HTTPError(400, f"Storage Policy '{policy.name}' is deprecated")
         return {fields.BACKEND_STORAGE_POLICY_INDEX: str(policy.index)}
 
-    def _with_account_nodes(self, headers: HeaderMap, path: EntityPath, count: int) -> list[HeaderMap]:
-        """One set of headers per container node, each telling some of the account nodes."""
+    def _account_update_attempts(self, headers: HeaderMap, path: EntityPath, count: int) -> list[HeaderMap]:
+        """Return one set of headers per container node; each names account nodes to update."""
         view = self.context.rings.account.view()
         part = view.partition_of(self.context.hasher.digest(path.account))
         shares: list[list[tuple[str, str]]] = [[] for _ in range(count)]

@@ -15,10 +15,10 @@ from swift.cluster.clocks import ClockComparison
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import NodeHealth
 from swift.cluster.placement import (
+    ConnectTimings,
     NodeIterator,
-    Sorting,
-    Streams,
-    Timings,
+    NodeSorter,
+    OpenStreams,
     local_first,
     parse_node_count,
     parse_write_affinity,
@@ -29,7 +29,7 @@ from swift.cluster.rings import Rings
 from swift.cluster.transport import Transport
 from swift.http.request import Request
 from swift.policy.policy import ErasureCode, Policies, Policy
-from swift.proxy.obj.read.plan import Rates
+from swift.proxy.obj.read.plan import TransferRates
 from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
@@ -73,16 +73,16 @@ class ProxyContext:
                 "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
             ),
         )
-        self.timings = Timings(self.clock, settings.timing_expiry)
-        self.rates = Rates(self.clock)
-        self.streams = Streams()
+        self.timings = ConnectTimings(self.clock, settings.timing_expiry)
+        self.rates = TransferRates(self.clock)
+        self.streams = OpenStreams()
         self._planner = Planner(self, settings)
         self._special_planners = {
             index: Planner(self, special) for index, special in self.policy_settings.items()
         }
 
     def planner(self, policy_index: int | None = None) -> Planner:
-        """The node order for a policy; accounts and containers use the general one."""
+        """Return the node order for a policy; accounts and containers use the general one."""
         if policy_index is None:
             return self._planner
         return self._special_planners.get(policy_index, self._planner)
@@ -94,7 +94,7 @@ class ProxyContext:
     def object_quorum(self, policy: Policy, count: int) -> int:
         """Return the number of ``count`` nodes that must acknowledge a write of an object under its policy.
 
-        What an erasure code asks for stands, unless it is no majority.
+        An erasure code's own quorum counts if it is a majority.
         """
         quorum = self.write_quorum(count)
         if policy.ec is None:
@@ -102,7 +102,7 @@ class ProxyContext:
         return policy.ec.quorum if self.settings.half_is_quorum else max(policy.ec.quorum, quorum)
 
     def restamper(self, request: Request) -> Restamper:
-        """Decide how a change is dated that nodes refuse for a newer state."""
+        """Return the restamper of a change."""
         return Restamper(request, self.check_ahead, self.clock.time)
 
     def check_ahead(self, newest: Timestamp) -> None:
@@ -111,7 +111,7 @@ class ProxyContext:
 
     @cached_property
     def direct(self) -> DirectClient:
-        """Asks single nodes; first asked for by a worker, when it is forked."""
+        """The client for single nodes; made in the worker after the fork."""
         settings = self.settings
         return DirectClient(self.transport, "proxy-server", settings)
 
@@ -122,12 +122,12 @@ class ProxyContext:
 
 
 class Planner:
-    """Turns a partition into the sequence of nodes to ask, under one set of settings."""
+    """Returns the sequence of nodes for requests to a partition, under one set of settings."""
 
     def __init__(self, context: ProxyContext, settings: ProxySettings):
         self.settings = settings
         self._context = context
-        self._sort = Sorting(
+        self._sort = NodeSorter(
             settings.sorting_method,
             read_affinity=settings.read_affinity,
             timings=context.timings,
@@ -140,14 +140,14 @@ class Planner:
         self._delete_count = settings.write_affinity_handoff_delete_count
 
     def for_read(self, view: RingView, part: int, kind: str) -> NodeIterator:
-        """Sorted primaries, then handoffs in ring order."""
+        """Return an iterator over sorted primaries, then handoffs in ring order."""
         primaries = view.primaries(part)
         return self._iterator(view, self._sort(primaries), view.handoffs(part), kind)
 
     def for_fragments(self, view: RingView, part: int, ec: ErasureCode) -> NodeIterator:
-        """Like ``for_read``; when nothing else is asked for, nodes whose archives need no computing lead.
+        """Return nodes as ``for_read``; with ``shuffle``, nodes that hold data fragments come first.
 
-        Those hold the data itself; a second copy of an index comes after the first of all others.
+        They need no decoding. A second copy of an index comes after the first copies of all others.
         """
         primaries = self._sort(view.primaries(part))
         if self.settings.sorting_method == "shuffle":
@@ -161,9 +161,9 @@ class Planner:
         return self._iterator(view, primaries, view.handoffs(part), "object")
 
     def for_put(self, view: RingView, part: int) -> NodeIterator:
-        """The nodes that take a new object: as ``for_read``, local ones first when write affinity is set.
+        """Return the nodes that take a new object: as ``for_read``, local ones first with write affinity.
 
-        Whatever is there already is changed where it is: only object PUT and DELETE know of write affinity.
+        Only object PUT and DELETE use write affinity: other changes go to where the object is.
         """
         kind = "object"
         if self._is_local is None:
@@ -173,10 +173,10 @@ class Planner:
         return self._iterator(view, self._sort(ordered[:replicas]), iter(ordered[replicas:]), kind)
 
     def for_delete(self, view: RingView, part: int) -> tuple[NodeIterator, int]:
-        """The nodes of an object's deletion and how many of them it needs.
+        """Return the nodes of an object's deletion and how many of them it needs.
 
-        With write affinity, objects may still wait on local handoffs for their way to remote primaries:
-        the first of those are asked too.
+        With write affinity, objects may still be on local handoffs, before they move to remote primaries.
+        So the first local handoffs get the deletion too.
         """
         kind = "object"
         if self._is_local is None:
@@ -189,8 +189,8 @@ class Planner:
         local = [node for node in handoffs if self._is_local(node)][:extra]
         chosen = {node.id for node in local}
         rest = [node for node in handoffs if node.id not in chosen]
-        asked = [*self._sort(primaries), *local]
-        return self._iterator(view, asked, iter(rest), kind, more=len(local)), len(asked)
+        chosen_nodes = [*self._sort(primaries), *local]
+        return self._iterator(view, chosen_nodes, iter(rest), kind, more=len(local)), len(chosen_nodes)
 
     def _iterator(
         self,

@@ -31,12 +31,12 @@ class Change:
     path: EntityPath
     view: RingView
     part: int
-    #: One set of headers for each node; a list that is given newer timestamps when nodes ask for it.
+    #: One set of headers for each node; gets newer timestamps when nodes know a newer state.
     attempts: list[HeaderMap]
     body: bytes = b""
     #: How many nodes must agree; None for the quorum of writes.
     quorum: int | None = None
-    #: Makes the iterator over other nodes than those of a read, where write affinity says so.
+    #: Makes the node iterator if it differs from that of a read, because of write affinity.
     nodes: Callable[[], NodeIterator] | None = None
 
 
@@ -52,7 +52,7 @@ class Controller:
     # reading
 
     def read(self, request: Request, path: EntityPath, view: RingView, part: int, query: str) -> Response:
-        """GET or HEAD of an account or container from the first good node."""
+        """Read an account or container (GET or HEAD) from the first good node."""
         planner = self.context.planner()
         settings, newest = planner.settings, is_newest(request.headers)
         plan = ReadPlan(
@@ -74,10 +74,10 @@ class Controller:
 
     def write(self, request: Request, change: Change) -> Response:
         """Send one attempt per primary (handoffs replace failing ones) and agree on a response."""
-        answers, need = self.write_answers(request, change)
-        return best_response(answers, len(change.attempts), need)
+        responses, need = self.write_to_nodes(request, change)
+        return best_response(responses, len(change.attempts), need)
 
-    def write_answers(self, request: Request, change: Change) -> tuple[list[BackendResponse], int]:
+    def write_to_nodes(self, request: Request, change: Change) -> tuple[list[BackendResponse], int]:
         """Like ``write``, but return the nodes' responses and the quorum they need.
 
         The attempts get a newer timestamp when nodes know a newer state (``proxy.restamp``).
@@ -87,29 +87,31 @@ class Controller:
         use_replication = _replication_network(request)
         restamper = self.context.restamper(request)
         below = f"/{change.part}{change.path.quoted}"
-        found = self._nodes_for(change)
+        nodes = self._nodes_for(change)
 
         def send(node: Node, headers: HeaderMap) -> BackendResponse | None:
-            to = replication_address(node) if use_replication else node
+            address = replication_address(node) if use_replication else node
             path = f"/{node.device}{below}"
-            sent = NodeRequest.counted(to, change.method, path, headers, change.body, settings)
-            answer = self.backends.request(sent, found)
+            node_request = NodeRequest.with_length(
+                address, change.method, path, headers, change.body, settings
+            )
+            response = self.backends.request(node_request, nodes)
             if (
-                answer is not None
-                and answer.status == 404
+                response is not None
+                and response.status == 404
                 and node.index is None
-                and not has_timestamp(answer.headers)
+                and not has_timestamp(response.headers)
             ):
-                # A handoff that never heard of the entity proves nothing.
+                # A handoff without the entity proves nothing.
                 return None
-            return answer
+            return response
 
         while True:
             decider = WriteQuorum(len(attempts), need)
-            answers = fan_out(attempts, found, send, decider, grace_s=settings.post_quorum_timeout)
-            if not restamper.restamp(attempts, answers):
-                return with_clock_refusal(answers, need, found), need
-            found = self._nodes_for(change)
+            responses = fan_out(attempts, nodes, send, decider, grace_s=settings.post_quorum_timeout)
+            if not restamper.restamp(attempts, responses):
+                return with_clock_refusal(responses, need, nodes), need
+            nodes = self._nodes_for(change)
 
     def _nodes_for(self, change: Change) -> NodeIterator:
         if change.nodes is not None:
@@ -122,13 +124,13 @@ def _replication_network(request: Request) -> bool:
 
 
 def authorize(request: Request) -> Response | None:
-    """Return the refusal of the filter that decides who may do this; None when it is allowed."""
+    """Return the auth filter's denial; None when the request is authorized."""
     decide = request.env.get(environkeys.AUTHORIZE)
     return decide(request) if decide is not None else None
 
 
 def metadata_headers(headers: HeaderMap, kind: str, pass_through: frozenset[str]) -> HeaderMap:
-    """The client's metadata headers of an account or container PUT or POST.
+    """Return the client's metadata headers of an account or container PUT or POST.
 
     ``X-Remove-…`` forms become empty values; an explicit value wins over its removal.
     """

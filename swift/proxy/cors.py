@@ -29,16 +29,16 @@ def is_origin_allowed(settings: ProxySettings, info: ContainerInfo, origin: str)
     return "*" in allowed or origin in allowed
 
 
-def preflight(
+def preflight_response(
     settings: ProxySettings, info: ContainerInfo | None, request: Request, methods: Sequence[str]
 ) -> Response:
-    """The answer to OPTIONS on a container or object; ``info`` is None for other paths."""
+    """Return the response to OPTIONS on a container or object; ``info`` is None for other paths."""
     allow = ", ".join(methods)
     origin = request.headers.get("origin")
     if not origin or info is None:
         return Response(200, {"allow": allow, "content-type": HTML})
-    wanted = request.headers.get("access-control-request-method")
-    if wanted is None or wanted not in methods or not is_origin_allowed(settings, info, origin):
+    method = request.headers.get("access-control-request-method")
+    if method is None or method not in methods or not is_origin_allowed(settings, info, origin):
         return error_response(401, headers={"allow": allow})
     headers = {"allow": allow, "access-control-allow-methods": allow}
     vary = []
@@ -49,8 +49,8 @@ def preflight(
         vary.append("Origin")
     if info.cors.get("max_age"):
         headers["access-control-max-age"] = str(info.cors["max_age"])
-    asked = request.headers.get("access-control-request-headers", "")
-    names = [name.strip() for name in asked.split(",") if name.strip()]
+    requested = request.headers.get("access-control-request-headers", "")
+    names = [name.strip() for name in requested.split(",") if name.strip()]
     if names:
         headers["access-control-allow-headers"] = ", ".join(dict.fromkeys(names))
         vary.append("Access-Control-Request-Headers")
@@ -59,7 +59,9 @@ def preflight(
     return Response(200, headers)
 
 
-def decorate(settings: ProxySettings, info: ContainerInfo, request: Request, response: Response) -> None:
+def add_cors_headers(
+    settings: ProxySettings, info: ContainerInfo, request: Request, response: Response
+) -> None:
     """Add the CORS headers of an actual request with an Origin."""
     origin = request.headers["origin"]
     if not origin:

@@ -39,20 +39,20 @@ class InfoController:
             refusal = self._check_signature(request.method, signature, expires)
             if refusal is not None:
                 return refusal
-            facts = self._registry.with_admin(disallowed)
+            info = self._registry.with_admin(disallowed)
         else:
-            facts = self._registry.public(disallowed)
+            info = self._registry.public(disallowed)
         headers = {"content-type": "application/json; charset=UTF-8"}
         if "origin" in request.headers:
             headers["access-control-allow-origin"] = request.headers["origin"]
             headers["access-control-expose-headers"] = "x-trans-id"
         headers["vary"] = "Accept"
-        if wants_page(request.headers.get("accept", "")):
+        if accepts_html(request.headers.get("accept", "")):
             headers["content-type"] = HTML
             # Nothing on the page comes from elsewhere, and nothing on it runs.
             headers["content-security-policy"] = "default-src 'none'; style-src 'unsafe-inline'"
-            return Response(200, headers, info_page(facts))
-        return Response(200, headers, json.dumps(facts).encode())
+            return Response(200, headers, info_page(info))
+        return Response(200, headers, json.dumps(info).encode())
 
     def _check_signature(self, method: str, signature: str, expires: str) -> Response | None:
         key = self._context.settings.admin_key
@@ -69,14 +69,14 @@ class InfoController:
         return None if valid else error_response(401)
 
 
-def wants_page(accept: str) -> bool:
-    """Return True if a browser asks: it names HTML, and nothing that names JSON is a browser."""
+def accepts_html(accept: str) -> bool:
+    """Return True if the client is a browser: it accepts HTML and does not name JSON."""
     kinds = [item.partition(";")[0].strip().lower() for item in accept.split(",")]
     return "text/html" in kinds and "application/json" not in kinds
 
 
-def register_core(registry: InfoRegistry, context: ProxyContext, version: str) -> None:
-    """The facts of section ``swift``."""
+def register_swift_section(registry: InfoRegistry, context: ProxyContext, version: str) -> None:
+    """Register the facts of section ``swift``."""
     settings, limits = context.settings, context.limits
     policies = []
     for policy in context.policies:
@@ -88,7 +88,7 @@ def register_core(registry: InfoRegistry, context: ProxyContext, version: str) -
             if policy.is_default:
                 entry["default"] = True
             policies.append(entry)
-    facts: dict[str, object] = {
+    info: dict[str, object] = {
         "version": version,
         "strict_cors_mode": settings.strict_cors_mode,
         "policies": policies,
@@ -98,8 +98,8 @@ def register_core(registry: InfoRegistry, context: ProxyContext, version: str) -
     }
     for name in type(limits).__slots__:
         value = getattr(limits, name)
-        facts[name] = list(value) if isinstance(value, tuple) else value
-    registry.register("swift", facts)
+        info[name] = list(value) if isinstance(value, tuple) else value
+    registry.register("swift", info)
 
 
 _HEAD = """<!DOCTYPE html>
@@ -118,11 +118,11 @@ th, td {text-align: left; vertical-align: top; padding: 0.2em 1em 0.2em 0;}
 """
 
 
-def info_page(facts: dict[str, object]) -> bytes:
-    """The facts of all sections, each a table; everything in it is text."""
+def info_page(info: dict[str, object]) -> bytes:
+    """Return a page with a table for each section; all content is escaped text."""
     parts = [_HEAD]
-    for section in sorted(facts):
-        found = facts[section]
+    for section in sorted(info):
+        found = info[section]
         values = found if isinstance(found, dict) else {"": found}
         parts.append(f"<h2>{escape(section)}</h2>\n<table>\n")
         for name in sorted(values):

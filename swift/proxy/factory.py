@@ -46,7 +46,7 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     settings = ProxySettings.parse(texts, source="[app:proxy-server]")
     if settings.write_legacy_ec_crc is not None:
         os.environ[_LEGACY_CRC] = "1" if settings.write_legacy_ec_crc else ""
-    _check_codes(cluster.policies, telemetry)
+    _report_unusable_codes(cluster.policies, telemetry)
     swift_dir = conf.get("swift_dir", "/etc/swift")
     rings = Rings(swift_dir, cluster.policies, report=telemetry.log.error)
     # In memory from the start: a ring that is damaged before its first use would cost requests.
@@ -67,14 +67,14 @@ def app_factory(global_conf: Conf, **local_conf: str) -> ProxyApp:
     return ProxyApp(context, process_of(conf).info, swift_dir=swift_dir)
 
 
-def _check_codes(policies: Policies, telemetry: Telemetry) -> None:
-    """Say at the start which policies this machine cannot serve, and serve the others."""
+def _report_unusable_codes(policies: Policies, telemetry: Telemetry) -> None:
+    """Log the policies that this machine cannot serve; the others are served."""
     for policy in policies:
         if policy.ec is not None:
             try:
                 Codec(policy.ec.ec_type, policy.ec.data, policy.ec.parity)
             except CodecError as error:
-                telemetry.log.error(f"policy {policy.name} is out of order on this proxy: {error}")
+                telemetry.log.error(f"policy {policy.name} cannot be served by this proxy: {error}")
 
 
 def _policy_settings(conf: Conf, texts: dict[str, str]) -> dict[int, ProxySettings]:

@@ -1,4 +1,4 @@
-"""Hints about errors, added to the bodies that OpenStack Swift answers.
+"""Hints about errors, added to the bodies that OpenStack Swift sends.
 
 The body begins as the peer's, for clients that match its text; a paragraph of class ``hint`` follows. Only
 the default pages of a status get one: other bodies say already what is wrong. The texts stand alone because
@@ -62,7 +62,7 @@ def add_hint(request: Request, response: Response) -> None:
 
 
 def front_page(request: Request) -> Response:
-    """Answer ``/``, where a person looks first."""
+    """Respond to ``/`` with a page for browsers."""
     text = (
         "<!DOCTYPE html>\n<html><head><title>Object storage</title></head><body>\n"
         "<h1>Object storage</h1>\n"

@@ -14,7 +14,7 @@ _CONTAINER_PARAMETERS = (*_ACCOUNT_PARAMETERS, "path")
 
 
 def listing_query(request: Request, kind: str) -> str:
-    """The client's parameters for a backend, JSON unless a filter in front chose another format.
+    """Return the client's parameters for a backend, as JSON unless a filter in front chose another format.
 
     Raises ``HTTPError`` 400 for parameters of a listing of this ``kind`` (``account`` or ``container``) that
     are not UTF-8 (public-api.md §7.3); a HEAD lists nothing.
@@ -31,10 +31,10 @@ def listing_query(request: Request, kind: str) -> str:
         raise HTTPError(400, str(error), content_type=HTML if is_account else TEXT)
     params = dict(request.params)
     if is_account:
-        # Accounts know no paths: whatever it says counts for nothing.
+        # Account listings ignore ``path``.
         params.pop("path", None)
     if text:
-        # Three times cheaper: nothing is encoded as JSON there, sent, decoded again and thrown away here.
+        # A third of the cost: no JSON is encoded by the server and decoded here.
         params["format"] = "plain"
     else:
         params.setdefault("format", "json")

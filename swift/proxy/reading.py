@@ -1,7 +1,7 @@
-"""GET and HEAD: finding a good source among the nodes (spec: proxy.md §10).
+"""GET and HEAD: the search for a good source among the nodes (spec: proxy.md §10).
 
-``SourceSearch`` asks nodes one after the other (or overlapping, with ``concurrent_gets``) and judges their
-responses. It does not know what is read.
+``SourceSearch`` requests nodes one after the other, or overlapping with ``concurrent_gets``, and evaluates
+their responses. It works for every kind of entity.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
-from swift.cluster.collect import EVERYTHING, Arrivals, collect
+from swift.cluster.collect import ALL_RESULTS, ResultQueue, collect
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import half
 from swift.cluster.transport import (
@@ -26,7 +26,13 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
-from swift.proxy.results import best_response, client_headers, has_timestamp, is_unreadable, with_deletion
+from swift.proxy.results import (
+    best_response,
+    client_headers,
+    has_timestamp,
+    is_unreadable,
+    with_deletion_time,
+)
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -64,7 +70,7 @@ class ReadPlan:
         )
 
     def request_rest(self, node: Node, byte_range: str) -> NodeRequest:
-        """Return a request for other bytes of what was found, whatever the conditions of the first were."""
+        """Return a request for other bytes of the same entity, without the first request's conditions."""
         return self.request(node, {**rest_headers(self.headers), "range": byte_range})
 
     @property
@@ -82,7 +88,7 @@ def _timestamp(headers: HeaderMap) -> Timestamp:
 
 
 def _parsed(text: str | None) -> Timestamp | None:
-    """None for what is no timestamp, whatever a node means by it."""
+    """Return the timestamp in a header, None if it is none."""
     try:
         return Timestamp(text) if text else None
     except InvalidTimestamp:
@@ -108,7 +114,7 @@ class FailedReads:
         self.responses.append(BackendResponse(503, reason="Service Unavailable"))
 
     def add(self, response: BackendResponse, *, is_handoff: bool) -> int:
-        """Read a response that may become the client's, and return the status that it stands for."""
+        """Add a failed response, which may become the client's; return the status that it counts as."""
         status = response.status if response.status >= 400 else 404
         body = b""
         with suppress(TransportError):
@@ -125,7 +131,7 @@ class FailedReads:
         return status
 
     def best(self, *, is_deleted: bool) -> Response:
-        """Return the client's response; an unreadable entity is 503 unless it ``is_deleted``."""
+        """Return the client's response; 503 for an unreadable entity unless it ``is_deleted``."""
         found = best_response(self.responses, len(self.responses), half(len(self.responses)))
         return (
             error_response(503) if found.status == 404 and self._is_unreadable and not is_deleted else found
@@ -133,7 +139,7 @@ class FailedReads:
 
 
 class SourceSearch:
-    """Looks for the answer to give among the nodes of one partition."""
+    """Looks for the response to relay among the nodes of one partition."""
 
     def __init__(self, backends: Backends, settings: ProxySettings, plan: ReadPlan, nodes: NodeIterator):
         self._backends = backends
@@ -141,113 +147,115 @@ class SourceSearch:
         self._plan = plan
         self._nodes = nodes
         self._primaries = nodes.primary_count
-        #: Primaries that said what they have, if only that they have nothing.
+        #: Primaries that responded, even if they have nothing.
         self._responded = 0
         self._tombstone = ZERO
         self._failed = FailedReads(settings, nodes.primary_count)
         self.best: tuple[BackendResponse, Node] | None = None
 
     def find(self) -> tuple[BackendResponse, Node] | None:
-        """The source to answer from, or None; ``failure`` has the response then."""
+        """Return the source to read from, or None; ``failure`` then has the response."""
         if self._settings.concurrent_gets and not self._plan.newest:
-            self._find_overlapping()
+            self._find_concurrently()
         else:
             for node in self._nodes:
                 request = self._plan.request(node)
                 exchange = self._backends.stream(request)
                 if exchange is not None and self._backends.fails_over(node, exchange, self._nodes):
                     continue
-                reply = None if exchange is None else self._backends.response(node, exchange, request.headers)
-                if self._take(node, reply):
+                response = (
+                    None if exchange is None else self._backends.response(node, exchange, request.headers)
+                )
+                if self._process_response(node, response):
                     break
-        # A read that goes on elsewhere has no choice.
-        self._nodes.asks_slow = True
+        # A read that resumes at another node may need slow nodes.
+        self._nodes.uses_slow = True
         return self.best
 
-    def _asked(self, node: Node) -> tuple[Node, BackendResponse | None]:
+    def _request(self, node: Node) -> tuple[Node, BackendResponse | None]:
         return node, self._backends.stream_response(self._plan.request(node))
 
-    def _find_overlapping(self) -> None:
-        """Up to one request per primary in flight, a further one every ``concurrency_timeout``."""
-        arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
+    def _find_concurrently(self) -> None:
+        """Keep up to one request per primary in flight, and send another every ``concurrency_timeout``."""
+        arrivals: ResultQueue[tuple[Node, BackendResponse | None]] = ResultQueue()
 
-        def launch() -> bool:
+        def request_next() -> bool:
             node = next(self._nodes, None) if arrivals.waiting < self._primaries else None
             if node is None:
                 return False
-            arrivals.start(self._asked, node, otherwise=(node, None))
+            arrivals.start(self._request, node, default=(node, None))
             return True
 
-        launch()
+        request_next()
         pause_s = self._settings.concurrency_timeout
-        for node, reply in collect(arrivals, EVERYTHING, pause_s=pause_s, on_quiet=launch):
-            if self._take(node, reply):
-                arrivals.abandon(close_late)
+        for node, response in collect(arrivals, ALL_RESULTS, pause_s=pause_s, on_quiet=request_next):
+            if self._process_response(node, response):
+                arrivals.abandon(close_late_response)
                 return
-            launch()
+            request_next()
 
-    def _take(self, node: Node, reply: BackendResponse | None) -> bool:
-        """Judge an answer; True when the search is over."""
-        if reply is None:
+    def _process_response(self, node: Node, response: BackendResponse | None) -> bool:
+        """Process a response; return True when the search is over."""
+        if response is None:
             self._failed.add_failure()
             return False
         is_handoff = node.index is None
-        if not is_handoff and reply.status < 500:
+        if not is_handoff and response.status < 500:
             self._responded += 1
-            # What a majority agrees on needs no avoided node that may only cost a timeout.
-            self._nodes.asks_slow = 2 * self._responded <= self._primaries
-        if self._is_good(reply):
-            stamp = _timestamp(reply.headers)
+            # When a majority has responded, an avoided node would only cost a timeout.
+            self._nodes.uses_slow = 2 * self._responded <= self._primaries
+        if self._is_good(response):
+            stamp = _timestamp(response.headers)
             if stamp >= self._tombstone:
-                return self._offer(reply, node, stamp)
-            reply.stream.close()
+                return self._update_best(response, node, stamp)
+            response.stream.close()
             return False
-        self._take_bad(reply, is_handoff)
+        self._process_failure(response, is_handoff)
         return False
 
-    def _is_good(self, reply: BackendResponse) -> bool:
-        if reply.headers.get("x-put-timestamp") == "0":
+    def _is_good(self, response: BackendResponse) -> bool:
+        if response.headers.get("x-put-timestamp") == "0":
             return False
-        return 200 <= reply.status < 400 or (reply.status == 416 and self._plan.is_object)
+        return 200 <= response.status < 400 or (response.status == 416 and self._plan.is_object)
 
-    def _offer(self, reply: BackendResponse, node: Node, stamp: Timestamp) -> bool:
+    def _update_best(self, response: BackendResponse, node: Node, stamp: Timestamp) -> bool:
         if not self._plan.newest:
-            self.best = (reply, node)
+            self.best = (response, node)
             return True
         if self.best is None:
-            self.best = (reply, node)
-        elif _version(reply.headers) > _version(self.best[0].headers):
+            self.best = (response, node)
+        elif _version(response.headers) > _version(self.best[0].headers):
             self.best[0].stream.close()
-            self.best = (reply, node)
+            self.best = (response, node)
         else:
-            reply.stream.close()
+            response.stream.close()
         return False
 
-    def _take_bad(self, reply: BackendResponse, is_handoff: bool) -> None:
-        status = self._failed.add(reply, is_handoff=is_handoff)
-        if status == 404 and self._plan.is_object and has_timestamp(reply.headers):
-            self._forget_older_than(_parsed(reply.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
+    def _process_failure(self, response: BackendResponse, is_handoff: bool) -> None:
+        status = self._failed.add(response, is_handoff=is_handoff)
+        if status == 404 and self._plan.is_object and has_timestamp(response.headers):
+            self._discard_older_than(_parsed(response.headers.get(fields.BACKEND_TIMESTAMP)) or ZERO)
 
-    def _forget_older_than(self, tombstone: Timestamp) -> None:
+    def _discard_older_than(self, tombstone: Timestamp) -> None:
         self._tombstone = max(self._tombstone, tombstone)
         if self.best is not None and _timestamp(self.best[0].headers) < self._tombstone:
             self.best[0].stream.close()
             self.best = None
 
     def failure(self) -> Response:
-        """The answer when no source was found."""
-        return with_deletion(self._failed.best(is_deleted=bool(self._tombstone)), self._failed.responses)
+        """Return the response when no source was found."""
+        return with_deletion_time(self._failed.best(is_deleted=bool(self._tombstone)), self._failed.responses)
 
 
-def close_late(arrival: tuple[Node, BackendResponse | None]) -> None:
+def close_late_response(arrival: tuple[Node, BackendResponse | None]) -> None:
     """Close a source that arrives after the search is over."""
-    _node, reply = arrival
-    if reply is not None:
-        reply.stream.close()
+    _node, response = arrival
+    if response is not None:
+        response.stream.close()
 
 
 def rest_headers(headers: HeaderMap) -> HeaderMap:
-    """Return the headers of a request for other bytes of what was found, without the first conditions."""
+    """Return the headers of a request for other bytes of the same entity, without conditions."""
     return {
         name: value
         for name, value in headers.items()
@@ -256,18 +264,18 @@ def rest_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def is_newest(headers: HeaderMap) -> bool:
-    """Return True if the client wants every replica asked."""
+    """Return True if the client requests the newest of all replicas."""
     return is_true(headers.get("x-newest"))
 
 
-def source_response(reply: BackendResponse) -> Response:
-    """The client's response head for a source; small bodies are already inside."""
-    headers = client_headers(reply.headers)
+def source_response(response: BackendResponse) -> Response:
+    """Return the client's response head for a source; small bodies are already inside."""
+    headers = client_headers(response.headers)
     headers["accept-ranges"] = "bytes"
     for name in ("content-length", "content-type"):
-        if name in reply.headers:
-            headers[name] = reply.headers[name]
-    whole = reply.stream.whole
+        if name in response.headers:
+            headers[name] = response.headers[name]
+    whole = response.stream.whole
     return Response(
-        reply.status, headers, reply.stream if whole is None else whole, reason=reply.reason or None
+        response.status, headers, response.stream if whole is None else whole, reason=response.reason or None
     )

@@ -1,8 +1,8 @@
-"""Date a change above the newer state that it lost to, within a bound (doc/howto/operating.md).
+"""New timestamps for changes that a newer state would hide, within a bound (doc/howto/operating.md).
 
 Storage servers keep the state with the newest timestamp. When the clock of one proxy is fast, the later
-changes of the others would be dropped until their clocks pass that date. A change that a proxy dated itself
-and that nodes refuse for a newer state is therefore dated just above that state and sent again. A state
+changes of other proxies would be dropped until their clocks pass that date. So a change that a proxy dated
+itself, and that nodes refuse for a newer state, is dated just above that state and sent again. A state
 further ahead of this proxy's clock than ``restamp_ahead_max`` is not followed: the change is refused.
 
 Changes whose X-Timestamp was given (container sync, the reconciler and other daemons) keep it.
@@ -21,14 +21,14 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 
-#: A change is dated anew so often; of many clients that write one object at a time, one wins each time.
+#: How often a change gets a new timestamp. Of many clients that write one object, one wins each time.
 RESTAMPS_MAX = 2
 #: Methods whose success an account or container server qualifies by the time of newer metadata.
 _MERGING = frozenset(("PUT", "POST"))
 
 
 class Restamper:
-    """Decides whether a change is sent again with a newer timestamp; one for each change."""
+    """Decides if a change is sent again with a newer timestamp; one for each change."""
 
     def __init__(
         self, request: Request, check_ahead: Callable[[Timestamp], None], now: Callable[[], float] = time.time
@@ -38,12 +38,12 @@ class Restamper:
         self._now = now
         self._left = RESTAMPS_MAX
 
-    def restamp(self, attempts: MutableSequence[HeaderMap], answers: Iterable[BackendResponse]) -> bool:
+    def restamp(self, attempts: MutableSequence[HeaderMap], responses: Iterable[BackendResponse]) -> bool:
         """Give the attempts a newer timestamp and return True if nodes know a newer state.
 
         Raises ``HTTPError`` 503 when that state is too far ahead of this proxy's clock.
         """
-        newest = self._newest(answers)
+        newest = self._newest(responses)
         if newest is None or not self._request.is_self_stamped:
             return False
         self._check_ahead(newest)
@@ -53,36 +53,36 @@ class Restamper:
         attempts[:] = restamped(self._request, attempts, above(newest, self._now()))
         return True
 
-    def _newest(self, answers: Iterable[BackendResponse]) -> Timestamp | None:
+    def _newest(self, responses: Iterable[BackendResponse]) -> Timestamp | None:
         """Return the newest state that made a node refuse the change or a part of it."""
         request = self._request
-        merges = request.method in _MERGING and not _names_object(request)
+        merges = request.method in _MERGING and not _is_object_request(request)
         newest: Timestamp | None = None
-        for answer in answers:
-            refused = answer.status == 409 or (merges and answer.status // 100 == 2)
-            if not refused or fields.BACKEND_TIMESTAMP not in answer.headers:
+        for response in responses:
+            refused = response.status == 409 or (merges and response.status // 100 == 2)
+            if not refused or fields.BACKEND_TIMESTAMP not in response.headers:
                 continue
             try:
-                stamp = Timestamp(answer.headers[fields.BACKEND_TIMESTAMP])
+                stamp = Timestamp(response.headers[fields.BACKEND_TIMESTAMP])
             except InvalidTimestamp:
                 continue
             newest = stamp if newest is None else max(newest, stamp)
         return newest if newest is not None and newest >= request.timestamp else None
 
 
-def _names_object(request: Request) -> bool:
+def _is_object_request(request: Request) -> bool:
     return request.entity is not None and request.entity.path.obj is not None
 
 
 def above(newest: Timestamp, now_s: float) -> Timestamp:
     """Return the present time if it is later than ``newest``, else a time just above it.
 
-    The offset tells apart several writers that are refused for the same state. Raises ``HTTPError`` 503 at
+    The random offset separates writers that are refused for the same state. Raises ``HTTPError`` 503 at
     the end of time.
     """
-    present = Timestamp(now_s)
-    if present > newest:
-        return present
+    now = Timestamp(now_s)
+    if now > newest:
+        return now
     try:
         return Timestamp.from_raw(newest.raw + 1, random.randrange(1, 1 << 32))
     except InvalidTimestamp:

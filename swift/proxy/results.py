@@ -1,4 +1,4 @@
-"""From many backend answers to the one the client gets (spec: proxy.md §8)."""
+"""The response to the client from the responses of the nodes (spec: proxy.md §8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, TEXT, Response, error_response
 
-#: Headers of a backend's answer that are not the client's business.
+#: Headers of a backend's response that the client does not get.
 DROPPED = frozenset(
     (
         "date",
@@ -30,7 +30,7 @@ DROPPED = frozenset(
 
 
 def client_headers(headers: HeaderMap) -> HeaderMap:
-    """A backend's headers without those that belong to its own connection; Etag unquoted."""
+    """Return a backend's headers without those that belong to its own connection; Etag unquoted."""
     kept = {name: value for name, value in headers.items() if name not in DROPPED}
     if "etag" in kept:
         kept["etag"] = unquote_etag(kept["etag"])
@@ -38,7 +38,7 @@ def client_headers(headers: HeaderMap) -> HeaderMap:
 
 
 def has_timestamp(headers: HeaderMap) -> bool:
-    """Return True if a node that responds 404 knows when the entity was deleted."""
+    """Return True if a 404 says when the entity was deleted."""
     stamp = headers.get(fields.BACKEND_TIMESTAMP)
     try:
         return stamp is not None and Timestamp(stamp) > ZERO
@@ -47,42 +47,44 @@ def has_timestamp(headers: HeaderMap) -> bool:
 
 
 def is_unreadable(headers: HeaderMap) -> bool:
-    """Return True if a node has the object but cannot read it: no 404 of others proves that it is absent."""
+    """Return True if a node has the object but cannot read it; then no 404 proves that it is absent."""
     return fields.BACKEND_UNREADABLE in headers
 
 
 def best_response(
-    answers: Sequence[BackendResponse],
+    responses: Sequence[BackendResponse],
     count: int,
     quorum: int,
     overrides: Mapping[int, int] | None = None,
 ) -> Response:
-    """The answer of a quorum, or 503.
+    """Return the response of a quorum, or 503.
 
-    ``count`` is how many nodes were asked; missing answers count as 503.
+    ``count`` is the number of nodes that were sent the request; missing responses count as 503.
     """
-    statuses = fill_missing((a.status for a in answers), count)
+    statuses = fill_missing((a.status for a in responses), count)
     position = best_status(statuses, quorum, overrides)
-    if position is None or position >= len(answers):
+    if position is None or position >= len(responses):
         return error_response(503)
-    return response_of(answers[position])
+    return client_response(responses[position])
 
 
-def with_deletion(response: Response, answers: Iterable[BackendResponse]) -> Response:
-    """A 404 that says when the entity was deleted, if any node knows; daemons ask that."""
+def with_deletion_time(response: Response, responses: Iterable[BackendResponse]) -> Response:
+    """Add the time of deletion to a 404, if a node knows it; daemons need it."""
     if response.status == 404:
-        stamps = [Timestamp(a.headers[fields.BACKEND_TIMESTAMP]) for a in answers if has_timestamp(a.headers)]
+        stamps = [
+            Timestamp(a.headers[fields.BACKEND_TIMESTAMP]) for a in responses if has_timestamp(a.headers)
+        ]
         if stamps:
             response.headers[fields.BACKEND_TIMESTAMP] = max(stamps).internal
     return response
 
 
-def refused_early(request: Request, answers: Sequence[BackendResponse]) -> Response | None:
-    """The answer to a PUT that a node refuses before it takes the body: that one decides.
+def early_refusal(request: Request, responses: Sequence[BackendResponse]) -> Response | None:
+    """Return the response to a PUT that a node refuses before it takes the body; one such node decides.
 
-    What a node says before anything was stored is about the object that was there before.
+    A response before anything was stored is about the previous object.
     """
-    statuses = {answer.status for answer in answers}
+    statuses = {response.status for response in responses}
     if 412 in statuses and "if-none-match" in request.headers:
         return error_response(412)
     if 403 in statuses:
@@ -93,35 +95,35 @@ def refused_early(request: Request, answers: Sequence[BackendResponse]) -> Respo
     return None
 
 
-def put_response(answers: Sequence[BackendResponse], count: int, quorum: int) -> Response:
-    """The answer to a PUT from what nodes said in the end, by quorum.
+def put_response(responses: Sequence[BackendResponse], count: int, quorum: int) -> Response:
+    """Return the response to a PUT from the nodes' final responses, by quorum.
 
     A node that has something newer (409) need not store this: where such nodes complete the quorum the
     object is accepted (202) but already superseded.
     """
-    stored = sum(1 for answer in answers if answer.status // 100 == 2)
-    newer = sum(1 for answer in answers if answer.status == 409)
+    stored = sum(1 for response in responses if response.status // 100 == 2)
+    newer = sum(1 for response in responses if response.status == 409)
     if stored < quorum <= stored + newer:
         return error_response(202)
-    return best_response(answers, count, quorum)
+    return best_response(responses, count, quorum)
 
 
 def with_clock_refusal(
-    answers: list[BackendResponse], need: int, nodes: NodeIterator
+    responses: list[BackendResponse], need: int, nodes: NodeIterator
 ) -> list[BackendResponse]:
-    """The answers of a change; fewer than ``need`` are completed by what says that clocks are the reason."""
-    if not nodes.clock_ahead_s or len(answers) >= need:
-        return answers
+    """Return the responses of a change; fill up to ``need`` with refusals that name clocks as the reason."""
+    if not nodes.clock_ahead_s or len(responses) >= need:
+        return responses
     refusal = BackendResponse(400, {fields.BACKEND_TIMESTAMP_AHEAD: nodes.clock_ahead_s})
-    return [*answers, *[refusal] * need]
+    return [*responses, *[refusal] * need]
 
 
-def response_of(answer: BackendResponse) -> Response:
-    """One backend's answer as ours; 503 for a change that it refused because of this proxy's clock."""
-    ahead = answer.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
+def client_response(response: BackendResponse) -> Response:
+    """Return a backend's response as the client's; 503 for a change refused because of this proxy's clock."""
+    ahead = response.headers.get(fields.BACKEND_TIMESTAMP_AHEAD)
     if ahead is not None:
         text = f"Nothing was changed: this proxy's clock is {ahead} s ahead of a storage server's.\n"
         return error_response(503, text, content_type=TEXT)
-    headers = client_headers(answer.headers)
+    headers = client_headers(response.headers)
     headers["content-type"] = HTML
-    return Response(answer.status, headers, answer.body, reason=answer.reason or None)
+    return Response(response.status, headers, response.body, reason=response.reason or None)

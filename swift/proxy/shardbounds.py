@@ -1,7 +1,7 @@
-"""The shards of a split container, in the form that proxies share in memcached (spec: proxy.md §14).
+"""Shards of a split container in the form that proxies share in memcached (spec: proxy.md §14).
 
-``Bounds`` are a list of lower bounds and names: where a shard ends the next one begins. Two lists are kept of
-a container, that of the shards that rows go to and that of the shards that a listing is put together from.
+``Bounds`` are a list of lower bounds and names: each shard ends where the next one begins. A container has
+two lists: the shards that take its rows, and the shards that its listing is merged from.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Bounds = list[list[str]]
 
 
 def updating_key(path: EntityPath) -> str:
-    """The cache key of the shards that rows of a container go to."""
+    """Return the cache key of the shards that take a container's rows."""
     return f"shard-updating-v2/{path.account}/{path.container}"
 
 
 def listing_key(path: EntityPath) -> str:
-    """The cache key of the shards that list a container."""
+    """Return the cache key of the shards that list a container."""
     return f"shard-listing-v2/{path.account}/{path.container}"
 
 
@@ -37,26 +37,28 @@ def bounds_of(namespaces: Sequence[Namespace]) -> Bounds:
     return bounds
 
 
-def namespaces_in(bounds: Bounds) -> list[Namespace]:
-    """The namespaces of bounds, in order."""
+def namespaces_from(bounds: Bounds) -> list[Namespace]:
+    """Return the namespaces of bounds, in order."""
     uppers = [*(lower for lower, _name in bounds[1:]), ""]
     return [Namespace(name, lower, upper) for (lower, name), upper in zip(bounds, uppers, strict=True)]
 
 
-def in_order(namespaces: Sequence[Namespace]) -> list[Namespace]:
-    """By their lower bounds, ascending."""
+def sorted_by_lower(namespaces: Sequence[Namespace]) -> list[Namespace]:
+    """Return the namespaces by their lower bounds, ascending."""
     return sorted(namespaces, key=lambda space: space.lower)
 
 
 def is_complete(namespaces: Sequence[Namespace]) -> bool:
-    """Return True if namespaces in order hold every name once, so that bounds say all of them."""
+    """Return True if namespaces in order cover every name exactly once, so that bounds describe them."""
     if not namespaces or namespaces[0].lower or namespaces[-1].upper:
         return False
     return all(a.upper and a.upper == b.lower for a, b in zip(namespaces, namespaces[1:], strict=False))
 
 
-def sound(value: object) -> Bounds | None:
-    """Bounds from a cache that others write to as well; None when they are not in order."""
+def validated_bounds(value: object) -> Bounds | None:
+    """Return bounds from the cache if they are well-formed and in order, else None; others write to the
+    cache too.
+    """
     if not isinstance(value, list) or not value:
         return None
     before: str | None = None
@@ -70,8 +72,8 @@ def sound(value: object) -> Bounds | None:
     return value
 
 
-def shard_in(bounds: Bounds, name: str) -> EntityPath | None:
-    """The shard of an object name."""
+def find_shard(bounds: Bounds, name: str) -> EntityPath | None:
+    """Return the shard that holds an object name."""
     place = bisect_left([lower for lower, _shard in bounds], name)
     if not place:
         return None

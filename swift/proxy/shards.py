@@ -1,8 +1,8 @@
-"""Containers that are split into shards, as the proxy sees them (spec: proxy.md §14).
+"""Containers that are split into shards (spec: proxy.md §14).
 
-``updating_shard`` finds the shard that gets an object's row; ``ShardedListing`` puts the listings of shards
-together so that a client sees one container. Which shards there are is asked of the root, with the request's
-own credentials laid aside, and remembered in memcached (``proxy.shardbounds``).
+``updating_shard`` finds the shard that takes an object's row. ``ShardedListing`` merges the listings of
+shards so that a client sees one container. The shards are requested from the root with a pre-authorized
+sub-request, and cached in memcached (``proxy.shardbounds``).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import InvalidValue
 from swift.base.namespace import Namespace, check_bounds
 from swift.base.truth import is_true
-from swift.gateway.info import container_key, forget, known_container
-from swift.gateway.subrequest import Forward, asked, make_subrequest, preauthorise
+from swift.gateway.info import cached_container, container_key, delete_cached_info
+from swift.gateway.subrequest import Forward, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -27,13 +27,13 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.proxy.shardbounds import (
     bounds_of,
-    in_order,
+    find_shard,
     is_complete,
     listing_key,
-    namespaces_in,
-    shard_in,
-    sound,
+    namespaces_from,
+    sorted_by_lower,
     updating_key,
+    validated_bounds,
 )
 
 SHARD, AUTO, OBJECT = "shard", "auto", "object"
@@ -43,33 +43,37 @@ SPLIT_STATES = frozenset(("sharding", "sharded"))
 SOURCE = "SH"
 
 
-# --- where a row belongs --------------------------------------------------------------------------------
+# --- the shard of a row --------------------------------------------------------------------------------
 
 
 def updating_shard(
     request: Request, forward: Forward, path: EntityPath, *, recheck_s: float, skip_pct: float = 0.0
 ) -> EntityPath | None:
-    """The shard of a split container that an object's row goes to; None: the root takes it."""
+    """Return the shard of a split container that takes an object's row; None if the root takes it."""
     name, key = str(path.obj), updating_key(path)
     cache = request.env.get(environkeys.CACHE)
     if cache is None or not recheck_s:
-        found = _ask(request, forward, path, f"states=updating&includes={quote(name.encode(), safe='')}")
-        return shard_in(bounds_of(found or ()), name)
+        found = _request_shards(
+            request, forward, path, f"states=updating&includes={quote(name.encode(), safe='')}"
+        )
+        return find_shard(bounds_of(found or ()), name)
     infocache = request.env.setdefault(environkeys.INFOCACHE, {})
     bounds = infocache.get(key)
     if bounds is None and not (skip_pct and random.random() * 100 < skip_pct):
-        bounds = sound(cache.get(key))
+        bounds = validated_bounds(cache.get(key))
     if bounds is None:
-        found = _ask(request, forward, path, "states=updating")
+        found = _request_shards(request, forward, path, "states=updating")
         if not found:
             return None
         bounds = bounds_of(found)
         cache.set(key, bounds, ttl_s=recheck_s)
     infocache[key] = bounds
-    return shard_in(bounds, name)
+    return find_shard(bounds, name)
 
 
-def _ask(request: Request, forward: Forward, path: EntityPath, query: str) -> list[Namespace] | None:
+def _request_shards(
+    request: Request, forward: Forward, path: EntityPath, query: str
+) -> list[Namespace] | None:
     headers = {
         fields.BACKEND_RECORD_TYPE: SHARD,
         fields.BACKEND_RECORD_SHARD_FORMAT: "namespace",
@@ -83,17 +87,17 @@ def _ask(request: Request, forward: Forward, path: EntityPath, query: str) -> li
         query=f"format=json&{query}",
         source=SOURCE,
     )
-    with asked(forward, preauthorise(sub)) as response:
+    with open_response(forward, preauthorise(sub)) as response:
         if response.status != 200 or response.headers.get(fields.BACKEND_RECORD_TYPE) != SHARD:
             return None
         try:
-            return namespaces_of(response.read_body())
+            return parse_namespaces(response.read_body())
         except (BodyError, InvalidValue):
             return None
 
 
-def namespaces_of(body: bytes) -> list[Namespace]:
-    """The namespaces of a listing of shards; raises ``InvalidValue``."""
+def parse_namespaces(body: bytes) -> list[Namespace]:
+    """Parse a listing of shards; raises ``InvalidValue``."""
     try:
         rows: list[JsonObject] = json.loads(body)
         found = []
@@ -116,22 +120,27 @@ def _is_listing(request: Request) -> bool:
 
 
 def prepare_listing(request: Request, query: str) -> str:
-    """Have a root answer with its shards when it is split; the query to send. Nothing when told otherwise."""
+    """Set headers that let a split root respond with its shards; return the query to send.
+
+    A request that sets another record type is left alone.
+    """
     if not _is_listing(request):
         return query
     request.headers[fields.BACKEND_RECORD_TYPE] = AUTO
     request.headers[fields.BACKEND_RECORD_SHARD_FORMAT] = "namespace"
     request.headers[fields.BACKEND_INCLUDE_DELETED] = "false"
     if request.env.get(environkeys.CACHE) is not None:
-        # All of them, whatever the client wants of them: they are remembered for other requests.
+        # All shards, whatever part the client lists: they are cached for other requests.
         request.headers[fields.BACKEND_OVERRIDE_NAME_FILTER] = "sharded"
     return f"{query}&states=listing"
 
 
-def remembered_shards(
+def cached_shards(
     request: Request, path: EntityPath, limit_max: int, *, recheck_s: float, skip_pct: float
 ) -> list[Namespace] | None:
-    """The shards that list a container, when caches know them and the root need not judge the request."""
+    """Return the cached shards of a container; None if they are unknown or the root must validate the
+    request.
+    """
     cache = request.env.get(environkeys.CACHE)
     if cache is None or not recheck_s or not _is_listing(request):
         return None
@@ -139,31 +148,31 @@ def remembered_shards(
     is_odd = not (limit.isascii() and limit.isdigit() and len(limit) < 10 and int(limit) <= limit_max)
     if is_odd or is_true(request.headers.get("x-newest")) or (skip_pct and random.random() * 100 < skip_pct):
         return None
-    record = known_container(request, path.account, str(path.container))
+    record = cached_container(request, path.account, str(path.container))
     if record is None or record.get("sharding_state") != "sharded":
         return None
-    bounds = sound(cache.get(listing_key(path)))
-    return None if bounds is None else namespaces_in(bounds)
+    bounds = validated_bounds(cache.get(listing_key(path)))
+    return None if bounds is None else namespaces_from(bounds)
 
 
-def remember_shards(
+def cache_shards(
     request: Request, path: EntityPath, root: Response, namespaces: Sequence[Namespace], *, recheck_s: float
 ) -> None:
-    """Keep what a root said, when it said all and the container is split for good."""
+    """Cache the shards of a root's response if it lists all and the container is fully sharded."""
     cache = request.env.get(environkeys.CACHE)
     is_all = root.headers.get(fields.BACKEND_OVERRIDE_NAME_FILTER) == "true"
     if cache is None or not recheck_s or not is_all:
         return
-    ordered = in_order(namespaces)
+    ordered = sorted_by_lower(namespaces)
     if any((space.account, space.container) == (path.account, path.container) for space in ordered):
-        # The root has some of the names itself, and soon others.
+        # The root still holds some of the names itself.
         return
     if root.headers.get(fields.BACKEND_SHARDING_STATE) == "sharded" and is_complete(ordered):
         cache.set(listing_key(path), bounds_of(ordered), ttl_s=recheck_s)
 
 
 def listing_response(request: Request, headers: HeaderMap, rows: Sequence[JsonObject]) -> Response:
-    """A listing that was put together, in the form that a filter in front wants."""
+    """Return a merged listing in the format that the filter in front expects."""
     headers = dict(headers)
     if environkeys.LISTING_TEXT in request.env:
         headers["content-type"], body = "text/plain; charset=utf-8", as_text(rows)
@@ -174,7 +183,7 @@ def listing_response(request: Request, headers: HeaderMap, rows: Sequence[JsonOb
 
 
 def is_split(request: Request, response: Response) -> bool:
-    """Return True if an answer lists shards to which the client's rows have to be fetched."""
+    """Return True if a response lists the shards that have the rows."""
     return (
         response.status in (200, 204)
         and request.headers.get(fields.BACKEND_RECORD_TYPE, "").lower() == AUTO
@@ -183,14 +192,14 @@ def is_split(request: Request, response: Response) -> bool:
 
 
 class OutdatedShards(Exception):
-    """Other shards have the names of one that a listing was to be put together from."""
+    """A cached shard's names are in other shards now."""
 
 
 class ShardedListing:
     """One listing of a split container.
 
-    With ``is_remembered`` the shards are those that a cache knows: they may have been split or put together
-    since, or have gone into their root.
+    With ``is_cached`` the shards come from a cache: they may have been split, merged or shrunk into their
+    root since.
     """
 
     def __init__(
@@ -200,10 +209,10 @@ class ShardedListing:
         path: EntityPath,
         limit_max: int,
         *,
-        is_remembered: bool = False,
+        is_cached: bool = False,
     ):
         self._request = request
-        self._is_remembered = is_remembered
+        self._is_cached = is_cached
         self._forward = forward
         self._own = (path.account, str(path.container))
         self._params = {name: request.param_utf8(name) for name in _PARAMETERS}
@@ -214,22 +223,24 @@ class ShardedListing:
             self._limit = min(int(limit), limit_max)
         self._rows: list[JsonObject] = []
 
-    def answer(self, root: Response, namespaces: Sequence[Namespace]) -> Response:
-        """The root's answer with the rows of its shards; raises ``HTTPError`` 503 and ``OutdatedShards``."""
+    def build(self, root: Response, namespaces: Sequence[Namespace]) -> Response:
+        """Return the root's response with the rows of its shards; raises ``HTTPError`` 503 and
+        ``OutdatedShards``.
+        """
         policy = root.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0")
-        ordered = in_order(namespaces)
+        ordered = sorted_by_lower(namespaces)
         if is_complete(ordered):
             namespaces = ordered[::-1] if self._reverse else ordered
         for space in namespaces:
             if len(self._rows) >= self._limit:
                 break
-            if not self._is_beside(space):
-                self._rows += self._fetch(space, policy)
-            if self._ends_in(space):
+            if not self._is_outside(space):
+                self._rows += self._request_rows(space, policy)
+            if self._is_last(space):
                 break
-        return self._dressed(root)
+        return self._build_response(root)
 
-    def _dressed(self, root: Response) -> Response:
+    def _build_response(self, root: Response) -> Response:
         headers = dict(root.headers)
         for name in (fields.BACKEND_RECORD_SHARD_FORMAT, fields.BACKEND_OVERRIDE_NAME_FILTER):
             headers.pop(name, None)
@@ -242,8 +253,8 @@ class ShardedListing:
 
     # --- one shard ------------------------------------------------------------------------------------
 
-    def _is_beside(self, space: Namespace) -> bool:
-        """Return True if nothing in it can be listed."""
+    def _is_outside(self, space: Namespace) -> bool:
+        """Return True if none of its names can be in the listing."""
         prefix = self._params.get("prefix") or ""
         path = self._params.get("path")
         if path is not None:
@@ -257,12 +268,12 @@ class ShardedListing:
         edge = space.lower if self._reverse else space.upper
         return bool(subdir and edge.startswith(subdir))
 
-    def _fetch(self, space: Namespace, policy: str) -> list[JsonObject]:
+    def _request_rows(self, space: Namespace, policy: str) -> list[JsonObject]:
         history: list[tuple[str, str]] = list(self._request.env.get(environkeys.SHARD_LISTING_HISTORY, ()))
         history.append(self._own)
-        here = (space.account, space.container)
+        shard = (space.account, space.container)
         headers: HeaderMap = {
-            fields.BACKEND_RECORD_TYPE: OBJECT if here in history else AUTO,
+            fields.BACKEND_RECORD_TYPE: OBJECT if shard in history else AUTO,
             fields.BACKEND_STORAGE_POLICY_INDEX: policy,
             fields.BACKEND_ALLOW_RESERVED_NAMES: "true",
         }
@@ -281,11 +292,11 @@ class ShardedListing:
         if fields.BACKEND_ALLOW_RESERVED_NAMES not in self._request.headers:
             # The shard's account is internal; names inside it are the client's.
             sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "false"
-        with asked(self._forward, preauthorise(sub)) as response:
-            if self._is_remembered and _has_moved(response.headers):
+        with open_response(self._forward, preauthorise(sub)) as response:
+            if self._is_cached and _has_moved(response.headers):
                 raise OutdatedShards()
-            shown = response.headers.get(fields.BACKEND_RECORD_STORAGE_POLICY_INDEX, policy)
-            if not response.is_success or shown != policy:
+            shard_policy = response.headers.get(fields.BACKEND_RECORD_STORAGE_POLICY_INDEX, policy)
+            if not response.is_success or shard_policy != policy:
                 raise HTTPError(503)
             try:
                 return _rows_of(response.read_body() or b"[]")
@@ -318,8 +329,8 @@ class ShardedListing:
     def _is_before(self, name: str, other: str) -> bool:
         return name > other if self._reverse else name < other
 
-    def _ends_in(self, space: Namespace) -> bool:
-        """Return True if the client wants nothing behind this shard."""
+    def _is_last(self, space: Namespace) -> bool:
+        """Return True if the listing ends in this shard."""
         end = self._params.get("end_marker") or ""
         if not end:
             return False
@@ -327,7 +338,7 @@ class ShardedListing:
 
 
 def _rows_of(body: bytes) -> list[JsonObject]:
-    """The rows of a shard's listing; raises ``InvalidValue``."""
+    """Parse the rows of a shard's listing; raises ``InvalidValue``."""
     try:
         rows = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -340,7 +351,7 @@ def _rows_of(body: bytes) -> list[JsonObject]:
 
 
 def _has_moved(headers: HeaderMap) -> bool:
-    """Return True if what a shard had is elsewhere, as its answer says."""
+    """Return True if a shard's response says that its rows have moved."""
     is_retired = is_true(headers.get(fields.BACKEND_SHARD_RETIRED))
     return is_retired or headers.get(fields.BACKEND_SHARDING_STATE) == "sharded"
 
@@ -350,36 +361,36 @@ def _is_behind(lower: str, prefix: str) -> bool:
     return lower > prefix and not lower.startswith(prefix)
 
 
-#: Asks a root again, for JSON.
-Reask = Callable[[], Response]
+#: Requests the root again, for JSON.
+RequestAgain = Callable[[], Response]
 
 
-def sharded_answer(
+def sharded_listing_response(
     request: Request,
     forward: Forward,
     path: EntityPath,
     limit_max: int,
     root: Response,
-    reask: Reask,
+    request_again: RequestAgain,
     *,
     recheck_s: float,
 ) -> Response:
-    """The client's listing of a split container; raises ``HTTPError`` 503."""
+    """Return the client's listing of a split container; raises ``HTTPError`` 503."""
     if environkeys.LISTING_TEXT in request.env:
         root.discard()
-        root = reask()
+        root = request_again()
         if not is_split(request, root):
             raise HTTPError(503)
     try:
         body = root.read_body()
-        namespaces = namespaces_of(body) if body else []
+        namespaces = parse_namespaces(body) if body else []
     except (BodyError, InvalidValue):
         raise HTTPError(503)
-    remember_shards(request, path, root, namespaces, recheck_s=recheck_s)
-    return ShardedListing(request, forward, path, limit_max).answer(root, namespaces)
+    cache_shards(request, path, root, namespaces, recheck_s=recheck_s)
+    return ShardedListing(request, forward, path, limit_max).build(root, namespaces)
 
 
-def remembered_answer(
+def cached_listing_response(
     request: Request,
     forward: Forward,
     path: EntityPath,
@@ -387,14 +398,14 @@ def remembered_answer(
     root: Response,
     namespaces: Sequence[Namespace],
 ) -> Response | None:
-    """The listing from shards that a cache knows; None when one has gone or its names are elsewhere.
+    """Return the listing from cached shards; None when one has gone or its names moved.
 
-    Nothing is remembered of the container then, so that all is asked anew, by those who write to it too.
+    The cached records of the container are deleted then, so that writers request its shards again too.
     """
     try:
-        return ShardedListing(request, forward, path, limit_max, is_remembered=True).answer(root, namespaces)
+        return ShardedListing(request, forward, path, limit_max, is_cached=True).build(root, namespaces)
     except (HTTPError, OutdatedShards):
-        forget(request, listing_key(path))
-        forget(request, updating_key(path))
-        forget(request, container_key(path.account, str(path.container)))
+        delete_cached_info(request, listing_key(path))
+        delete_cached_info(request, updating_key(path))
+        delete_cached_info(request, container_key(path.account, str(path.container)))
         return None

@@ -109,7 +109,7 @@ def test_an_upload_goes_on_without_a_node_that_stops_taking_it(live):
     finally:
         os.killpg(server, signal.SIGCONT)
         connection.close()
-    live.await_true(lambda: "upload goes on without" in live.log_text(), "a line in the log")
+    live.await_true(lambda: "upload continues without" in live.log_text(), "a line in the log")
     assert live.request("GET", "gold/slow", {"X-Newest": "true"}).body == BODY
 
 

@@ -57,8 +57,8 @@ def number_of(node):
 
 
 def restore(world, *places, need=1):
-    laggards = [world.primaries[place] for place in places]
-    return world.restorer.restore(world.target, world.version, laggards, need)
+    outdated = [world.primaries[place] for place in places]
+    return world.restorer.restore(world.target, world.version, outdated, need)
 
 
 def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):

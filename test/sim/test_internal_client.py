@@ -6,7 +6,7 @@ import pytest
 
 from swift import green
 from swift.base.entity import EntityPath
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.body import BytesBody
 from swift.http.response import Response
 
@@ -99,7 +99,7 @@ def test_what_the_servers_are_to_blame_for_is_tried_again():
 @pytest.mark.parametrize(("status", "tries"), [(503, 3), (409, 1), (301, 1)])
 def test_anything_else_than_accepted_is_an_error_that_says_so(status, tries):
     flaky = Flaky(status)
-    with pytest.raises(UnexpectedAnswer, match=f"PUT .* answered {status}: text") as failure:
+    with pytest.raises(UnexpectedResponse, match=f"PUT .* answered {status}: text") as failure:
         client_of(flaky).put(OBJECT, b"body")
     assert failure.value.status == status
     assert len(flaky.requests) == tries
@@ -115,7 +115,7 @@ def test_a_call_ends_after_its_time_with_all_its_tries():
         return Response(503)
 
     started = time.monotonic()
-    with pytest.raises(UnexpectedAnswer):
+    with pytest.raises(UnexpectedResponse):
         client_of(forward, tries=1000, timeout_s=0.2).put(OBJECT, b"")
     assert time.monotonic() - started < 5
 

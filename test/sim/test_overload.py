@@ -43,12 +43,14 @@ class World:
         self.done = dict.fromkeys(offered, 0.0)
         self.times = {who: [] for who in offered}
         self.refused = dict.fromkeys(offered, 0)
-        self.gate = Limiter(AdmissionRules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0)
-        self.gate.set_reservations({"ticket:r": RESERVED}, 0.0)
+        self.limiter = Limiter(
+            AdmissionRules(), Amounts(bytes=TOLD if admits else None), burst_s=0.5, now=0.0
+        )
+        self.limiter.set_reservations({"ticket:r": RESERVED}, 0.0)
 
     def come(self, who, now):
         promise = ReservedClass("ticket:r", RESERVED) if who == "reserved" else None
-        grant = self.gate.ask(AdmissionFacts(who), now, promise=promise)
+        grant = self.limiter.admit(AdmissionFacts(who), now, reserved=promise)
         if isinstance(grant, Admitted):
             grant.expect(SIZE, now)
             self.streams.append(Stream(who, now, grant))

@@ -133,7 +133,7 @@ def test_pages_of_versions_do_not_matter(bench):
 def test_a_version_that_became_the_object_again_stays(bench):
     bench.set_rules(LifecycleRule("r", noncurrent_days=1), versions="true")
     old, new = bench.put("o", b"1"), bench.put("o", b"2")
-    with bench.client.ask("PUT", BUCKET._replace(obj="o"), query=f"version-id={old}"):
+    with bench.client.request("PUT", BUCKET._replace(obj="o"), query=f"version-id={old}"):
         pass
     bench.once()
     assert {version for _, version, _ in bench.versions()} == {old, new}
@@ -144,7 +144,7 @@ def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
     gone, kept = bench.put("gone"), bench.put("kept")
     for name in ("gone", "kept"):
         bench.client.delete(BUCKET._replace(obj=name))
-    with bench.client.ask("DELETE", BUCKET._replace(obj="gone"), query=f"version-id={gone}"):
+    with bench.client.request("DELETE", BUCKET._replace(obj="gone"), query=f"version-id={gone}"):
         pass
     assert bench.once() == {"buckets": 1, "versions.ended": 1}
     assert [(name, is_marker) for name, _, is_marker in bench.versions()] == [("kept", True), ("kept", False)]

@@ -7,7 +7,7 @@ from hashlib import md5
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.gateway.internal_client import UnexpectedAnswer
+from swift.gateway.internal_client import UnexpectedResponse
 from swift.http import fields
 from swift.http.objectlock import COMPLIANCE, ObjectLock
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition
@@ -29,7 +29,7 @@ def bench(sim, tmp_path):
 
 
 def read(bench, path=OBJECT, query=""):
-    with bench.client.ask("GET", path, query=query) as response:
+    with bench.client.request("GET", path, query=query) as response:
         return dict(response.headers), response.read_body()
 
 
@@ -149,7 +149,7 @@ def test_a_multipart_object_moves_part_by_part_and_its_old_parts_end_in_a_day(be
     for name in old:
         end = int(bench.client.head(SEGMENTS._replace(obj=name))["x-delete-at"])
         assert end == int(bench.rig.clock.time()) + DAY_S
-    with bench.client.ask("GET", OBJECT, query="part-number=2") as response:
+    with bench.client.request("GET", OBJECT, query="part-number=2") as response:
         assert response.read_body() == b"part"
 
 
@@ -158,7 +158,7 @@ def test_a_large_object_of_swifts_own_stays_with_its_segments(bench):
     bench.client.create(EntityPath("a", "other"))
     bench.client.put(EntityPath("a", "other", "s"), BODY)
     manifest = json.dumps([{"path": "/other/s"}]).encode()
-    with bench.client.ask("PUT", OBJECT, {}, manifest, query="multipart-manifest=put"):
+    with bench.client.request("PUT", OBJECT, {}, manifest, query="multipart-manifest=put"):
         pass
     assert bench.once() == {"buckets": 1, "objects.kept": 1}
     assert read(bench)[1] == BODY and bench.names(HOME) == []
@@ -242,7 +242,7 @@ def test_versions_that_are_not_current_move_but_some_stay(bench):
     found = [read(bench, query=f"version-id={version}") for version in ids]
     assert [body[-1:] for _, body in found] == [b"A", b"B", b"C", b"D"]
     assert [headers.get(fields.SYSMETA_S3_CLASS) for headers, _ in found] == ["COLD", "COLD", None, None]
-    with bench.client.ask("PUT", OBJECT, query=f"version-id={ids[0]}"):
+    with bench.client.request("PUT", OBJECT, query=f"version-id={ids[0]}"):
         pass
     assert read(bench)[1] == BODY + b"A"
     current = next(row for row in rows(bench))
@@ -259,7 +259,7 @@ def test_a_version_that_is_made_current_while_it_moves_can_be_read(bench):
     old, _ = bench.put("o", BODY), bench.put("o", b"new")
 
     def restore():
-        with bench.client.ask("PUT", OBJECT, query=f"version-id={old}"):
+        with bench.client.request("PUT", OBJECT, query=f"version-id={old}"):
             pass
 
     handle = bench.pipeline.handle
@@ -310,5 +310,5 @@ def test_without_the_container_of_the_class_nothing_moves(bench):
     bench.put("o", BODY)
     assert bench.once() == {"buckets": 1, "errors": 1}
     assert read(bench)[1] == BODY
-    with pytest.raises(UnexpectedAnswer), bench.client.get(HOME):
+    with pytest.raises(UnexpectedResponse), bench.client.get(HOME):
         pass

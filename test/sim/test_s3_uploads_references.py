@@ -29,7 +29,7 @@ def test_an_object_names_its_parts_and_no_others(bench):
 def test_a_manifest_that_does_not_say_its_upload_is_read_too(bench):
     bench.put_large("o", upload="id")
     manifest = [{"path": "/b+segments/o/id/1"}]
-    with bench.client.ask(
+    with bench.client.request(
         "PUT", BUCKET._replace(obj="o"), {}, json.dumps(manifest).encode(), query="multipart-manifest=put"
     ):
         pass

@@ -10,11 +10,11 @@ import pytest
 
 from swift import green
 from swift.http.body import BytesBody, ClientDisconnected, RequestBody
-from swift.proxy.obj.write.copies import PIECE_BYTES
+from swift.proxy.obj.write.copies import READ_BYTES
 from test.support.sim import node_port
 
-BODY = random.Random(4).randbytes(12 * PIECE_BYTES)
-MEMORY = 4 * PIECE_BYTES
+BODY = random.Random(4).randbytes(12 * READ_BYTES)
+MEMORY = 4 * READ_BYTES
 #: Erasure coded in segments of a thousand bytes.
 CODED = BODY[:100_077]
 BODIES = {"c": BODY, "coded": CODED}
@@ -122,7 +122,7 @@ def test_the_client_is_read_until_the_memory_is_full_and_no_further(make):
     sim.faults.stalls_taking_after[node_port("object", node)] = (0, event)
     upload = green.spawn(put, sim, "c", body)
     green.sleep(0.3)
-    assert MEMORY - PIECE_BYTES <= body.given <= MEMORY
+    assert MEMORY - READ_BYTES <= body.given <= MEMORY
     event.set()
     assert upload.wait().status == 201
 
@@ -133,7 +133,7 @@ def test_without_the_option_the_others_wait_for_a_slow_node(make):
     sim.faults.stalls_taking_after[node_port("object", node)] = (0, event)
     upload = green.spawn(put, sim, "c", body)
     green.sleep(0.2)
-    assert body.given <= PIECE_BYTES
+    assert body.given <= READ_BYTES
     event.set()
     assert upload.wait().status == 201
 
@@ -186,7 +186,7 @@ def test_conditions_hold_with_lines(make, container, policy):
     assert sim("GET", f"/a/{container}/o").body == other
 
 
-@pytest.mark.parametrize("memory", [1, PIECE_BYTES])
+@pytest.mark.parametrize("memory", [1, READ_BYTES])
 def test_with_too_little_memory_the_upload_goes_on_piece_by_piece(make, memory):
     sim = make(upload_memory=memory, upload_patience=5.0)
     sim.faults.takes_s[node_port("object", nodes_of(sim, "c", 0)[0])] = 0.005

@@ -10,8 +10,8 @@ from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo
 from swift.http import fields
 from swift.http.request import Request
-from swift.proxy.obj.listing import row_headers, row_of_put
 from swift.proxy.obj.location import locate
+from swift.proxy.obj.rowupdates import row_headers, row_of_put
 from swift.proxy.stronglisting import ensure_row_majority
 from test.support.databases import server_rows
 

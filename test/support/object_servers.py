@@ -320,7 +320,7 @@ class Nodes:
 
     def __init__(self, primaries, handoffs):
         self.primary_count = primaries
-        self.asks_slow = True
+        self.uses_slow = True
         members = [make_node(n) for n in range(primaries)]
         members += [replace(make_node(n), index=None) for n in range(primaries, primaries + handoffs)]
         self._left = iter(members)
@@ -336,8 +336,8 @@ class FragmentCluster:
     """What each node answers, one thing after the other; None: it fails."""
 
     def __init__(self, answers):
-        self.answers = [list(answer) if isinstance(answer, tuple) else [answer] for answer in answers]
-        self.every = [reply for answer in self.answers for reply in answer if reply is not None]
+        self.responses = [list(answer) if isinstance(answer, tuple) else [answer] for answer in answers]
+        self.every = [reply for answer in self.responses for reply in answer if reply is not None]
         self.asked = []
         self.preferences = []
         self.unresponsive = set()
@@ -355,7 +355,7 @@ class FragmentCluster:
         return self.response(request.node)
 
     def response(self, to):
-        return self.answers[to.id].pop(0)
+        return self.responses[to.id].pop(0)
 
 
 # --- talks ------------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ class StubNode:
         self.continue_headers = said
         return None
 
-    def begins(self, within_s):
+    def wait_response_start(self, within_s):
         return True
 
     def response(self):
@@ -422,29 +422,29 @@ class StubCluster:
         self.asked.append((request.node.id, dict(request.headers)))
         return self.talks.get(request.node.id)
 
-    def failed(self, to, error, headers):
+    def record_failure(self, to, error, headers):
         self.failures.append((to.id, str(error)))
 
-    def judge(self, to, status):
+    def record_status(self, to, status):
         self.judged.append((to.id, status))
 
     def fails_over(self, to, exchange, nodes):
-        return to.id in self.unresponsive and nodes.pass_over(to)
+        return to.id in self.unresponsive and nodes.defer(to)
 
-    def refuses_date(self, to, answer, nodes):
+    def is_clock_behind(self, to, answer, nodes):
         return False
 
-    def ready(self, to):
+    def record_ready(self, to):
         return
 
-    def remember_reserving(self, to, promises):
+    def set_reserving(self, to, reserves):
         return
 
     def response(self, to, exchange, headers):
         try:
             return exchange.response()
         except TransportError as error:
-            self.failed(to, error, headers)
+            self.record_failure(to, error, headers)
             return None
 
 

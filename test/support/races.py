@@ -15,7 +15,7 @@ from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.expiry import parse_task
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.policy.policy import Policies, Policy
@@ -554,7 +554,7 @@ class Race:
         try:
             outcome = ending.uploads(UploadCandidates(entry, [("key", upload_id)]))
             status = 204 if outcome == ENDED else 404
-        except (Crash, UnexpectedAnswer):
+        except (Crash, UnexpectedResponse):
             pass
         self.history.append(
             Done(kind="abort", about=upload_id, status=status, called=called, returned=next(self.ticks))
@@ -566,7 +566,7 @@ class Race:
         try:
             for unit in finishing.find(entry):
                 finishing.finish(unit)
-        except (Crash, UnexpectedAnswer):
+        except (Crash, UnexpectedResponse):
             return
 
     def settle(self):
@@ -581,7 +581,7 @@ class Race:
             homes = leftovers.containers(entry)
             for unit in list(finishing.find(entry)):
                 # A bucket whose deletion broke off may take no objects until its decisions are too old.
-                with contextlib.suppress(UnexpectedAnswer):
+                with contextlib.suppress(UnexpectedResponse):
                     finishing.finish(unit)
             if not client.exists(BUCKET):
                 ending = Expiration(client, _now_s, lambda _s: None, 0.0)

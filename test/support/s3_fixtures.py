@@ -306,7 +306,7 @@ class LifecycleFixture:
             self.client.put(SEGMENTS._replace(obj=f"{name}/{upload}/{part}"), b"part")
         manifest = [{"path": f"/b+segments/{name}/{upload}/{part}"} for part in parts]
         headers = {fields.SYSMETA_S3_UPLOAD_ID: upload, fields.SYSMETA_S3_ETAG: "0" * 32 + "-2"}
-        with self.client.ask(
+        with self.client.request(
             "PUT",
             BUCKET._replace(obj=name),
             headers,
@@ -325,7 +325,7 @@ class LifecycleFixture:
         return [row["name"] for row in self.client.listing(path)]
 
     def versions(self):
-        with self.client.ask("GET", BUCKET, query="format=json&versions=true") as response:
+        with self.client.request("GET", BUCKET, query="format=json&versions=true") as response:
             return [
                 (row["name"], row["version_id"], "deleted" in row["content_type"])
                 for row in json.loads(response.read_body())

@@ -301,7 +301,7 @@ class _Exchange:
         else:
             self._upload.put(None)
 
-    def begins(self, within_s):
+    def wait_response_start(self, within_s):
         if not self._begun:
             try:
                 self._begun.append(self._upload.signals.get(time.monotonic() + within_s))

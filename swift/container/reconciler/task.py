@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
-from swift.cluster.direct import DirectClient, has_majority, missed_by
+from swift.cluster.direct import DirectClient, has_majority, log_no_response
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BackendResponse
 from swift.compose import internal_client
@@ -21,7 +21,7 @@ from swift.config.schema import Settings, option
 from swift.container.misplaced import QUEUE_ACCOUNT
 from swift.container.policyconflict import PolicyClaim, wins
 from swift.container.reconciler.queue import MisplacedObject, ReconcilerQueue
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
@@ -100,7 +100,7 @@ class ContainerReconciler(QueueTask):
         self.queue = queue
 
         self.direct = DirectClient(
-            context.transport, NAME, settings, missed=missed_by(context.telemetry.log.info)
+            context.transport, NAME, settings, on_no_response=log_no_response(context.telemetry.log.info)
         )
 
     def begin(self, share: str, pass_context: PassContext) -> ReconcilerPass:
@@ -141,7 +141,7 @@ class ReconcilerPass:
         """Bring one object to where it belongs, and take its entry out of the queue."""
         try:
             outcome = self._reconcile(unit)
-        except UnexpectedAnswer as error:
+        except UnexpectedResponse as error:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot reconcile {unit}: {error}")
             return
@@ -152,7 +152,7 @@ class ReconcilerPass:
     # --- deciding -------------------------------------------------------------------------------------
 
     def _reconcile(self, entry: MisplacedObject) -> str:
-        """What became of it; raises ``UnexpectedAnswer``."""
+        """What became of it; raises ``UnexpectedResponse``."""
         task = self._task
         policies = task.context.policies
         right = self._policy_of(entry)
@@ -190,7 +190,7 @@ class ReconcilerPass:
     def _newest(self, path: EntityPath, policy_index: int) -> Timestamp:
         """The time of what a policy has of an object, be it a tombstone; zero when it has nothing."""
         headers = {**_in(policy_index), "x-newest": "true"}
-        with self._task.client.ask("HEAD", path, headers, accept=(2, 404)) as response:
+        with self._task.client.request("HEAD", path, headers, accept=(2, 404)) as response:
             return _time_of(response.headers)
 
     # --- moving ---------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class ReconcilerPass:
     def _move(self, entry: MisplacedObject, right: int) -> str:
         task = self._task
         headers = {**_in(entry.policy_index), "x-newest": "true", fields.BACKEND_OPEN_EXPIRED: "true"}
-        with task.client.ask("GET", entry.path, headers, query="symlink=get", accept=(2, 404)) as source:
+        with task.client.request("GET", entry.path, headers, query="symlink=get", accept=(2, 404)) as source:
             found = _time_of(source.headers)
             if source.is_success and found >= entry.timestamp:
                 stored = _stored_headers(source.headers)
@@ -256,7 +256,7 @@ class ReconcilerPass:
             try:
                 if self._task.queue.is_empty(container):
                     self._task.client.delete(path, accept=(2, 404, 409))
-            except UnexpectedAnswer as error:
+            except UnexpectedResponse as error:
                 self._log.error(f"ERROR cannot remove {path}: {error}")
 
 

@@ -58,7 +58,7 @@ class Roots:
         }
         pairs = {"format": "json", "states": states, "marker": lower, "end_marker": upper}
         query = "&".join(f"{name}={quote(text.encode(), safe='')}" for name, text in pairs.items() if text)
-        with self._client.ask(
+        with self._client.request(
             "GET", EntityPath(account, container), headers, query=query, accept=(2, 404)
         ) as response:
             body = response.read_body() if response.status == 200 else b""

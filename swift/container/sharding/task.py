@@ -23,7 +23,7 @@ from swift.container.sharding.visit import Visit
 from swift.db.broker import Engine
 from swift.db.settled import CALM, Due, Settled
 from swift.dbsync.daemon import DatabaseReplicator
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
@@ -162,7 +162,7 @@ class ShardingPass(DatabasePassBase):
             work,
             failed="visited_failure",
             doing="shard",
-            expected=(UnexpectedAnswer,),
+            expected=(UnexpectedResponse,),
         )
 
     def _run_visit(self, visit: Visit, broker: ContainerBroker) -> None:

@@ -100,7 +100,7 @@ class Visit:
     # --- the visit ------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """All steps; raises the errors of ``db.connection``, OSError and ``UnexpectedAnswer``."""
+        """All steps; raises the errors of ``db.connection``, OSError and ``UnexpectedResponse``."""
         self._tally.add("visited_attempted")
         if not self._is_root:
             self._learn_from_root()

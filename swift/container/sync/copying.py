@@ -14,7 +14,7 @@ from swift.base.timestamp import ZERO, InvalidTimestamp, Timestamp
 from swift.cluster.transport import BackendResponse
 from swift.container.rows import ObjectRow, split_swift_bytes
 from swift.container.sync.remote import RemoteCluster, RemoteError, SyncTarget
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -71,7 +71,7 @@ class Copier:
             return True
         try:
             return self._delete(row) if row.deleted else self._put(row)
-        except (RemoteError, UnexpectedAnswer, BodyError) as error:
+        except (RemoteError, UnexpectedResponse, BodyError) as error:
             self._tally.add("failures")
             self._log.error(f"ERROR cannot copy {self.container}/{row.name}: {error}")
             return False
@@ -111,10 +111,10 @@ class Copier:
         return True
 
     def _ask_here(self, method: str, row: ObjectRow) -> AbstractContextManager[Response]:
-        """The newest version of the row's policy, as it is stored; raises ``UnexpectedAnswer``."""
+        """The newest version of the row's policy, as it is stored; raises ``UnexpectedResponse``."""
         headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
         path = EntityPath(self.container.account, self.container.container, row.name)
-        return self._client.ask(method, path, headers, query=_UNFOLLOWED, accept=(2, 404))
+        return self._client.request(method, path, headers, query=_UNFOLLOWED, accept=(2, 404))
 
     def _may_be_mangled(self, row: ObjectRow, there: BackendResponse) -> bool:
         """Return True if a link was copied that is none over there.

@@ -1,4 +1,4 @@
-"""Bodies that draw what they move from a grant, and wait when their lane owes; bytes are not copied for
+"""Bodies that draw what they move from a grant, and wait when their class owes; bytes are not copied for
 it."""
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class Console:
 
 
 def uses_of(totals: Report, rules: AdmissionRules) -> dict[str, object]:
-    """Return the requested and delivered rates of each lane and limit as JSON-able values."""
+    """Return the requested and delivered rates of each class and limit as JSON-able values."""
     guarantees, lanes, limits = rules.guarantees(), {}, {}
     for key in sorted(totals):
         size, requests, streams = totals[key]

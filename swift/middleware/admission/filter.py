@@ -1,4 +1,4 @@
-"""The filter: every client's request asks the gate, and draws what it moves.
+"""The filter: the limiter admits client requests, which draw the bytes they move.
 
 See doc/explanation/admission.md.
 """
@@ -70,7 +70,7 @@ class Admission(Filter):
         warn = self._telemetry.log.warning
         self._file = RuleFile(settings.rules_path, settings.promisable(self._capacity), warn)
         now = self._clock.monotonic()
-        self.gate = Limiter(self._file.rules, self._capacity, burst_s=settings.burst_seconds, now=now)
+        self.limiter = Limiter(self._file.rules, self._capacity, burst_s=settings.burst_seconds, now=now)
         self._ledger = SharedReservations(sleep)
         self._reservations = ReservationHandler(settings, self._ledger)
         self._key = settings.ticket_key.encode()
@@ -107,7 +107,7 @@ class Admission(Filter):
         promise, problem = self._promise_of(request, path.account)
         now = self._clock.monotonic()
         size = self._expected(request)
-        grant = self.gate.ask(facts, now, expected_bytes=size, promise=promise)
+        grant = self.limiter.admit(facts, now, expected_bytes=size, reserved=promise)
         if isinstance(grant, Rejection):
             return self._refused(grant)
         response = self._answered(request, grant)
@@ -126,7 +126,7 @@ class Admission(Filter):
         return self._settings.request_class
 
     def _promise_of(self, request: Request, account: str) -> tuple[ReservedClass | None, str]:
-        """Return the lane that the request's ticket promises, and the reason when it promises none; an
+        """Return the class that the request's ticket promises, and the reason when it promises none; an
         invalid ticket has no other effect.
         """
         ticket = request.headers.pop(TICKET, None)
@@ -183,7 +183,7 @@ class Admission(Filter):
             wait_s = grant.wait_s(self._clock.monotonic())
 
     def _count(self, amount: float) -> None:
-        self.gate.uses[DELIVERED].bytes += amount
+        self.limiter.uses[DELIVERED].bytes += amount
 
     def _refused(self, refusal: Rejection) -> Response:
         name = "limited" if refusal.status == 429 else "refused"
@@ -193,7 +193,7 @@ class Admission(Filter):
         )
         counter.inc()
         wait_s = max(1, math.ceil(refusal.wait_s))
-        body = f"{refusal.why} Try again after {wait_s} s.\n".encode("utf-8", "surrogateescape")
+        body = f"{refusal.reason} Try again after {wait_s} s.\n".encode("utf-8", "surrogateescape")
         headers = {"content-type": TEXT, "retry-after": str(wait_s)}
         if refusal.status == 429:
             return Response(429, headers, body, reason="Too Many Requests")
@@ -216,18 +216,18 @@ class Admission(Filter):
             if self._file.look(self._settings.promisable(self._capacity)):
                 self._rules_changed()
             answers, answers_s, self._answers, self._answers_s = self._answers, self._answers_s, 0, 0.0
-            self.gate.uses[DELIVERED].requests += answers
+            self.limiter.uses[DELIVERED].requests += answers
             delivered = self._share(cache, passed_s)
             if self._file.follow(self._announcements.newest, self._settings.promisable(self._capacity)):
                 self._rules_changed()
             self._learn(delivered, answers_s / max(1, answers), answers)
-            self.gate.set_reservations(self._promises(), self._clock.monotonic())
+            self.limiter.set_reservations(self._promises(), self._clock.monotonic())
         finally:
             self._is_turning = False
 
     def _share(self, cache: Cache | None, passed_s: float) -> tuple[float, float]:
         """Tell and receive; what all processes delivered a second."""
-        uses, parts = self.gate.report(), even(self._exchange.processes)
+        uses, parts = self.limiter.report(), even(self._exchange.processes)
         mine = uses.get(DELIVERED)
         delivered = (0.0, 0.0) if mine is None else (mine.bytes / passed_s, mine.requests / passed_s)
         if cache is None:
@@ -242,7 +242,7 @@ class Admission(Filter):
                 self._away(False)
             except MemcacheError:
                 self._away(True)
-        self.gate.set_shares(parts.parts, parts.other, parts.streams, self._clock.monotonic())
+        self.limiter.set_shares(parts.parts, parts.other, parts.streams, self._clock.monotonic())
         return delivered
 
     def _away(self, is_away: bool) -> None:
@@ -258,12 +258,12 @@ class Admission(Filter):
                 found[name] = self._learnt[name].learn(rate, answer_s, answers)
         if found:
             self._capacity = replace(self._capacity, **found)
-            self.gate.set_capacity(self._capacity, self._clock.monotonic())
+            self.limiter.set_capacity(self._capacity, self._clock.monotonic())
 
     # what an operator asks
 
     def _rules_changed(self) -> None:
-        self.gate.set_rules(self._file.rules, self._clock.monotonic())
+        self.limiter.set_rules(self._file.rules, self._clock.monotonic())
         self._telemetry.log.info(f"{self._file.source}: {len(self._file.rules.rules)} rules")
 
     def _change_rules(self, cache: Cache | None, text: str) -> dict[str, object]:

@@ -8,7 +8,7 @@
 
 A rule names whom it is for by ``account``, ``container`` (account/container), ``user`` and ``class``; all
 that it names must hold. ``"*"`` stands for each: every account (container, user) is then counted for itself.
-Of the rules that a request meets the first with a guarantee or a weight gives its lane, and every one with a
+Of the rules that a request meets the first with a guarantee or a weight gives its class, and every one with a
 greatest rate bounds it. Reading is pure; an error names the file, the line and the rule.
 """
 
@@ -58,7 +58,7 @@ class AdmissionRule:
     guaranteed: Amounts = NOTHING
     greatest: Amounts = NOTHING
     weight: float = 1.0
-    #: The rule names a weight, so that requests it is for share a lane.
+    #: The rule names a weight, so that requests it is for share a class.
     is_weighted: bool = False
     line: int = 0
 
@@ -76,7 +76,7 @@ class AdmissionRule:
         return True
 
     def key(self, facts: AdmissionFacts, prefix: str) -> str:
-        """Under which name its use is counted, as a lane (``LANE``) or as what is bounded (``LIMIT``)."""
+        """Under which name its use is counted, as a class (``LANE``) or as what is bounded (``LIMIT``)."""
         each = [facts.said(whom) for whom, wanted in self.whom if wanted == EACH]
         return "/".join((prefix + self.name, *each))
 
@@ -87,8 +87,8 @@ class AdmissionRules:
 
     rules: tuple[AdmissionRule, ...] = field(default=())
 
-    def lane_of(self, facts: AdmissionFacts) -> tuple[str, AdmissionRule | None]:
-        """The lane of a request: its key, and the rule that says so. Without one, each account has its
+    def class_of(self, facts: AdmissionFacts) -> tuple[str, AdmissionRule | None]:
+        """The class of a request: its key, and the rule that says so. Without one, each account has its
         own."""
         for rule in self.rules:
             if rule.makes_lane and rule.holds(facts):
@@ -102,7 +102,7 @@ class AdmissionRules:
                 yield rule.key(facts, LIMIT), rule
 
     def guarantees(self) -> dict[str, Amounts]:
-        """Return the guaranteed amounts by lane name."""
+        """Return the guaranteed amounts by class name."""
         return {LANE + rule.name: rule.guaranteed for rule in self.rules if rule.guaranteed != NOTHING}
 
 

@@ -45,7 +45,7 @@ class ReservedShare:
 
     @property
     def key(self) -> str:
-        """The name of its lane."""
+        """The name of its class."""
         return f"ticket:{self.id}"
 
     def holds(self, now: float) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from urllib.parse import quote, unquote_to_bytes
 
 from swift import green
-from swift.gateway.subrequest import Forward, asked
+from swift.gateway.subrequest import Forward, open_response
 from swift.http.body import CHUNK_BYTES, BodyError
 from swift.http.request import Request
 from swift.middleware.bulk.extract import sub_request
@@ -119,7 +119,7 @@ class Deletion:
     def _ask(self, name: bytes) -> int:
         path = f"{self._root}/{quote(name.lstrip(b'/'), safe='/~')}"
         sub = sub_request(self._request, "DELETE", path, None, b"", source="BD")
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             return response.status
 
     def _ask_container(self, name: bytes) -> int:

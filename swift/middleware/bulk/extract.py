@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote
 
-from swift.gateway.subrequest import Forward, asked, make_subrequest
+from swift.gateway.subrequest import Forward, make_subrequest, open_response
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap, lower_name
@@ -164,7 +164,7 @@ class Extraction:
         self, method: str, raw_path: str, headers: HeaderMap | None = None, body: RequestBody | bytes = b""
     ) -> int:
         sub = sub_request(self._request, method, raw_path, headers, body, source="EA")
-        with asked(partial(forward_write, self._forward), sub) as response:
+        with open_response(partial(forward_write, self._forward), sub) as response:
             return response.status
 
 

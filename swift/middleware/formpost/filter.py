@@ -13,7 +13,7 @@ from urllib.parse import quote
 from swift.base.clock import Clock, SystemClock
 from swift.base.entity import API_VERSIONS
 from swift.config.schema import Settings, option
-from swift.gateway.subrequest import asked, make_subrequest
+from swift.gateway.subrequest import make_subrequest, open_response
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys
 from swift.http.body import BodyError
@@ -144,7 +144,7 @@ class FormPost(Filter):
         sub.env[environkeys.REMOTE_USER] = USER
         sub.env[environkeys.OWNER] = False
         try:
-            with asked(partial(forward_write, self.forward), sub) as response:
+            with open_response(partial(forward_write, self.forward), sub) as response:
                 status = response.status
         except WriteNotStored as error:
             status = error.response.status

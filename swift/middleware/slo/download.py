@@ -15,7 +15,7 @@ from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span
 from swift.base.truth import is_true
-from swift.gateway.subrequest import asked, drained
+from swift.gateway.subrequest import drained, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.conditional import (
@@ -136,7 +136,7 @@ class Download:
 
     def ask_manifest(self, sub: Request) -> tuple[HeaderMap, list[Part]]:
         """Headers and parts of the manifest that a sub-request is for; raises ``BodyError``."""
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             if not response.is_success or not is_manifest(response):
                 raise BodyError(f"{sub.path_qs} answered {response.status}, not a manifest")
             return response.headers, _parts_of(response)

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from swift.base.digits import is_digits
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import asked, make_subrequest
+from swift.gateway.subrequest import make_subrequest, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
@@ -125,7 +125,7 @@ class HiddenSegments:
             ("PUT", path._replace(container=home, obj=None), headers),
             ("POST", path._replace(obj=None), mark),
         ):
-            with asked(self._forward, self._ask(request, method, target, headers=sent)) as response:
+            with open_response(self._forward, self._ask(request, method, target, headers=sent)) as response:
                 if not response.is_success:
                     raise HTTPError(503)
 
@@ -197,7 +197,7 @@ class HiddenSegments:
         """The upload whose parts the present object owns; raises ``HTTPError`` 503."""
         sub = self._ask(request, "HEAD", path, headers={"x-newest": "true"})
         sub.env[environkeys.SYMLINK_OVERRIDE] = True
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             if response.status >= 500:
                 raise HTTPError(503)
             return response.headers.get(fields.SYSMETA_SLO_UPLOAD) if response.is_success else None
@@ -206,7 +206,7 @@ class HiddenSegments:
         """Delete the parts of an upload, and say how many; what cannot be deleted ends by itself."""
         deleted = 0
         for part in self._names(request, path, upload_id):
-            with asked(self._forward, self._ask(request, "DELETE", part)) as response:
+            with open_response(self._forward, self._ask(request, "DELETE", part)) as response:
                 gone = response.is_success or response.status == 404
             if not gone:
                 self._set_end(request, [part], {"x-delete-after": "60"})
@@ -218,7 +218,7 @@ class HiddenSegments:
         home = path._replace(container=parts_container(str(path.container)), obj=None)
         prefix = f"{RESERVED}{path.obj}{RESERVED}{upload_id}{RESERVED}"
         query = f"format=json&limit={PART_MAX}&prefix={quote(prefix, safe='', errors='surrogateescape')}"
-        with asked(self._forward, self._ask(request, "GET", home, query=query)) as response:
+        with open_response(self._forward, self._ask(request, "GET", home, query=query)) as response:
             if response.status == 404:
                 return []
             if not response.is_success:
@@ -229,7 +229,9 @@ class HiddenSegments:
     def _set_end(self, request: Request, paths: list[EntityPath], headers: HeaderMap) -> None:
         """Say when parts end; raises ``HTTPError`` 503."""
         for path in paths:
-            with asked(self._forward, self._ask(request, "POST", path, headers=dict(headers))) as response:
+            with open_response(
+                self._forward, self._ask(request, "POST", path, headers=dict(headers))
+            ) as response:
                 if not response.is_success and response.status != 404:
                     raise HTTPError(503)
 
@@ -260,7 +262,7 @@ class HiddenSegments:
         response = self._forward(request)
         if response.is_success and "segments-container" in info.sysmeta:
             home = path._replace(container=parts_container(str(path.container)))
-            with asked(self._forward, self._ask(request, "DELETE", home)):
+            with open_response(self._forward, self._ask(request, "DELETE", home)):
                 # It is found again when a container of this name gets parts.
                 pass
         return response

@@ -20,7 +20,7 @@ from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_task, queue_container
 from swift.gateway.info import container_info
-from swift.gateway.subrequest import asked, make_subrequest, preauthorise
+from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, Pieces
 from swift.http.negotiate import ListingFormat, accepted_format
@@ -182,7 +182,7 @@ class Removal:
         """Return the parts of a manifest, and its path when ``path`` is a link; raises ``_Unreadable``."""
         query = f"multipart-manifest=get&{query}" if query else "multipart-manifest=get"
         sub = segment_request(request, version, "GET", path, query, SOURCE)
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             if response.status == 404:
                 raise _Unreadable(404, "SLO manifest not found")
             if response.status == 401:
@@ -201,7 +201,7 @@ class Removal:
         self, request: Request, version: str, target: EntityPath, outcome: _Outcome, query: str = ""
     ) -> None:
         sub = segment_request(request, version, "DELETE", target, query, SOURCE)
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             status = response.status
         if 200 <= status <= 299:
             outcome.deleted += 1
@@ -287,5 +287,5 @@ class Removal:
         sub = make_subrequest(
             request, method, f"/v1{queue.quoted}", headers=headers, body=body, source=SOURCE
         )
-        with asked(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, preauthorise(sub)) as response:
             return response.status

@@ -14,7 +14,7 @@ from swift.base.etag import unquote_etag
 from swift.base.ranges import Span
 from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
-from swift.gateway.subrequest import asked
+from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, Pieces, RequestBody
 from swift.http.conditional import parse_http_date
@@ -159,7 +159,7 @@ class ManifestUpload:
         entity = request.entity
         if owns_parts(request) and entity is not None and is_part_of(target, entity.path):
             allow_hidden(sub)
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             headers, status = response.headers, response.status
         if not 200 <= status <= 299:
             return status_line(status)
@@ -190,7 +190,7 @@ class ManifestUpload:
     def _computed(self, request: Request, version: str, target: EntityPath) -> tuple[str, str]:
         """Size and ETag of another manifest's whole; empty when it cannot be read."""
         sub = segment_request(request, version, "GET", target, "multipart-manifest=get", SOURCE)
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             if not response.is_success:
                 return "", ""
             try:

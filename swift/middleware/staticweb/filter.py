@@ -16,7 +16,7 @@ from swift.base.entity import quote_path, requoted_path
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
-from swift.gateway.subrequest import asked, make_subrequest
+from swift.gateway.subrequest import make_subrequest, open_response
 from swift.http import environkeys
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -130,7 +130,7 @@ class _Visit:
 
     def container(self) -> Response:
         """The root of the site."""
-        with asked(self._forward, self._sub("HEAD", self._base)) as head:
+        with open_response(self._forward, self._sub("HEAD", self._base)) as head:
             may_read = head.is_success
         if not may_read:
             return self._with_error_page(self._forward(self._request))
@@ -160,10 +160,14 @@ class _Visit:
     def _has_directory(self) -> bool:
         folder = f"{self._obj}/"
         if self._site.index:
-            with asked(self._forward, self._sub("HEAD", self._path_of(folder + self._site.index))) as head:
+            with open_response(
+                self._forward, self._sub("HEAD", self._path_of(folder + self._site.index))
+            ) as head:
                 if head.is_success:
                     return True
-        with asked(self._forward, self._sub("GET", self._base, query=_query(folder, limit=1))) as listing:
+        with open_response(
+            self._forward, self._sub("GET", self._base, query=_query(folder, limit=1))
+        ) as listing:
             return listing.is_success and bool(_rows_of(listing))
 
     def _index(self, folder: str) -> Response | None:

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from swift.base.entity import Entity, EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.subrequest import asked, make_subrequest, preauthorise
+from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
@@ -115,13 +115,13 @@ class Archive:
         headers = {"content-type": MARKER_TYPE, "content-length": "0"}
         sub = self._ask("PUT", self._named(stamp), headers=headers)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             _check_stored(response.status)
 
     def newest(self) -> list[FormerVersion]:
         """The newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
         query = f"format=json&reverse=on&limit={_LOOKED_AT}&prefix={quote(self._prefix, safe='')}"
-        with asked(self._forward, self._ask("GET", self._home, query)) as response:
+        with open_response(self._forward, self._ask("GET", self._home, query)) as response:
             if response.status == 404:
                 return []
             if not response.is_success:
@@ -151,7 +151,9 @@ class Archive:
 
     def remove(self, version: FormerVersion) -> None:
         """Forget a version; raises ``HTTPError`` 503."""
-        with asked(self._forward, self._ask("DELETE", self._home._replace(obj=version.name))) as response:
+        with open_response(
+            self._forward, self._ask("DELETE", self._home._replace(obj=version.name))
+        ) as response:
             status = response.status
         if not 200 <= status <= 299 and status != 404:
             raise HTTPError(503)
@@ -159,7 +161,7 @@ class Archive:
     def exists(self) -> bool:
         """Return True if there is an object now; raises ``HTTPError`` 503."""
         sub = self._ask("HEAD", self._object, _AS_STORED, {"x-newest": "true"})
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             if response.status >= 500:
                 raise HTTPError(503)
             return response.is_success
@@ -181,7 +183,7 @@ class Archive:
             headers["content-length"] = str(body.length)
         sub = self._ask("PUT", path, headers=headers, body=body)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             return response.status
 
 

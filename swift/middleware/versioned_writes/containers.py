@@ -10,7 +10,7 @@ from swift.base.digits import is_digits
 from swift.base.entity import Entity, EntityPath
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import asked, make_subrequest, preauthorise
+from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -94,7 +94,7 @@ class Containers:
             headers["x-storage-policy"] = policy.name
         elif "x-storage-policy" in request.headers:
             headers["x-storage-policy"] = request.headers["x-storage-policy"]
-        with asked(self._forward, _of_hidden(request, "PUT", path, headers=headers)) as response:
+        with open_response(self._forward, _of_hidden(request, "PUT", path, headers=headers)) as response:
             if not response.is_success:
                 raise HTTPError(500, _FAILED)
 
@@ -123,7 +123,7 @@ class Containers:
         if stored is None:
             return None
         sub = _of_hidden(request, "HEAD", entity.path._replace(container=stored))
-        with asked(self._forward, sub) as hidden:
+        with open_response(self._forward, sub) as hidden:
             used = hidden.headers.get("x-container-bytes-used", "") if hidden.is_success else ""
         own = headers.get("x-container-bytes-used", "")
         if is_digits(used) and is_digits(own):
@@ -162,7 +162,7 @@ class Containers:
 
     def _ask_rows(self, request: Request, path: EntityPath, query: str) -> list[Row]:
         """The rows of a hidden listing, none when nothing is there; raises ``HTTPError`` 503."""
-        with asked(self._forward, _of_hidden(request, "GET", path, query=query)) as response:
+        with open_response(self._forward, _of_hidden(request, "GET", path, query=query)) as response:
             if response.status == 404:
                 return []
             rows = _rows_of(response)
@@ -180,7 +180,7 @@ class Containers:
         if home is None or (authorise is not None and authorise(request) is not None):
             return self._forward(request)
         hidden = entity.path._replace(container=home)
-        with asked(self._forward, _of_hidden(request, "HEAD", hidden)) as found:
+        with open_response(self._forward, _of_hidden(request, "HEAD", hidden)) as found:
             count = found.headers.get("x-container-object-count", "0") if found.is_success else "0"
             if not found.is_success and found.status != 404:
                 raise HTTPError(503)
@@ -188,7 +188,7 @@ class Containers:
             raise HTTPError(409, _NOT_EMPTY)
         response = self._forward(request)
         if response.is_success:
-            with asked(self._forward, _of_hidden(request, "DELETE", hidden)):
+            with open_response(self._forward, _of_hidden(request, "DELETE", hidden)):
                 # One that got a version meanwhile stays, and is listed with the account's containers.
                 pass
         return response

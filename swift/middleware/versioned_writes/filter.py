@@ -16,7 +16,7 @@ from swift.base.errors import ConfigError
 from swift.base.truth import is_true
 from swift.compose import Cluster, Services
 from swift.gateway.info import ContainerInfo, container_info
-from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
@@ -101,7 +101,7 @@ class VersionedWrites(Filter):
         The container is asked afresh: what is remembered may be older than its lock.
         """
         sub = make_subrequest(request, "HEAD", entity.raw_path, source=SOURCE)
-        with asked(self.forward, preauthorise(sub)) as head:
+        with open_response(self.forward, preauthorise(sub)) as head:
             is_locked = bool(head.headers.get(fields.SYSMETA_S3_LOCK_RULE))
             has_legacy = bool(head.headers.get(fields.SYSMETA_VERSIONS_LOCATION))
             if not head.is_success and head.status != 404:

@@ -17,7 +17,7 @@ from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.base.truth import is_true
 from swift.gateway.info import ContainerInfo
-from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
@@ -333,7 +333,7 @@ class _Asked:
         denied = self._denied(self._info.write_acl)
         if denied is not None:
             return denied
-        with asked(self._forward, self._of_ours("HEAD", self._hidden(version))) as found:
+        with open_response(self._forward, self._of_ours("HEAD", self._hidden(version))) as found:
             status, headers = found.status, found.headers
         if status == 404:
             raise HTTPError(404, _GONE, content_type=TEXT)
@@ -392,7 +392,7 @@ class _Asked:
         if current is None:
             return None
         version = Version(self._name, Timestamp(current[0]))
-        with asked(self._forward, self._of_ours("HEAD", self._hidden(version))) as found:
+        with open_response(self._forward, self._of_ours("HEAD", self._hidden(version))) as found:
             if found.status >= 500:
                 raise HTTPError(503)
             lock = parse_lock(found.headers.get(fields.TRANSIENT_S3_LOCK))
@@ -446,7 +446,7 @@ class _Asked:
 
     def _current(self) -> tuple[str, Timestamp] | None:
         """The id of the version that the object is, and when the link changed; raises ``HTTPError`` 503."""
-        with asked(self._forward, self._of_ours("HEAD", self._path)) as response:
+        with open_response(self._forward, self._of_ours("HEAD", self._path)) as response:
             if response.status >= 500:
                 raise HTTPError(503)
             headers = response.headers
@@ -465,7 +465,7 @@ class _Asked:
         """Delete the link that was seen, not one that came after it; whether that worked."""
         sub = self._of_ours("DELETE", self._path)
         sub.headers["x-timestamp"] = stamp.above(1).internal
-        with asked(self._forward, sub) as response:
+        with open_response(self._forward, sub) as response:
             return response.is_success or response.status in (404, 409)
 
     # requests

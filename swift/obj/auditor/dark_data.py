@@ -17,7 +17,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.cluster.direct import DirectClient, missed_by
+from swift.cluster.direct import DirectClient, log_no_response
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BackendResponse
 from swift.compose import daemon_context
@@ -121,7 +121,7 @@ class DarkData(Watcher):
             context.transport,
             "object-auditor",
             self._settings,
-            missed=missed_by(lambda text: self.logger.warning(f"dark_data: {text}")),
+            on_no_response=log_no_response(lambda text: self.logger.warning(f"dark_data: {text}")),
         )
         rings = Rings(ServerSettings.parse(texts).swift_dir, context.policies, report=self.logger.error)
         return Listings(direct, rings.container, context.hasher, random.Random(), self._settings.shards_max)

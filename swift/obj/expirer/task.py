@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient, missed_by
+from swift.cluster.direct import DirectClient, log_no_response
 from swift.compose import internal_client
 from swift.config.files import parser_of
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.obj.expirer.queue import ExpirerQueue, ExpiringObject, in_turns
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
@@ -48,7 +48,7 @@ class ObjectExpirer(QueueTask):
         self.queue = queue
 
         self.direct = DirectClient(
-            context.transport, NAME, settings, missed=missed_by(context.telemetry.log.info)
+            context.transport, NAME, settings, on_no_response=log_no_response(context.telemetry.log.info)
         )
 
     def begin(self, share: str, pass_context: PassContext) -> ExpirerPass:
@@ -96,7 +96,7 @@ class ExpirerPass:
         started_s = self._pass_context.clock.monotonic()
         try:
             is_done = self._delete(unit)
-        except UnexpectedAnswer as error:
+        except UnexpectedResponse as error:
             self._tally.add("errors")
             self._log.error(f"ERROR cannot expire {unit.path}: {error}")
             return
@@ -106,7 +106,7 @@ class ExpirerPass:
         self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _delete(self, unit: ExpiringObject) -> bool:
-        """Whether the task is done; raises ``UnexpectedAnswer``."""
+        """Whether the task is done; raises ``UnexpectedResponse``."""
         headers = {"x-timestamp": unit.timestamp.normal}
         if unit.is_async_delete:
             self._task.client.delete(unit.path, headers, accept=(2, 404, 409))
@@ -142,7 +142,7 @@ class ExpirerPass:
             try:
                 if self._task.queue.is_empty(container):
                     self._task.client.delete(path, accept=(2, 404, 409))
-            except UnexpectedAnswer as error:
+            except UnexpectedResponse as error:
                 self._log.error(f"ERROR cannot remove {path}: {error}")
 
 

@@ -23,7 +23,7 @@ from swift import green
 from swift.base.digits import is_digits
 from swift.base.entity import quote_path
 from swift.cluster.direct import node_path
-from swift.cluster.fragmentsets import Holding
+from swift.cluster.fragmentsets import FoundArchive
 from swift.cluster.transport import (
     BackendResponse,
     NodeRequest,
@@ -140,7 +140,7 @@ class Archives:
 
     def _take(self, reply: BackendResponse, found: Found, survey: Survey) -> None:
         state = found.state
-        holding = Holding.of(reply.headers, reply) if reply.status == 200 else None
+        holding = FoundArchive.of(reply.headers, reply) if reply.status == 200 else None
         written = state.written or {}
         fits = (
             holding is not None

@@ -78,7 +78,7 @@ class Deliverer:
         self._log = log
         self._failures = RepeatedErrors(log, clock)
         self._health = NodeHealth(clock, patience_s=timeouts.node_timeout)
-        self._direct = DirectClient(transport, "object-updater", timeouts, missed=self._missed)
+        self._direct = DirectClient(transport, "object-updater", timeouts, on_no_response=self._missed)
 
     def deliver(self, pending: PendingUpdate, tally: Tally) -> DeliveryOutcome:
         """Try once, and at once again where a redirect points to."""

@@ -24,14 +24,14 @@ from swift.http.validate import check_metadata
 from swift.proxy.backend import backend_headers
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller, authorize
-from swift.proxy.obj.commit.conditional import Agreement, Changer, is_conditional
+from swift.proxy.obj.commit.conditional import ConditionalChanger, ReplicaRepair, is_conditional
 from swift.proxy.obj.commit.restore import ArchiveRestorer
 from swift.proxy.obj.commit.stored import IF_DELETE_AT, check_expiry_unchanged
-from swift.proxy.obj.listing import row_headers, send_updates, unsent_updates, write_attempts
 from swift.proxy.obj.location import ObjectLocation, locate
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.read.resume import ResumableBody
-from swift.proxy.obj.read.striped import striped
+from swift.proxy.obj.read.striped import make_striped_body
+from swift.proxy.obj.rowupdates import row_headers, send_updates, unsent_updates, write_attempts
 from swift.proxy.obj.scheme import Schemes
 from swift.proxy.obj.write.checks import (
     check_content_type,
@@ -47,11 +47,11 @@ from swift.proxy.reading import (
     is_newest,
     source_response,
 )
-from swift.proxy.results import best_response, response_of
+from swift.proxy.results import best_response, client_response
 from swift.proxy.shards import SPLIT_STATES, updating_shard
 from swift.proxy.stronglisting import ensure_row_majority
 
-_LOCKS = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
+_LOCK_SYSMETA = fields.SYSMETA_S3_OBJECT_LOCK.removeprefix(fields.CONTAINER_SYSMETA)
 
 
 class ObjectController(Controller):
@@ -67,12 +67,12 @@ class ObjectController(Controller):
         coder = ArchiveCoder(context, schemes)
         self._archive_reader = ArchiveReader(self, schemes)
         restorer = ArchiveRestorer(context, self.backends, self._archive_reader, coder)
-        agreement = Agreement(self.backends, restorer)
-        self._uploader = Uploader(self, coder, agreement)
-        self._changer = Changer(context, self.backends, agreement)
+        repair = ReplicaRepair(self.backends, restorer)
+        self._uploader = Uploader(self, coder, repair)
+        self._conditional_changer = ConditionalChanger(context, self.backends, repair)
 
-    def _container(self, request: Request, path: EntityPath) -> ContainerInfo:
-        """Return the container's info; its policy goes into the request's log environment."""
+    def _container_info(self, request: Request, path: EntityPath) -> ContainerInfo:
+        """Return the container's info and put its policy into the request's log environment."""
         prefix = self.context.limits.auto_create_account_prefix
         skip_pct = self.context.settings.container_existence_skip_cache_pct
         info = container_info(
@@ -92,8 +92,8 @@ class ObjectController(Controller):
     # reading
 
     def handle_read(self, request: Request, path: EntityPath) -> Response:
-        """GET or HEAD from the first good replica, or from enough fragment archives."""
-        info = self._container(request, path)
+        """Handle GET or HEAD from the first good replica, or from enough fragment archives."""
+        info = self._container_info(request, path)
         request.acl = info.read_acl
         denied = authorize(request)
         if denied is not None:
@@ -117,7 +117,7 @@ class ObjectController(Controller):
     def _read(
         self, request: Request, path: EntityPath, location: ObjectLocation, headers: HeaderMap
     ) -> Response:
-        """The client's response; ``headers`` are those for the backends."""
+        """Return the client's response; ``headers`` are those for the backends."""
         if location.policy.is_ec:
             return self._archive_reader.read(request, location, headers)
         planner, newest = self.context.planner(location.policy.index), is_newest(request.headers)
@@ -132,7 +132,9 @@ class ObjectController(Controller):
             return search.failure()
         response = source_response(found[0])
         if not isinstance(response.body, bytes):
-            striped_body = striped(self.backends, plan, nodes, found, planner.settings, self.context.rates)
+            striped_body = make_striped_body(
+                self.backends, plan, nodes, found, planner.settings, self.context.rates
+            )
             response.body = striped_body or ResumableBody(
                 self.backends, plan, nodes, found, self.context.streams
             )
@@ -143,11 +145,11 @@ class ObjectController(Controller):
     def _container_for_write(
         self, request: Request, path: EntityPath, *, may_sync: bool
     ) -> ContainerInfo | Response:
-        """Return the container of a write, or the response to one that is denied or has no container.
+        """Return the container of a write, or an error response if it is denied or has no container.
 
         Requests of container sync are authorized by the container's key if they ``may_sync``.
         """
-        info = self._container(request, path)
+        info = self._container_info(request, path)
         request.acl = info.write_acl
         if may_sync and info.sync_key:
             request.env[environkeys.SYNC_KEY] = info.sync_key
@@ -155,7 +157,7 @@ class ObjectController(Controller):
         return denied or (info if info.exists else error_response(404))
 
     def _locate_for_write(self, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
-        """The location with the shard that takes its row; raises ``HTTPError`` 503."""
+        """Return the location with the shard that takes its row; raises ``HTTPError`` 503."""
         location = locate(self.context, request, path, info)
         if info.sharding_state not in SPLIT_STATES:
             return location
@@ -179,7 +181,7 @@ class ObjectController(Controller):
             return info
         check_upload(request, self.context.limits, self._guesser, str(path.obj))
         if fields.TRANSIENT_S3_LOCK in headers:
-            # A majority of the primaries is to know of the lock.
+            # A majority of the primaries must store the lock.
             headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
             _check_lock_and_expiry(headers)
         if "etag" in headers:
@@ -206,30 +208,30 @@ class ObjectController(Controller):
         if is_conditional(request.headers):
             planner = self.context.planner(location.policy.index)
             need = self.context.write_quorum(len(attempts))
-            _sent, answers = self._changer.change(
+            _sent, responses = self._conditional_changer.change(
                 request,
                 location,
                 attempts,
                 lambda: planner.for_read(location.view, location.part, self.kind),
                 need,
             )
-            return _with_policy(best_response(answers, len(attempts), need), location)
+            return _with_policy(best_response(responses, len(attempts), need), location)
         change = Change("POST", path, location.view, location.part, attempts)
-        answers, need = self.write_answers(request, change)
-        return _with_policy(self._post_response(request, location, answers, attempts, need), location)
+        responses, need = self.write_to_nodes(request, change)
+        return _with_policy(self._post_response(request, location, responses, attempts, need), location)
 
     def _post_response(
         self,
         request: Request,
         location: ObjectLocation,
-        answers: list[BackendResponse],
+        responses: list[BackendResponse],
         attempts: list[HeaderMap],
         need: int,
     ) -> Response:
-        """Ask handoffs when a minority has the object: it may still be on its way to the primaries."""
+        """Send a POST to handoffs too if only a minority has the object, which may not have moved yet."""
         count = len(attempts)
-        accepted = sum(1 for a in answers if a.status == 202)
-        missing = sum(1 for a in answers if a.status == 404)
+        accepted = sum(1 for a in responses if a.status == 202)
+        missing = sum(1 for a in responses if a.status == 404)
         if 0 < accepted < need and missing:
             primaries = {node.id for node in location.view.primaries(location.part)}
             # Sorting is stable: in ring order, those to be avoided last.
@@ -241,16 +243,16 @@ class ObjectController(Controller):
                     continue
                 missing -= 1
                 posting = self.backends.make_request(node, location.part, "POST", location.path, attempts[-1])
-                answer = self.backends.request(posting)
-                if answer is not None and answer.status == 202:
+                response = self.backends.request(posting)
+                if response is not None and response.status == 202:
                     accepted += 1
-                    answers.append(answer)
-        position = best_status(fill_missing((a.status for a in answers), count), need)
-        if position is None or position >= len(answers):
+                    responses.append(response)
+        position = best_status(fill_missing((a.status for a in responses), count), need)
+        if position is None or position >= len(responses):
             return error_response(503)
-        if answers[position].status == 404 and accepted:
+        if responses[position].status == 404 and accepted:
             return error_response(503)
-        return response_of(answers[position])
+        return client_response(responses[position])
 
     def handle_delete(self, request: Request, path: EntityPath) -> Response:
         """Delete an object; nodes that never had it agree with those that delete it."""
@@ -262,16 +264,18 @@ class ObjectController(Controller):
         headers = backend_headers(self.context, request, transfer=True)
         planner = self.context.planner(location.policy.index)
         if IF_DELETE_AT in request.headers:
-            asked = list(planner.for_read(location.view, location.part, self.kind))
-            check_expiry_unchanged(self.backends, location, asked, headers)
+            nodes = list(planner.for_read(location.view, location.part, self.kind))
+            check_expiry_unchanged(self.backends, location, nodes, headers)
         _nodes, count = planner.for_delete(location.view, location.part)
         attempts = write_attempts(self.context, headers, location, count)
         if is_conditional(request.headers):
             need = self.context.write_quorum(count)
-            attempts, answers = self._changer.change(
+            attempts, responses = self._conditional_changer.change(
                 request, location, attempts, lambda: planner.for_delete(location.view, location.part)[0], need
             )
-            return _with_policy(self._deleted(request, location, attempts, answers, need, (204,)), location)
+            return _with_policy(
+                self._delete_response(request, location, attempts, responses, need, (204,)), location
+            )
         change = Change(
             "DELETE",
             path,
@@ -280,61 +284,63 @@ class ObjectController(Controller):
             attempts,
             nodes=lambda: planner.for_delete(location.view, location.part)[0],
         )
-        answers, need = self.write_answers(request, change)
-        # A node that never had the object has left a tombstone, and told its share.
-        return _with_policy(self._deleted(request, location, attempts, answers, need, (204, 404)), location)
+        responses, need = self.write_to_nodes(request, change)
+        # A node that never had the object has stored a tombstone and updated its container servers.
+        return _with_policy(
+            self._delete_response(request, location, attempts, responses, need, (204, 404)), location
+        )
 
-    def _deleted(
+    def _delete_response(
         self,
         request: Request,
         location: ObjectLocation,
         attempts: list[HeaderMap],
-        answers: list[BackendResponse],
+        responses: list[BackendResponse],
         need: int,
         left_tombstone: tuple[int, ...],
     ) -> Response:
-        response = best_response(answers, len(attempts), need, {404: 204})
-        if response.status == 404 and not _is_absent_on_majority(
-            answers, len(location.view.primaries(location.part))
+        response = best_response(responses, len(attempts), need, {404: 204})
+        if response.status == 404 and not _majority_lacks_object(
+            responses, len(location.view.primaries(location.part))
         ):
-            if sum(1 for answer in answers if answer.status in left_tombstone) < need:
+            if sum(1 for found in responses if found.status in left_tombstone) < need:
                 return error_response(503)
-            # The object is deleted even if no node that answered had it.
-            had = next((answer for answer in answers if answer.status == 204), None)
-            response = response if had is None else response_of(had)
+            # The object is deleted even if no node that responded had it.
+            had = next((found for found in responses if found.status == 204), None)
+            response = response if had is None else client_response(had)
         if location.is_strongly_listed and response.status in (204, 404):
-            # A client that learns that there is nothing should not find it listed either.
-            deleted = [answer for answer in answers if answer.status in left_tombstone]
+            # An object that is reported as absent must not be listed either.
+            deleted = [found for found in responses if found.status in left_tombstone]
             row = row_headers(self.context, request, location, {})
             if not ensure_row_majority(self.context, location.path, location.shard, deleted, "DELETE", row):
                 return error_response(503)
         if response.status == 204:
-            unsent = unsent_updates(attempts, answers, accepted=left_tombstone)
+            unsent = unsent_updates(attempts, responses, accepted=left_tombstone)
             send_updates(self.context, request, location, unsent, "DELETE", {})
         return response
 
 
 def _check_locks(request: Request, info: ContainerInfo) -> None:
-    """Have a change of an object that may be locked reserved by a majority of the primaries."""
-    if _LOCKS in info.sysmeta:
+    """Require reservations by a majority of the primaries for a change of an object that may be locked."""
+    if _LOCK_SYSMETA in info.sysmeta:
         request.headers.setdefault(fields.BACKEND_OBJECT_LOCK, CHECK)
         _check_lock_and_expiry(request.headers)
 
 
 def _check_lock_and_expiry(headers: HeaderMap) -> None:
-    """Raise ``HTTPError`` 400 for what would be locked and expire."""
+    """Raise ``HTTPError`` 400 for an object that would be locked and expire."""
     if "x-delete-at" in headers and parse_lock(headers.get(fields.TRANSIENT_S3_LOCK)).is_on(time.time()):
         raise HTTPError(400, "A locked object does not expire", content_type=TEXT)
 
 
-def _is_absent_on_majority(answers: list[BackendResponse], primaries: int) -> bool:
-    """Return True if a majority of the primaries says so: handoffs seldom have an object at all."""
-    absent = sum(1 for a in answers if a.status == 404 and a.node is not None and a.node.index is not None)
+def _majority_lacks_object(responses: list[BackendResponse], primaries: int) -> bool:
+    """Return True if a majority of the primaries responded 404; handoffs seldom have an object."""
+    absent = sum(1 for a in responses if a.status == 404 and a.node is not None and a.node.index is not None)
     return 2 * absent > primaries
 
 
 def _without_listing_size(response: Response) -> Response:
-    """An answer whose content type is the client's, without the size that is only for listings."""
+    """Return the response without the size in its content type, which is only for listings."""
     kind = response.headers.get("content-type", "")
     if "swift_bytes=" in kind:
         response.headers["content-type"] = without_swift_bytes(kind)
@@ -342,6 +348,6 @@ def _without_listing_size(response: Response) -> Response:
 
 
 def _with_policy(response: Response, location: ObjectLocation) -> Response:
-    """Tell filters (the access log among them) the policy; clients never see this header."""
+    """Set the policy header for filters and the access log; clients never see it."""
     response.headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)
     return response

@@ -17,7 +17,7 @@ from swift.ring.view import RingView
 
 @dataclass(frozen=True, slots=True)
 class ObjectLocation:
-    """One object and the ring state that a request works with from begin to end."""
+    """One object and the ring state that its request uses from begin to end."""
 
     path: EntityPath
     container: ContainerInfo
@@ -39,7 +39,7 @@ class ObjectLocation:
 
 
 def locate(context: ProxyContext, request: Request, path: EntityPath, info: ContainerInfo) -> ObjectLocation:
-    """The location of a request; 503 for an unknown policy."""
+    """Return the location of a request's object; raise 503 for an unknown policy."""
     header = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
     policy = context.policies.of_header(header) if header else context.policies.get(info.policy_index)
     if policy is None:

@@ -20,7 +20,7 @@ ETAG = PREFIX + "etag"
 LENGTH = PREFIX + "content-length"
 SEGMENT_SIZE = PREFIX + "segment-size"
 
-#: Segments from this size on are hashed in a thread; handing smaller ones over costs more than it frees.
+#: Segments from this size on are hashed in a thread; for smaller ones the switch costs more than it saves.
 THREAD_BYTES = 128 << 10
 #: No codec takes larger segments; metadata may be damaged.
 _SEGMENT_MAX = 1 << 30
@@ -37,11 +37,11 @@ class Scheme:
     geometry: Geometry
 
     def archive_length(self, length: int) -> int:
-        """Bytes of every archive of an object of ``length`` bytes."""
+        """Return the size of every archive of an object of ``length`` bytes."""
         return archive_length(self.codec, self.geometry, length)
 
     def geometry_for(self, headers: HeaderMap) -> Geometry:
-        """The geometry of a stored object: that of its policy, unless it was written under another."""
+        """Return the geometry of a stored object: that of its policy, unless it was written under another."""
         text = headers.get(SEGMENT_SIZE, "")
         size = int(text) if is_digits(text) else 0
         if not 0 < size <= _SEGMENT_MAX or size == self.geometry.segment_size:
@@ -57,8 +57,8 @@ class Schemes:
         self._made: dict[int, Scheme] = {}
         self.threads = ThreadPool(THREADS, "ec")
 
-    def of(self, policy: Policy) -> Scheme:
-        """The code of a policy; 503 when this machine cannot compute it."""
+    def for_policy(self, policy: Policy) -> Scheme:
+        """Return the code of a policy; raise 503 when this machine cannot compute it."""
         scheme = self._made.get(policy.index)
         if scheme is None:
             assert policy.ec is not None, "only erasure coded policies have a code"
@@ -72,8 +72,8 @@ class Schemes:
         return scheme
 
 
-def judge_by_object_etag(headers: HeaderMap) -> None:
-    """Have nodes judge conditions by the ETag of the object, not by that of their archive."""
+def match_object_etag(headers: HeaderMap) -> None:
+    """Let nodes evaluate conditions by the ETag of the object instead of their archive's."""
     also = headers.get(fields.BACKEND_ETAG_IS_AT)
     headers[fields.BACKEND_ETAG_IS_AT] = f"{also},{ETAG.title()}" if also else ETAG.title()
 

@@ -17,7 +17,7 @@ from swift import green
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import Timestamp
-from swift.gateway.subrequest import asked
+from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
@@ -434,7 +434,7 @@ def _store(
     sub = manifest_request(call, named, headers)
     sub.env[environkeys.SLO_MANIFEST_HOOK] = misfit
     sub.env[environkeys.SLO_KNOWN_HEADS] = heads
-    with asked(call.session.open, sub) as response:
+    with open_response(call.session.open, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
         status, report = response.status, response.read_body()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from swift import green
-from swift.gateway.subrequest import asked
+from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
@@ -81,7 +81,7 @@ def _delete(call: Call, key: str, query: str, conditions: HeaderMap | None = Non
     sub = session.subrequest("DELETE", call.bucket, key, headers=dict(conditions or {}), query=query)
     # Parts that a deletion leaves when it breaks off the lifecycle daemon finds.
     sub.env[environkeys.SLO_MANIFEST_FIRST] = True
-    with asked(session.open, sub) as response:
+    with open_response(session.open, sub) as response:
         status = response.status
         if response.is_success and response.headers.get("content-type", "").startswith("text/plain"):
             # The report of a deletion that was not left to the expirer.

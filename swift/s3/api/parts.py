@@ -6,8 +6,8 @@ import random
 from dataclasses import replace
 
 from swift.base.entity import EntityPath
-from swift.gateway.internal_client import UnexpectedAnswer
-from swift.gateway.subrequest import asked
+from swift.gateway.internal_client import UnexpectedResponse
+from swift.gateway.subrequest import open_response
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
@@ -87,7 +87,7 @@ def named_by_objects(call: Call, upload_id: str) -> set[tuple[str, str]] | None:
     try:
         bucket = EntityPath(call.session.account, call.bucket)
         return references(call.session.hidden.client(), bucket, call.key, upload_id)
-    except UnexpectedAnswer:
+    except UnexpectedResponse:
         return None
 
 
@@ -149,7 +149,7 @@ def put_part(call: Call, state: UploadState, number: int, upload: S3Upload, head
         sent = {**headers, **conditions}
         sub = call.session.subrequest("PUT", state.segments, name, headers=sent, body=body)
         store_checksum(sub, upload)
-        with asked(call.session.open, sub) as response:
+        with open_response(call.session.open, sub) as response:
             return response
 
     def again() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
-from swift.gateway.subrequest import asked
+from swift.gateway.subrequest import open_response
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -40,7 +40,7 @@ def store_object(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
         return _store_apart(call, kind, upload, stored)
     sub = call.session.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
     store_checksum(sub, upload)
-    with asked(call.session.open, sub) as response:
+    with open_response(call.session.open, sub) as response:
         return response
 
 
@@ -51,7 +51,7 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     about["content-type"] = "application/octet-stream"
     sub = call.session.subrequest("PUT", segments, part, headers=about, body=upload.body)
     store_checksum(sub, upload)
-    with asked(call.session.open, sub) as response:
+    with open_response(call.session.open, sub) as response:
         etag = unquote_etag(response.headers.get("etag", ""))
     if not response.is_success:
         return response
@@ -62,7 +62,9 @@ def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> 
     if fields.TRANSIENT_S3_LOCK not in headers:
         headers.update(completed_lock(call, {}))
     try:
-        with asked(call.session.open, manifest_request(call, [(segments, part, etag)], headers)) as response:
+        with open_response(
+            call.session.open, manifest_request(call, [(segments, part, etag)], headers)
+        ) as response:
             pass
     except S3Error:
         call.remove_unneeded(segments, part)

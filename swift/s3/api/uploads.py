@@ -468,12 +468,12 @@ _ARCHIVES = ("x-versions-location", "x-history-location", fields.SYSMETA_VERSION
 def page_of(
     client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
 ) -> list[JsonObject]:
-    """Return rows of a listing, none when nothing is there; raise ``UnexpectedAnswer``."""
+    """Return rows of a listing, none when nothing is there; raise ``UnexpectedResponse``."""
     query = f"format=json&limit={size}{flags}"
     for name, text in limits.items():
         if text:
             query += f"&{name}={quote(text, safe='', errors='surrogateescape')}"
-    with client.ask("GET", path, query=query, accept=(2, 404)) as response:
+    with client.request("GET", path, query=query, accept=(2, 404)) as response:
         body = response.read_body() if response.status == 200 else b""
     rows: list[JsonObject] = json.loads(body) if body else []
     return rows
@@ -498,7 +498,7 @@ def references(
     """Return container and name of each part of an upload that an object or version of a key names.
 
     None if the listing and the nodes disagree, or versions are where they cannot be listed. Raises
-    ``UnexpectedAnswer``.
+    ``UnexpectedResponse``.
     """
     headers = client.head(bucket) or {}
     has_versions = "x-versions-enabled" in headers
@@ -560,14 +560,14 @@ def _manifest_query(query: str) -> str:
 
 
 def _head(client: InternalClient, path: EntityPath, query: str = "") -> HeaderMap | None:
-    asked = client.ask("HEAD", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
+    asked = client.request("HEAD", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
     with asked as found:
         return dict(found.headers) if found.is_success else None
 
 
 def _parts(client: InternalClient, path: EntityPath, query: str) -> list[tuple[str, str]] | None:
     """Return the parts that a manifest names; None if it is none any more."""
-    asked = client.ask("GET", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
+    asked = client.request("GET", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
     with asked as response:
         if response.status != 200:
             return None

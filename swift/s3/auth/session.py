@@ -12,7 +12,7 @@ from urllib.parse import quote
 from swift.base.entity import RESERVED, Entity, EntityPath
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.internal_client import InternalClient
-from swift.gateway.subrequest import asked, drained, make_subrequest, preauthorise
+from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.gateway.writing import NOT_STORED, WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.acl import without_referrers
@@ -72,7 +72,7 @@ class Hidden:
         sub = make_subrequest(self._request, "GET", "/v1" + container.quoted, query=query, source=SOURCE)
         sub.headers.pop("origin", None)
         sub.env[environkeys.ACCESS_LOG_MADE] = True
-        with asked(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, preauthorise(sub)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
         return [str(row["name"]) for row in rows]
 
@@ -81,7 +81,7 @@ class Hidden:
         sub = make_subrequest(self._request, "GET", "/v1" + account.quoted, query=query, source=SOURCE)
         sub.headers.pop("origin", None)
         sub.env[environkeys.ACCESS_LOG_MADE] = True
-        with asked(self._forward, preauthorise(sub)) as response:
+        with open_response(self._forward, preauthorise(sub)) as response:
             if not response.is_success:
                 raise refusal(response.status, missing="AccessDenied")
             rows = json.loads(response.read_body())
@@ -417,7 +417,7 @@ class Session:
     ) -> Iterator[Response]:
         """Return the answer for the time of a block; raises like ``open``."""
         sub = self.subrequest(method, bucket, key, headers=headers, body=body, query=query)
-        with asked(self.open, sub) as response:
+        with open_response(self.open, sub) as response:
             yield response
 
     def head(

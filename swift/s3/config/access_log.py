@@ -17,7 +17,7 @@ from uuid import uuid4
 from swift import green
 from swift.base.digits import is_digits
 from swift.base.entity import EntityPath
-from swift.gateway.info import known_container
+from swift.gateway.info import cached_container
 from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
@@ -242,7 +242,7 @@ _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryStri
 def log_destination(request: Request, session: Session, bucket: str) -> LogDestination | None:
     """Return the destination of a bucket's log; None if it has none or the account is not known."""
     # The rules of the bucket were asked for before; there is no request for the log alone.
-    known = known_container(request, session.account, bucket) if session.account else None
+    known = cached_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None
     target = log_target_of(sysmeta.get(_KEY)) if isinstance(sysmeta, dict) else None
     return None if target is None else LogDestination(session.account, target)

@@ -53,7 +53,7 @@ _VERSIONS_MAX = 1000
 
 
 class Expiration:
-    """Ends one thing after another; each method says what became of it and raises ``UnexpectedAnswer``."""
+    """Ends one thing after another; each method says what became of it and raises ``UnexpectedResponse``."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Expiration:
         return outcome
 
     def _head(self, path: EntityPath, query: str = "") -> HeaderMap | None:
-        with self._client.ask(
+        with self._client.request(
             "HEAD", path, {"x-newest": "true"}, query=query, accept=(2, 400, 404)
         ) as response:
             return dict(response.headers) if response.is_success else None
@@ -135,7 +135,7 @@ class Expiration:
             if not any(rule.has_tags(tags) for rule in unit.rules):
                 return KEPT
             parts = self._parts(path, found, query)
-        with self._client.ask("DELETE", path, query=query, accept=(2, 403, 404, 409)) as response:
+        with self._client.request("DELETE", path, query=query, accept=(2, 403, 404, 409)) as response:
             status = response.status
         if status == 403:
             return LOCKED
@@ -151,7 +151,7 @@ class Expiration:
         if not is_large(found):
             return []
         query += f"{'&' if query else ''}multipart-manifest=get"
-        with self._client.ask("GET", path, query=query, accept=(2, 404)) as response:
+        with self._client.request("GET", path, query=query, accept=(2, 404)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
         return [EntityPath(path.account, *place) for place in own_parts(str(path.container), rows)]
 
@@ -196,7 +196,7 @@ class Expiration:
         if found is not None and VERSION_ID not in found:
             return False
         query = f"format=json&versions=true&limit={_VERSIONS_MAX}&prefix={quote(str(path.obj), safe='')}"
-        with self._client.ask("GET", path._replace(obj=None), query=query, accept=(2, 404)) as response:
+        with self._client.request("GET", path._replace(obj=None), query=query, accept=(2, 404)) as response:
             rows = json.loads(response.read_body()) if response.status == 200 else []
         for row in rows:
             if row.get("name") != path.obj or "version_id" not in row:
@@ -222,7 +222,7 @@ class UnfinishedUpload(NamedTuple):
 
 
 class CompletionRecovery:
-    """Finds decisions, and carries out one after another; raises ``UnexpectedAnswer``."""
+    """Finds decisions, and carries out one after another; raises ``UnexpectedResponse``."""
 
     def __init__(
         self, client: InternalClient, now: Callable[[], float], page_size: int, age_s: float = UNDER_WAY_S

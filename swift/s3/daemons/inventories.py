@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from swift.base.documents import JsonObject
 from swift.base.entity import EntityPath
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.s3.api.call import iso_of_row
 from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_class, row_etag
 from swift.s3.api.uploads import page_of
@@ -51,7 +51,7 @@ def is_due(inventory: Inventory, now_s: float) -> bool:
 
 
 #: The result of an inventory: one of the words above, or the error that ended it.
-InventoryOutcome = str | UnexpectedAnswer
+InventoryOutcome = str | UnexpectedResponse
 
 
 class InventoryRun:
@@ -77,7 +77,7 @@ class InventoryRun:
             files = _InventoryFiles(self._client, due.entry, inventory, self._now())
             try:
                 outcome = self._find(files)
-            except UnexpectedAnswer as error:
+            except UnexpectedResponse as error:
                 outcomes.append((inventory, error))
                 continue
             if outcome:
@@ -101,20 +101,20 @@ class InventoryRun:
         self, entry: RegisteredBucket, flags: str, prefix: str, targets: Sequence[_InventoryFiles]
     ) -> list[tuple[Inventory, InventoryOutcome]]:
         """List a bucket once into the files of several inventories."""
-        failed: dict[_InventoryFiles, UnexpectedAnswer] = {}
+        failed: dict[_InventoryFiles, UnexpectedResponse] = {}
 
         def each(step: Callable[[_InventoryFiles], None]) -> None:
             for files in targets:
                 if files not in failed:
                     try:
                         step(files)
-                    except UnexpectedAnswer as error:
+                    except UnexpectedResponse as error:
                         failed[files] = error
 
         try:
             for row in self._rows(entry, flags, prefix):
                 each(partial(_InventoryFiles.add, row=row))
-        except UnexpectedAnswer as error:
+        except UnexpectedResponse as error:
             return [(files.inventory, failed.get(files, error)) for files in targets]
         outcome = BROKEN_OFF
         if not self._stops():
@@ -159,7 +159,7 @@ class _InventoryFiles:
         self._is_empty = True
 
     def add(self, row: JsonObject) -> None:
-        """Add a row of the listing; raise ``UnexpectedAnswer``."""
+        """Add a row of the listing; raise ``UnexpectedResponse``."""
         columns = columns_of(self._bucket, row, self.inventory.kind)
         self._out.writerow([columns[name] for name in self.inventory.columns])
         self._is_empty = False
@@ -177,7 +177,7 @@ class _InventoryFiles:
         self._files.append({"key": key, "size": len(content), "MD5checksum": digest})
 
     def finish(self) -> None:
-        """Store the last file and then the manifest; raise ``UnexpectedAnswer``."""
+        """Store the last file and then the manifest; raise ``UnexpectedResponse``."""
         if not self._is_empty or not self._files:
             self._store()
         text = json.dumps(

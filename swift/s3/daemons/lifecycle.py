@@ -12,7 +12,7 @@ from swift.base.timestamp import Timestamp
 from swift.compose import own_client
 from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
 from swift.runtime.queuetask import IdleTask, QueueTask
@@ -93,7 +93,7 @@ class LifecycleSettings(Settings):
 
 NAME = "s3-lifecycle"
 #: Errors that make a pass leave something to the next one.
-_FAILURES = (UnexpectedAnswer, Unavailable, DamagedConfiguration)
+_FAILURES = (UnexpectedResponse, Unavailable, DamagedConfiguration)
 _KINDS = {
     "CurrentCandidate": "objects",
     "NoncurrentCandidate": "versions",
@@ -277,7 +277,7 @@ class LifecyclePass:
 
     def _take(self, due: DueInventories) -> None:
         for inventory, outcome in self._inventory_run.take(due):
-            if isinstance(outcome, UnexpectedAnswer):
+            if isinstance(outcome, UnexpectedResponse):
                 what = f"cannot take the inventory {inventory.id} of {due.entry.name}"
                 self._fail(due.entry, what, outcome)
                 continue

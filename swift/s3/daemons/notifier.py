@@ -15,7 +15,7 @@ from swift.cluster.transport import TransportError
 from swift.compose import own_client
 from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.queuetask import IdleTask, QueueTask, as_far_as_readable
@@ -179,14 +179,14 @@ class NotifierPass:
         """Tell one event, and then forget it."""
         try:
             self._tally.add(self._deliver(unit))
-        except UnexpectedAnswer as error:
+        except UnexpectedResponse as error:
             self._tally.add("errors")
             self._task.log.error(f"ERROR cannot read or remove {unit.path}: {error}")
 
     def _deliver(self, unit: QueuedEvent) -> str:
-        """Deliver an event and return the outcome; raise ``UnexpectedAnswer``."""
+        """Deliver an event and return the outcome; raise ``UnexpectedResponse``."""
         task = self._task
-        with task.client.ask("GET", unit.path, accept=(2, 404)) as response:
+        with task.client.request("GET", unit.path, accept=(2, 404)) as response:
             if response.status == 404:
                 # The listing is behind.
                 return "gone"
@@ -226,7 +226,7 @@ class NotifierPass:
                     and next(client.objects(EVENTS_ACCOUNT, container), None) is None
                 ):
                     client.delete(EntityPath(EVENTS_ACCOUNT, container), accept=(2, 404, 409))
-            except UnexpectedAnswer as error:
+            except UnexpectedResponse as error:
                 self._task.log.error(f"ERROR cannot remove {EVENTS_ACCOUNT}/{container}: {error}")
 
 

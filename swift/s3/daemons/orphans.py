@@ -33,7 +33,7 @@ class OrphanCandidate(NamedTuple):
 
 
 class OrphanCleanup:
-    """Finds them, and ends one after another; raises ``UnexpectedAnswer``."""
+    """Finds them, and ends one after another; raises ``UnexpectedResponse``."""
 
     def __init__(self, client: InternalClient, now: Callable[[], float], page_size: int, age_s: float):
         self._client = client

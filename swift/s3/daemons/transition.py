@@ -17,7 +17,7 @@ from typing import NamedTuple
 from swift.base.entity import EntityPath
 from swift.base.etag import unquote_etag
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
@@ -50,7 +50,7 @@ class _Part(NamedTuple):
 
 
 class TransitionRun:
-    """Moves one thing after another; each method says what became of it and raises ``UnexpectedAnswer``."""
+    """Moves one thing after another; each method says what became of it and raises ``UnexpectedResponse``."""
 
     def __init__(self, client: InternalClient, now: Callable[[], float]):
         self._client = client
@@ -102,7 +102,9 @@ class TransitionRun:
         return outcome
 
     def _head(self, path: EntityPath, query: str = "") -> HeaderMap | None:
-        with self._client.ask("HEAD", path, {"x-newest": "true"}, query=query, accept=(2, 404, 409)) as found:
+        with self._client.request(
+            "HEAD", path, {"x-newest": "true"}, query=query, accept=(2, 404, 409)
+        ) as found:
             return dict(found.headers) if found.is_success else None
 
     # --- versions -------------------------------------------------------------------------------------
@@ -140,14 +142,16 @@ class TransitionRun:
         if loose:
             headers[fields.BACKEND_LOOSE_LINK] = "true"
         query = version_id_query(version)
-        with self._client.ask("PUT", path, headers, query=query, accept=(2, 404, 409)):
+        with self._client.request("PUT", path, headers, query=query, accept=(2, 404, 409)):
             return _later(stamp)
 
     # --- one object -----------------------------------------------------------------------------------
 
     def _move(self, bucket: EntityPath, place: EntityPath, key: str, judge: Judge) -> str:
         """Store what is at a place apart, if it is to be; a manifest takes its place."""
-        with self._client.ask("GET", place, {"x-newest": "true"}, query=_QUERY, accept=(2, 404)) as source:
+        with self._client.request(
+            "GET", place, {"x-newest": "true"}, query=_QUERY, accept=(2, 404)
+        ) as source:
             found = source.headers
             is_link = fields.SYSMETA_SYMLINK_TARGET in found or "x-object-manifest" in found
             if not source.is_success or is_link:
@@ -182,7 +186,7 @@ class TransitionRun:
     def _replace(self, place: EntityPath, headers: HeaderMap, parts: Sequence[_Part]) -> bool:
         """Store the manifest of parts; return True if no other request changed the object first."""
         manifest = [{"path": f"/{part.path.container}/{part.path.obj}", "etag": part.etag} for part in parts]
-        with self._client.ask(
+        with self._client.request(
             "PUT",
             place,
             headers,
@@ -218,10 +222,10 @@ class TransitionRun:
             return [self._stored(segments._replace(obj=f"{start}/1"), body, source.headers)]
 
     def _copied(self, part: _Part, target: EntityPath) -> _Part:
-        with self._client.ask("GET", part.path, {"x-newest": "true"}) as source:
+        with self._client.request("GET", part.path, {"x-newest": "true"}) as source:
             if unquote_etag(source.headers.get("etag", "")) != part.etag:
                 text = "the part is not what its manifest says"
-                raise UnexpectedAnswer("GET", part.path, source.status, text)
+                raise UnexpectedResponse("GET", part.path, source.status, text)
             with as_request_body(source) as body:
                 return self._stored(target, body, source.headers)
 
@@ -232,7 +236,7 @@ class TransitionRun:
         def once() -> RequestBody:
             left = next(given, None)
             if left is None:
-                raise UnexpectedAnswer("PUT", target, 0, "what is read cannot be sent again")
+                raise UnexpectedResponse("PUT", target, 0, "what is read cannot be sent again")
             return left
 
         headers = {"content-type": "application/octet-stream", "etag": etag}
@@ -248,7 +252,7 @@ class TransitionRun:
         for part in parts:
             headers = self._head(part.path)
             if headers is not None:
-                with self._client.ask(
+                with self._client.request(
                     "POST", part.path, {**echoed_metadata(headers), **end}, accept=(2, 404)
                 ):
                     pass

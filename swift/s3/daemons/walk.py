@@ -51,7 +51,7 @@ class RegisteredBucket(NamedTuple):
 
 
 def registered_buckets(client: InternalClient) -> Iterator[RegisteredBucket]:
-    """Return all of them, in the order of their names; raise ``UnexpectedAnswer``."""
+    """Return all of them, in the order of their names; raise ``UnexpectedResponse``."""
     for row in client.objects(REGISTRY_ACCOUNT, REGISTRY_CONTAINER):
         account, slash, bucket = str(row.get("name", "")).partition("/")
         if slash and account and bucket:
@@ -59,7 +59,7 @@ def registered_buckets(client: InternalClient) -> Iterator[RegisteredBucket]:
 
 
 def unregister_bucket(client: InternalClient, entry: RegisteredBucket) -> None:
-    """Remove an entry, unless it was written again; raises ``UnexpectedAnswer``."""
+    """Remove an entry, unless it was written again; raises ``UnexpectedResponse``."""
     stamp = entry.changed.above(1).internal
     path = registry_path(entry.account, entry.bucket)
     client.delete(path, {"x-timestamp": stamp}, accept=(2, 404, 409))
@@ -69,7 +69,7 @@ def unregister_bucket(client: InternalClient, entry: RegisteredBucket) -> None:
 
 
 class DaemonObjects:
-    """``Objects`` with all rights; raises ``UnexpectedAnswer`` for 5xx but 501."""
+    """``Objects`` with all rights; raises ``UnexpectedResponse`` for 5xx but 501."""
 
     def __init__(self, client: InternalClient, account: str):
         self._client = client
@@ -87,7 +87,7 @@ class DaemonObjects:
     ) -> ObjectAnswer:
         """See ``Objects``."""
         path = EntityPath(self._account, container, name)
-        with self._client.ask(method, path, headers, body, query=query, accept=(2, 4, 501)) as response:
+        with self._client.request(method, path, headers, body, query=query, accept=(2, 4, 501)) as response:
             content = response.read_body() if method == "GET" and response.is_success else b""
             return ObjectAnswer(response.status, response.headers, content)
 
@@ -101,7 +101,7 @@ def remove_parts(
 ) -> list[int]:
     """Remove the objects of an upload's parts, but some, each (container, name); the statuses.
 
-    Raises ``UnexpectedAnswer``.
+    Raises ``UnexpectedResponse``.
     """
     prefix = f"{marker_of(key, upload_id)}/"
     statuses = []

@@ -125,7 +125,7 @@ def test_one_whose_supervisor_has_not_yet_said_its_pid_is_not_taken_for_stopped(
 
 def test_nothing_is_removed_unless_somebody_agrees(run, data):
     code, _out, err = run("clean", data)
-    assert code == 1 and "say so with --yes" in err and (data / "aio.json").exists()
+    assert code == 1 and "add --yes" in err and (data / "aio.json").exists()
     (data / "photo.jpg").write_text("x")
     code, _out, err = run("clean", data, "--yes")
     assert code == 1 and "photo.jpg" in err and (data / "node1").exists()

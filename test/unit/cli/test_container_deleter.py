@@ -19,7 +19,7 @@ from swift.cli import container_deleter
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.gateway.internal_client import UnexpectedAnswer
+from swift.gateway.internal_client import UnexpectedResponse
 
 given = json.loads(sys.stdin.read())
 container_deleter.BATCH = given["batch"]
@@ -32,11 +32,11 @@ class Client:
         return ({"name": name} for name in given["names"])
 
     @contextmanager
-    def ask(self, method, path, headers, content, *, accept=(2,)):
+    def request(self, method, path, headers, content, *, accept=(2,)):
         rows = json.loads(content)
         asked.append((method, path.container, [row["name"] for row in rows], sorted(headers.items())))
         if given["fail_at"] and len(asked) >= given["fail_at"]:
-            raise UnexpectedAnswer(method, path, 503, "no")
+            raise UnexpectedResponse(method, path, 503, "no")
         yield SimpleNamespace(is_success=path.container in there)
 
     def create(self, path):
@@ -55,7 +55,7 @@ try:
         say=say,
         prefix="p",
     )
-except UnexpectedAnswer as error:
+except UnexpectedResponse as error:
     result = str(error)
 print(json.dumps([result, asked, created, said]))
 """

@@ -190,7 +190,7 @@ def test_a_connection_is_never_shared_with_a_forked_process(transport):
 
 def test_a_fresh_connection_that_dies_is_an_error_not_a_second_try(transport, make_server):
     server = make_server(lambda wire, head, number: False)
-    with pytest.raises(TransportError, match="closed before an answer"):
+    with pytest.raises(TransportError, match="closed before a response"):
         ask(transport, server)
     assert server.connections == 1
 
@@ -353,18 +353,18 @@ def test_whether_an_answer_begins_can_be_asked_before_it_is_waited_for(transport
         wire.send(OK)
 
     exchange = begin(transport, make_server(answer), {"content-length": "2", "expect": "100-continue"})
-    assert not exchange.begins(0.05)
-    assert exchange.begins(1.0) and exchange.begins(0.0)
+    assert not exchange.wait_response_start(0.05)
+    assert exchange.wait_response_start(1.0) and exchange.wait_response_start(0.0)
     assert exchange.wait_continue() is None
-    assert not exchange.begins(0.0), "what was read is no beginning of the next answer"
+    assert not exchange.wait_response_start(0.0), "what was read is no beginning of the next answer"
     assert exchange.response().read().body == b"ok"
 
 
 def test_waits_for_the_beginning_count_for_the_timeout(transport, make_server):
     exchange = begin(transport, make_server(lambda wire, head, number: green.sleep(3)), {}, timeout_s=0.4)
     started = time.monotonic()
-    assert not exchange.begins(0.3)
-    assert exchange.begins(5.0), "the wait for the answer says that it is late"
+    assert not exchange.wait_response_start(0.3)
+    assert exchange.wait_response_start(5.0), "the wait for the answer says that it is late"
     with pytest.raises(TimedOut):
         exchange.response()
     assert 0.4 <= time.monotonic() - started < 0.65
@@ -372,11 +372,11 @@ def test_waits_for_the_beginning_count_for_the_timeout(transport, make_server):
 
 def test_a_connection_that_ends_is_left_to_the_wait_for_the_answer(transport, make_server):
     exchange = begin(transport, make_server(lambda wire, head, number: False), {})
-    assert exchange.begins(2.0)
+    assert exchange.wait_response_start(2.0)
     with pytest.raises(TransportError):
         exchange.response()
     exchange.abort()
-    assert exchange.begins(2.0)
+    assert exchange.wait_response_start(2.0)
 
 
 def test_an_exchange_on_a_stale_connection_begins_again(transport, make_server):
@@ -385,7 +385,7 @@ def test_an_exchange_on_a_stale_connection_begins_again(transport, make_server):
     )
     ask(transport, server)
     exchange = begin(transport, server, {}, method="GET")
-    assert exchange.begins(2.0)
+    assert exchange.wait_response_start(2.0)
     assert exchange.response().read().body == b"ok"
     assert server.connections == 2
 

@@ -16,7 +16,7 @@ class Compared:
         self.clocks = ClockComparison(self.clock, self.warnings.append, self.gauge)
 
     def note(self, server, ahead_s):
-        self.clocks.note(server, http_date(int(self.clock.time() + ahead_s)))
+        self.clocks.compare(server, http_date(int(self.clock.time() + ahead_s)))
 
 
 @pytest.fixture
@@ -61,5 +61,5 @@ def test_a_server_is_compared_once_in_the_interval(compared):
 
 
 def test_a_date_that_cannot_be_read_is_ignored(compared):
-    compared.clocks.note("10.0.0.1:6200/sda", "yesterday")
+    compared.clocks.compare("10.0.0.1:6200/sda", "yesterday")
     assert compared.warnings == []

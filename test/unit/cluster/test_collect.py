@@ -5,7 +5,7 @@ import time
 import pytest
 
 from swift import green
-from swift.cluster.collect import EVERYTHING, Arrivals, Until, collect
+from swift.cluster.collect import ALL_RESULTS, ResultQueue, Until, collect
 from swift.cluster.quorum import WriteQuorum
 
 
@@ -16,21 +16,21 @@ def after(seconds, value):
 
 def asked(*answers):
     """Arrivals of values, each after its seconds."""
-    arrivals = Arrivals()
+    arrivals = ResultQueue()
     for seconds, value in answers:
-        arrivals.start(after, seconds, value, otherwise=None)
+        arrivals.start(after, seconds, value, default=None)
     return arrivals
 
 
 def test_everything_arrives_in_its_order():
     arrivals = asked((0.02, "late"), (0.0, "early"), (0.01, "between"))
     assert repr(arrivals) == "<Arrivals 3 awaited>"
-    assert list(collect(arrivals, EVERYTHING)) == ["early", "between", "late"]
+    assert list(collect(arrivals, ALL_RESULTS)) == ["early", "between", "late"]
     assert arrivals.waiting == 0
 
 
 def test_nothing_is_awaited_where_nobody_was_asked():
-    assert list(collect(Arrivals(), EVERYTHING)) == []
+    assert list(collect(ResultQueue(), ALL_RESULTS)) == []
 
 
 @pytest.mark.parametrize(
@@ -60,17 +60,17 @@ def test_who_raises_is_heard_of_too():
         raise RuntimeError("broken")
 
     arrivals = asked((0.01, "well"))
-    arrivals.start(fails, otherwise="failed")
-    assert list(collect(arrivals, EVERYTHING)) == ["failed", "well"]
+    arrivals.start(fails, default="failed")
+    assert list(collect(arrivals, ALL_RESULTS)) == ["failed", "well"]
 
 
 def test_more_may_be_started_for_what_is_heard():
     arrivals = asked((0.0, 3))
     found = []
-    for value in collect(arrivals, EVERYTHING):
+    for value in collect(arrivals, ALL_RESULTS):
         found.append(value)
         if value:
-            arrivals.start(after, 0.0, value - 1, otherwise=None)
+            arrivals.start(after, 0.0, value - 1, default=None)
     assert found == [3, 2, 1, 0]
 
 
@@ -81,10 +81,10 @@ def test_more_may_be_started_while_nobody_says_anything():
     def start():
         value = next(quick, None)
         if value is not None:
-            arrivals.start(after, 0.0, value, otherwise=None)
+            arrivals.start(after, 0.0, value, default=None)
         return value is not None
 
-    assert list(collect(arrivals, EVERYTHING, pause_s=0.01, on_quiet=start)) == ["first", "second", "slow"]
+    assert list(collect(arrivals, ALL_RESULTS, pause_s=0.01, on_quiet=start)) == ["first", "second", "slow"]
 
 
 def test_who_has_nothing_to_start_is_asked_again_only_after_an_arrival():
@@ -95,13 +95,13 @@ def test_who_has_nothing_to_start_is_asked_again_only_after_an_arrival():
         calls.append(arrivals.waiting)
         return False
 
-    assert list(collect(arrivals, EVERYTHING, pause_s=0.005, on_quiet=start)) == [1, 2]
+    assert list(collect(arrivals, ALL_RESULTS, pause_s=0.005, on_quiet=start)) == [1, 2]
     assert calls == [2, 1]
 
 
 def test_what_comes_too_late_is_released():
     arrivals = asked((0.0, "first"), (0.01, "late"), (0.02, "later"))
-    first = next(collect(arrivals, EVERYTHING))
+    first = next(collect(arrivals, ALL_RESULTS))
     released = []
     arrivals.abandon(released.append)
     assert (first, arrivals.waiting, released) == ("first", 0, [])

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.cluster.direct import DirectClient, has_majority, have_status, missed_by
+from swift.cluster.direct import DirectClient, has_majority, have_status, log_no_response
 from swift.cluster.transport import BackendResponse, NodeAddress, NodeTimeouts, TransportError, node_path
 from swift.http.body import WholeBody
 from test.support.daemons import ScriptedNodes, make_node
@@ -21,7 +21,7 @@ class Bench:
             self.nodes,
             "some-daemon",
             NodeTimeouts(1.0, 2.0),
-            missed=lambda who, error: self.missed.append((who, str(error))),
+            on_no_response=lambda who, error: self.missed.append((who, str(error))),
         )
 
 
@@ -47,7 +47,7 @@ def test_a_node_without_an_answer_is_told_and_is_none(bench):
 
 def test_a_log_is_told_which_node_gave_no_answer_and_why():
     lines = []
-    missed_by(lines.append)("r1z1-127.0.0.1:6200/sda", TransportError("timed out"))
+    log_no_response(lines.append)("r1z1-127.0.0.1:6200/sda", TransportError("timed out"))
     assert lines == ["r1z1-127.0.0.1:6200/sda: timed out"]
 
 

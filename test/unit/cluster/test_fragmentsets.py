@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.cluster.fragmentsets import FragmentSets, Holding
+from swift.cluster.fragmentsets import FoundArchive, FragmentSets
 
 
 def stamp(number):
@@ -27,7 +27,7 @@ def holding(spec, *, etag="e", source=None):
     }
     if durable:
         headers["x-backend-durable-timestamp"] = stamp(int(durable)).internal
-    return Holding.of(headers, source or spec)
+    return FoundArchive.of(headers, source or spec)
 
 
 def sets(*specs, need=2):
@@ -97,10 +97,10 @@ def test_an_archive_of_another_object_at_the_same_time_is_left_out():
 
 def test_uploads_older_than_a_tombstone_do_not_count():
     found = sets("1#0#d", "1#1", "3#0#d")
-    found.deleted_at(stamp(2))
+    found.record_deletion(stamp(2))
     assert picture(found) == "3d0"
     assert found.add(holding("1#1")) is False
-    found.deleted_at(stamp(3))
+    found.record_deletion(stamp(3))
     assert picture(found) == ""
 
 
@@ -125,9 +125,9 @@ def test_nodes_that_list_further_indexes_are_alternates_once_for_each():
 def test_an_alternate_is_taken_once_until_its_node_answers_again():
     found = FragmentSets(4)
     found.add(holding("1#0#d+023", source="a"))
-    assert [found.best.take_alternate(), found.best.take_alternate()] == ["a", None]
+    assert [found.best.pop_alternate(), found.best.pop_alternate()] == ["a", None]
     found.add(holding("1#2+03", source="a again"))
-    assert found.best.take_alternate() == "a again"
+    assert found.best.pop_alternate() == "a again"
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_alternate_is_taken_once_until_its_node_answers_again():
 )
 def test_an_answer_without_its_facts_is_no_archive(spoil):
     headers = {**holding("1#0#d").headers, **spoil}
-    assert Holding.of(headers, None) is None
+    assert FoundArchive.of(headers, None) is None
 
 
 def test_an_older_durable_upload_that_nodes_list_is_asked_for_first():
@@ -151,7 +151,7 @@ def test_an_older_durable_upload_that_nodes_list_is_asked_for_first():
         answer = holding(f"2#{index}@1", source=source)
         listed = {stamp(2).internal: [index], stamp(1).internal: [index]}
         headers = {**answer.headers, "x-backend-fragments": json.dumps(listed)}
-        found.add(Holding.of(headers, source))
+        found.add(FoundArchive.of(headers, source))
     assert picture(found) == "1d 2p01"
     assert found.complete is None
     assert list(found.best.alternates()) == ["a", "b"]
@@ -160,4 +160,4 @@ def test_an_older_durable_upload_that_nodes_list_is_asked_for_first():
 
 def test_malformed_lists_of_fragments_are_no_lists():
     headers = {**holding("1#0#d").headers, "x-backend-fragments": "[1"}
-    assert Holding.of(headers, None).listed == {}
+    assert FoundArchive.of(headers, None).listed == {}

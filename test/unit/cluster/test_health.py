@@ -70,7 +70,7 @@ def test_pauses_between_probes_double_up_to_the_interval(clock):
     pauses = []
     for _ in range(4):
         waited = 0.0
-        while not health.admits(NODE):
+        while not health.may_use(NODE):
             clock.advance(0.5)
             waited += 0.5
         pauses.append(waited)
@@ -82,9 +82,9 @@ def test_one_request_is_the_probe_and_its_success_ends_it(clock):
     health = health_of(clock)
     avoid(health)
     clock.advance(FIRST_PAUSE_S)
-    assert [health.admits(NODE), health.admits(NODE)] == [True, False]
+    assert [health.may_use(NODE), health.may_use(NODE)] == [True, False]
     health.succeeded(NODE)
-    assert health.admits(NODE)
+    assert health.may_use(NODE)
     assert not health.is_avoided(NODE)
 
 
@@ -92,9 +92,9 @@ def test_a_probe_that_never_ends_is_followed_by_another(clock):
     health = health_of(clock)
     avoid(health)
     clock.advance(FIRST_PAUSE_S)
-    assert health.admits(NODE)
+    assert health.may_use(NODE)
     clock.advance(FIRST_PAUSE_S)
-    assert health.admits(NODE)
+    assert health.may_use(NODE)
 
 
 def test_errors_of_requests_that_were_no_probe_lengthen_nothing(clock):
@@ -102,7 +102,7 @@ def test_errors_of_requests_that_were_no_probe_lengthen_nothing(clock):
     avoid(health)
     assert [health.failed(NODE) for _ in range(20)] == [False] * 20
     clock.advance(FIRST_PAUSE_S)
-    assert health.admits(NODE)
+    assert health.may_use(NODE)
 
 
 def test_a_success_forgives_no_errors_that_were_not_enough(clock):
@@ -117,9 +117,9 @@ def test_a_507_is_avoided_for_the_whole_interval(clock):
     health = health_of(clock)
     health.avoid(NODE)
     clock.advance(59.9)
-    assert not health.admits(NODE)
+    assert not health.may_use(NODE)
     clock.advance(0.1)
-    assert health.admits(NODE)
+    assert health.may_use(NODE)
 
 
 def test_the_last_error_says_whether_asking_may_cost_a_timeout(clock):
@@ -134,7 +134,7 @@ def test_the_last_error_says_whether_asking_may_cost_a_timeout(clock):
 def test_metrics_count_what_begins_and_what_is_left_out(clock):
     health = health_of(clock, statsd=(statsd := Statsd()))
     avoid(health)
-    health.admits(NODE)
+    health.may_use(NODE)
     health.avoid(OTHER)
     assert statsd.names == [f"error_limiter.{n}" for n in ("incremented_limit", "is_limited", "forced_limit")]
 
@@ -158,14 +158,14 @@ def test_a_silent_node_is_left_alone_by_requests_of_clients_and_asked_in_the_bac
     health.send_probe = probes.append
     asked_until_silent(health, clock)
     for _ in range(200):
-        assert not health.admits(NODE)
-        assert health.admits(OTHER)
+        assert not health.may_use(NODE)
+        assert health.may_use(OTHER)
         clock.advance(0.1)
     assert probes == [PROBE] * 4
     assert health.is_unresponsive(NODE)
     assert health.is_slow(NODE), "asking it may cost a timeout"
     health.responded(NODE)
-    assert health.admits(NODE) and not health.is_unresponsive(NODE)
+    assert health.may_use(NODE) and not health.is_unresponsive(NODE)
 
 
 @pytest.mark.parametrize("sign", ["succeeded", "failed", "avoid", "responded"])
@@ -173,7 +173,7 @@ def test_any_sign_of_life_ends_a_silence(clock, sign):
     health = health_of(clock)
     asked_until_silent(health, clock)
     getattr(health, sign)(NODE)
-    assert health.admits(NODE) == (sign != "avoid")
+    assert health.may_use(NODE) == (sign != "avoid")
     assert not health.is_slow(NODE)
 
 
@@ -181,7 +181,7 @@ def test_a_timeout_is_no_sign_of_life(clock):
     health = health_of(clock)
     asked_until_silent(health, clock)
     health.failed(NODE, slow=True)
-    assert not health.admits(NODE)
+    assert not health.may_use(NODE)
 
 
 def test_an_avoided_node_that_is_unresponsive_is_probed_by_no_client(clock):
@@ -189,9 +189,9 @@ def test_an_avoided_node_that_is_unresponsive_is_probed_by_no_client(clock):
     avoid(health, slow=True)
     clock.advance(FIRST_PAUSE_S)
     asked_until_silent(health, clock)
-    assert not health.admits(NODE)
+    assert not health.may_use(NODE)
     health.responded(NODE)
-    assert health.admits(NODE)
+    assert health.may_use(NODE)
 
 
 @pytest.fixture

@@ -159,7 +159,7 @@ def test_nobody_waits_for_a_server_that_answers_nobody_until_it_does(server):
     assert ring.get("k") == 1
 
 
-class Timings:
+class ConnectTimings:
     """A statsd that keeps what it is told."""
 
     def __init__(self):
@@ -171,7 +171,7 @@ class Timings:
 
 def test_how_long_answers_and_errors_take_is_told(server):
     telemetry = Telemetry(silent_log())
-    telemetry.statsd = Timings()
+    telemetry.statsd = ConnectTimings()
     settings = MemcacheSettings(memcache_servers=(f"127.0.0.1:{server.port}",))
     ring = MemcacheRing(settings, telemetry)
     for answer, name in ((value_answer("k", b"5"), "get.timing"), (b"ERROR\r\n", "get.errors.timing")):

@@ -10,10 +10,10 @@ from swift.base.clock import ManualClock
 from swift.base.errors import ConfigError
 from swift.cluster.health import NodeHealth
 from swift.cluster.placement import (
+    ConnectTimings,
     NodeIterator,
-    Sorting,
-    Streams,
-    Timings,
+    NodeSorter,
+    OpenStreams,
     local_first,
     parse_node_count,
     parse_read_affinity,
@@ -57,8 +57,8 @@ def test_more_errors_than_allowed_make_a_node_avoided(health):
     bad = node(1)
     assert wear_out(health, bad) == [False, False, False, True]
     assert health.is_avoided(bad.key)
-    assert not health.admits(bad.key)
-    assert health.admits(node(2).key)
+    assert not health.may_use(bad.key)
+    assert health.may_use(node(2).key)
 
 
 def test_errors_are_forgotten_when_none_follows_for_the_interval(clock, health):
@@ -79,11 +79,11 @@ def test_one_request_at_a_time_probes_an_avoided_node_and_waits_twice_as_long_ea
     pauses = []
     for _ in range(9):
         pause = 0.0
-        while not health.admits(bad.key):
+        while not health.may_use(bad.key):
             clock.advance(0.5)
             pause += 0.5
         pauses.append(pause)
-        assert not health.admits(bad.key), "the others wait for the probe's outcome"
+        assert not health.may_use(bad.key), "the others wait for the probe's outcome"
         assert not health.failed(bad.key)
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
@@ -94,16 +94,16 @@ def test_requests_that_come_to_an_avoided_node_as_their_last_resort_put_no_probe
     for _ in range(20):
         health.failed(bad.key)
     clock.advance(1)
-    assert health.admits(bad.key)
+    assert health.may_use(bad.key)
 
 
 def test_a_probe_that_nobody_hears_of_again_is_followed_by_another(clock, health):
     bad = node(1)
     wear_out(health, bad)
     clock.advance(1)
-    assert health.admits(bad.key)
+    assert health.may_use(bad.key)
     clock.advance(1)
-    assert health.admits(bad.key)
+    assert health.may_use(bad.key)
 
 
 def test_one_success_ends_avoidance_and_forgets_the_errors(clock, health):
@@ -114,7 +114,7 @@ def test_one_success_ends_avoidance_and_forgets_the_errors(clock, health):
     assert wear_out(health, bad) == [False, False, False, True]
     health.avoid(bad.key)
     health.succeeded(bad.key)
-    assert health.admits(bad.key)
+    assert health.may_use(bad.key)
 
 
 def test_successes_between_errors_do_not_make_a_failing_node_a_good_one(health):
@@ -130,16 +130,16 @@ def test_507_makes_a_device_avoided_at_once_and_for_the_whole_interval(clock, he
     assert health.is_avoided(node(1).key)
     assert not health.is_avoided(node(2).key)
     clock.advance(59.9)
-    assert not health.admits(node(1).key)
+    assert not health.may_use(node(1).key)
     clock.advance(0.1)
-    assert health.admits(node(1).key)
+    assert health.may_use(node(1).key)
 
 
 def test_an_interval_of_nothing_avoids_nobody(clock):
     health = NodeHealth(clock, limit=0, interval_s=0)
     health.failed(node(1).key)
     health.avoid(node(2).key)
-    assert health.admits(node(1).key) and health.admits(node(2).key)
+    assert health.may_use(node(1).key) and health.may_use(node(2).key)
 
 
 # --- iterating ----------------------------------------------------------------------------------------
@@ -183,19 +183,19 @@ def test_of_avoided_handoffs_only_those_are_asked_that_would_have_been(health):
 def test_avoided_nodes_can_be_left_out_and_asked_after_all(health):
     health.avoid(node(2).key)
     found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 6)
-    found.asks_avoided = False
+    found.uses_avoided = False
     assert ids(found) == [1, 3, 4]
-    found.asks_avoided = True
+    found.uses_avoided = True
     assert ids(found) == [2]
 
 
 def test_a_node_that_was_handed_out_can_be_passed_over_once(health):
     found = NodeIterator(nodes(1, 2), iter(nodes(3, 4, 5)), health, 3)
     first = next(found)
-    assert found.pass_over(first)
+    assert found.defer(first)
     assert ids(itertools.islice(found, 3)) == [2, 3, 4], "another takes its turn"
     assert next(found) is first
-    assert not found.pass_over(first)
+    assert not found.defer(first)
     assert ids(found) == []
 
 
@@ -204,9 +204,9 @@ def test_avoided_nodes_that_may_cost_a_timeout_can_be_left_out(health):
         health.failed(node(1).key, slow=True)
     health.avoid(node(2).key)
     found = NodeIterator(nodes(1, 2, 3), iter(nodes(4)), health, 6)
-    found.asks_slow = False
+    found.uses_slow = False
     assert ids(found) == [3, 4, 2]
-    found.asks_slow = True
+    found.uses_slow = True
     assert ids(found) == [1]
 
 
@@ -258,17 +258,17 @@ def test_several_takers_never_get_the_same_node(health):
 
 
 def test_shuffling_spreads_the_first_choice():
-    sort = Sorting(rng=random.Random(1))
+    sort = NodeSorter(rng=random.Random(1))
     assert {sort(nodes(1, 2, 3))[0].id for _ in range(50)} == {1, 2, 3}
 
 
 def test_devices_that_send_least_come_first_among_equals():
-    streams = Streams()
-    shuffled = Sorting(streams=streams, rng=random.Random(1))
+    streams = OpenStreams()
+    shuffled = NodeSorter(streams=streams, rng=random.Random(1))
     for busy in (1, 1, 2):
         streams.begin(node(busy))
     assert ids(shuffled(nodes(1, 2, 3))) == [3, 2, 1]
-    near = Sorting("affinity", read_affinity="r1=100", streams=streams)
+    near = NodeSorter("affinity", read_affinity="r1=100", streams=streams)
     assert ids(near([node(1, 1), node(2, 1), node(3, 2)])) == [2, 1, 3]
     for done in (1, 1, 2):
         streams.end(node(done))
@@ -277,10 +277,10 @@ def test_devices_that_send_least_come_first_among_equals():
 
 
 def test_timings_put_the_fast_and_the_unknown_first_and_expire(clock):
-    timings = Timings(clock, expiry_s=300)
+    timings = ConnectTimings(clock, expiry_s=300)
     timings.record(node(1), 0.5)
     timings.record(node(2), 0.1)
-    sort = Sorting("timing", timings=timings)
+    sort = NodeSorter("timing", timings=timings)
     assert ids(sort(nodes(1, 2, 3))) == [3, 2, 1]
     clock.advance(301)
     timings.record(node(3), 0.1)
@@ -288,7 +288,7 @@ def test_timings_put_the_fast_and_the_unknown_first_and_expire(clock):
 
 
 def test_affinity_prefers_the_lowest_priority_number():
-    sort = Sorting("affinity", read_affinity="r1z1=100, r1=200, r2=300")
+    sort = NodeSorter("affinity", read_affinity="r1z1=100, r1=200, r2=300")
     found = [node(1, 3, 1), node(2, 2, 5), node(3, 1, 2), node(4, 1, 1)]
     assert ids(sort(found)) == [4, 3, 2, 1]
 

@@ -14,17 +14,17 @@ def connection(address=HERE):
 def test_the_freshest_connection_comes_first():
     pool = ConnectionPool()
     older, newer = connection(), connection()
-    pool.give(older, 1)
-    pool.give(newer, 2)
-    assert pool.take(HERE, 3) == (newer, [])
-    assert pool.take(HERE, 3) == (older, [])
-    assert pool.take(HERE, 3) == (None, [])
+    pool.put(older, 1)
+    pool.put(newer, 2)
+    assert pool.get(HERE, 3) == (newer, [])
+    assert pool.get(HERE, 3) == (older, [])
+    assert pool.get(HERE, 3) == (None, [])
 
 
 def test_connections_to_another_address_are_not_used():
     pool = ConnectionPool()
-    pool.give(connection(THERE), 1)
-    assert pool.take(HERE, 1) == (None, [])
+    pool.put(connection(THERE), 1)
+    assert pool.get(HERE, 1) == (None, [])
     assert len(pool) == 1
 
 
@@ -32,16 +32,16 @@ def test_what_is_too_old_is_handed_back_to_be_closed():
     pool = ConnectionPool(idle_max_s=30)
     old = [connection(), connection()]
     for each in old:
-        pool.give(each, 0)
-    assert pool.take(HERE, 30)[0] is old[1]
-    assert pool.take(HERE, 30.5) == (None, [old[0]])
+        pool.put(each, 0)
+    assert pool.get(HERE, 30)[0] is old[1]
+    assert pool.get(HERE, 30.5) == (None, [old[0]])
     assert len(pool) == 0
 
 
 def test_an_address_keeps_a_bounded_number_and_drops_the_oldest():
     pool = ConnectionPool(per_address_max=2)
     three = [connection() for _ in range(3)]
-    assert [pool.give(each, n) for n, each in enumerate(three)] == [None, None, three[0]]
+    assert [pool.put(each, n) for n, each in enumerate(three)] == [None, None, three[0]]
     assert len(pool) == 2
 
 
@@ -49,6 +49,6 @@ def test_after_a_fork_everything_is_let_go():
     pool = ConnectionPool()
     all_of_them = [connection(), connection(THERE)]
     for each in all_of_them:
-        pool.give(each, 0)
-    assert pool.drop_all() == all_of_them
+        pool.put(each, 0)
+    assert pool.clear() == all_of_them
     assert len(pool) == 0

@@ -25,13 +25,13 @@ def test_a_majority_is_more_than_half(count, least, most):
 
 def test_a_quorum_is_within_reach_as_long_as_enough_could_still_agree():
     quorum = WriteQuorum(3, 2)
-    assert [quorum.within_reach(waiting) for waiting in range(4)] == [False, False, True, True]
+    assert [quorum.is_reachable(waiting) for waiting in range(4)] == [False, False, True, True]
     quorum.add(201)
-    assert [quorum.within_reach(waiting) for waiting in range(3)] == [False, True, True]
+    assert [quorum.is_reachable(waiting) for waiting in range(3)] == [False, True, True]
     quorum.add(404)
-    assert [quorum.within_reach(waiting) for waiting in range(2)] == [False, True]
+    assert [quorum.is_reachable(waiting) for waiting in range(2)] == [False, True]
     quorum.add(201)
-    assert quorum.within_reach(0)
+    assert quorum.is_reachable(0)
 
 
 @pytest.mark.parametrize(

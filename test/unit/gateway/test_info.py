@@ -9,13 +9,13 @@ from swift.gateway.info import (
     account_info,
     account_key,
     account_record,
+    cache_info,
     container_from_record,
     container_headers,
     container_info,
     container_key,
     container_record,
-    forget,
-    remember,
+    delete_cached_info,
 )
 from swift.gateway.subrequest import make_subrequest, preauthorise
 from swift.http.request import Request
@@ -212,7 +212,7 @@ def test_failures_are_not_cached_and_absence_only_briefly():
     cache = TimedCache()
     for status, ttl in ((204, 60), (404, 6), (410, 6), (503, None)):
         cache.ttls.clear()
-        remember(request(cache), "k", {"status": status}, 60)
+        cache_info(request(cache), "k", {"status": status}, 60)
         assert cache.ttls.get("k") == ttl
 
 
@@ -220,8 +220,8 @@ def test_forgetting_reaches_both_caches():
     cache = MemoryCache()
     asking = request(cache)
     key = container_key("a", "c")
-    remember(asking, key, {"status": 204}, 60)
-    forget(asking, key)
+    cache_info(asking, key, {"status": 204}, 60)
+    delete_cached_info(asking, key)
     assert cache.values == {}
     assert key not in asking.env["swift.infocache"]
     assert account_key("a") == "account/a"

@@ -5,7 +5,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.compose import internal_client
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.body import BodyError, ResponseBody
 from swift.http.response import Response
 
@@ -61,5 +61,5 @@ class BreaksOff(ResponseBody):
 )
 def test_a_listing_that_breaks_off_or_is_none_is_an_unexpected_answer(body):
     client = InternalClient(lambda request: Response(200, body=body), "daemon")
-    with pytest.raises(UnexpectedAnswer, match="GET /a/c answered 200"):
+    with pytest.raises(UnexpectedResponse, match="GET /a/c responded 200"):
         list(client.objects("a", "c"))

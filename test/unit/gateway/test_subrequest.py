@@ -3,7 +3,7 @@
 import pytest
 
 from swift import green
-from swift.gateway.subrequest import SubrequestTimeout, asked
+from swift.gateway.subrequest import SubrequestTimeout, open_response
 from swift.http.body import BodyError, Pieces
 from swift.http.request import Request
 from swift.http.response import Response
@@ -33,7 +33,7 @@ class Answer:
 def test_a_body_that_was_read_is_reported_with_its_size(timeout_s):
     for body in (b"abc", [b"a", b"bc"]):
         answer = Answer(body)
-        with asked(answer.forward, SUB, timeout_s=timeout_s) as response:
+        with open_response(answer.forward, SUB, timeout_s=timeout_s) as response:
             assert response.read_body() == b"abc"
         assert answer.ends == [(3, True)]
         assert answer.closed == (not isinstance(body, bytes))
@@ -41,11 +41,11 @@ def test_a_body_that_was_read_is_reported_with_its_size(timeout_s):
 
 def test_a_short_rest_is_drained_and_a_long_one_is_cut():
     short = Answer([b"x" * 1000] * 3)
-    with asked(short.forward, SUB):
+    with open_response(short.forward, SUB):
         pass
     assert (short.ends, short.closed) == ([(3000, True)], 1)
     long = Answer([b"x" * 1000] * 1000)
-    with asked(long.forward, SUB):
+    with open_response(long.forward, SUB):
         pass
     assert [complete for _, complete in long.ends] == [False]
     assert long.closed == 1
@@ -53,7 +53,7 @@ def test_a_short_rest_is_drained_and_a_long_one_is_cut():
 
 def test_an_error_in_the_block_releases_the_answer():
     answer = Answer([b"abc"])
-    with pytest.raises(KeyError), asked(answer.forward, SUB):
+    with pytest.raises(KeyError), open_response(answer.forward, SUB):
         raise KeyError
     assert (answer.ends, answer.closed) == ([(0, False)], 1)
 
@@ -65,7 +65,7 @@ def test_an_answer_that_does_not_come_in_time_is_503_and_released_later():
         event.wait()
         return answer.response
 
-    with pytest.raises(SubrequestTimeout) as failure, asked(forward, SUB, timeout_s=0.01):
+    with pytest.raises(SubrequestTimeout) as failure, open_response(forward, SUB, timeout_s=0.01):
         raise AssertionError("no answer came")
     assert failure.value.response.status == 503
     assert "took longer" in str(failure.value)
@@ -82,7 +82,7 @@ def test_a_body_that_does_not_end_in_time_breaks_off():
             yield b"x"
 
     answer = Answer(slow())
-    with pytest.raises(BodyError), asked(answer.forward, SUB, timeout_s=0.02) as response:
+    with pytest.raises(BodyError), open_response(answer.forward, SUB, timeout_s=0.02) as response:
         response.read_body()
     assert [complete for _, complete in answer.ends] == [False]
     assert answer.closed == 1
@@ -93,5 +93,5 @@ def test_an_error_of_the_pipeline_reaches_who_asked():
         raise KeyError("bug")
 
     for timeout_s in (None, 5.0):
-        with pytest.raises(KeyError), asked(forward, SUB, timeout_s=timeout_s):
+        with pytest.raises(KeyError), open_response(forward, SUB, timeout_s=timeout_s):
             pass

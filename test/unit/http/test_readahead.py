@@ -9,7 +9,7 @@ import pytest
 
 from swift import green
 from swift.http.body import BodyError, ResponseBody
-from swift.http.readahead import HeldBody, PrefetchWindow, ReadAhead
+from swift.http.readahead import MemoryBody, PrefetchWindow, ReadAhead
 from swift.http.response import Response
 from swift.http.segments import SegmentedBody
 from test.support.checks import every
@@ -158,7 +158,7 @@ def test_an_error_of_the_list_comes_after_what_was_before_it():
 def test_it_says_what_it_holds():
     ahead = ReadAhead(lambda: None, 1000)
     assert repr(ahead) == "<ReadAhead 0 pieces, 0 of 1000 bytes>"
-    assert HeldBody(memoryview(b"abc")).read_all() == b"abc"
+    assert MemoryBody(memoryview(b"abc")).read_all() == b"abc"
 
 
 def counted(limit, *, fails_at=None):

@@ -395,7 +395,7 @@ def test_an_offer_without_waiting_for_the_answer_is_not_taken(bench):
 
 def staged(data, footers, vouched):
     """Head and body of an upload with footers, as a proxy of ours sends it."""
-    documents = MultipartFraming(brings_etag=True)
+    documents = MultipartFraming(offers_etag=True)
     return documents.headers(len(data)), BytesBody(
         documents.whole(data, {**footers, **vouched}), chunked=True
     )

@@ -24,7 +24,7 @@ class Slow(StubNode):
         self._clock = clock
         self._left_s = after_s
 
-    def begins(self, within_s):
+    def wait_response_start(self, within_s):
         step = min(within_s, self._left_s)
         self._clock.advance(step)
         self._left_s -= step
@@ -87,9 +87,9 @@ def test_a_node_that_is_late_but_answers_others_is_waited_for(world):
 
     def answer_others(within_s):
         responded(first.key)
-        return Slow.begins(world.talks[first.port], within_s)
+        return Slow.wait_response_start(world.talks[first.port], within_s)
 
-    world.talks[first.port].begins = answer_others
+    world.talks[first.port].wait_response_start = answer_others
     assert world.small(first, nodes).status == 201
 
 
@@ -126,7 +126,7 @@ def test_a_probe_is_to_ask_for_what_the_request_was_about(world):
     path = EntityPath("a", "c", "o")
     world.backends.stream(world.backends.make_request(make_node(1), 7, "GET", path, policy, "x=y"))
     world.clock.advance(UNRESPONSIVE_S)
-    assert not world.health.admits(make_node(1).key)
+    assert not world.health.may_use(make_node(1).key)
     target = f"/{make_node(1).device}/7/a/c/o"
     assert world.paths == [f"{target}?x=y"] and probes == [Probe(make_node(1), target, "2")]
 

@@ -5,7 +5,7 @@ import pytest
 from swift.gateway.info import ContainerInfo
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.proxy.cors import decorate, is_origin_allowed, preflight
+from swift.proxy.cors import add_cors_headers, is_origin_allowed, preflight_response
 from swift.proxy.settings import ProxySettings
 
 METHODS = ("GET", "HEAD", "PUT")
@@ -16,12 +16,14 @@ def container(origins=None, **more):
 
 
 def asked_before(headers, info, **settings):
-    return preflight(ProxySettings(**settings), info, Request("OPTIONS", "/v1/a/c", headers), METHODS)
+    return preflight_response(
+        ProxySettings(**settings), info, Request("OPTIONS", "/v1/a/c", headers), METHODS
+    )
 
 
 def decorated(info, headers=None, origin="http://a", **settings):
     response = Response(200, dict(headers or {}))
-    decorate(ProxySettings(**settings), info, Request("GET", "/v1/a/c", {"origin": origin}), response)
+    add_cors_headers(ProxySettings(**settings), info, Request("GET", "/v1/a/c", {"origin": origin}), response)
     return response.headers
 
 

@@ -11,7 +11,7 @@ from swift.base.clock import ManualClock
 from swift.base.limits import Limits
 from swift.http.request import Request
 from swift.policy.policy import Policies, Policy
-from swift.proxy.discovery import InfoController, register_core
+from swift.proxy.discovery import InfoController, register_swift_section
 from swift.proxy.settings import ProxySettings
 from swift.telemetry.features import InfoRegistry
 
@@ -27,7 +27,7 @@ def front(**options):
         settings=settings, clock=ManualClock(NOW), limits=Limits(max_file_size=5), policies=POLICIES
     )
     registry = InfoRegistry()
-    register_core(registry, context, "1.2")
+    register_swift_section(registry, context, "1.2")
     registry.register("keys", {"secret": "x"}, admin=True)
     return InfoController(context, registry)
 

@@ -22,7 +22,7 @@ def test_a_missing_library_is_one_line_at_the_start(conf, monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "pyeclib", None)
     assert app_factory(conf).context.policies.get(1).is_ec
     lines = [line for line in capfd.readouterr().err.splitlines() if "ec32" in line]
-    assert len(lines) == 1 and "out of order on this proxy: erasure coding needs PyECLib" in lines[0]
+    assert len(lines) == 1 and "cannot be served by this proxy: erasure coding needs PyECLib" in lines[0]
 
 
 def test_with_the_library_nothing_is_said(conf, capfd):

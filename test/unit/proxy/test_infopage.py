@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.proxy.discovery import info_page, wants_page
+from swift.proxy.discovery import accepts_html, info_page
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from swift.proxy.discovery import info_page, wants_page
     ],
 )
 def test_only_browsers_get_the_page(accept, page):
-    assert wants_page(accept) == page
+    assert accepts_html(accept) == page
 
 
 def test_the_page_has_every_fact_as_text():

@@ -55,7 +55,7 @@ class Nodes:
 
     def __init__(self, count, handoffs):
         self.primary_count = count - handoffs
-        self.asks_slow = True
+        self.uses_slow = True
         primaries = [SimpleNamespace(number=n, index=n, device="d") for n in range(count - handoffs)]
         self._left = primaries + [
             SimpleNamespace(number=n, index=None, device="d") for n in range(count - handoffs, count)
@@ -69,12 +69,12 @@ class Nodes:
     def __next__(self):
         if self._left:
             return self._left.pop(0)
-        if self._passed and self.asks_slow:
+        if self._passed and self.uses_slow:
             self._again.append(self._passed.pop(0))
             return self._again[-1]
         raise StopIteration
 
-    def pass_over(self, node):
+    def defer(self, node):
         if node in self._again:
             return False
         self._passed.append(node)
@@ -85,7 +85,7 @@ class Answers:
     """What each node answers; None: nothing."""
 
     def __init__(self, answers, unresponsive=()):
-        self.answers = answers
+        self.responses = answers
         self.unresponsive = unresponsive
         self.asked = []
 
@@ -97,10 +97,10 @@ class Answers:
         return self.response(self.stream(request), None, None)
 
     def fails_over(self, node, _exchange, nodes):
-        return node.number in self.unresponsive and nodes.pass_over(node)
+        return node.number in self.unresponsive and nodes.defer(node)
 
     def response(self, node, _exchange, _headers):
-        return self.answers[node.number]
+        return self.responses[node.number]
 
 
 def search(*answers, newest=False, handoffs=0, unresponsive=(), **settings):
@@ -189,7 +189,7 @@ def test_slow_nodes_are_asked_again_by_whoever_goes_on_reading():
     backends = Answers([missing(), missing(), missing()])
     nodes = Nodes(3, 0)
     SourceSearch(backends, ProxySettings(), ReadPlan("GET", PATH, 1, {}, "", False, TIMEOUTS), nodes).find()
-    assert nodes.asks_slow
+    assert nodes.uses_slow
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,16 @@ from swift.http.response import Response
 from swift.proxy.results import (
     best_response,
     client_headers,
+    early_refusal,
     has_timestamp,
     put_response,
-    refused_early,
-    with_deletion,
+    with_deletion_time,
 )
 
 STAMP = "x-backend-timestamp"
 
 
-def answers(*statuses):
+def responses(*statuses):
     return [BackendResponse(status) for status in statuses]
 
 
@@ -45,7 +45,7 @@ def test_what_belongs_to_a_backends_connection_stays_there():
     ],
 )
 def test_a_quorum_decides_and_who_does_not_answer_says_503(statuses, status):
-    assert best_response(answers(*statuses), 3, 2).status == status
+    assert best_response(responses(*statuses), 3, 2).status == status
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_quorum_decides_and_who_does_not_answer_says_503(statuses, status):
     ],
 )
 def test_nodes_that_have_something_newer_need_not_store_it(statuses, status):
-    assert put_response(answers(*statuses), 3, 2).status == status
+    assert put_response(responses(*statuses), 3, 2).status == status
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_nodes_that_have_something_newer_need_not_store_it(statuses, status):
     ],
 )
 def test_one_node_can_refuse_a_body_before_it_is_sent(statuses, headers, status):
-    refused = refused_early(Request("PUT", "/v1/a/c/o", headers), answers(*statuses))
+    refused = early_refusal(Request("PUT", "/v1/a/c/o", headers), responses(*statuses))
     assert (None if refused is None else refused.status) == status
 
 
@@ -88,6 +88,6 @@ def test_a_404_says_when_the_entity_was_deleted():
     told = [BackendResponse(404, headers={STAMP: time}) for time in ("5", "soon", "7")] + [
         BackendResponse(404)
     ]
-    assert with_deletion(Response(404), told).headers[STAMP] == Timestamp(7).internal
-    assert STAMP not in with_deletion(Response(200), told).headers
-    assert STAMP not in with_deletion(Response(404), answers(404)).headers
+    assert with_deletion_time(Response(404), told).headers[STAMP] == Timestamp(7).internal
+    assert STAMP not in with_deletion_time(Response(200), told).headers
+    assert STAMP not in with_deletion_time(Response(404), responses(404)).headers

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from swift.base.entity import EntityPath
 from swift.base.namespace import Namespace
-from swift.proxy.shardbounds import bounds_of, in_order, is_complete, namespaces_in, shard_in, sound
+from swift.proxy.shardbounds import (
+    bounds_of,
+    find_shard,
+    is_complete,
+    namespaces_from,
+    sorted_by_lower,
+    validated_bounds,
+)
 
 LOWERS = st.lists(st.text("abcdefgh", min_size=1, max_size=3), max_size=6, unique=True)
 
@@ -24,17 +31,17 @@ def spaces_of(lowers):
 def test_what_is_complete_comes_back_as_it_was(lowers, rng):
     spaces = spaces_of(lowers)
     mixed = rng.sample(spaces, len(spaces))
-    assert is_complete(in_order(mixed))
-    bounds = bounds_of(in_order(mixed))
-    assert sound(bounds) == bounds
-    assert namespaces_in(bounds) == spaces
+    assert is_complete(sorted_by_lower(mixed))
+    bounds = bounds_of(sorted_by_lower(mixed))
+    assert validated_bounds(bounds) == bounds
+    assert namespaces_from(bounds) == spaces
 
 
 @given(LOWERS.filter(bool), st.text("abcdefgh", min_size=1, max_size=4))
 def test_a_name_is_in_the_shard_whose_namespace_includes_it(lowers, name):
     spaces = spaces_of(lowers)
     (home,) = [space for space in spaces if space.includes(name)]
-    assert shard_in(bounds_of(spaces), name) == EntityPath(home.account, home.container)
+    assert find_shard(bounds_of(spaces), name) == EntityPath(home.account, home.container)
 
 
 @given(LOWERS.filter(lambda lowers: len(lowers) > 1), st.data())
@@ -63,4 +70,4 @@ def test_a_gap_or_an_overlap_is_not_complete(lowers, data):
     ],
 )
 def test_what_others_left_in_the_cache_is_a_miss_unless_it_is_in_order(value):
-    assert sound(value) is None
+    assert validated_bounds(value) is None

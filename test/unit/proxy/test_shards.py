@@ -15,7 +15,7 @@ from swift.base.namespace import Namespace
 from swift.http import fields
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.proxy.shards import OutdatedShards, ShardedListing, namespaces_of, updating_shard
+from swift.proxy.shards import OutdatedShards, ShardedListing, parse_namespaces, updating_shard
 
 ROOT = EntityPath("a", "c")
 LETTERS = "abcdefgh"
@@ -44,14 +44,14 @@ class Shards:
         #: Headers of each request.
         self.headers = []
         #: Name of a shard → its answer, if not its listing.
-        self.answers = {}
+        self.responses = {}
 
     def __call__(self, request):
         name = request.path.removeprefix("/v1/")
         self.asked.append(name)
         self.headers.append(dict(request.headers))
-        if name in self.answers:
-            return self.answers[name]
+        if name in self.responses:
+            return self.responses[name]
         params = {key: values[0] for key, values in parse_qs(request.query).items()}
         body = json.dumps(listing(self.names[name], params)).encode()
         return Response(200, {"content-type": "application/json"}, body)
@@ -60,7 +60,7 @@ class Shards:
         query = urlencode({"format": "json", **params})
         request = Request("GET", "/v1/a/c", dict(headers or {}), query=query)
         made = ShardedListing(request, self, ROOT, 10_000, **options)
-        return made.answer(Response(200, {}, b""), self.spaces)
+        return made.build(Response(200, {}, b""), self.spaces)
 
 
 NAMES = st.lists(st.text(LETTERS, min_size=1, max_size=3), max_size=12, unique=True)
@@ -118,7 +118,7 @@ def test_a_whole_listing_says_how_much_there_is_and_a_part_does_not():
 )
 def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(answer):
     shards = Shards(["a1", "b1"], ["b"])
-    shards.answers[".shards_a/c-1"] = answer
+    shards.responses[".shards_a/c-1"] = answer
     with pytest.raises(HTTPError) as caught:
         shards.list({})
     assert caught.value.response.status == 503
@@ -129,9 +129,9 @@ def test_no_listing_has_a_hole_where_a_shard_cannot_be_listed(answer):
 )
 def test_shards_that_were_remembered_and_have_gone_are_noticed(headers):
     shards = Shards(["a1", "b1"], ["b"])
-    shards.answers[".shards_a/c-1"] = Response(200, headers, b"[]")
+    shards.responses[".shards_a/c-1"] = Response(200, headers, b"[]")
     with pytest.raises(OutdatedShards):
-        shards.list({}, is_remembered=True)
+        shards.list({}, is_cached=True)
     assert shards.list({}).status == 200
 
 
@@ -149,7 +149,7 @@ def test_shards_that_were_remembered_and_have_gone_are_noticed(headers):
 )
 def test_what_is_no_list_of_shards_is_refused(body):
     with pytest.raises(InvalidValue):
-        namespaces_of(body)
+        parse_namespaces(body)
 
 
 def updating(answer, name="m"):

@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.errors import InvalidValue
 from swift.base.shardrange import ShardRange, State
-from swift.proxy.stronglisting import HeldRows, held_page, merge_held, parse_held
+from swift.proxy.stronglisting import ReplicaRows, merge_replica_rows, parse_replica_rows, sharded_page
 
 ROOT = "a/c"
 NAMES = [f"{letter}{number}" for letter in "abcdefgh" for number in range(4)]
@@ -111,7 +111,7 @@ class Model:
             low, high = (marker and "", marker) if reverse else (marker, "")
             if (not item.upper or item.upper > low) and (not high or item.lower < high):
                 ranges.append(item)
-        return HeldRows(rows, end, ranges)
+        return ReplicaRows(rows, end, ranges)
 
 
 def listing(model, wanted, *, reverse):
@@ -120,7 +120,7 @@ def listing(model, wanted, *, reverse):
     for _ in range(200):
         params = {"marker": marker, **({"reverse": "true"} if reverse else {})}
         model.moved.clear()
-        page = held_page(model.ask, ROOT, params, wanted)
+        page = sharded_page(model.ask, ROOT, params, wanted)
         for row, is_sure in page.rows:
             (sure if is_sure else doubted).append(row["name"])
         if not page.marker:
@@ -174,7 +174,7 @@ def test_where_all_servers_agree_nothing_is_in_doubt_and_each_is_asked_once():
         asked.append(name)
         return model.ask(name, params, wanted, may_lack)
 
-    page = held_page(ask, ROOT, {}, 1000)
+    page = sharded_page(ask, ROOT, {}, 1000)
     assert [row["name"] for row, _ in page.rows] == [n for i, n in enumerate(NAMES) if i % 5]
     assert all(is_sure for _, is_sure in page.rows) and not page.marker
     assert asked == [ROOT, "s/1", "s/2", "s/3"]
@@ -191,11 +191,11 @@ class Script:
 
     def __call__(self, name, params, wanted, may_lack):
         self.asked.append((name, may_lack))
-        return [HeldRows(list(self.rows.get(name, ())), "", list(self.ranges.get(name, ())))] * 2
+        return [ReplicaRows(list(self.rows.get(name, ())), "", list(self.ranges.get(name, ())))] * 2
 
 
 def asked_of(script, params=None, wanted=100):
-    held_page(script, ROOT, params or {}, wanted)
+    sharded_page(script, ROOT, params or {}, wanted)
     return [name for name, _ in script.asked]
 
 
@@ -231,7 +231,7 @@ def test_shards_of_one_common_prefix_are_skipped_once_it_was_seen():
 
 def test_a_page_that_ends_within_a_common_prefix_goes_on_behind_it():
     script = Script({ROOT: [shard("s/1", "", "m/b"), shard("s/2", "m/b", "")]}, {"s/1": [{"subdir": "m/"}]})
-    page = held_page(script, ROOT, {"delimiter": "/"}, 1)
+    page = sharded_page(script, ROOT, {"delimiter": "/"}, 1)
     assert page.rows == [({"subdir": "m/"}, False)] and page.marker == "m/"
 
 
@@ -261,9 +261,9 @@ def test_new_shards_and_those_that_have_gone_may_be_missing():
 # --- verdicts ---------------------------------------------------------------------------------------------
 
 
-def verdicts(told):
-    pages = [[HeldRows(rows, "", []) for rows in answers] for answers in told]
-    return [(row["name"], is_sure) for row, is_sure in merge_held(pages, "", reverse=False).rows]
+def verdicts(reported):
+    pages = [[ReplicaRows(rows, "", []) for rows in answers] for answers in reported]
+    return [(row["name"], is_sure) for row, is_sure in merge_replica_rows(pages, "", reverse=False).rows]
 
 
 def test_a_row_that_all_servers_of_one_container_have_is_sure():
@@ -292,13 +292,13 @@ def test_a_tombstone_that_all_have_does_not_speak_against_rows_that_are_newer():
 
 def test_the_newest_row_is_shown_without_what_clients_do_not_know():
     old, new = stored("o", 1), stored("o", 3)
-    (row, _), *_ = merge_held([[HeldRows([new, old], "", [])]], "", reverse=False).rows
+    (row, _), *_ = merge_replica_rows([[ReplicaRows([new, old], "", [])]], "", reverse=False).rows
     assert row == {"name": "o", "last_modified": "3", "bytes": 3}
 
 
 def test_a_row_whose_time_says_nothing_is_older_than_all_others():
     odd = {"name": "o", "created_at": "nonsense", "last_modified": "z"}
-    (row, _), *_ = merge_held([[HeldRows([odd, stored("o", 1)], "", [])]], "", reverse=False).rows
+    (row, _), *_ = merge_replica_rows([[ReplicaRows([odd, stored("o", 1)], "", [])]], "", reverse=False).rows
     assert row["bytes"] == 1
 
 
@@ -307,8 +307,8 @@ def test_a_row_whose_time_says_nothing_is_older_than_all_others():
 
 def test_a_document_is_read():
     document = {"rows": [stored("o", 1)], "end": "o", "ranges": [shard("s/1", "", "m").as_dict()]}
-    held = HeldRows([stored("o", 1)], "o", [shard("s/1", "", "m")])
-    assert parse_held(json.dumps(document).encode()) == held
+    held = ReplicaRows([stored("o", 1)], "o", [shard("s/1", "", "m")])
+    assert parse_replica_rows(json.dumps(document).encode()) == held
 
 
 @pytest.mark.parametrize(
@@ -325,4 +325,4 @@ def test_a_document_is_read():
 )
 def test_what_is_none_is_refused(document):
     with pytest.raises(InvalidValue):
-        parse_held(document)
+        parse_replica_rows(document)

@@ -10,7 +10,7 @@ from swift.base.shardrange import ShardRange, State
 from swift.cluster.transport import BackendResponse
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.proxy.stronglisting import HeldRowsUnknown, SplitContainer, StrongPages
+from swift.proxy.stronglisting import ReplicaRowsUnsupported, SplitContainer, StrongPages
 
 ROW = {"name": "o", "last_modified": "1", "created_at": "1700000001.00000"}
 
@@ -31,10 +31,10 @@ def plain(*rows, **headers):
 
 
 class Servers:
-    """Three servers of each container; ``answers`` are those of one, by its name."""
+    """Three servers of each container; ``responses`` are those of one, by its name."""
 
     def __init__(self, **answers):
-        self.answers = {name.replace("__", "/"): list(given) for name, given in answers.items()}
+        self.responses = {name.replace("__", "/"): list(given) for name, given in answers.items()}
         self.asked = []
 
     def make_request(self, node, part, method, path, headers, query):
@@ -43,7 +43,7 @@ class Servers:
     def request(self, request):
         node, *asked = request
         self.asked.append(tuple(asked))
-        return self.answers[asked[0]][node]
+        return self.responses[asked[0]][node]
 
     def pages(self, **headers):
         view = SimpleNamespace(partition_of=lambda _digest: 7, primaries=lambda _part: (0, 1, 2))
@@ -58,7 +58,7 @@ class Servers:
 
 def test_what_all_replicas_have_is_sure():
     servers = Servers(a__c=[plain(ROW), plain(ROW), None])
-    page = servers.pages().of_replicas({"prefix": "o"}, 10)
+    page = servers.pages().page_of_replicas({"prefix": "o"}, 10)
     assert page.rows == [(ROW, True)] and not page.marker
     name, query, headers = servers.asked[0]
     assert (name, query) == ("a/c", "prefix=o&format=json&limit=10")
@@ -70,7 +70,7 @@ def test_what_all_replicas_have_is_sure():
 )
 def test_a_minority_is_not_believed(answers):
     with pytest.raises(HTTPError) as caught:
-        Servers(a__c=answers).pages().of_replicas({}, 10)
+        Servers(a__c=answers).pages().page_of_replicas({}, 10)
     assert caught.value.response.status == 503
 
 
@@ -79,7 +79,7 @@ def test_a_minority_is_not_believed(answers):
 )
 def test_who_knows_of_shards_ends_it_whatever_the_others_say(said):
     with pytest.raises(SplitContainer):
-        Servers(a__c=[plain(ROW), plain(ROW), plain(**said)]).pages().of_replicas({}, 10)
+        Servers(a__c=[plain(ROW), plain(ROW), plain(**said)]).pages().page_of_replicas({}, 10)
 
 
 SHARD = ShardRange("s/1", "1700000000.00000", state=State.ACTIVE)
@@ -87,7 +87,7 @@ SHARD = ShardRange("s/1", "1700000000.00000", state=State.ACTIVE)
 
 def test_of_a_split_container_its_shards_are_asked_with_its_policy():
     servers = Servers(a__c=[held(ranges=[SHARD]), held(), None], s__1=[held(ROW), held(ROW), None])
-    page = servers.pages().of_all_holders("3", {}, 10)
+    page = servers.pages().page_of_shards("3", {}, 10)
     assert page.rows == [({"name": "o", "last_modified": "1"}, True)]
     name, _, headers = servers.asked[-1]
     assert name == "s/1" and headers["x-backend-storage-policy-index"] == "3"
@@ -99,7 +99,7 @@ def test_a_shard_that_should_be_there_and_is_not_is_not_believed_to_be_empty():
         a__c=[held(ranges=[SHARD])] * 3, s__1=[held(ROW), BackendResponse(404), BackendResponse(404)]
     )
     with pytest.raises(HTTPError) as caught:
-        servers.pages().of_all_holders("0", {}, 10)
+        servers.pages().page_of_shards("0", {}, 10)
     assert caught.value.response.status == 503
 
 
@@ -109,17 +109,17 @@ def test_a_shard_that_should_be_there_and_is_not_is_not_believed_to_be_empty():
 def test_one_that_is_new_or_has_gone_may_be_missing(state, deleted):
     item = ShardRange("s/1", "1700000000.00000", state=state, deleted=deleted)
     servers = Servers(a__c=[held(ROW, ranges=[item])] * 3, s__1=[BackendResponse(404)] * 3)
-    assert [row["name"] for row, _ in servers.pages().of_all_holders("0", {}, 10).rows] == ["o"]
+    assert [row["name"] for row, _ in servers.pages().page_of_shards("0", {}, 10).rows] == ["o"]
 
 
 def test_where_most_servers_are_the_peers_nobody_can_tell():
-    with pytest.raises(HeldRowsUnknown):
-        Servers(a__c=[held(ROW), plain(ROW), plain(ROW)]).pages().of_all_holders("0", {}, 10)
-    assert Servers(a__c=[held(ROW), held(ROW), plain(ROW)]).pages().of_all_holders("0", {}, 10).rows
+    with pytest.raises(ReplicaRowsUnsupported):
+        Servers(a__c=[held(ROW), plain(ROW), plain(ROW)]).pages().page_of_shards("0", {}, 10)
+    assert Servers(a__c=[held(ROW), held(ROW), plain(ROW)]).pages().page_of_shards("0", {}, 10).rows
 
 
 def test_answers_that_are_none_do_not_count():
     odd = BackendResponse(200, headers={"x-backend-record-type": "held"}, body=b"{")
     with pytest.raises(HTTPError) as caught:
-        Servers(a__c=[held(ROW), odd, odd]).pages().of_all_holders("0", {}, 10)
+        Servers(a__c=[held(ROW), odd, odd]).pages().page_of_shards("0", {}, 10)
     assert caught.value.response.status == 503

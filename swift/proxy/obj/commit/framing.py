@@ -1,9 +1,10 @@
-"""Uploads as MIME framing: the object, then what is known only at its end (spec: proxy.md §11, §13).
+"""Uploads as MIME framing: the object, then metadata that is known only at its end (spec: proxy.md §11,
+§13).
 
-An object server that is asked for footers takes a body of framing instead of the bare object. A filter
-that must add metadata after it saw the body leaves a callback in the environment (``UPDATE_FOOTERS``); it is
-called with a ``Footers`` once the body was read. Erasure coding has footers of its own and a second round
-that confirms the upload.
+An object server that is sent footers takes a body of framing instead of the bare object. A filter that must
+add metadata after it saw the body leaves a callback in the environment (``UPDATE_FOOTERS``), which is called
+with a ``Footers`` once the body was read. Erasure coding has footers of its own and a second round that
+confirms the upload.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ from swift.wire import etagtrailer, reservation
 #: Footers are sent in the head up to this size: a small part of what servers of either kind accept.
 FOOTERS_IN_HEAD_BYTES = 4096
 #: Footers that object servers know; they ignore others.
-_MEANT = (
+_ACCEPTED_FOOTERS = (
     "x-object-meta-",
     fields.OBJECT_SYSMETA,
     fields.OBJECT_TRANSIENT_SYSMETA,
     fields.BACKEND_UPDATE_OVERRIDE,
 )
-#: Names and values that a head can say.
+#: Names and values that a request head can carry.
 _NAME = re.compile(r"[a-z0-9!#$%&'*+.^`|~-]+\Z")
 _VALUE = re.compile(r"[\x20-\x7e\x80-\xff]*\Z")
 _OBJECT = b"X-Document: object body\r\n\r\n"
 _COMMIT = b"X-Document: put commit\r\n\r\nput_commit_confirmation"
-_ORDER = b"X-Document: %s\r\n\r\nplease\r\n"
+_COMMAND = b"X-Document: %s\r\n\r\nplease\r\n"
 
 
 class Footers(dict[str, str]):
@@ -62,7 +63,7 @@ class Footers(dict[str, str]):
         return isinstance(name, str) and super().__contains__(lower_name(name))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a footer."""
+        """Return the value of a footer."""
         return super().get(lower_name(name), default)
 
     def pop(self, name: str, *default: Any) -> Any:
@@ -70,7 +71,7 @@ class Footers(dict[str, str]):
         return super().pop(lower_name(name), *default)
 
     def setdefault(self, name: str, default: object = "") -> Any:
-        """The value of a footer, set to ``default`` when there is none."""
+        """Return the value of a footer, set to ``default`` when there is none."""
         return super().setdefault(lower_name(name), str(default))
 
     def update(self, *others: Any, **named: str) -> None:
@@ -82,12 +83,12 @@ class Footers(dict[str, str]):
 
 
 def wants_footers(request: Request) -> bool:
-    """Return True if a filter has something to add at the end of the upload."""
+    """Return True if a filter adds footers at the end of the upload."""
     return environkeys.UPDATE_FOOTERS in request.env
 
 
-def hold_body(request: Request) -> bytes:
-    """Read the whole announced body, a small one, so that it and its footers can be asked for again.
+def buffer_body(request: Request) -> bytes:
+    """Read a small body completely, so that it and its footers can be sent again.
 
     Raises ``ClientDisconnected`` when it is shorter.
     """
@@ -103,7 +104,7 @@ def _add(known: Mapping[str, str], footers: Footers) -> None:
 
 
 def read_exactly(request: Request) -> bytes:
-    """The whole announced body; raises ``ClientDisconnected`` when it is shorter."""
+    """Return the whole announced body; raises ``ClientDisconnected`` when it is shorter."""
     body = request.body
     wanted = body.length or 0
     if not wanted:
@@ -121,14 +122,14 @@ def read_exactly(request: Request) -> bytes:
     return b"".join(pieces)
 
 
-def as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMap | None:
+def footers_as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMap | None:
     """Return the ``footers`` that object servers act upon, as headers of a request that has ``headers``.
 
-    None when a head has no room for them, or could not say them.
+    None when a head has no room for them, or cannot carry them.
     """
     found = {}
     for name, value in footers.items():
-        if name == "etag" or name.startswith(_MEANT):
+        if name == "etag" or name.startswith(_ACCEPTED_FOOTERS):
             # Latin-1 views of wire bytes stay as they are; anything wider is decoded text.
             text = value if all(letter < "\u0100" for letter in value) else wire_value(value)
             if not _NAME.match(name) or not _VALUE.match(text) or text != text.strip():
@@ -139,13 +140,13 @@ def as_headers(headers: HeaderMap, footers: Footers, limits: Limits) -> HeaderMa
     try:
         check_metadata({**headers, **found}, "object", limits)
     except HTTPError:
-        # The limits are for what clients send; footers of filters may be more.
+        # The limits are for clients' metadata; footers of filters may exceed them.
         return None
     return found
 
 
 def footers_of(request: Request) -> Footers:
-    """Return the footers that filters add; the body was read."""
+    """Return the footers that filters add; the body must have been read."""
     footers = Footers()
     callback = request.env.get(environkeys.UPDATE_FOOTERS)
     if callback is not None:
@@ -154,7 +155,7 @@ def footers_of(request: Request) -> Footers:
 
 
 class MultipartFraming:
-    """The framing of one upload's framing; the same for all its nodes."""
+    """The framing of one upload; the same for all its nodes."""
 
     def __init__(
         self,
@@ -162,19 +163,19 @@ class MultipartFraming:
         commit: bool = False,
         reserve: bool = False,
         has_object: bool = True,
-        brings_etag: bool = False,
+        offers_etag: bool = False,
         boundary: str | None = None,
     ):
         self.commit = commit
-        #: Nodes are asked to reserve the object before they change it; needs ``commit``.
+        #: Nodes reserve the object before they change it; needs ``commit``.
         self.reserve = reserve
-        #: False for a change without a body, whose first round says nothing.
+        #: False for a change without a body, whose first round is empty.
         self.has_object = has_object
         #: Nodes are offered the body's MD5 in the footers (``wire.etagtrailer``).
-        self.brings_etag = brings_etag
+        self.offers_etag = offers_etag
         self._boundary = boundary or secrets.token_hex(32)
         self._mark = b"--" + self._boundary.encode()
-        #: What goes before the object's bytes.
+        #: The bytes before the object's.
         self.opening = self._mark + b"\r\n" + (_OBJECT if has_object else b"")
         #: The body of the second round.
         self.confirmation = _COMMIT + b"\r\n" + self._mark + b"--"
@@ -191,28 +192,28 @@ class MultipartFraming:
             headers[fields.BACKEND_OBJ_MULTIPHASE_COMMIT] = "yes"
         if self.reserve:
             headers[reservation.OFFER] = "yes"
-        if self.brings_etag:
+        if self.offers_etag:
             headers[etagtrailer.OFFER] = etagtrailer.CRC32
         if length is not None:
             headers[fields.BACKEND_OBJ_CONTENT_LENGTH] = str(length)
         return headers
 
-    def order(self, name: str) -> bytes:
-        """The body of a round before the last: ``reservation.RESERVE`` or ``RELEASE``."""
-        return _ORDER % name.encode() + self._mark + b"\r\n"
+    def command(self, name: str) -> bytes:
+        """Return the body of a round before the last: ``reservation.RESERVE`` or ``RELEASE``."""
+        return _COMMAND % name.encode() + self._mark + b"\r\n"
 
-    def understood(self, continue_headers: HeaderMap) -> bool:
-        """Return True if the server's 100 says that it takes such framing."""
+    def is_supported_by(self, continue_headers: HeaderMap) -> bool:
+        """Return True if the server's 100 says that it supports this framing."""
         says_footers = continue_headers.get("x-obj-metadata-footer", "").lower() == "yes"
         says_commit = continue_headers.get("x-obj-multiphase-commit", "").lower() == "yes"
         return says_footers >= self.has_object and says_commit >= self.commit
 
     def whole(self, body: bytes, footers: Mapping[str, str]) -> bytes:
-        """All of the (first) body of an upload that is in memory."""
+        """Return the complete first body of an upload that is in memory."""
         return self.opening + body + self.closing(footers)
 
     def closing(self, footers: Mapping[str, str]) -> bytes:
-        """Return what follows the object's bytes: the footers, and the end of the (first) body."""
+        """Return the bytes after the object's: the footers, and the end of the first body."""
         text = json.dumps({title_case(name): value for name, value in footers.items()}).encode()
         digest = md5(text, usedforsecurity=False).hexdigest().encode()
         head = b"\r\n" + self._mark + b"\r\nX-Document: object metadata\r\nContent-MD5: " + digest

@@ -1,8 +1,8 @@
-"""Completing an upload that only some nodes know to be durable.
+"""Completion of an upload that only some nodes have committed.
 
-Its writer went away between two orders to commit. Nodes that were not told keep their archives, so the
-object can be read as soon as enough archives are there, and is then uploaded once more, under its own
-timestamp, to the nodes that lack it.
+Its writer failed after it told some nodes to commit. The other nodes keep their archives, so the object can
+be read as soon as enough archives are there. It is then uploaded once more, with its own timestamp, to the
+nodes that lack it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from swift.proxy.obj.commit.stored import has_version, reported_version, stored_
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.read.ec import ArchiveReader
 from swift.proxy.obj.write.ec import ArchiveCoder
-from swift.proxy.obj.write.targets import Opening, open_targets
+from swift.proxy.obj.write.targets import TargetOpener, open_targets
 from swift.ring.device import Node
 
 
 class ArchiveRestorer:
-    """Brings a version to nodes that lack it."""
+    """Restores a version on nodes that lack it."""
 
     def __init__(self, context: ProxyContext, backends: Backends, reader: ArchiveReader, coder: ArchiveCoder):
         self._context = context
@@ -36,37 +36,39 @@ class ArchiveRestorer:
         self._coder = coder
 
     def restore(
-        self, location: ObjectLocation, version: Timestamp, laggards: Sequence[Node], need: int
+        self, location: ObjectLocation, version: Timestamp, outdated: Sequence[Node], need: int
     ) -> list[Node]:
-        """The laggards that have it now; none when it cannot be read, or ``need`` of them cannot take it."""
+        """Return the outdated nodes that have it now; none if it is unreadable or fewer than ``need`` can
+        take it.
+        """
         base = stored_read_headers(location.policy.index)
-        asking = Request("GET", location.path.quoted, {"x-newest": "true"})
-        found = self._reader.read(asking, location, dict(base))
+        read_request = Request("GET", location.path.quoted, {"x-newest": "true"})
+        found = self._reader.read(read_request, location, dict(base))
         with as_request_body(found) as body:
             if found.status != 200 or reported_version(found) != version:
                 return []
             sent = {**stored_headers(found.headers), **base, "x-timestamp": version.internal}
-            writing = Request("PUT", location.path.quoted, sent, body)
+            write_request = Request("PUT", location.path.quoted, sent, body)
             try:
-                return self._write(writing, location, laggards, need)
+                return self._write(write_request, location, outdated, need)
             except (BodyError, HTTPError) as error:
-                self._backends.log(f"{location.path} is not completed: {error}", base)
+                self._backends.log_error(f"{location.path} cannot be completed on all nodes: {error}", base)
                 return []
 
     def _write(
-        self, request: Request, location: ObjectLocation, laggards: Sequence[Node], need: int
+        self, request: Request, location: ObjectLocation, outdated: Sequence[Node], need: int
     ) -> list[Node]:
         framing = self._coder.framing(request, is_conditional=False)
-        attempts = [dict(request.headers) for _ in laggards]
+        attempts = [dict(request.headers) for _ in outdated]
         self._coder.frame(attempts, location, framing, request.body.length)
-        nodes = NodeIterator(laggards, iter(()), self._context.health, len(laggards))
-        targets, early = open_targets(Opening(self._backends, location, nodes, framing), attempts, need)
+        nodes = NodeIterator(outdated, iter(()), self._context.health, len(outdated))
+        targets, early = open_targets(TargetOpener(self._backends, location, nodes, framing), attempts, need)
         try:
             self._coder.start(request, location, framing, targets, need).send()
             grace_s = self._context.settings.post_quorum_timeout
-            answers = [*early, *confirm(targets, framing, need=need, grace_s=grace_s)]
+            responses = [*early, *confirm(targets, framing, need=need, grace_s=grace_s)]
         finally:
             for target in targets:
                 target.abandon()
         version = request.timestamp
-        return [a.node for a in answers if a.node is not None and has_version(a, version)]
+        return [a.node for a in responses if a.node is not None and has_version(a, version)]

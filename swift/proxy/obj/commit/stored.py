@@ -1,10 +1,9 @@
 """The versions of an object that nodes have, and deletions that depend on them.
 
-The expirer deletes an object as of the moment at which it expired, if that is still the object's own. Nodes
-judge that by what they have: where a newer version missed all that have the older one, because they were away
-and others stood in for them, the older one would match, and a tombstone that may be newer than the newer
-version would end that too. So every node that may know of a newer one is asked before (spec: replication.md
-§8).
+The expirer deletes an object as of its expiry time, if the object still has that expiry time. Nodes evaluate
+this by their own version. Suppose that a newer version was written only to handoffs, because the primaries
+were down. The older version on the primaries would match, and the tombstone could hide the newer version too.
+So every node that may have a newer version is requested before (spec: replication.md §8).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from swift.proxy.backend import Backends
 from swift.proxy.obj.location import ObjectLocation
 from swift.ring.device import Node
 
-#: What belongs to the answer, or to its time.
+#: Headers that belong to the response or to its time.
 _NOT_STORED = frozenset(
     (
         *("date", "connection", "keep-alive", "transfer-encoding", "content-length", "accept-ranges"),
@@ -34,7 +33,7 @@ _NOT_STORED = frozenset(
 
 
 def stored_read_headers(policy_index: int) -> HeaderMap:
-    """The headers of requests to nodes that are about what they have, whatever clients would see of it."""
+    """Return request headers for reading what a node has stored, even if clients could not see it."""
     return {
         fields.BACKEND_STORAGE_POLICY_INDEX: str(policy_index),
         fields.BACKEND_REPLICATION: "true",
@@ -43,31 +42,31 @@ def stored_read_headers(policy_index: int) -> HeaderMap:
 
 
 class Head(Protocol):
-    """A node's answer."""
+    """The head of a node's response."""
 
     status: int
     headers: HeaderMap
 
 
-def reported_version(answer: Head) -> Timestamp | None:
-    """The version that a GET or HEAD is about, be it a tombstone; None when the answer is something else."""
+def reported_version(response: Head) -> Timestamp | None:
+    """Return the version that a GET or HEAD reports, which may be a tombstone; None for other responses."""
     names = {200: fields.BACKEND_DATA_TIMESTAMP, 404: fields.BACKEND_TIMESTAMP}
     try:
-        return Timestamp(answer.headers[names[answer.status]])
+        return Timestamp(response.headers[names[response.status]])
     except (KeyError, InvalidTimestamp):
         return None
 
 
-def has_version(answer: Head, version: Timestamp) -> bool:
-    """Return True if a node that was sent a version has it now; one that has something newer has not."""
-    return answer.status == 201 or answer.headers.get(fields.BACKEND_TIMESTAMP) == version.internal
+def has_version(response: Head, version: Timestamp) -> bool:
+    """Return True if a node that was sent a version has stored it; False if the node has something newer."""
+    return response.status == 201 or response.headers.get(fields.BACKEND_TIMESTAMP) == version.internal
 
 
-def stored_headers(answered: HeaderMap) -> HeaderMap:
-    """The headers of an object, without those of the answer that brought them."""
+def stored_headers(headers: HeaderMap) -> HeaderMap:
+    """Return the headers of an object, without those of the response that carried them."""
     return {
         name: value
-        for name, value in answered.items()
+        for name, value in headers.items()
         if name not in _NOT_STORED and not name.startswith(fields.BACKEND)
     }
 
@@ -79,15 +78,17 @@ def check_expiry_unchanged(
     backends: Backends, location: ObjectLocation, nodes: Sequence[Node], headers: HeaderMap
 ) -> None:
     """Raise ``HTTPError`` 412 when the newest version that a node has is not to expire at X-If-Delete-At."""
-    wanted = _moment(headers[IF_DELETE_AT])
+    wanted = _parse_seconds(headers[IF_DELETE_AT])
     if wanted is None:
-        # Object servers say what is wrong with it.
+        # Object servers respond with the error.
         return
-    asking = {**stored_read_headers(location.policy.index), "x-trans-id": headers.get("x-trans-id", "")}
-    requests = [backends.make_request(node, location.part, "HEAD", location.path, asking) for node in nodes]
-    asked = green.gather([partial(backends.request, request) for request in requests])
-    answers = [answer for answer in asked if answer is not None]
-    found = [(version, answer) for answer in answers if (version := _version(answer))]
+    read_headers = {**stored_read_headers(location.policy.index), "x-trans-id": headers.get("x-trans-id", "")}
+    requests = [
+        backends.make_request(node, location.part, "HEAD", location.path, read_headers) for node in nodes
+    ]
+    outcomes = green.gather([partial(backends.request, request) for request in requests])
+    responses = [response for response in outcomes if response is not None]
+    found = [(version, response) for response in responses if (version := _version(response))]
     if not found:
         return
     newest = max(found, key=lambda pair: pair[0])[1]
@@ -95,7 +96,7 @@ def check_expiry_unchanged(
         raise HTTPError(412, "X-If-Delete-At and X-Delete-At do not match", content_type=TEXT)
 
 
-def _moment(text: str) -> float | None:
+def _parse_seconds(text: str) -> float | None:
     try:
         moment_s = float(text) if len(text) <= 30 and text.isascii() and "_" not in text else math.nan
     except ValueError:
@@ -103,13 +104,13 @@ def _moment(text: str) -> float | None:
     return moment_s if math.isfinite(moment_s) else None
 
 
-def _version(answer: BackendResponse) -> tuple[Timestamp, Timestamp] | None:
-    """Return when the object of a node was written, and its metadata; None when it has nothing."""
-    written = reported_version(answer)
+def _version(response: BackendResponse) -> tuple[Timestamp, Timestamp] | None:
+    """Return when a node's object and its metadata were written; None if the node has nothing."""
+    written = reported_version(response)
     if written is None:
         return None
     try:
-        return written, Timestamp(answer.headers.get(fields.BACKEND_TIMESTAMP, written.internal))
+        return written, Timestamp(response.headers.get(fields.BACKEND_TIMESTAMP, written.internal))
     except InvalidTimestamp:
         return written, written
 

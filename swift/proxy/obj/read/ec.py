@@ -1,8 +1,8 @@
-"""Reading an erasure coded object: GET from k archives, HEAD from any one (spec: proxy.md §13).
+"""Reads of erasure coded objects: GET from k archives, HEAD from any one (spec: proxy.md §13).
 
-Archives are searched with the client's ranges turned into whole fragments; conditions and ranges are then
-judged here, by what the archives say of the object. Of several ranges only the first is asked for at once:
-each of the others opens its archives when its turn comes.
+Archives are searched with the client's ranges turned into whole fragments. Conditions and ranges are then
+evaluated here, by the object's headers in the archives. Of several ranges only the first is requested at
+once: each of the others opens its archives when its turn comes.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.wire.byteranges import Multipart
 
-#: Conditions that only the object's own headers decide: nodes may differ in when metadata was posted.
-_OUR_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
+#: Conditions that the proxy evaluates, because nodes may have metadata of different times.
+_PROXY_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
 
 
-#: An object that is replaced, or moved, while its archives are looked for is looked for so often.
-LOOKS = 3
-#: A look that took so long has waited for a node that does not answer; the next would wait for it again.
-LOOK_AGAIN_S = 1.0
+#: How often an object is searched that is being replaced or moved meanwhile.
+SEARCHES_MAX = 3
+#: A search that took this long waited for an unresponsive node, and another would wait again, seconds.
+SEARCH_AGAIN_WITHIN_S = 1.0
 
 
 class ArchiveReader:
-    """Answers GET and HEAD of erasure coded objects."""
+    """Serves GET and HEAD of erasure coded objects."""
 
     def __init__(self, controller: Controller, schemes: Schemes):
         self._context = controller.context
@@ -54,22 +54,22 @@ class ArchiveReader:
         self._schemes = schemes
 
     def read(self, request: Request, location: ObjectLocation, headers: HeaderMap) -> Response:
-        """The client's response; ``headers`` are those for the backends."""
+        """Return the client's response; ``headers`` are those for the backends."""
         also = headers.get(fields.BACKEND_ETAG_IS_AT)
         headers = {**headers, fields.BACKEND_ETAG_IS_AT: f"{also},{ETAG.title()}" if also else ETAG.title()}
         planner = self._context.planner(location.policy.index)
         if request.method == "HEAD":
             nodes = planner.for_read(location.view, location.part, "object")
             return self._head(request, location, headers, nodes, planner.settings)
-        scheme = self._schemes.of(location.policy)
-        latest = self._context.clock.monotonic() + LOOK_AGAIN_S
-        for _ in range(LOOKS):
+        scheme = self._schemes.for_policy(location.policy)
+        latest = self._context.clock.monotonic() + SEARCH_AGAIN_WITHIN_S
+        for _ in range(SEARCHES_MAX):
             nodes = planner.for_fragments(location.view, location.part, scheme.ec)
             if planner.settings.striping_memory:
                 nodes.reorder(self.rates.slow_last)
-            get = _Get(self, planner.settings, request, location, headers, scheme, nodes)
+            get = _ArchiveGet(self, planner.settings, request, location, headers, scheme, nodes)
             response = get.respond()
-            if not get.is_moving or self._context.clock.monotonic() > latest:
+            if not get.may_appear or self._context.clock.monotonic() > latest:
                 break
         return response
 
@@ -93,7 +93,7 @@ class ArchiveReader:
         return response
 
 
-class _Get:
+class _ArchiveGet:
     """One GET."""
 
     def __init__(
@@ -112,20 +112,20 @@ class _Get:
         self._request = request
         self._scheme = scheme
         self._nodes = nodes
-        sent = {name: value for name, value in headers.items() if name not in _OUR_CONDITIONS}
+        sent = {name: value for name, value in headers.items() if name not in _PROXY_CONDITIONS}
         if "if-unmodified-since" in headers:
-            # It is judged before If-None-Match.
+            # It is evaluated before If-None-Match.
             sent.pop("if-none-match", None)
         newest = is_newest(request.headers)
         timeouts = self._backends.read_timeouts(settings, newest=False)
         self._plan = ReadPlan("GET", location.path, location.part, sent, request.query, newest, timeouts)
         self._open: SpanReader | None = None
         self._pending: list[Node] = []
-        #: Enough archives were not found, but may be at the next look.
-        self.is_moving = False
+        #: Enough archives were not found, but may be at the next search.
+        self.may_appear = False
 
     def respond(self) -> Response:
-        """The client's response."""
+        """Return the client's response."""
         header = self._request.headers.get("range")
         ranges = ByteRanges.parse(header) if header is not None else None
         first = None if ranges is None else self._scheme.geometry.archive_ranges(ByteRanges(ranges[:1]))
@@ -140,14 +140,14 @@ class _Get:
         chosen = search.find()
         self._pending = search.pending
         if chosen is None:
-            self.is_moving = search.is_moving
+            self.may_appear = search.may_appear
             response = search.failure()
             object_headers(response.headers)
             return response
         try:
-            response = self._answer(chosen, ranges)
+            response = self._respond(chosen, ranges)
         except (BodyError, CodecError) as error:
-            self._backends.log(str(error), self._plan.headers)
+            self._backends.log_error(str(error), self._plan.headers)
             response = error_response(503)
         if isinstance(response.body, bytes):
             close(chosen.members.values())
@@ -155,19 +155,19 @@ class _Get:
                 self._open.close()
         return response
 
-    def _answer(self, chosen: Archives, ranges: ByteRanges | None) -> Response:
+    def _respond(self, chosen: Archives, ranges: ByteRanges | None) -> Response:
         """Return the archives' response to this request; raises ``BodyError`` when they cannot be read."""
-        facts = max((h.headers for h in chosen.members.values()), key=_posted_at)
-        length = _whole_number(facts.get(LENGTH, ""))
-        headers = client_headers(facts)
+        metadata = max((h.headers for h in chosen.members.values()), key=_metadata_time)
+        length = _whole_number(metadata.get(LENGTH, ""))
+        headers = client_headers(metadata)
         headers.pop("content-range", None)
         object_headers(headers)
         headers["accept-ranges"] = "bytes"
-        kind = facts.get("content-type", "application/octet-stream")
+        kind = metadata.get("content-type", "application/octet-stream")
         if fields.BACKEND_REPLICATION not in self._plan.headers:
             kind = without_swift_bytes(kind)
         unmet = failed_condition(
-            self._request.headers, etag=self._condition_etag(facts), last_modified_s=_modified_s(facts)
+            self._request.headers, etag=self._condition_etag(metadata), last_modified_s=_modified_s(metadata)
         )
         if unmet is not None:
             if unmet == 412:
@@ -175,7 +175,7 @@ class _Get:
             return Response(unmet, {**headers, "content-type": HTML, "content-length": "0"})
         spans = [Span(0, length)]
         status = 200
-        if ranges is not None and not self._ignores_ranges(facts):
+        if ranges is not None and not self._ranges_ignored(metadata):
             spans = ranges.resolve(length)
             if not spans:
                 return error_response(416, headers={**headers, "content-range": f"bytes */{length}"})
@@ -187,7 +187,7 @@ class _Get:
         headers = response.headers
         geometry = self._scheme.geometry_for(next(iter(chosen.members.values())).headers)
         finder = ArchiveFinder(self._backends, self._plan, self._nodes, chosen, self._pending)
-        sources = {index: holding.source for index, holding in chosen.members.items()}
+        sources = {index: archive.source for index, archive in chosen.members.items()}
 
         def body_of(span: Span, opened: dict[int, ArchiveSource]) -> SpanBody:
             codec = self._scheme.codec
@@ -206,7 +206,7 @@ class _Get:
         return response
 
     def _ahead(self, geometry: Geometry) -> int:
-        """Return the number of segments that may wait; one is being sent, and one decoded meanwhile."""
+        """Return how many decoded segments may wait, besides the one being sent and the one being decoded."""
         return max(1, self._settings.striping_memory // max(1, geometry.segment_size) - 2)
 
     def _parts(
@@ -232,19 +232,19 @@ class _Get:
         response.body = Pieces(framing.body(read), framing.length, first.close)
         return response
 
-    def _condition_etag(self, facts: HeaderMap) -> str | None:
+    def _condition_etag(self, metadata: HeaderMap) -> str | None:
         for name in self._plan.headers[fields.BACKEND_ETAG_IS_AT].lower().split(","):
-            value = facts.get(name.strip())
+            value = metadata.get(name.strip())
             if value is not None:
                 return unquote_etag(value)
         return None
 
-    def _ignores_ranges(self, facts: HeaderMap) -> bool:
+    def _ranges_ignored(self, metadata: HeaderMap) -> bool:
         names = self._request.headers.get(fields.BACKEND_IGNORE_RANGE, "").lower().split(",")
-        return any(name.strip() in facts for name in names if name.strip())
+        return any(name.strip() in metadata for name in names if name.strip())
 
 
-def _posted_at(headers: HeaderMap) -> Timestamp:
+def _metadata_time(headers: HeaderMap) -> Timestamp:
     """Return when the metadata in a node's response was posted."""
     try:
         return Timestamp(headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp"))
@@ -253,10 +253,10 @@ def _posted_at(headers: HeaderMap) -> Timestamp:
 
 
 def _modified_s(headers: HeaderMap) -> int:
-    return _posted_at(headers).ceil_seconds
+    return _metadata_time(headers).ceil_seconds
 
 
 def _whole_number(text: str) -> int:
     if not is_digits(text):
-        raise BodyError(f"an archive says that its object has {text!r} bytes")
+        raise BodyError(f"an archive has an invalid object size: {text!r}")
     return int(text)

@@ -1,10 +1,10 @@
 """The bytes of an erasure coded object from its archives (spec: proxy.md §13).
 
 ``SpanReader`` reads segments of one upload in order: one fragment from each of k sources, decoded. A source
-that fails, or sends what is no fragment, is replaced by another archive of the same upload from any node that
-may have one, starting at the segment where it failed. One that is late is not waited for: another archive is
-read beside it, and whichever comes first is used. ``SpanBody`` gives the wanted bytes of those segments and
-fetches some segments ahead of what is being sent.
+that fails, or sends an invalid fragment, is replaced by another archive of the same upload from any node that
+may have one, starting at the segment where it failed. When one is late, another archive is read beside it,
+and the first of both is used. ``SpanBody`` gives the wanted bytes of those segments and fetches some segments
+ahead of the one being sent.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from functools import partial
 
 from swift import green
 from swift.base.ranges import Span
-from swift.cluster.collect import Arrivals, Until, collect
-from swift.cluster.fragmentsets import Holding
+from swift.cluster.collect import ResultQueue, Until, collect
+from swift.cluster.fragmentsets import FoundArchive
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import TransportError
 from swift.ec.codec import Codec, NotEnoughFragments
@@ -30,26 +30,26 @@ from swift.proxy.obj.read.ec_search import (
     Archives,
     ArchiveSource,
     SourceFailed,
-    for_rest,
-    holding_of,
+    found_archive_of,
     request_archive,
+    unconditional_plan,
 )
-from swift.proxy.obj.read.plan import BYTES_MIN, Rates
+from swift.proxy.obj.read.plan import BYTES_MIN, TransferRates
 from swift.proxy.reading import ReadPlan
 from swift.ring.device import Node
 
-#: A fragment is late when nothing has come for so many times as long as segments take, and at least so long.
+#: A fragment is late after so many times the duration of a segment, and at least so many seconds.
 LATE_FACTOR = 4.0
 LATE_MIN_S = 0.5
-#: A source that was waited for during such a share of a download has shown its rate.
+#: A source that a download waited for during this share of its time was the bottleneck.
 PACED_SHARE = 0.5
-#: How much the last segment says of how long segments take.
+#: The weight of the last segment in the average duration of segments.
 _LEARN = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A fragment from a source; None when it gave none and is gone."""
+class _FragmentRead:
+    """A fragment from a source; ``data`` is None when the source failed and was closed."""
 
     index: int
     source: ArchiveSource
@@ -57,31 +57,33 @@ class _Piece:
 
 
 class ArchiveFinder:
-    """Opens archives of one upload at any place."""
+    """Opens archives of one upload at any position."""
 
     def __init__(
         self,
         backends: Backends,
-        asked: ReadPlan,
+        plan: ReadPlan,
         nodes: NodeIterator,
         chosen: Archives,
         pending: Iterable[Node] = (),
     ):
         self.backends = backends
-        self.headers = asked.headers
+        self.headers = plan.headers
         self.timestamp = chosen.timestamp
-        self._plan = for_rest(asked)
+        self._plan = unconditional_plan(plan)
         self._nodes = nodes
         self._etag = chosen.etag
         known = [*chosen.members.values(), *chosen.spares]
         #: Nodes that are known to have an archive of this upload.
-        self._holders = [holding.source.node for holding in known]
-        #: Nodes that were asked once and were too late to answer.
+        self._holders = [archive.source.node for archive in known]
+        #: Nodes that were requested once and responded too late.
         self._pending = list(pending)
-        self._richer = [source.node for source, _ in chosen.elsewhere]
+        self._last_resort = [source.node for source, _ in chosen.listed_sources]
 
     def candidates(self, busy: Iterable[Node]) -> Iterator[Node]:
-        """Nodes to ask, the best first: holders, those never heard of, then those with several archives."""
+        """Yield nodes to request, the best first: holders, those not yet requested, then those with
+        several archives.
+        """
         taken = {node.id for node in busy}
         for node in [node for node in self._holders if node.id not in taken]:
             yield node
@@ -90,38 +92,38 @@ class ArchiveFinder:
         for node in self._nodes:
             if node.id not in taken:
                 yield node
-        yield from self._richer
+        yield from self._last_resort
 
-    def failed(self, node: Node, reason: str) -> None:
-        """Do not count on a node any more."""
-        self.backends.failed(node, reason, self.headers)
+    def record_failure(self, node: Node, reason: str) -> None:
+        """Record a node's failure and do not use it any more."""
+        self.backends.record_failure(node, reason, self.headers)
         self._holders = [holder for holder in self._holders if holder.id != node.id]
-        self._richer = [holder for holder in self._richer if holder.id != node.id]
+        self._last_resort = [holder for holder in self._last_resort if holder.id != node.id]
 
-    def late(self, node: Node) -> None:
-        """Ask a node only when no other is left: it takes long."""
+    def use_last(self, node: Node) -> None:
+        """Use a slow node only when no other is left."""
         self._holders = [holder for holder in self._holders if holder.id != node.id]
-        self._richer.append(node)
+        self._last_resort.append(node)
 
-    def open(self, node: Node, held: Iterable[int], wanted: Span) -> Holding[ArchiveSource] | None:
-        """Bytes of another archive than the held ones from this node, None when it has none."""
+    def open(self, node: Node, held: Iterable[int], wanted: Span) -> FoundArchive[ArchiveSource] | None:
+        """Open an archive with another index than the ``held`` ones at a node; None when it has none."""
         preferences = f'[{{"timestamp": "{self.timestamp.internal}", "exclude": {sorted(held)}}}]'
         byte_range = f"bytes={wanted.start}-{wanted.stop - 1}"
-        reply = request_archive(self.backends, self._plan, node, preferences, byte_range)
-        if reply is None:
+        response = request_archive(self.backends, self._plan, node, preferences, byte_range)
+        if response is None:
             return None
-        holding = holding_of(node, reply)
+        archive = found_archive_of(node, response)
         if (
-            holding is None
-            or holding.timestamp != self.timestamp
-            or holding.etag != self._etag
-            or not holding.source.covers(wanted)
+            archive is None
+            or archive.timestamp != self.timestamp
+            or archive.etag != self._etag
+            or not archive.source.covers(wanted)
         ):
-            reply.stream.close()
+            response.stream.close()
             return None
         if all(holder.id != node.id for holder in self._holders):
             self._holders.append(node)
-        return holding
+        return archive
 
 
 class SpanReader:
@@ -135,7 +137,7 @@ class SpanReader:
         length: int,
         span: Span,
         sources: dict[int, ArchiveSource],
-        rates: Rates,
+        rates: TransferRates,
     ):
         self.span = span
         self.segments = geometry.segments(span)
@@ -143,7 +145,7 @@ class SpanReader:
         self._geometry = geometry
         self._finder = finder
         self._length = length
-        #: Fragments that give a segment: k, but codes of exclusive ors want more when some are lost.
+        #: Fragments that give a segment: k, but XOR codes need more when some are lost.
         self._need = codec.data
         self._sources: dict[int, ArchiveSource] = {}
         self._rates = rates
@@ -158,12 +160,12 @@ class SpanReader:
                 source.close()
 
     def segment(self, number: int) -> bytes:
-        """One decoded segment, cut to the span; raises ``BodyError`` when no nodes can give it."""
+        """Return one decoded segment, cut to the span; raises ``BodyError`` when no nodes can give it."""
         offset = self._geometry.offset(number)
         size = self._codec.fragment_length(self._geometry.segment_length(number, self._length))
         fragments: dict[int, bytes] = {}
         while True:
-            self._fill(number)
+            self._open_missing(number)
             self._collect(number, offset, size, fragments)
             if len(fragments) < self._need:
                 continue
@@ -179,17 +181,17 @@ class SpanReader:
 
     def _collect(self, number: int, offset: int, size: int, fragments: dict[int, bytes]) -> None:
         """Read what is missing of a segment from all sources; fewer than are needed when sources failed."""
-        began, arrivals = time.monotonic(), Arrivals[_Piece | None]()
+        began, arrivals = time.monotonic(), ResultQueue[_FragmentRead | None]()
         under_way = {index: source for index, source in self._sources.items() if index not in fragments}
         for index, source in under_way.items():
-            arrivals.start(self._read, index, source, offset, size, otherwise=None)
+            arrivals.start(self._read, index, source, offset, size, default=None)
         spare = self._codec.fragments - self._codec.data
         beside = iter(range(spare))
 
         def read_another() -> bool:
             if next(beside, None) is None or not under_way:
                 return False
-            arrivals.start(self._read_beside, number, offset, size, otherwise=None)
+            arrivals.start(self._read_other, number, offset, size, default=None)
             return True
 
         late_s = max(LATE_MIN_S, LATE_FACTOR * self._segment_s)
@@ -213,12 +215,12 @@ class SpanReader:
             # It still reads; closing the source now would break that, so it is closed when the read ends.
             if self._sources.get(index) is source:
                 del self._sources[index]
-            self._finder.late(source.node)
+            self._finder.use_last(source.node)
             self._rates.record(source.node, max(BYTES_MIN, source.got), source.waited_s + took)
         arrivals.abandon(lambda piece: None if piece is None else piece.source.close())
 
-    def _read(self, index: int, source: ArchiveSource, offset: int, size: int) -> _Piece:
-        """A fragment from a source; one that fails is gone."""
+    def _read(self, index: int, source: ArchiveSource, offset: int, size: int) -> _FragmentRead:
+        """Read a fragment from a source; close a source that fails."""
         began = time.monotonic()
         try:
             piece = source.read(offset, size)
@@ -226,38 +228,38 @@ class SpanReader:
             source.waited_s += time.monotonic() - began
             if check_fragment(piece).index != index:
                 raise SourceFailed(f"{source.node.key} sent a fragment of another archive")
-            return _Piece(index, source, piece)
+            return _FragmentRead(index, source, piece)
         except (TransportError, BadFragment) as error:
             if self._sources.get(index) is source:
                 del self._sources[index]
             source.close()
-            self._finder.failed(source.node, str(error))
-            return _Piece(index, source, None)
+            self._finder.record_failure(source.node, str(error))
+            return _FragmentRead(index, source, None)
 
-    def _read_beside(self, number: int, offset: int, size: int) -> _Piece | None:
-        """A fragment of another archive than those that are being read; None when there is none."""
+    def _read_other(self, number: int, offset: int, size: int) -> _FragmentRead | None:
+        """Read a fragment of an archive that is not being read yet; return None when there is none."""
         wanted = self._geometry.archive_span(range(number, self.segments.stop))
         for node in self._finder.candidates([source.node for source in self._sources.values()]):
-            holding = self._finder.open(node, list(self._sources), wanted)
-            if holding is not None:
-                return self._read(holding.index, holding.source, offset, size)
+            archive = self._finder.open(node, list(self._sources), wanted)
+            if archive is not None:
+                return self._read(archive.index, archive.source, offset, size)
         return None
 
-    def _drop(self, index: int, reason: str) -> None:
+    def _close_failed(self, index: int, reason: str) -> None:
         source = self._sources.pop(index, None)
         if source is not None:
             source.close()
-            self._finder.failed(source.node, reason)
+            self._finder.record_failure(source.node, reason)
 
     def _drop_invalid(self, fragments: dict[int, bytes]) -> bool:
-        """Let the sources go whose fragments the library does not accept; whether there were any."""
+        """Close the sources whose fragments the library rejects; return True if there were any."""
         invalid = [index for index, piece in fragments.items() if not self._codec.is_valid(piece)]
         for index in invalid:
             del fragments[index]
-            self._drop(index, "sent a damaged fragment")
+            self._close_failed(index, "sent a damaged fragment")
         return bool(invalid)
 
-    def _fill(self, number: int) -> None:
+    def _open_missing(self, number: int) -> None:
         """Open further archives until there are enough; raises ``BodyError``."""
         missing = self._need - len(self._sources)
         if missing <= 0:
@@ -269,13 +271,13 @@ class SpanReader:
             if not batch:
                 raise BodyError(f"{missing} archives of {self._finder.timestamp.internal} are missing")
             held = list(self._sources)
-            for holding in green.gather([partial(self._finder.open, node, held, wanted) for node in batch]):
-                if holding is None:
+            for archive in green.gather([partial(self._finder.open, node, held, wanted) for node in batch]):
+                if archive is None:
                     continue
-                if holding.index in self._sources:
-                    holding.source.close()
+                if archive.index in self._sources:
+                    archive.source.close()
                 else:
-                    self._sources[holding.index] = holding.source
+                    self._sources[archive.index] = archive.source
             missing = self._need - len(self._sources)
 
     def close(self) -> None:
@@ -283,7 +285,7 @@ class SpanReader:
         sources, self._sources = self._sources, {}
         took = time.monotonic() - self._began_s
         for source in sources.values():
-            # One that was ready before it was read from may do more than was seen.
+            # A source that was never waited for may be faster than its measured rate.
             if source.waited_s >= PACED_SHARE * took:
                 self._rates.record(source.node, source.got, source.waited_s)
             source.close()
@@ -315,7 +317,7 @@ class SpanBody(ResponseBody):
         return self._ready
 
     def _next(self) -> bytes:
-        """The next segment's bytes, empty at the end; raises ``BodyError``."""
+        """Return the next segment's bytes, empty at the end; raises ``BodyError``."""
         return self._window.get() or b""
 
     def _fetch(self) -> bytes | None:

@@ -1,8 +1,8 @@
-"""Finding enough archives of one upload among the nodes (spec: proxy.md §13).
+"""The search for enough archives of one upload among the nodes (spec: proxy.md §13).
 
-As many nodes as the object needs archives are asked at once; every response may show that more are needed, or
-that a node has another archive besides the one it gave. The rules are ``cluster.fragmentsets``'; here are
-the requests, and ``ArchiveSource``, one archive that is being read.
+As many nodes as the object needs archives are requested at once. Every response may show that more are
+needed, or that a node has another archive besides the one it sent. The rules are in ``cluster.fragmentsets``.
+Here are the requests, and ``ArchiveSource``, one archive that is being read.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from swift.base.ranges import Span
 from swift.base.timestamp import Timestamp
-from swift.cluster.collect import Arrivals, Until, collect
-from swift.cluster.fragmentsets import FragmentSet, FragmentSets, Holding
+from swift.cluster.collect import ResultQueue, Until, collect
+from swift.cluster.fragmentsets import FoundArchive, FragmentSet, FragmentSets
 from swift.cluster.health import SUSPECT_S
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import BackendResponse, TransportError
@@ -22,8 +22,8 @@ from swift.http import fields
 from swift.http.body import ResponseBody
 from swift.http.response import Response, error_response
 from swift.proxy.backend import Backends
-from swift.proxy.reading import FailedReads, ReadPlan, close_late, rest_headers
-from swift.proxy.results import has_timestamp, with_deletion
+from swift.proxy.reading import FailedReads, ReadPlan, close_late_response, rest_headers
+from swift.proxy.results import has_timestamp, with_deletion_time
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
@@ -35,23 +35,23 @@ class SourceFailed(TransportError):
 
 
 class ArchiveSource:
-    """The answer of a node that has an archive; its body is read in whole fragments."""
+    """The response of a node that has an archive; its body is read in whole fragments."""
 
     __slots__ = ("node", "status", "headers", "got", "waited_s", "_body", "_position", "_stop", "_total")
 
-    def __init__(self, node: Node, reply: BackendResponse):
+    def __init__(self, node: Node, response: BackendResponse):
         self.node = node
-        self.status = reply.status
-        self.headers = reply.headers
-        #: Bytes that it brought, and seconds that they were waited for; the reader counts them.
+        self.status = response.status
+        self.headers = response.headers
+        #: Bytes received, and seconds of waiting for them; the reader counts them.
         self.got = 0
         self.waited_s = 0.0
-        self._body: ResponseBody = reply.stream
-        #: Where in the archive the next byte of the body is; -1 when the body is none of the archive.
-        self._position, self._stop, self._total = _place(reply)
+        self._body: ResponseBody = response.stream
+        #: The position in the archive of the body's next byte; -1 when the body is no part of an archive.
+        self._position, self._stop, self._total = _body_position(response)
 
     def read(self, offset: int, size: int) -> bytes:
-        """``size`` bytes of the archive from ``offset`` on; raises ``TransportError``."""
+        """Return ``size`` bytes of the archive from ``offset`` on; raises ``TransportError``."""
         if not 0 <= self._position <= offset:
             raise SourceFailed(f"{self.node.key} does not send byte {offset} of its archive")
         while self._position < offset:
@@ -87,12 +87,14 @@ class ArchiveSource:
         return f"<ArchiveSource {self.node.key} at {self._position}>"
 
 
-def _place(reply: BackendResponse) -> tuple[int, int, int]:
+def _body_position(response: BackendResponse) -> tuple[int, int, int]:
     """Return where a body begins and ends in the archive, and the length of the archive."""
-    if reply.status == 200:
-        length = int(reply.headers.get("content-length") or 0)
+    if response.status == 200:
+        length = int(response.headers.get("content-length") or 0)
         return 0, length, length
-    match = _CONTENT_RANGE.match(reply.headers.get("content-range", "")) if reply.status == 206 else None
+    match = (
+        _CONTENT_RANGE.match(response.headers.get("content-range", "")) if response.status == 206 else None
+    )
     return (int(match[1]), int(match[2]) + 1, int(match[3])) if match else (-1, -1, 0)
 
 
@@ -106,18 +108,18 @@ def request_archive(
     return backends.stream_response(plan.request(node, headers))
 
 
-def is_archive(reply: BackendResponse) -> bool:
-    """Return True if an answer's status is one that a node with the object gives."""
-    return 200 <= reply.status < 400 or reply.status == 416
+def is_archive(response: BackendResponse) -> bool:
+    """Return True if a response's status is that of a node with the object."""
+    return 200 <= response.status < 400 or response.status == 416
 
 
-def holding_of(node: Node, reply: BackendResponse) -> Holding[ArchiveSource] | None:
-    """Return the archive of a response, None when it is none."""
-    return Holding.of(reply.headers, ArchiveSource(node, reply)) if is_archive(reply) else None
+def found_archive_of(node: Node, response: BackendResponse) -> FoundArchive[ArchiveSource] | None:
+    """Return the archive of a response; None when it has none."""
+    return FoundArchive.of(response.headers, ArchiveSource(node, response)) if is_archive(response) else None
 
 
-def for_rest(plan: ReadPlan) -> ReadPlan:
-    """Return the plan of requests for certain bytes, whatever the conditions of the first one were."""
+def unconditional_plan(plan: ReadPlan) -> ReadPlan:
+    """Return the plan without the conditions of the first request, for requests of other bytes."""
     return replace(plan, headers=rest_headers(plan.headers))
 
 
@@ -138,7 +140,7 @@ class FragmentSearch:
         byte_range: str | None,
         patience_s: float = SUSPECT_S,
     ):
-        """After ``patience_s`` without a response, other nodes are used for unresponsive ones."""
+        """Use other nodes for unresponsive ones after ``patience_s`` without a response."""
         self._backends = backends
         self._settings = settings
         self._plan = plan
@@ -147,12 +149,12 @@ class FragmentSearch:
         self._need = need
         self._patience_s = patience_s
         self._sets: FragmentSets[ArchiveSource] = FragmentSets(need)
-        self._arrivals: Arrivals[tuple[Node, BackendResponse | None]] = Arrivals()
-        #: Nodes that were asked and have not answered.
+        self._arrivals: ResultQueue[tuple[Node, BackendResponse | None]] = ResultQueue()
+        #: Nodes that were sent a request and have not responded.
         self.pending: list[Node] = []
-        #: Ids of the unresponsive nodes among them, for which others were used.
+        #: Ids of the unresponsive nodes among them that were replaced by others.
         self._replaced: set[int] = set()
-        self._asked = 0
+        self._request_count = 0
         self._alternates_left = 2 * nodes.primary_count - need
         #: Primaries that have nothing of the object.
         self._absent = 0
@@ -161,43 +163,45 @@ class FragmentSearch:
     # asking
 
     def find(self) -> Archives | None:
-        """The upload to read; its sources, and only they, are open."""
+        """Return the upload to read; only its sources are open."""
         settings = self._settings
         extra = settings.concurrent_ec_extra_requests if settings.concurrent_gets else 0
         for _ in range(self._nodes.primary_count if self._plan.newest else self._need + extra):
-            self._launch()
+            self._request_next()
         pause_s, on_quiet = self._patience_s, self._replace_unresponsive
         if settings.concurrent_gets:
-            pause_s, on_quiet = settings.concurrency_timeout, self._launch
-        for node, reply in collect(self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=on_quiet):
+            pause_s, on_quiet = settings.concurrency_timeout, self._request_next
+        for node, response in collect(
+            self._arrivals, Until(self._is_found), pause_s=pause_s, on_quiet=on_quiet
+        ):
             self.pending.remove(node)
-            useful = self._take(node, reply)
+            useful = self._process_response(node, response)
             if self._sets.complete is None:
                 wanted = max(self._sets.shortfall - len(self.pending), 0 if useful else 1)
                 for _ in range(wanted):
-                    self._launch()
+                    self._request_next()
                 if not self.pending:
-                    self._launch()
-        # A later search for another archive has no choice.
-        self._nodes.asks_slow = True
+                    self._request_next()
+        # A later search for another archive may need slow nodes.
+        self._nodes.uses_slow = True
         return self._choose()
 
     def _is_found(self) -> bool:
         return self._sets.complete is not None and not self._plan.newest
 
-    def _ask(self, node: Node, preferences: str) -> tuple[Node, BackendResponse | None]:
+    def _request(self, node: Node, preferences: str) -> tuple[Node, BackendResponse | None]:
         return node, request_archive(self._backends, self._plan, node, preferences, self._range)
 
-    def _launch(self) -> bool:
-        """Ask one more node; False when there is none."""
+    def _request_next(self) -> bool:
+        """Request one more node; return False when there is none."""
         node = self._next_node()
         if node is None:
             return False
-        self._asked += 1
+        self._request_count += 1
         self.pending.append(node)
         preferences = self._sets.preferences()
 
-        self._arrivals.start(self._ask, node, preferences, otherwise=(node, None))
+        self._arrivals.start(self._request, node, preferences, default=(node, None))
         return True
 
     def _replace_unresponsive(self) -> bool:
@@ -206,15 +210,20 @@ class FragmentSearch:
         for node in self.pending:
             self._backends.suspect(node)
         for _ in unresponsive - self._replaced:
-            self._launch()
+            self._request_next()
         self._replaced |= unresponsive
         return len(unresponsive) < len(self.pending)
 
     def _next_node(self) -> Node | None:
-        """A node that is known to have what is missing, else one that was not asked yet."""
+        """Return a node that has a missing archive, else one that was not requested yet."""
         best = self._sets.best
-        if best is not None and best.durable and self._asked >= self._need and self._alternates_left > 0:
-            source = best.take_alternate()
+        if (
+            best is not None
+            and best.durable
+            and self._request_count >= self._need
+            and self._alternates_left > 0
+        ):
+            source = best.pop_alternate()
             if source is not None:
                 self._alternates_left -= 1
                 return source.node
@@ -222,71 +231,71 @@ class FragmentSearch:
 
     # judging
 
-    def _take(self, node: Node, reply: BackendResponse | None) -> bool:
-        """Judge an answer; True when it brings the search forward."""
-        if reply is None:
+    def _process_response(self, node: Node, response: BackendResponse | None) -> bool:
+        """Process a response; return True if it brings the search forward."""
+        if response is None:
             self._failed.add_failure()
             return False
-        holding = holding_of(node, reply)
-        if holding is None:
-            self._take_bad(reply, is_handoff=node.index is None)
+        archive = found_archive_of(node, response)
+        if archive is None:
+            self._process_failure(response, is_handoff=node.index is None)
             return False
-        if self._sets.add(holding):
+        if self._sets.add(archive):
             return True
-        reply.stream.close()
+        response.stream.close()
         return False
 
-    def _take_bad(self, reply: BackendResponse, *, is_handoff: bool) -> None:
-        """Remember an answer that may become the client's; the rules of proxy.md §10."""
-        status = self._failed.add(reply, is_handoff=is_handoff)
-        if status == 404 and has_timestamp(reply.headers):
-            self._sets.deleted_at(Timestamp(reply.headers[fields.BACKEND_TIMESTAMP]))
+    def _process_failure(self, response: BackendResponse, *, is_handoff: bool) -> None:
+        """Remember a response that may become the client's (proxy.md §10)."""
+        status = self._failed.add(response, is_handoff=is_handoff)
+        if status == 404 and has_timestamp(response.headers):
+            self._sets.record_deletion(Timestamp(response.headers[fields.BACKEND_TIMESTAMP]))
         if status == 404 and not is_handoff:
             self._absent += 1
-            # The others are too few for an object: no need of an avoided one that may only cost a timeout.
-            self._nodes.asks_slow = self._nodes.primary_count - self._absent >= self._need
+            # When the other primaries are too few for an object, avoided nodes would only cost a timeout.
+            self._nodes.uses_slow = self._nodes.primary_count - self._absent >= self._need
 
     # the end
 
     def _choose(self) -> Archives | None:
-        """The complete upload with just enough sources open, those that need no computing first."""
+        """Return the complete upload with just enough sources open; data fragments first."""
         chosen = self._sets.complete
         kept: set[int] = set()
         if chosen is not None:
             superfluous = sorted(chosen.members)[self._need :]
             chosen.spares.extend(chosen.members.pop(index) for index in superfluous)
             close(chosen.spares)
-            kept = {id(holding) for holding in chosen.members.values()}
-        close(holding for holding in self._sets.holdings() if id(holding) not in kept)
-        self._arrivals.abandon(close_late)
+            kept = {id(archive) for archive in chosen.members.values()}
+        close(archive for archive in self._sets.archives() if id(archive) not in kept)
+        self._arrivals.abandon(close_late_response)
         return chosen
 
     @property
-    def is_moving(self) -> bool:
-        """Return True if what is there but incomplete may be whole at the next look.
+    def may_appear(self) -> bool:
+        """True if an incomplete upload may be complete at the next search.
 
-        Archives of other uploads may be replacing it. An archive that a handoff sent home was seen nowhere
-        when its primary was asked before that, and the handoff after it.
+        Archives of another upload may be replacing it. An archive that moves from a handoff to its primary
+        is missed when the primary is requested before the move and the handoff after it.
         """
         ranked = self._sets.ranked()
         return bool(ranked) and ranked[0].durable and (len(ranked) > 1 or self._absent > 0)
 
     def failure(self) -> Response:
-        """The answer when nothing can be read."""
+        """Return the response when nothing can be read."""
         best = self._sets.best
         if best is not None and best.durable:
-            # It is there, and no node without it proves the contrary.
+            # The object exists, so 404s of other nodes prove nothing.
             return error_response(503)
         responses = self._failed.responses
         # Archives that were never committed are as good as none.
-        responses += [BackendResponse(404) for holding in self._sets.holdings()]
+        responses += [BackendResponse(404) for archive in self._sets.archives()]
         response = self._failed.best(is_deleted=any(has_timestamp(r.headers) for r in responses))
         if response.status == 404 and not response.body:
             response = error_response(404)
-        return with_deletion(response, responses)
+        return with_deletion_time(response, responses)
 
 
-def close(holdings: Iterable[Holding[ArchiveSource]]) -> None:
+def close(archives: Iterable[FoundArchive[ArchiveSource]]) -> None:
     """Let the connections of these go."""
-    for holding in holdings:
-        holding.source.close()
+    for archive in archives:
+        archive.source.close()

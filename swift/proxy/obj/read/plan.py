@@ -1,13 +1,15 @@
-"""Transfer plans: how a large object is fetched from several nodes at once (doc/explanation/striping.md).
+"""Transfer plans: fetching a large object from several nodes at once (doc/explanation/striping.md).
 
-A plan cuts the wanted bytes into units, says from how many nodes they come at a time and how many units may
-be in flight or waiting for the client (the look-ahead), which bounds the memory. ``TransferSchedule`` hands
-the units out while it runs: a source that is done gets the next one, so that a quick node does more than a
-slow one; what a node failed to bring is given to another; and the unit that the client waits for is requested
-from a second node when the first takes several times as long as others do. Both are pure and printable:
-sources are numbers here. ``Rates`` remembers what devices brought, from one download to the next: measured
-where a device was what a download waited for, believed for some minutes, the less against a new one the older
-it is, and then forgotten, so that a device that was slow is tried again.
+A plan cuts the wanted bytes into units. It sets the number of nodes that work at a time and the number of
+units that may be in flight or waiting for the client (the look-ahead), which bounds the memory.
+``TransferSchedule`` hands the units out while it runs. A source that is done gets the next one, so that a
+fast node fetches more than a slow one. A unit that a node failed to fetch is given to another. The unit that
+the client waits for is requested from a second node when the first takes several times as long as others do.
+Both are pure and printable: sources are numbers here.
+
+``TransferRates`` keeps the rates of devices from one download to the next. A rate is measured where a device
+was the bottleneck of a download. It is used for some minutes, with less weight the older it is, and then
+forgotten, so that a device that was slow is tried again.
 """
 
 from __future__ import annotations
@@ -19,23 +21,22 @@ from swift.base.clock import Clock
 from swift.base.ranges import Span
 from swift.ring.device import Node
 
-#: A unit is late when it takes so many times as long as the quickest node takes for one, and at least so
-#: long.
+#: A unit is late when it takes so many times as long as the fastest node needs for one, and at least so long.
 LATE_FACTOR = 3.0
 LATE_MIN_S = 0.25
-#: Who brings a unit in so short a time is not slow, however quick others are.
+#: A node that fetches a unit in this time is not slow, however fast others are.
 SLOW_MIN_S = 0.05
-#: Who is known to be so many times slower than the quickest is left out: it would add next to nothing.
+#: A node that is so many times slower than the fastest is left out: it would hardly contribute.
 SLOW_FACTOR = 4.0
-#: A node that is too slow to bring anything in time may try again after so many seconds.
+#: A node that is too slow to deliver in time may try again after so many seconds.
 PROBE_S = 5.0
-#: How much the last unit says of a node's rate.
+#: The weight of the last unit in a node's rate.
 _LEARN = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class TransferPlan:
-    """The way in which a span is fetched."""
+    """The plan by which a span is fetched."""
 
     span: Span
     #: Bytes of a unit; the last one may be shorter.
@@ -44,9 +45,9 @@ class TransferPlan:
     width: int
     #: How many units may be under way, or waiting for the client, at a time.
     ahead: int
-    #: Bytes a second that nodes are known to bring, in the order in which they begin; None: nothing is known.
+    #: Known rates of nodes in bytes a second, in the order in which they begin; None: unknown.
     rates: tuple[float | None, ...] = ()
-    #: How many nodes are asked only when others fail, because they are much slower.
+    #: How many much slower nodes are used only when others fail.
     left_out: int = 0
 
     @property
@@ -82,16 +83,16 @@ def is_much_slower(rate: float | None, best: float) -> bool:
 def make_plan(
     span: Span, *, rates: Sequence[float | None], unit: int, memory: int, from_bytes: int
 ) -> TransferPlan | None:
-    """The plan for a span; None when one node is as good.
+    """Return the plan for a span; None when one node is as good.
 
-    ``rates`` are those of the nodes that have it, None where nothing is known: first that of the one whose
-    answer is open, slow ones last. ``memory`` is the bound in bytes, ``from_bytes`` the shortest span that is
+    ``rates`` are those of the nodes that have it, None where unknown: first that of the node with the open
+    response, slow ones last. ``memory`` is the bound in bytes, ``from_bytes`` the shortest span that is
     worth it.
     """
     ahead = memory // unit
     best = max((rate for rate in rates if rate is not None), default=0.0)
     left_out = sum(is_much_slower(rate, best) for rate in rates[1:])
-    # The unit that is being sent, and one that may be asked for twice, are no work for another node.
+    # The unit being sent, and one that may be requested twice, give no work to another node.
     width = min(len(rates) - left_out, ahead - 2)
     if span.length < max(from_bytes, 2 * unit) or width < 2:
         return None
@@ -107,13 +108,13 @@ class TransferSchedule:
         self.consumed = 0
         self._next = 0
         #: Units that failed, to be fetched from another source.
-        self._again: set[int] = set()
+        self._failed_units: set[int] = set()
         #: unit → source → when it began.
         self._under_way: dict[int, dict[int, float]] = {}
         #: Units that are there.
-        self._held: set[int] = set()
+        self._fetched: set[int] = set()
         #: When a source began its last unit, or was refused its first.
-        self._took_at: dict[int, float] = {}
+        self._last_started: dict[int, float] = {}
         #: Seconds a unit takes, by source: what is known beforehand, and then what it took.
         self._times = {n: plan.unit / rate for n, rate in enumerate(plan.rates) if rate}
 
@@ -121,7 +122,7 @@ class TransferSchedule:
     def buffers(self) -> int:
         """Units in memory: under way, also twice, waiting for the client, or being sent."""
         under_way = sum(len(sources) for sources in self._under_way.values())
-        return len(self._held) + under_way + (self.consumed > 0)
+        return len(self._fetched) + under_way + (self.consumed > 0)
 
     @property
     def is_over(self) -> bool:
@@ -129,42 +130,42 @@ class TransferSchedule:
         return self.consumed >= self.plan.units
 
     def take(self, source: int, now: float) -> int | None:
-        """The unit that a source is to fetch now; None: nothing for the moment."""
+        """Return the unit that a source is to fetch now; None if there is nothing to fetch."""
         number = self._choose(source, now)
         if number is not None:
             self._under_way.setdefault(number, {})[source] = now
-            self._took_at[source] = now
+            self._last_started[source] = now
         return number
 
     def _choose(self, source: int, now: float) -> int | None:
         free = self.plan.ahead - self.buffers
         if free <= 0:
             return None
-        if self._again:
-            number = min(self._again)
-            self._again.discard(number)
+        if self._failed_units:
+            number = min(self._failed_units)
+            self._failed_units.discard(number)
             return number
         if self._is_late(source, now):
             return self.consumed
-        # The last place is kept for what is asked for twice.
+        # The last place is reserved for a unit that is requested twice.
         is_room = free > 1 and self._next < min(self.plan.units, self.consumed + self.plan.ahead)
-        if is_room and not self._would_be_late(source, now):
+        if is_room and not self._would_delay(source, now):
             self._next += 1
             return self._next - 1
         return None
 
-    def _would_be_late(self, source: int, now: float) -> bool:
-        """Return True if the client would wait for this source's next unit; now and then it may try."""
+    def _would_delay(self, source: int, now: float) -> bool:
+        """Return True if the client would wait for this source's next unit; False at times, to probe it."""
         took, best = self._times.get(source), min(self._times.values(), default=0.0)
         if took is None or took <= max(SLOW_MIN_S, LATE_FACTOR * best):
             return False
-        if now - self._took_at.setdefault(source, now) > PROBE_S:
+        if now - self._last_started.setdefault(source, now) > PROBE_S:
             return False
         before_it = self._next - self.consumed
         return took > before_it * best / max(1, self.plan.width - 1)
 
     def _is_late(self, source: int, now: float) -> bool:
-        """Return True if the unit that the client waits for should be asked of this source as well."""
+        """Return True if the unit that the client waits for should be requested from this source as well."""
         sources = self._under_way.get(self.consumed, {})
         if len(sources) != 1 or source in sources:
             return False
@@ -173,11 +174,13 @@ class TransferSchedule:
 
     @property
     def late_s(self) -> float:
-        """After how many seconds a unit is late."""
+        """The seconds after which a unit is late."""
         return max(LATE_MIN_S, LATE_FACTOR * min(self._times.values(), default=LATE_MIN_S))
 
     def done(self, source: int, number: int, now: float) -> bool:
-        """A source has brought a unit; False when another one had before, and it is to be thrown away."""
+        """Record that a source fetched a unit; return False if another source was first and the data is
+        superfluous.
+        """
         sources = self._under_way.get(number, {})
         began = sources.pop(source, None)
         if began is not None:
@@ -185,26 +188,26 @@ class TransferSchedule:
             self._times[source] = took if before is None else before + _LEARN * (took - before)
         if not sources:
             self._under_way.pop(number, None)
-        if number < self.consumed or number in self._held:
+        if number < self.consumed or number in self._fetched:
             return False
-        self._held.add(number)
+        self._fetched.add(number)
         return True
 
     def failed(self, source: int, number: int) -> None:
-        """A source did not bring a unit and brings nothing any more."""
+        """Record that a source failed to fetch a unit and fetches no more."""
         self._times.pop(source, None)
         sources = self._under_way.get(number, {})
         sources.pop(source, None)
         if not sources:
             self._under_way.pop(number, None)
-            if number >= self.consumed and number not in self._held:
-                self._again.add(number)
+            if number >= self.consumed and number not in self._fetched:
+                self._failed_units.add(number)
 
     def consume(self) -> int | None:
-        """The next unit for the client, which then has it; None when it is not there yet."""
-        if self.consumed not in self._held:
+        """Return the next unit for the client and count it as sent; None when it is not there yet."""
+        if self.consumed not in self._fetched:
             return None
-        self._held.discard(self.consumed)
+        self._fetched.discard(self.consumed)
         self.consumed += 1
         return self.consumed - 1
 
@@ -213,24 +216,24 @@ class TransferSchedule:
             f"{number} from {'+'.join(map(str, sorted(sources)))}"
             for number, sources in sorted(self._under_way.items())
         )
-        held = ", ".join(map(str, sorted(self._held)))
+        held = ", ".join(map(str, sorted(self._fetched)))
         sent = f"{self.consumed} of {self.plan.units} sent"
         return f"{sent}; held: {held or 'none'}; under way: {under_way or 'none'}"
 
 
-#: A rate is believed for so many seconds, and counts half against a new one after so many.
-BELIEVED_S = 300.0
-HALF_S = 60.0
-#: How many devices are remembered; those that were heard of longest ago are forgotten.
+#: A rate is used for so many seconds, and its weight against a new one is half after so many.
+MAX_AGE_S = 300.0
+HALF_LIFE_S = 60.0
+#: How many devices have rates; the least recently measured ones are dropped.
 DEVICES_MAX = 4096
-#: What is shorter says more about the request than about the device.
+#: Shorter transfers measure the request rather than the device.
 BYTES_MIN = 64 << 10
-#: How much a new rate of so many bytes says; of more it says more.
+#: The weight of a new rate from so many bytes; more bytes weigh more.
 _LEARN_RATE = 0.3
 _LEARN_BYTES = 4 << 20
 
 
-class Rates:
+class TransferRates:
     """Bytes a second by device, as one process has measured them."""
 
     def __init__(self, clock: Clock, *, devices_max: int = DEVICES_MAX):
@@ -240,33 +243,35 @@ class Rates:
         self._seen: dict[str, tuple[float, float]] = {}
 
     def record(self, node: Node, size: int, seconds: float) -> None:
-        """A device brought ``size`` bytes in so long."""
+        """Record that a device sent ``size`` bytes in so many seconds."""
         if size < BYTES_MIN or seconds <= 0:
             return
         now, rate = self.clock.monotonic(), size / seconds
         known = self._seen.pop(node.key, None)
-        if known is not None and now - known[1] <= BELIEVED_S:
-            weight = (1 - _LEARN_RATE) ** max(1.0, size / _LEARN_BYTES) * 0.5 ** ((now - known[1]) / HALF_S)
+        if known is not None and now - known[1] <= MAX_AGE_S:
+            weight = (1 - _LEARN_RATE) ** max(1.0, size / _LEARN_BYTES) * 0.5 ** (
+                (now - known[1]) / HALF_LIFE_S
+            )
             rate += weight * (known[0] - rate)
         elif len(self._seen) >= self._devices_max:
             del self._seen[next(iter(self._seen))]
         self._seen[node.key] = rate, now
 
-    def of(self, node: Node) -> float | None:
-        """Bytes a second of a device; None when nothing is known that can be believed."""
-        rate, at = self._seen.get(node.key, (0.0, -BELIEVED_S - 1))
-        return rate if self.clock.monotonic() - at <= BELIEVED_S else None
+    def rate_of(self, node: Node) -> float | None:
+        """Return the rate of a device in bytes a second; None when no recent rate is known."""
+        rate, at = self._seen.get(node.key, (0.0, -MAX_AGE_S - 1))
+        return rate if self.clock.monotonic() - at <= MAX_AGE_S else None
 
     def slow_last(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes in their order, but those that are much slower than the quickest last."""
-        rates = [(node, self.of(node)) for node in nodes]
+        """Return the nodes in their order, with those that are much slower than the fastest at the end."""
+        rates = [(node, self.rate_of(node)) for node in nodes]
         best = max((rate for _, rate in rates if rate is not None), default=0.0)
         rates.sort(key=lambda pair: is_much_slower(pair[1], best))
         return [node for node, _ in rates]
 
-    def quickest_first(self, nodes: Sequence[Node]) -> list[Node]:
-        """The nodes by their rates; those of which nothing is known lead, so that something will be."""
-        known = {node.id: self.of(node) for node in nodes}
+    def fastest_first(self, nodes: Sequence[Node]) -> list[Node]:
+        """Return the nodes by their rates; nodes with an unknown rate lead, so that it is measured."""
+        known = {node.id: self.rate_of(node) for node in nodes}
         return sorted(nodes, key=lambda node: -(known[node.id] or float("inf")))
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""The body of an object that goes on at the next node after a break (spec: proxy.md §10)."""
+"""Object bodies that resume at the next node after a break (spec: proxy.md §10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import chain
 from swift.base.digits import is_digits
 from swift.base.etag import unquote_etag
 from swift.base.ranges import ByteRanges, Span, remaining_range
-from swift.cluster.placement import NodeIterator, Streams
+from swift.cluster.placement import NodeIterator, OpenStreams
 from swift.cluster.transport import (
     BackendResponse,
     TransportError,
@@ -20,16 +20,15 @@ from swift.proxy.reading import ReadPlan
 from swift.ring.device import Node
 from swift.wire.byteranges import layout_of
 
-#: So much of a body of several parts is kept: the head of the first part.
-BEGINNING_BYTES = 1024
+#: Bytes that are kept of a multipart body: enough for the head of its first part.
+FIRST_BYTES_KEPT = 1024
 _CONTENT_RANGE = re.compile(r"bytes (\d{1,20})-(\d{1,20})/\d{1,20}\Z")
 
 
 class ResumableBody(ResponseBody):
     """An object's bytes from the first source and, after a break, from the next ones.
 
-    When several ranges were asked for, the rest of them is fetched one by one, and framed as the first
-    source would have done.
+    The rest of several ranges is fetched one by one, with the multipart framing of the first source.
     """
 
     def __init__(
@@ -38,23 +37,23 @@ class ResumableBody(ResponseBody):
         plan: ReadPlan,
         nodes: NodeIterator,
         source: tuple[BackendResponse, Node],
-        streams: Streams,
+        streams: OpenStreams,
     ):
         self._backends = backends
         self._plan = plan
         self._nodes = nodes
         self._streams = streams
-        reply, self._node = source
+        response, self._node = source
         streams.begin(self._node)
         self._is_closed = False
-        self._body: ResponseBody = reply.stream
-        self._etag = unquote_etag(reply.headers.get("etag", ""))
-        self._content_range = reply.headers.get("content-range")
-        self._is_multipart = reply.headers.get("content-type", "").startswith("multipart/byteranges")
-        self.length = reply.stream.length
+        self._body: ResponseBody = response.stream
+        self._etag = unquote_etag(response.headers.get("etag", ""))
+        self._content_range = response.headers.get("content-range")
+        self._is_multipart = response.headers.get("content-type", "").startswith("multipart/byteranges")
+        self.length = response.stream.length
         self._sent = 0
-        #: The beginning of several parts, which tells how the whole is laid out.
-        self._beginning = b""
+        #: The first bytes of a multipart body, which show its layout.
+        self._first_bytes = b""
         self._rest: Iterator[bytes | Span] | None = None
         self._framing = b""
 
@@ -70,8 +69,8 @@ class ResumableBody(ResponseBody):
             try:
                 size = self._body.read_into(buffer)
                 self._sent += size
-                if self._is_multipart and len(self._beginning) < BEGINNING_BYTES and self._rest is None:
-                    self._beginning += bytes(buffer[: min(size, BEGINNING_BYTES)])
+                if self._is_multipart and len(self._first_bytes) < FIRST_BYTES_KEPT and self._rest is None:
+                    self._first_bytes += bytes(buffer[: min(size, FIRST_BYTES_KEPT)])
             except TransportError as error:
                 self._change_source(error)
                 continue
@@ -81,7 +80,7 @@ class ResumableBody(ResponseBody):
                 return 0
 
     def splice_into(self, pipe: int, size: int) -> int:
-        """See ``ResponseBody``. Parts of several ranges are looked at."""
+        """See ``ResponseBody``. Multipart bodies cannot be spliced: their first bytes are kept."""
         if self._is_multipart:
             return 0
         try:
@@ -94,7 +93,7 @@ class ResumableBody(ResponseBody):
 
     def _change_source(self, error: TransportError) -> None:
         """Go on at another node; raises ``BodyError`` when there is none."""
-        self._backends.failed(self._node, error, self._plan.headers)
+        self._backends.record_failure(self._node, error, self._plan.headers)
         if not self._resume():
             raise BodyError(f"no other source after {self._sent} bytes")
 
@@ -104,14 +103,17 @@ class ResumableBody(ResponseBody):
         if not self._is_multipart:
             return self._open(remaining_range(self._content_range, self._sent), self._nodes)
         ranges = ByteRanges.parse(self._plan.headers.get("range", "")) or ByteRanges()
-        layout = layout_of(self._beginning, ranges)
+        layout = layout_of(self._first_bytes, ranges)
         if layout is None or layout.length != self.length:
             return False
         self._rest = layout.rest(self._sent)
         return self._next_part(self._nodes)
 
     def _next_part(self, nodes: Iterable[Node]) -> bool:
-        """Go on with the next piece of several parts; False at the end. Raises ``BodyError``."""
+        """Go on with the next piece of several parts; return False at the end.
+
+        Raises ``BodyError``. Raises ``BodyError``.
+        """
         assert self._rest is not None
         piece = next(self._rest, None)
         while isinstance(piece, bytes):
@@ -128,16 +130,16 @@ class ResumableBody(ResponseBody):
     def _open(self, byte_range: str, nodes: Iterable[Node]) -> bool:
         """Read these bytes from the first of the nodes that has the same object."""
         for node in nodes:
-            reply = self._backends.stream_response(self._plan.request_rest(node, byte_range))
-            if reply is None:
+            response = self._backends.stream_response(self._plan.request_rest(node, byte_range))
+            if response is None:
                 continue
-            if reply.status == 206 and unquote_etag(reply.headers.get("etag", "")) == self._etag:
+            if response.status == 206 and unquote_etag(response.headers.get("etag", "")) == self._etag:
                 if not self._is_closed:
                     self._streams.end(self._node)
                     self._streams.begin(node)
-                self._body, self._node = reply.stream, node
+                self._body, self._node = response.stream, node
                 return True
-            reply.stream.close()
+            response.stream.close()
         return False
 
     def close(self) -> None:
@@ -148,10 +150,12 @@ class ResumableBody(ResponseBody):
         self._body.close()
 
 
-def span_of(reply: BackendResponse) -> Span | None:
+def span_of(response: BackendResponse) -> Span | None:
     """Return the span of a response in its object; None for several ranges, or none."""
-    length = reply.headers.get("content-length", "")
-    if reply.status == 200 and is_digits(length):
+    length = response.headers.get("content-length", "")
+    if response.status == 200 and is_digits(length):
         return Span(0, int(length))
-    match = _CONTENT_RANGE.match(reply.headers.get("content-range", "")) if reply.status == 206 else None
+    match = (
+        _CONTENT_RANGE.match(response.headers.get("content-range", "")) if response.status == 206 else None
+    )
     return Span(int(match[1]), int(match[2]) + 1) if match else None

@@ -1,10 +1,10 @@
-"""A large replicated object from several nodes at once, by a transfer plan (``proxy.obj.plan``).
+"""A large replicated object from several nodes at once, by a transfer plan (``proxy.obj.read.plan``).
 
 A green thread for each node fetches units with ranges of their own and leaves them in order for the client.
-Every answer must be of the same version: ETag, data timestamp and range are compared, and a node with another
-one takes no part. A node that fails is replaced by the next of the ring; what it was to bring others bring.
-When no node has the version any more, because another one was uploaded, the rest comes from the answer that
-was open first.
+Every response must be of the same version: ETag, data timestamp and range are compared, and a node with
+another version is not used. A node that fails is replaced by the next of the ring, and its units are fetched
+by others. When no node has the version any more, because another one was uploaded, the rest comes from the
+response that was open first.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from swift.http import fields
 from swift.http.body import BodyError, ResponseBody
 from swift.http.readahead import PrefetchWindow
 from swift.proxy.backend import Backends
-from swift.proxy.obj.read.plan import Rates, TransferPlan, TransferSchedule, make_plan
+from swift.proxy.obj.read.plan import TransferPlan, TransferRates, TransferSchedule, make_plan
 from swift.proxy.obj.read.resume import span_of
 from swift.proxy.reading import ReadPlan
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 
-#: What is passed over of an answer is read in pieces of this size.
+#: Bytes of a response that are skipped are read in pieces of this size.
 SKIP_BYTES = 1 << 20
 
 
@@ -41,7 +41,7 @@ class StripedBody(ResponseBody):
         transfer: TransferPlan,
         nodes: NodeIterator,
         source: tuple[BackendResponse, Node],
-        rates: Rates,
+        rates: TransferRates,
     ):
         self.length: int | None = transfer.span.length
         self._backends = backends
@@ -50,25 +50,25 @@ class StripedBody(ResponseBody):
         self._rates = rates
         self._clock = rates.clock
         self._schedule = TransferSchedule(transfer)
-        reply, node = source
+        response, node = source
         self._first_node = node
-        self._version = _version_of(reply)
-        #: The answer that was open first, and how far it was read: the last resort, because its node has the
-        #: version open, whatever is uploaded meanwhile.
-        self._stream: ResponseBody | None = reply.stream
+        self._version = _version_of(response)
+        #: The response that was open first, and how far it was read. It is the last resort, because its node
+        #: has the version open, whatever is uploaded meanwhile.
+        self._stream: ResponseBody | None = response.stream
         self._position = transfer.span.start
         self._window: PrefetchWindow[memoryview] = PrefetchWindow()
         self._rest = memoryview(b"")
         self._workers = 0
-        #: How many of them have no node left to ask. None of these ends before all of them are.
+        #: How many workers have no node left. Such a worker ends only when all others have none either.
         self._falling_back = 0
         #: The response that was open first is not being read: it may be closed.
         self._is_first_read = False
-        self._start(0, partial(self._first, node, reply))
+        self._start(0, partial(self._run_first_worker, node, response))
         for number in range(1, transfer.width):
-            self._start(number, partial(self._work, number, None))
+            self._start(number, partial(self._run_worker, number, None))
 
-    # what the nodes bring
+    # fetching
 
     def _start(self, number: int, work: Callable[[], None]) -> None:
         self._workers += 1
@@ -81,19 +81,21 @@ class StripedBody(ResponseBody):
                 self._window.notify()
 
         if number == 0:
-            # The worker with the open response takes the first unit.
+            # The worker with the open response fetches the first unit.
             self._schedule.take(0, self._clock.monotonic())
         green.spawn_detached(run)
 
-    def _first(self, node: Node, reply: BackendResponse) -> None:
-        """The first unit comes from the answer that is open; the rest of it is kept for the worst."""
-        keeps = self._bring(0, 0, node, partial(self._read_on, reply.stream, self._schedule.plan.bytes_of(0)))
+    def _run_first_worker(self, node: Node, response: BackendResponse) -> None:
+        """Read the first unit from the open response; keep the rest of that response as a last resort."""
+        keeps = self._deliver(
+            0, 0, node, partial(self._read_first, response.stream, self._schedule.plan.bytes_of(0))
+        )
         self._is_first_read = True
         if not keeps or self._window.is_closed:
             self._release_stream()
-        self._work(0, node if keeps else None)
+        self._run_worker(0, node if keeps else None)
 
-    def _work(self, number: int, node: Node | None) -> None:
+    def _run_worker(self, number: int, node: Node | None) -> None:
         """Fetch units until there are none, from one node and, when it fails, from others."""
         while not self._window.is_closed and not self._schedule.is_over:
             unit = self._schedule.take(number, self._clock.monotonic())
@@ -107,11 +109,14 @@ class StripedBody(ResponseBody):
                 self._fall_back(number)
                 return
             span = self._schedule.plan.bytes_of(unit)
-            if not self._bring(number, unit, node, partial(self._fetch, node, span)):
+            if not self._deliver(number, unit, node, partial(self._fetch, node, span)):
                 node = None
 
     def _fall_back(self, number: int) -> None:
-        """No node is left to ask. The last to find that goes on with the answer that was open first."""
+        """Go on with the response that was open first, because no node is left to request.
+
+        Only the last worker without a node does so.
+        """
         self._falling_back += 1
         self._window.notify()
         while (
@@ -128,13 +133,13 @@ class StripedBody(ResponseBody):
                     self._wait()
                     continue
                 span = self._schedule.plan.bytes_of(unit)
-                if not self._bring(number, unit, self._first_node, partial(self._read_on, stream, span)):
+                if not self._deliver(number, unit, self._first_node, partial(self._read_first, stream, span)):
                     return
         finally:
             stream.close()
 
-    def _read_on(self, stream: ResponseBody, span: Span) -> memoryview | None:
-        """Bytes of the answer that was open first; None when it is past them."""
+    def _read_first(self, stream: ResponseBody, span: Span) -> memoryview | None:
+        """Return bytes of the response that was open first; None when it is past them."""
         while self._position < span.start:
             skipped = self._read(stream, min(SKIP_BYTES, span.start - self._position))
             if skipped is None:
@@ -144,38 +149,38 @@ class StripedBody(ResponseBody):
         self._position += span.length
         return data
 
-    def _ask(self, node: Node, span: Span) -> BackendResponse | None:
-        """A node's answer for these bytes of the same version, None when it has none."""
+    def _request_span(self, node: Node, span: Span) -> BackendResponse | None:
+        """Request these bytes of the same version from a node; return None when it has none."""
         request = self._plan.request_rest(node, f"bytes={span.start}-{span.stop - 1}")
-        reply = self._backends.stream_response(request)
-        if reply is None:
+        response = self._backends.stream_response(request)
+        if response is None:
             return None
-        if reply.status != 206 or _version_of(reply) != self._version or span_of(reply) != span:
-            reply.stream.close()
+        if response.status != 206 or _version_of(response) != self._version or span_of(response) != span:
+            response.stream.close()
             return None
-        return reply
+        return response
 
     def _fetch(self, node: Node, span: Span) -> memoryview | None:
-        """A unit by a request of its own; None when the node has none."""
+        """Fetch a unit with a request of its own; return None when the node has none."""
         began = self._clock.monotonic()
-        reply = self._ask(node, span)
-        if reply is None:
+        response = self._request_span(node, span)
+        if response is None:
             return None
         try:
-            data = self._read(reply.stream, span.length)
+            data = self._read(response.stream, span.length)
         finally:
-            reply.stream.close()
+            response.stream.close()
         if data is not None:
             self._rates.record(node, span.length, self._clock.monotonic() - began)
         return data
 
-    def _bring(self, number: int, unit: int, node: Node, read: Callable[[], memoryview | None]) -> bool:
-        """Bring a unit; False when the node brings nothing more."""
+    def _deliver(self, number: int, unit: int, node: Node, read: Callable[[], memoryview | None]) -> bool:
+        """Fetch a unit and put it into the window; return False when the node sends nothing more."""
         data: memoryview | None = None
         try:
             data = read()
         except TransportError as error:
-            self._backends.failed(node, error, self._plan.headers)
+            self._backends.record_failure(node, error, self._plan.headers)
         if data is None:
             self._schedule.failed(number, unit)
         elif self._schedule.done(number, unit, self._clock.monotonic()):
@@ -184,7 +189,7 @@ class StripedBody(ResponseBody):
         return data is not None
 
     def _read(self, body: ResponseBody, size: int) -> memoryview | None:
-        """Exactly so many bytes; None when the body has fewer, or they are not wanted any more."""
+        """Read exactly so many bytes; return None when the body has fewer, or the client is gone."""
         buffer = memoryview(bytearray(size))
         got = 0
         while got < size:
@@ -197,7 +202,7 @@ class StripedBody(ResponseBody):
     def _wait(self) -> None:
         self._window.wait(self._schedule.late_s)
 
-    # what the client gets
+    # reading
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
@@ -209,7 +214,7 @@ class StripedBody(ResponseBody):
         return size
 
     def _next(self) -> memoryview:
-        """The next unit, empty at the end."""
+        """Return the next unit, empty at the end."""
         schedule = self._schedule
         if schedule.is_over:
             return memoryview(b"")
@@ -221,7 +226,7 @@ class StripedBody(ResponseBody):
         return unit
 
     def close(self) -> None:
-        """Workers end after what they are reading."""
+        """Stop the workers after what they are reading."""
         self._window.close()
         self._rest = memoryview(b"")
         if self._is_first_read:
@@ -236,24 +241,24 @@ class StripedBody(ResponseBody):
         return f"<StripedBody {self._schedule}>"
 
 
-def striped(
+def make_striped_body(
     backends: Backends,
     plan: ReadPlan,
     nodes: NodeIterator,
     source: tuple[BackendResponse, Node],
     settings: ProxySettings,
-    rates: Rates,
+    rates: TransferRates,
 ) -> StripedBody | None:
-    """The body of an answer by a transfer plan; None when one node is as good."""
-    reply, node = source
-    if not settings.striping_memory or plan.method != "GET" or plan.newest or _version_of(reply) is None:
+    """Return a striped body for a response; None when one node is as good."""
+    response, node = source
+    if not settings.striping_memory or plan.method != "GET" or plan.newest or _version_of(response) is None:
         return None
-    span = span_of(reply)
+    span = span_of(response)
     if span is None:
         return None
-    nodes.reorder(lambda others: rates.slow_last(rates.quickest_first(others)))
-    # Primaries that were asked before may be replaced by handoffs, of which nothing is known.
-    known: list[float | None] = [rates.of(node), *map(rates.of, nodes.primaries_left)]
+    nodes.reorder(lambda others: rates.slow_last(rates.fastest_first(others)))
+    # Primaries that were tried before may be replaced by handoffs with unknown rates.
+    known: list[float | None] = [rates.rate_of(node), *map(rates.rate_of, nodes.primaries_left)]
     known += [None] * (nodes.primary_count - len(known))
     transfer = make_plan(
         span,
@@ -264,12 +269,12 @@ def striped(
     )
     if transfer is None:
         return None
-    backends.debug(lambda: f"{plan.path}: {transfer}", plan.headers)
+    backends.log_debug(lambda: f"{plan.path}: {transfer}", plan.headers)
     return StripedBody(backends, plan, transfer, nodes, source, rates)
 
 
-def _version_of(reply: BackendResponse) -> tuple[str, str] | None:
-    """Return what identifies a version's bytes; None when a response does not say."""
-    etag = unquote_etag(reply.headers.get("etag", ""))
-    stamp = reply.headers.get(fields.BACKEND_DATA_TIMESTAMP) or reply.headers.get("x-timestamp", "")
+def _version_of(response: BackendResponse) -> tuple[str, str] | None:
+    """Return the ETag and timestamp of a version; None when a response lacks one."""
+    etag = unquote_etag(response.headers.get("etag", ""))
+    stamp = response.headers.get(fields.BACKEND_DATA_TIMESTAMP) or response.headers.get("x-timestamp", "")
     return (etag, stamp) if etag and stamp else None

@@ -16,7 +16,7 @@ from swift.http.validate import check_metadata
 
 
 def refuse_copy(request: Request) -> None:
-    """Answer a PUT that asks for a copy of another object, which no server here makes; raises ``HTTPError``.
+    """Refuse a PUT with X-Copy-From, which the copy filter did not handle; raises ``HTTPError``.
 
     It must not become an upload of its empty body.
     """
@@ -32,7 +32,7 @@ def refuse_copy(request: Request) -> None:
 
 
 def refuse_part(request: Request) -> None:
-    """Refuse a PUT of some bytes of an object, which would replace the whole (RFC 9110 §14.5).
+    """Refuse a PUT of a part of an object, which would replace the whole (RFC 9110 §14.5).
 
     Raises ``HTTPError`` 400 unless Content-Range names all bytes of the body.
     """
@@ -45,7 +45,7 @@ def refuse_part(request: Request) -> None:
 
 
 def check_upload(request: Request, limits: Limits, guesser: TypeGuesser, name: str) -> None:
-    """Content type, size, name and metadata of a PUT; raises ``HTTPError`` 4xx, 501 for a copy.
+    """Check content type, size, name and metadata of a PUT; raises ``HTTPError`` 4xx, 501 for a copy.
 
     Sets the content type and turns X-Delete-After into X-Delete-At.
     """
@@ -73,7 +73,7 @@ def check_upload(request: Request, limits: Limits, guesser: TypeGuesser, name: s
 
 
 def check_content_type(request: Request) -> None:
-    """UTF-8, and no parameter of the reserved ``swift_`` names unless a filter put it there."""
+    """Check that the type is UTF-8 and has no reserved ``swift_`` parameter, unless a filter put it there."""
     value = request.headers.get("content-type", "")
     try:
         value.encode("latin-1").decode("utf-8")
@@ -114,7 +114,7 @@ def _check_delete_at(request: Request) -> None:
 
 
 def _integer(text: str, name: str) -> int:
-    """A number as the peer reads it: with a sign or underscores too."""
+    """Parse a number as the peer reads it: with a sign or underscores too."""
     try:
         return int(text)
     except ValueError:
@@ -122,6 +122,6 @@ def _integer(text: str, name: str) -> int:
 
 
 def without_swift_bytes(content_type: str) -> str:
-    """A content type without the size that listings of large objects carry in it."""
+    """Return a content type without the size that listings of large objects carry in it."""
     kind, *parameters = content_type.split(";")
     return ";".join([kind, *(p for p in parameters if not p.strip().startswith("swift_bytes="))])

@@ -1,10 +1,10 @@
 """Uploads of replicated objects: every node gets the body as it comes (spec: proxy.md §11).
 
-``write.put`` opens nodes, judges their responses and responds to the client, for all uploads alike. A
+``write.put`` opens nodes, evaluates their responses and responds to the client, for all uploads alike. A
 ``Coder`` frames the attempts and starts an ``Upload``, which moves one body: ``CopyCoder`` here,
 ``write.ec.ArchiveCoder`` for erasure coded objects. Every piece goes to all nodes before the next one is
-read, or into their send queues (``write.queues``); a node that fails is dropped, and below a quorum the
-upload ends. The MD5 is computed here, in a thread beside the sending, for the nodes that believe it
+read, or into their send queues (``write.queues``). A node that fails is dropped, and below a quorum the
+upload ends. The MD5 is computed here, in a thread beside the sending, for the nodes that accept it
 (``wire.etagtrailer``).
 """
 
@@ -29,13 +29,13 @@ from swift.platform.fastcrc import crc32
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of, wants_footers
 from swift.proxy.obj.location import ObjectLocation
-from swift.proxy.obj.write.queues import SendQueues, send_queues_of
+from swift.proxy.obj.write.queues import SendQueues, make_send_queues
 from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
 
 
 def is_small(request: Request, context: ProxyContext) -> bool:
-    """Return True if the body fits into one piece of memory; nodes may hash such a one themselves."""
+    """Return True if the body fits into one read; nodes may hash such a body themselves."""
     length = request.body.length
     return length is not None and length <= context.settings.client_chunk_size
 
@@ -50,7 +50,7 @@ class Upload(ABC):
         self.etag = ""
         #: The MD5 that the proxy computed for nodes which do not compute it themselves.
         self.received_etag = ""
-        #: What filters added, and what the container is told.
+        #: Footers that filters added, and overrides for the container's row.
         self.footers = Footers()
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Upload(ABC):
 
 
 class Coder(ABC):
-    """Makes uploads of one kind of policy."""
+    """Starts uploads for one kind of policy."""
 
     @abstractmethod
     def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming | None:
@@ -76,7 +76,7 @@ class Coder(ABC):
         framing: MultipartFraming | None,
         length: int | None,
     ) -> None:
-        """Set the headers that say how the body is framed; ``length`` is the object's, if it is known."""
+        """Set the headers of the body's framing; ``length`` is the object's, if it is known."""
 
     @abstractmethod
     def start(
@@ -87,17 +87,19 @@ class Coder(ABC):
         targets: Sequence[UploadTarget],
         need: int,
     ) -> Upload:
-        """An upload to these targets; below ``need`` of them it ends with 503 (raised here already)."""
+        """Start an upload to these targets; with fewer than ``need`` it ends with 503, which may be raised
+        here.
+        """
 
 
-#: What is read from the client at once when it has sent as much.
-PIECE_BYTES = 512 << 10
-#: Memory that idle uploads leave for the next ones, in pieces.
-KEPT_PIECES = 4
+#: Bytes that are read from the client at once, if it has sent as many.
+READ_BYTES = 512 << 10
+#: Buffers that finished uploads leave for the next ones.
+SPARE_BUFFERS = 4
 #: Smaller pieces are hashed on the event loop: handing them to a thread would cost more.
 THREAD_BYTES = 128 << 10
-#: So much of a buffer is copied when it goes into queues; with more in it the buffer itself does.
-COPIED_BYTES = PIECE_BYTES // 2
+#: Reads up to this size are copied into the queues; for larger ones the buffer itself is queued.
+COPY_BYTES_MAX = READ_BYTES // 2
 
 
 def _nothing() -> None:
@@ -123,7 +125,7 @@ class Digests:
         self._sums = ChunkSums(chunk_size_for(length), crc32())
 
     def update(self, piece: memoryview) -> None:
-        """Take the next bytes; lets other threads run meanwhile."""
+        """Add the next bytes; other threads may run meanwhile."""
         self._md5.update(piece)
         self._sums.update(piece)
 
@@ -138,7 +140,7 @@ class BodyFanout:
     def __init__(self, size_max: int):
         self._size_max = size_max
         self._threads = ThreadPool(2, "md5")
-        self._buffers = Buffers(PIECE_BYTES, KEPT_PIECES)
+        self._buffers = Buffers(READ_BYTES, SPARE_BUFFERS)
 
     def send(self, piece: bytes | memoryview, targets: Sequence[UploadTarget], need: int) -> None:
         """Send bytes to all targets; raises ``HTTPError`` 503 when too few are left."""
@@ -150,12 +152,12 @@ class BodyFanout:
     def move(
         self, body: RequestBody, targets: Sequence[UploadTarget], need: int, queues: SendQueues | None = None
     ) -> tuple[int, HeaderMap]:
-        """Send a body to all targets; its size, and trailers for those that believe our MD5.
+        """Send a body to all targets; return its size, and trailers for nodes that accept the proxy's MD5.
 
         Raises ``HTTPError`` 413 or 503 and body errors.
         """
         buffer = self._buffers.take()
-        digests = Digests(body.length) if any(target.trusts for target in targets) else None
+        digests = Digests(body.length) if any(target.accepts_etag for target in targets) else None
         received = 0
         while size := body.read_into(buffer):
             received += size
@@ -168,24 +170,24 @@ class BodyFanout:
             if hashing is not None:
                 hashing.wait()
             if queues is not None:
-                # Hashed already: it may be filled again after it was sent to the last node.
+                # The piece is hashed, so its buffer may be reused once it was sent to the last node.
                 buffer = self._queue(queues, buffer, size)
-        # Not after an error: a thread may still hash what is in it.
+        # Not after an error: a thread may still hash the buffer.
         self._buffers.give(buffer)
         return received, {} if digests is None else digests.trailers()
 
     def _queue(self, queues: SendQueues, buffer: memoryview, size: int) -> memoryview:
-        """Leave what was read in the queues; the buffer for what comes next."""
-        if size <= COPIED_BYTES:
+        """Put what was read into the queues; return the buffer for what comes next."""
+        if size <= COPY_BYTES_MAX:
             queues.send(bytes(buffer[:size]), size, _nothing)
         else:
-            queues.send(buffer[:size], PIECE_BYTES, partial(self._buffers.give, buffer))
+            queues.send(buffer[:size], READ_BYTES, partial(self._buffers.give, buffer))
             buffer = self._buffers.take()
-        queues.await_room(PIECE_BYTES)
+        queues.await_room(READ_BYTES)
         return buffer
 
     def _hash(self, digests: Digests | None, piece: memoryview) -> Any:
-        """Hash a piece; what to wait for before its buffer is used again, None when it is done."""
+        """Hash a piece; return a task to wait for before the buffer is reused, None when it is done."""
         if digests is None:
             return None
         if len(piece) < THREAD_BYTES:
@@ -239,8 +241,8 @@ class CopyCoder(Coder):
         """See ``Coder``."""
         if not is_conditional and not wants_footers(request):
             return None
-        brings_etag = not is_small(request, self._context)
-        return MultipartFraming(commit=is_conditional, reserve=is_conditional, brings_etag=brings_etag)
+        offers_etag = not is_small(request, self._context)
+        return MultipartFraming(commit=is_conditional, reserve=is_conditional, offers_etag=offers_etag)
 
     def frame(
         self,
@@ -264,7 +266,7 @@ class CopyCoder(Coder):
     ) -> Upload:
         """See ``Coder``."""
         length = request.body.length
-        queues = send_queues_of(
-            self._context, location, targets, need, length=length, unit=PIECE_BYTES, is_shared=True
+        queues = make_send_queues(
+            self._context, location, targets, need, length=length, unit=READ_BYTES, is_shared=True
         )
         return CopyUpload(request, framing, targets, need, self._fanout, queues)

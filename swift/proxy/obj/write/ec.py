@@ -2,8 +2,8 @@
 
 The body is cut into segments; each gives every node one fragment. While one segment is on its way to the
 nodes, the next one is coded and hashed in a thread and the one after it arrives. When the last fragment was
-sent every node gets its footers, says that its archive is on disk, and only when a quorum did so is it told
-to make the archive count. Until then nothing of the upload can be read, and an upload that breaks off leaves
+sent every node gets its footers and reports that its archive is on disk. When a quorum has reported, the
+nodes are told to commit. Until then nothing of the upload can be read, and an upload that breaks off leaves
 nothing behind.
 """
 
@@ -33,10 +33,10 @@ from swift.proxy.obj.scheme import (
     THREAD_BYTES,
     Scheme,
     Schemes,
-    judge_by_object_etag,
+    match_object_etag,
 )
 from swift.proxy.obj.write.copies import Coder, Upload, is_small
-from swift.proxy.obj.write.queues import SendQueues, send_queues_of
+from swift.proxy.obj.write.queues import SendQueues, make_send_queues
 from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
 
@@ -46,7 +46,7 @@ OVERRIDE = fields.BACKEND_UPDATE_OVERRIDE
 
 
 class ArchiveUpload(Upload):
-    """Moves one body to its targets, coded."""
+    """Encodes one body and sends it to its targets."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class ArchiveUpload(Upload):
         super().__init__()
         length = request.body.length
         archive_length = None if length is None else scheme.archive_length(length)
-        chunk = chunk_size_for(archive_length) if any(target.trusts for target in targets) else None
+        chunk = chunk_size_for(archive_length) if any(target.accepts_etag for target in targets) else None
         self._encoder = ArchiveEncoder(scheme.codec, sums_chunk=chunk)
         self._request = request
         self._scheme = scheme
@@ -69,7 +69,7 @@ class ArchiveUpload(Upload):
         self._targets = targets
         self._need = need
         self._threads = threads
-        #: Set when nodes are not kept in step.
+        #: The send queues, when nodes are not kept in step.
         self.queues: SendQueues | None = None
         self._coding: green.Task[list[bytes]] | None = None
         self._opening = framing.opening
@@ -94,34 +94,34 @@ class ArchiveUpload(Upload):
             for segment in segmenter.feed(piece):
                 self._push(segment)
         rest = segmenter.rest()
-        last = self._push(rest, is_last=True) if rest else self._coded()
+        last = self._push(rest, is_last=True) if rest else self._take_coded()
         self.size, self.etag = self._encoder.size, self._encoder.etag
         self.footers = self._make_footers()
-        self._spread(last, self._closings())
+        self._send_fragments(last, self._closings())
 
     def _push(self, segment: bytes, *, is_last: bool = False) -> list[bytes]:
-        """Begin to code a segment and send the one before; the fragments of the last one."""
-        before = self._coded()
+        """Start to encode a segment and send the one before; return the fragments of the last segment."""
+        before = self._take_coded()
         if len(segment) >= THREAD_BYTES:
             self._coding = green.spawn(self._threads.call, self._encoder.encode, segment)
             if before:
-                self._spread(before)
-            return self._coded() if is_last else []
+                self._send_fragments(before)
+            return self._take_coded() if is_last else []
         if before:
-            self._spread(before)
+            self._send_fragments(before)
         fragments = self._encoder.encode(segment)
         if is_last:
             return fragments
-        self._spread(fragments)
+        self._send_fragments(fragments)
         return []
 
-    def _coded(self) -> list[bytes]:
-        """The fragments that are being made."""
+    def _take_coded(self) -> list[bytes]:
+        """Wait for the fragments that are being encoded and return them."""
         task, self._coding = self._coding, None
         fragments: list[bytes] = task.wait() if task is not None else []
         return fragments
 
-    def _spread(self, fragments: list[bytes], closings: dict[int, bytes] | None = None) -> None:
+    def _send_fragments(self, fragments: list[bytes], closings: dict[int, bytes] | None = None) -> None:
         """Send each node its fragment, and with ``closings`` the end of the body."""
         opening, self._opening = self._opening, b""
         calls = []
@@ -144,7 +144,9 @@ class ArchiveUpload(Upload):
     # the footers
 
     def _make_footers(self) -> Footers:
-        """The footers that all archives share; 422 when the body is not what the client meant."""
+        """Return the footers that all archives share; raise 422 if the body does not match the client's
+        ETag.
+        """
         encoder = self._encoder
         added = footers_of(self._request)
         expected = added.pop("etag", None) or self._request.headers.get("etag")
@@ -163,16 +165,16 @@ class ArchiveUpload(Upload):
         return footers
 
     def _closings(self) -> dict[int, bytes]:
-        """Index → the end of an archive's document."""
+        """Return the end of each archive's document by fragment index."""
         return {
             index: self._framing.closing(
-                {**self.footers, PREFIX + "frag-index": str(index), **self._vouched(index)}
+                {**self.footers, PREFIX + "frag-index": str(index), **self._etag_footers(index)}
             )
             for index in {target.index for target in self._targets}
         }
 
-    def _vouched(self, index: int) -> HeaderMap:
-        """An archive's MD5, and what nodes need to believe it."""
+    def _etag_footers(self, index: int) -> HeaderMap:
+        """Return an archive's MD5, and the trailers that let a node trust it."""
         etag, sums = self._encoder.archive_etag(index), self._encoder.archive_sums(index)
         return {"etag": etag, **(etagtrailer.trailers(etag, sums) if sums else {})}
 
@@ -187,7 +189,7 @@ class ArchiveCoder(Coder):
     def framing(self, request: Request, *, is_conditional: bool) -> MultipartFraming:
         """See ``Coder``."""
         return MultipartFraming(
-            commit=True, reserve=is_conditional, brings_etag=not is_small(request, self._context)
+            commit=True, reserve=is_conditional, offers_etag=not is_small(request, self._context)
         )
 
     def frame(
@@ -199,12 +201,12 @@ class ArchiveCoder(Coder):
     ) -> None:
         """See ``Coder``."""
         assert framing is not None, "archives have footers"
-        scheme = self._schemes.of(location.policy)
+        scheme = self._schemes.for_policy(location.policy)
         sent = framing.headers(None if length is None else scheme.archive_length(length))
         for headers in attempts:
             headers.pop("etag", None)
             if framing.reserve:
-                judge_by_object_etag(headers)
+                match_object_etag(headers)
             headers.update(sent)
 
     def start(
@@ -217,18 +219,18 @@ class ArchiveCoder(Coder):
     ) -> Upload:
         """See ``Coder``."""
         assert framing is not None, "archives have footers"
-        scheme, context = self._schemes.of(location.policy), self._context
+        scheme, context = self._schemes.for_policy(location.policy), self._context
         assign_indexes(targets, scheme.ec.fragments, scheme.ec.duplication)
         length = None if request.body.length is None else scheme.archive_length(request.body.length)
         unit = scheme.geometry.fragment_size
-        queues = send_queues_of(context, location, targets, need, length=length, unit=unit, is_shared=False)
+        queues = make_send_queues(context, location, targets, need, length=length, unit=unit, is_shared=False)
         upload = ArchiveUpload(context, self._schemes.threads, request, scheme, framing, targets, need)
         upload.queues = queues
         return upload
 
 
 def assign_indexes(targets: Sequence[UploadTarget], fragments: int, copies: int) -> None:
-    """Give each node its archive: primaries the one of their place, handoffs what is missing most."""
+    """Assign each node an archive: primaries by their ring index, handoffs the indexes most missing."""
     missing = Counter(dict.fromkeys(range(fragments), copies))
     handoffs = []
     for target in targets:

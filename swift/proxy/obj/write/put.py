@@ -1,11 +1,10 @@
 """Writing an object, whatever its policy (spec: proxy.md §11, §13).
 
 A small body for replicas is read first and then sent to every primary together with its head, one round trip
-a node; so is one to which a filter adds footers, which then are known and go as headers. Any other upload
-streams in step: nodes are opened with ``Expect: 100-continue``, the coder of the policy sends each its part,
-a failing node is dropped, and below a quorum the upload ends with 503. Archives, and whatever must not
-replace what others wrote, go in two rounds: nodes have everything, and reserved the object for no other
-writer, before any is told to store it.
+a node. If a filter adds footers to it, they are known then and sent as headers. Any other upload streams in
+step. Nodes are opened with ``Expect: 100-continue``, and the coder of the policy sends each its part. A
+failing node is dropped, and below a quorum the upload ends with 503. Archives and conditional uploads have
+two rounds: nodes have everything, and have reserved the object for this writer, before any is told to commit.
 """
 
 from __future__ import annotations
@@ -26,56 +25,62 @@ from swift.proxy.backend import Backends
 from swift.proxy.context import ProxyContext
 from swift.proxy.controller import Change, Controller
 from swift.proxy.obj.commit.conditional import (
-    UNFIT,
-    Agreement,
-    Decision,
-    TryAgain,
+    EARLY_REFUSALS,
+    ConditionalCommit,
+    ReplicaRepair,
+    RetryableFailure,
     check_early,
     check_reserving,
     is_conditional,
-    with_own_stamp,
     with_retries,
+    with_unique_timestamp,
 )
-from swift.proxy.obj.commit.framing import MultipartFraming, as_headers, footers_of, hold_body, read_exactly
+from swift.proxy.obj.commit.framing import (
+    MultipartFraming,
+    buffer_body,
+    footers_as_headers,
+    footers_of,
+    read_exactly,
+)
 from swift.proxy.obj.commit.phases import confirm
-from swift.proxy.obj.listing import row_headers, row_of_put, send_updates, unsent_updates
 from swift.proxy.obj.location import ObjectLocation
+from swift.proxy.obj.rowupdates import row_headers, row_of_put, send_updates, unsent_updates
 from swift.proxy.obj.write.copies import Coder, CopyCoder, is_small
 from swift.proxy.obj.write.ec import ArchiveCoder
-from swift.proxy.obj.write.targets import Opening, UploadTarget, final_answers, open_targets
-from swift.proxy.results import put_response, refused_early, with_clock_refusal
+from swift.proxy.obj.write.targets import TargetOpener, UploadTarget, final_responses, open_targets
+from swift.proxy.results import early_refusal, put_response, with_clock_refusal
 from swift.proxy.stronglisting import ensure_row_majority
 
 
 @dataclass(slots=True)
-class Outcome:
+class UploadOutcome:
     """The outcome of sending an object to its nodes."""
 
     attempts: Sequence[HeaderMap]
-    answers: Sequence[BackendResponse] = ()
-    #: The answer when nodes refused it before they took the body.
+    responses: Sequence[BackendResponse] = ()
+    #: The client's response when nodes refused the upload before its body.
     refused: Response | None = None
     #: Bytes of the object, its MD5 (empty where only nodes know it), and what filters added.
     size: int = 0
     etag: str = ""
     footers: HeaderMap | None = field(default=None)
-    #: The MD5 of what the client sent, where the proxy knows it and it may be asked for.
+    #: The MD5 of the client's body, where the proxy knows it and may need it.
     received_etag: str = ""
 
 
 class Uploader:
     """Sends objects to their nodes."""
 
-    def __init__(self, controller: Controller, archives: ArchiveCoder, agreement: Agreement):
+    def __init__(self, controller: Controller, archives: ArchiveCoder, repair: ReplicaRepair):
         self._controller = controller
         self._context: ProxyContext = controller.context
         self._backends: Backends = controller.backends
         self._copies = CopyCoder(self._context)
         self._archives = archives
-        self._agreement = agreement
+        self._repair = repair
 
     def put(self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]) -> Response:
-        """Store the request's body; the client's response."""
+        """Store the request's body and return the client's response."""
         try:
             if is_conditional(request.headers):
                 outcome = self._put_conditional(request, location, attempts)
@@ -93,22 +98,22 @@ class Uploader:
             return error_response(400)
         if outcome.refused is not None:
             return outcome.refused
-        return self._conclude(request, location, outcome)
+        return self._build_response(request, location, outcome)
 
     def _count(self, what: str) -> None:
         self._context.telemetry.statsd.increment(f"object.{what}")
 
-    def _conclude(self, request: Request, location: ObjectLocation, outcome: Outcome) -> Response:
-        answers = outcome.answers
+    def _build_response(self, request: Request, location: ObjectLocation, outcome: UploadOutcome) -> Response:
+        responses = outcome.responses
         if not outcome.etag:
-            etags = {unquote_etag(a.headers.get("etag", "")) for a in answers if a.status // 100 == 2}
+            etags = {unquote_etag(a.headers.get("etag", "")) for a in responses if a.status // 100 == 2}
             if len(etags) > 1:
                 self._context.telemetry.log.error(
                     f"object servers returned {len(etags)} mismatched etags",
                     txid=request.env.get(environkeys.TRANS_ID),
                 )
                 return error_response(500)
-        response = put_response(answers, len(outcome.attempts), location.quorum)
+        response = put_response(responses, len(outcome.attempts), location.quorum)
         response.headers["last-modified"] = request.timestamp.http_date
         if response.status == 202 and outcome.received_etag:
             # See gateway.writing.
@@ -117,11 +122,11 @@ class Uploader:
             return response
         if outcome.etag:
             response.headers["etag"] = outcome.etag
-        unsent = unsent_updates(outcome.attempts, answers)
+        unsent = unsent_updates(outcome.attempts, responses)
         if not unsent and not location.is_strongly_listed:
             return response
         row = row_of_put(request, outcome.size, response.headers.get("etag", ""), outcome.footers)
-        stored = [answer for answer in answers if answer.status // 100 == 2]
+        stored = [found for found in responses if found.status // 100 == 2]
         headers = row_headers(self._context, request, location, row)
         if location.is_strongly_listed and not ensure_row_majority(
             self._context, location.path, location.shard, stored, "PUT", headers
@@ -138,20 +143,26 @@ class Uploader:
         planner = self._context.planner(location.policy.index)
         return planner.for_put(location.view, location.part)
 
-    def _no_room(self, opening: Opening, targets: Sequence[UploadTarget], need: int) -> Response | None:
-        """507, where that is wanted, for an upload that lacks nothing but room."""
+    def _insufficient_storage(
+        self, opening: TargetOpener, targets: Sequence[UploadTarget], need: int
+    ) -> Response | None:
+        """Return 507, if configured, for an upload that fails only for lack of space."""
         settings = self._context.planner(opening.location.policy.index).settings
-        if settings.answer_insufficient_storage and len(targets) < need <= len(targets) + len(opening.full):
+        if settings.answer_insufficient_storage and len(targets) < need <= len(targets) + len(
+            opening.full_nodes
+        ):
             return error_response(507, "There is not enough room for this object.\n", content_type=TEXT)
         return None
 
     # a body in memory
 
-    def _put_small(self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]) -> Outcome:
+    def _put_small(
+        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+    ) -> UploadOutcome:
         footers: HeaderMap | None = None
         if environkeys.UPDATE_FOOTERS in request.env:
-            body = hold_body(request)
-            footers = as_headers(request.headers, footers_of(request), self._context.limits)
+            body = buffer_body(request)
+            footers = footers_as_headers(request.headers, footers_of(request), self._context.limits)
             if footers is None:
                 return self._put_stream(request, location, attempts)
             for headers in attempts:
@@ -168,43 +179,47 @@ class Uploader:
             location.quorum,
             lambda: self._nodes(location),
         )
-        answers, _need = self._controller.write_answers(request, change)
-        is_late = any(answer.status == 409 for answer in answers)
+        responses, _need = self._controller.write_to_nodes(request, change)
+        is_late = any(response.status == 409 for response in responses)
         received = md5(body, usedforsecurity=False).hexdigest() if is_late else ""
-        return Outcome(attempts, answers, None, len(body), "", footers, received)
+        return UploadOutcome(attempts, responses, None, len(body), "", footers, received)
 
     # a streamed body
 
-    def _put_stream(self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]) -> Outcome:
+    def _put_stream(
+        self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
+    ) -> UploadOutcome:
         coder, need = self._coder(location), location.quorum
         framing = coder.framing(request, is_conditional=False)
         coder.frame(attempts, location, framing, request.body.length)
         restamper = self._context.restamper(request)
-        opening = Opening(self._backends, location, self._nodes(location), framing)
+        opening = TargetOpener(self._backends, location, self._nodes(location), framing)
         targets, early = open_targets(opening, attempts, need)
         try:
             while restamper.restamp(attempts, early):
                 for target in targets:
                     target.abandon()
-                opening = Opening(self._backends, location, self._nodes(location), framing)
+                opening = TargetOpener(self._backends, location, self._nodes(location), framing)
                 targets, early = open_targets(opening, attempts, need)
-            refused = refused_early(request, early) or self._no_room(opening, targets, need)
+            refused = early_refusal(request, early) or self._insufficient_storage(opening, targets, need)
             if refused is None and len(targets) < need and opening.nodes.clock_ahead_s:
-                return Outcome(attempts, with_clock_refusal([], need, opening.nodes))
+                return UploadOutcome(attempts, with_clock_refusal([], need, opening.nodes))
             if refused is None and len(targets) < need and not location.policy.is_ec:
-                return Outcome(attempts, early)
+                return UploadOutcome(attempts, early)
             if refused is not None:
-                return Outcome(attempts, refused=refused)
+                return UploadOutcome(attempts, refused=refused)
             upload = coder.start(request, location, framing, targets, need)
             upload.send()
             grace_s = self._context.settings.post_quorum_timeout
             if framing is not None and framing.commit:
-                answers = confirm(targets, framing, need=need, grace_s=grace_s)
+                responses = confirm(targets, framing, need=need, grace_s=grace_s)
             else:
-                answers = final_answers(targets, need, grace_s)
+                responses = final_responses(targets, need, grace_s)
             received = upload.etag or upload.received_etag
-            answers = [*early, *answers]
-            return Outcome(attempts, answers, None, upload.size, upload.etag, upload.footers, received)
+            responses = [*early, *responses]
+            return UploadOutcome(
+                attempts, responses, None, upload.size, upload.etag, upload.footers, received
+            )
         finally:
             for target in targets:
                 target.abandon()
@@ -213,29 +228,29 @@ class Uploader:
 
     def _put_conditional(
         self, request: Request, location: ObjectLocation, attempts: list[HeaderMap]
-    ) -> Outcome:
-        body = hold_body(request) if is_small(request, self._context) else None
+    ) -> UploadOutcome:
+        body = buffer_body(request) if is_small(request, self._context) else None
 
-        def once(stamped: list[HeaderMap]) -> Outcome:
+        def try_once(stamped: list[HeaderMap]) -> UploadOutcome:
             if body is not None:
                 request.body = BytesBody(body)
             return self._put_reserved(request, location, stamped, body)
 
         def agree(stamped: Sequence[HeaderMap]) -> None:
-            self._agreement.reach(location, request.timestamp, stamped, lambda: self._nodes(location))
+            self._repair.repair(location, request.timestamp, stamped, lambda: self._nodes(location))
 
-        def may_repeat(reason: TryAgain) -> bool:
+        def may_repeat(reason: RetryableFailure) -> bool:
             return body is not None or reason.is_early
 
         if location.policy.is_ec:
-            attempts = with_own_stamp(request, attempts)
+            attempts = with_unique_timestamp(request, attempts)
         check = self._context.check_ahead
-        return with_retries(request, attempts, once, agree, may_repeat=may_repeat, check_ahead=check)
+        return with_retries(request, attempts, try_once, agree, may_repeat=may_repeat, check_ahead=check)
 
     def _put_reserved(
         self, request: Request, location: ObjectLocation, attempts: list[HeaderMap], body: bytes | None
-    ) -> Outcome:
-        """Like ``_put_stream``, to nodes that reserve the object to one writer; a small body is ``body``."""
+    ) -> UploadOutcome:
+        """Upload like ``_put_stream``, to nodes that reserve the object; a small body is ``body``."""
         coder, settings = self._coder(location), self._context.settings
         framing = coder.framing(request, is_conditional=True)
         assert framing is not None, "two rounds have framing"
@@ -244,26 +259,26 @@ class Uploader:
         if body is not None and not location.policy.is_ec:
             footers = footers_of(request)
             stage = framing.whole(body, footers)
-        opening = Opening(
+        opening = TargetOpener(
             self._backends,
             location,
             self._nodes(location),
             framing,
             stage=stage,
-            may_be_sent=self._backends.is_reserving,
+            may_send_stage=self._backends.is_reserving,
         )
         targets, early = open_targets(opening, attempts, location.quorum)
         try:
             check_reserving(request.headers, targets, may_be_weak=settings.weak_if_none_match)
-            refused = sum(answer.status in UNFIT for answer in early)
+            refused = sum(response.status in EARLY_REFUSALS for response in early)
             need = location.quorum if location.policy.is_ec else max(1, location.majority - refused)
             check_early(early, targets, location.majority, need)
-            no_room = self._no_room(opening, targets, need)
+            no_room = self._insufficient_storage(opening, targets, need)
             if no_room is not None:
-                return Outcome(attempts, refused=no_room)
+                return UploadOutcome(attempts, refused=no_room)
             if len(targets) < need and not location.policy.is_ec:
-                return Outcome(attempts, early)
-            outcome = Outcome(attempts, (), None, len(body or b""), "", footers)
+                return UploadOutcome(attempts, early)
+            outcome = UploadOutcome(attempts, (), None, len(body or b""), "", footers)
             if stage:
                 for target in targets:
                     if not target.is_sent:
@@ -272,7 +287,7 @@ class Uploader:
                 upload = coder.start(request, location, framing, targets, need)
                 upload.send()
                 outcome.size, outcome.etag, outcome.footers = upload.size, upload.etag, upload.footers
-            outcome.answers = self._decide(request, location, targets, framing, early)
+            outcome.responses = self._decide(request, location, targets, framing, early)
             return outcome
         finally:
             for target in targets:
@@ -286,7 +301,7 @@ class Uploader:
         framing: MultipartFraming,
         early: Sequence[BackendResponse],
     ) -> list[BackendResponse]:
-        decision = Decision(
+        decision = ConditionalCommit(
             location,
             targets,
             framing,
@@ -295,5 +310,5 @@ class Uploader:
             need=location.quorum,
             grace_s=self._context.settings.post_quorum_timeout,
         )
-        others = [answer for answer in early if answer.status not in UNFIT]
-        return [*others, *decision.carry_out()]
+        others = [response for response in early if response.status not in EARLY_REFUSALS]
+        return [*others, *decision.run()]

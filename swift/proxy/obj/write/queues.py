@@ -1,11 +1,10 @@
 """Uploads in which a slow node does not pace the others (``upload_memory``, doc/explanation/striping.md).
 
 Each node has a ``SendQueue``: the bytes that it has not been sent, and a green thread that sends them. The
-client is read on while as many nodes as the upload needs keep up, and what is held for the others fits into
-the memory. When that is full the upload waits for the nodes that are behind; after it has waited for one of
-them longer than the patience in all, it goes on without that node. So slow nodes make an upload longer by the
-patience at most, as long as there are enough others, and replication gives them their copy later. The content
-of what is sent does not matter here.
+client is read on while as many nodes as the upload needs keep up, and the bytes queued for the others fit
+into the memory. When that is full the upload waits for the nodes that are behind. After it has waited for one
+of them longer than the patience in all, it goes on without that node. So slow nodes delay an upload by the
+patience at most, as long as there are enough others, and replication gives them their copy later.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.obj.location import ObjectLocation
 from swift.proxy.obj.write.targets import UploadTarget
 
-#: Nodes that are waited for are looked at again after so many seconds if nothing is heard of them.
-LOOK_S = 1.0
+#: Slow nodes are checked again after so many seconds without a change.
+RECHECK_S = 1.0
 
 
 def _nothing() -> None:
@@ -34,7 +33,7 @@ class SendQueue:
 
     def __init__(self, changed: Callable[[], None]):
         #: Bytes that the node has not been sent.
-        self.behind = 0
+        self.pending_bytes = 0
         #: Seconds that the upload has waited for it.
         self.waited_s = 0.0
         self._changed = changed
@@ -45,12 +44,12 @@ class SendQueue:
         self._thread = green.spawn(self._run)
 
     def put(self, send: Callable[[], None], size: int, sent: Callable[[], None] | None = None) -> None:
-        """Have ``send`` called when it is its turn, which holds ``size`` bytes until then; then ``sent``."""
+        """Queue a call of ``send``, which holds ``size`` bytes until then; ``sent`` is called afterwards."""
         if self._is_over:
             (sent or _nothing)()
             return
         self._items.append((send, size, sent or _nothing))
-        self.behind += size
+        self.pending_bytes += size
         self._wake.put(None)
 
     def _run(self) -> None:
@@ -58,16 +57,16 @@ class SendQueue:
             while self._wake.get() is None and self._items:
                 send, _size, _sent = self._items[0]
                 send()
-                self._settle()
+                self._pop_sent()
         finally:
             self._is_over = True
             while self._items:
-                self._settle()
+                self._pop_sent()
 
-    def _settle(self) -> None:
-        """The oldest item is done with."""
+    def _pop_sent(self) -> None:
+        """Remove the oldest item, which was sent."""
         _send, size, sent = self._items.popleft()
-        self.behind -= size
+        self.pending_bytes -= size
         sent()
         self._changed()
 
@@ -82,13 +81,13 @@ class SendQueue:
             self._thread.kill()
 
     def __repr__(self) -> str:
-        return f"<SendQueue {self.behind} bytes behind, waited for {self.waited_s:.1f} s>"
+        return f"<SendQueue {self.pending_bytes} bytes behind, waited for {self.waited_s:.1f} s>"
 
 
 class QueueLimits(NamedTuple):
     """The limits of the queues of one upload."""
 
-    #: What a node gets at a time, in bytes.
+    #: Bytes that a node is sent at a time.
     unit: int
     #: Bytes that are held for slow nodes at most.
     memory: int
@@ -109,7 +108,7 @@ class SendQueues:
         clock: Clock,
         leave: Callable[[UploadTarget, SendQueue], None],
     ):
-        """Bytes that all nodes get are ``is_shared``: in memory once.
+        """Make the queues; ``is_shared`` says that all nodes get the same bytes, which are in memory once.
 
         ``leave`` is called with each node that the upload goes on without.
         """
@@ -126,9 +125,11 @@ class SendQueues:
             target.queue = queue
 
     @property
-    def held(self) -> int:
+    def held_bytes(self) -> int:
         """Bytes in memory for nodes that have not been sent them."""
-        return self._total([queue.behind for target, queue in self._queues.items() if target.alive] or [0])
+        return self._total(
+            [queue.pending_bytes for target, queue in self._queues.items() if target.alive] or [0]
+        )
 
     def send(self, piece: bytes | memoryview, held: int, release: Callable[[], None]) -> None:
         """Send all the same bytes, which hold ``held`` bytes until ``release`` is called after the last."""
@@ -153,37 +154,39 @@ class SendQueues:
             alive = {target: queue for target, queue in self._queues.items() if target.alive}
             if len(alive) < self._need:
                 raise HTTPError(503)
-            near = sum(queue.behind <= self._unit for queue in alive.values())
-            held = self.held
+            near = sum(queue.pending_bytes <= self._unit for queue in alive.values())
+            held = self.held_bytes
             is_full = held > 0 and held + size > self._memory
             if near >= self._need and not is_full:
                 return
             if near < self._need:
-                # They are what the upload is made of, however slow.
-                self._changed.wait(LOOK_S)
+                # The upload needs these nodes, however slow they are.
+                self._changed.wait(RECHECK_S)
             else:
-                # The memory is not full of the bytes for nodes that are only a little behind.
-                most = max(self._unit, max(queue.behind for queue in alive.values()) - self._unit)
-                self._wait_for({target: queue for target, queue in alive.items() if queue.behind > most})
+                # Nodes that are only a little behind do not fill the memory.
+                most = max(self._unit, max(queue.pending_bytes for queue in alive.values()) - self._unit)
+                self._wait_for(
+                    {target: queue for target, queue in alive.items() if queue.pending_bytes > most}
+                )
 
     def _wait_for(self, slow: dict[UploadTarget, SendQueue]) -> None:
-        """Wait for nodes without which there are enough, as long as the patience lasts."""
+        """Wait for dispensable nodes as long as the patience lasts, then exclude them."""
         left_s = self._patience_s - max((queue.waited_s for queue in slow.values()), default=0.0)
         began = self._clock.monotonic()
         if left_s > 0:
-            self._changed.wait(min(left_s, LOOK_S))
+            self._changed.wait(min(left_s, RECHECK_S))
         passed = self._clock.monotonic() - began
         for target, queue in slow.items():
             queue.waited_s += passed
-            if queue.waited_s >= self._patience_s and queue.behind > self._unit:
+            if queue.waited_s >= self._patience_s and queue.pending_bytes > self._unit:
                 self._leave(target, queue)
-                target.leave()
+                target.exclude()
 
     def __repr__(self) -> str:
-        return f"<SendQueues {self.held} of {self._memory} bytes held: {list(self._queues.values())}>"
+        return f"<SendQueues {self.held_bytes} of {self._memory} bytes held: {list(self._queues.values())}>"
 
 
-def send_queues_of(
+def make_send_queues(
     context: ProxyContext,
     location: ObjectLocation,
     targets: Sequence[UploadTarget],
@@ -193,7 +196,7 @@ def send_queues_of(
     unit: int,
     is_shared: bool,
 ) -> SendQueues | None:
-    """Lines for the nodes of an upload; None when they are all to be kept in step.
+    """Return send queues for an upload's nodes; None when all nodes are kept in step.
 
     ``length`` is the body's, if it is known; ``unit`` what a node gets of it at a time, in bytes.
     """
@@ -204,7 +207,7 @@ def send_queues_of(
     def leave(target: UploadTarget, queue: SendQueue) -> None:
         context.telemetry.statsd.increment("object.left_behind")
         context.telemetry.log.warning(
-            f"upload goes on without {target.node.key}: {queue.behind} bytes behind after"
+            f"upload continues without {target.node.key}: {queue.pending_bytes} bytes behind after"
             f" {queue.waited_s:.1f} s of waiting",
             txid=target.headers.get("x-trans-id"),
         )

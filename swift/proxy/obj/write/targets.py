@@ -1,9 +1,9 @@
 """Upload targets: nodes that take a copy or an archive, in one round or in several.
 
-``open_targets`` finds as many as an upload needs. A failure of any kind takes a target out; the sender sees
+``open_targets`` finds as many as an upload needs. A failure of any kind excludes a target; the sender sees
 which are left. In one round the body is followed by the final response. In two (spec: proxy.md §13) the node
-first says that it has everything, and, of a conditional write, for whom it reserved the object
-(``wire.reservation``).
+first reports that it has everything. For a conditional write it also reports which writer it reserved the
+object for (``wire.reservation``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol
 
 from swift import green
 from swift.base.timestamp import ZERO
-from swift.cluster.collect import Arrivals, collect
+from swift.cluster.collect import ResultQueue, collect
 from swift.cluster.placement import NodeIterator
 from swift.cluster.quorum import WriteQuorum
 from swift.cluster.transport import BackendResponse, Exchange, NodeRequest, TransportError
@@ -32,7 +32,7 @@ class TargetQueue(Protocol):
     """The queue of bytes for one target; ``queues.SendQueue`` is one."""
 
     def put(self, send: Callable[[], None], size: int, sent: Callable[[], None] | None = None) -> None:
-        """Have ``send`` called when it is its turn, for ``size`` bytes, and ``sent`` afterwards."""
+        """Queue a call of ``send``, for ``size`` bytes; ``sent`` is called afterwards."""
 
     def end(self) -> None:
         """Wait until everything was sent; nothing may be put any more."""
@@ -50,10 +50,10 @@ class UploadTarget:
         "index",
         "alive",
         "awaited",
-        "stored",
-        "reserves",
-        "held",
-        "holder",
+        "is_stored",
+        "can_reserve",
+        "is_reserved",
+        "reserved_for",
         "predecessor",
         "refusal",
         "is_sent",
@@ -74,38 +74,38 @@ class UploadTarget:
         self.node = node
         #: The attempt that it was opened for.
         self.headers = headers
-        #: Which archive it is; decided when all nodes are known.
+        #: The index of its archive; decided when all nodes are known.
         self.index = -1
         self.alive = True
-        #: A green thread reads the answer, and ends the exchange however that goes.
+        #: A green thread reads the response, and ends the exchange in any case.
         self.awaited = False
         #: The node has what it needs and waits for the confirmation.
-        self.stored = False
+        self.is_stored = False
         #: The node can reserve the object to one writer.
-        self.reserves = reservation.is_offered(exchange.continue_headers)
-        #: It has reserved it for us; always, where it knows no reservations.
-        self.held = False
-        #: The other writer that it reserved it for, zero when it is unknown.
-        self.holder = ZERO
-        #: The version that the node knows, or judged the condition by; None when it does not say.
+        self.can_reserve = reservation.is_offered(exchange.continue_headers)
+        #: It has reserved the object for us; always True where it makes no reservations.
+        self.is_reserved = False
+        #: The other writer that has the reservation, zero when it is unknown.
+        self.reserved_for = ZERO
+        #: The version that the node has, by which it evaluates the condition; None when it does not say.
         self.predecessor = reservation.predecessor_of(exchange.continue_headers)
-        #: The final answer that came instead of waiting for the confirmation.
+        #: The final response that came instead of waiting for the confirmation.
         self.refusal: BackendResponse | None = None
-        #: The first stage went with the head.
+        #: The first stage was sent with the head.
         self.is_sent = is_sent
-        #: What is sent waits here until the node takes it; None: the sender waits.
+        #: Bytes wait here until the node takes them; None: the sender waits.
         self.queue: TargetQueue | None = None
         self._exchange = exchange
         self._backends = backends
 
     @property
-    def trusts(self) -> bool:
-        """Return True if the node believes our MD5."""
+    def accepts_etag(self) -> bool:
+        """True if the node accepts the proxy's MD5."""
         return etagtrailer.is_offered(self._exchange.continue_headers)
 
     def _failed(self, error: TransportError) -> None:
         self.alive = False
-        self._backends.failed(self.node, error, self.headers)
+        self._backends.record_failure(self.node, error, self.headers)
 
     def send(
         self,
@@ -135,7 +135,7 @@ class UploadTarget:
             self._failed(error)
 
     def finish(self, *pieces: bytes, trailers: HeaderMap | None = None) -> None:
-        """Send the last bytes and the end of a body, with trailers for a node that believes our MD5."""
+        """Send the last bytes and the end of a body, with trailers for a node that accepts our MD5."""
         self.send(*pieces)
         if self.queue is None:
             self._finish(trailers)
@@ -146,18 +146,18 @@ class UploadTarget:
         if not self.alive:
             return
         try:
-            self._exchange.finish(trailers if trailers is not None and self.trusts else None)
+            self._exchange.finish(trailers if trailers is not None and self.accepts_etag else None)
         except TransportError as error:
             self._failed(error)
 
     def _end_queue(self) -> None:
-        """Everything was sent that waited; from now on the sender waits."""
+        """Wait until the queue is empty; from now on the sender waits for the node."""
         queue, self.queue = self.queue, None
         if queue is not None:
             queue.end()
 
     def await_stored(self) -> None:
-        """Wait until the node has everything of this round: ``stored`` and ``held``, or ``refusal``."""
+        """Wait until the node has everything of this round; sets ``is_stored``, or ``refusal``."""
         self._end_queue()
         if not self.alive:
             return
@@ -167,26 +167,26 @@ class UploadTarget:
             self._failed(error)
             return
         if early is None:
-            self.stored = True
-            said = self._exchange.continue_headers
-            self.held = not self.reserves or reservation.is_held(said)
-            self.holder = reservation.holder_of(said)
-            self.predecessor = reservation.predecessor_of(said)
+            self.is_stored = True
+            reported = self._exchange.continue_headers
+            self.is_reserved = not self.can_reserve or reservation.is_held(reported)
+            self.reserved_for = reservation.holder_of(reported)
+            self.predecessor = reservation.predecessor_of(reported)
             return
         self.alive = False
-        self._backends.judge(self.node, early.status)
+        self._backends.record_status(self.node, early.status)
         with suppress(TransportError):
             early.read()
         early.node, early.attempt = self.node, self.headers
         self.refusal = early
 
-    def give_back(self, release: bytes) -> None:
-        """Tell a node that reserved the object that it is free; whether it hears it is its own affair."""
-        if self.alive and self.held and self.reserves:
+    def release(self, release: bytes) -> None:
+        """Release a node's reservation; the node need not respond."""
+        if self.alive and self.is_reserved and self.can_reserve:
             self.finish(release)
 
-    def answer(self) -> BackendResponse | None:
-        """The node's final answer, None when it fails."""
+    def final_response(self) -> BackendResponse | None:
+        """Return the node's final response, None when it fails."""
         self._end_queue()
         if not self.alive:
             return None
@@ -201,14 +201,14 @@ class UploadTarget:
         return response
 
     def abandon(self) -> None:
-        """Drop the connection unless its answer is read, if late: what has no end is not stored."""
+        """Drop the connection unless its response is awaited; an upload without an end is not stored."""
         if self.awaited:
             return
         if self.queue is not None:
             self.queue.drop()
         self._exchange.abort()
 
-    def leave(self) -> None:
+    def exclude(self) -> None:
         """Go on without this node."""
         self.alive = False
         self.abandon()
@@ -222,7 +222,7 @@ def _to_any(_node: Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class TargetOpener:
     """The requests that find the targets of one write."""
 
     backends: Backends
@@ -231,68 +231,68 @@ class Opening:
     #: The framing of its stages; None when the body is just the object.
     framing: MultipartFraming | None
     method: str = "PUT"
-    #: A whole first stage, sent with the head to nodes that ``may_be_sent`` says take it.
+    #: A whole first stage, sent with the head to nodes for which ``may_send_stage`` is true.
     stage: bytes = b""
-    may_be_sent: Callable[[Node], bool] = _to_any
+    may_send_stage: Callable[[Node], bool] = _to_any
     #: Nodes that have no room for it.
-    full: list[Node] = field(default_factory=list)
+    full_nodes: list[Node] = field(default_factory=list)
 
     def open(self, headers: HeaderMap) -> UploadTarget | BackendResponse | None:
-        """The next node that is ready for the body, or a final answer that came instead."""
+        """Return the next node that is ready for the body, or a final response that came instead."""
         backends, location = self.backends, self.location
         headers["expect"] = "100-continue"
         for node in self.nodes:
-            ahead = self.stage if self.stage and self.may_be_sent(node) else b""
-            asked = headers if node.index is not None else without_match(headers)
+            ahead = self.stage if self.stage and self.may_send_stage(node) else b""
+            sent_headers = headers if node.index is not None else without_version_conditions(headers)
             path = f"/{node.device}/{location.part}{location.path.quoted}"
-            request = NodeRequest(node, self.method, path, asked, ahead, backends.write_timeouts)
+            request = NodeRequest(node, self.method, path, sent_headers, ahead, backends.write_timeouts)
             exchange = backends.stream(request)
             if exchange is None or backends.fails_over(node, exchange, self.nodes):
                 continue
             try:
                 early = exchange.wait_continue()
             except TransportError as error:
-                backends.failed(node, error, headers)
+                backends.record_failure(node, error, headers)
                 continue
             if early is None:
-                backends.ready(node)
-                if self.framing is None or self.framing.understood(exchange.continue_headers):
+                backends.record_ready(node)
+                if self.framing is None or self.framing.is_supported_by(exchange.continue_headers):
                     target = UploadTarget(node, exchange, headers, backends, is_sent=bool(ahead))
                     if self.stage:
-                        backends.remember_reserving(node, target.reserves)
+                        backends.set_reserving(node, target.can_reserve)
                     return target
                 exchange.abort()
-                backends.failed(node, "the node does not take such uploads", headers)
+                backends.record_failure(node, "the node does not take such uploads", headers)
                 continue
-            backends.judge(node, early.status)
+            backends.record_status(node, early.status)
             exchange.abort()
             if early.status == 507:
-                self.full.append(node)
+                self.full_nodes.append(node)
             if early.status < 500:
                 early.node, early.attempt = node, headers
-                if not backends.refuses_date(node, early, self.nodes):
+                if not backends.is_clock_behind(node, early, self.nodes):
                     return early
         return None
 
 
-def without_match(headers: HeaderMap) -> HeaderMap:
+def without_version_conditions(headers: HeaderMap) -> HeaderMap:
     """Return the headers for a handoff, which may not have the version that a condition is about."""
     return {name: value for name, value in headers.items() if name not in reservation.ABOUT_VERSION}
 
 
 def open_targets(
-    opening: Opening, attempts: Sequence[HeaderMap], need: int
+    opening: TargetOpener, attempts: Sequence[HeaderMap], need: int
 ) -> tuple[list[UploadTarget], list[BackendResponse]]:
-    """Open a node for every attempt at once: those that take the body, and what others answered instead.
+    """Open a node for every attempt at once; return the targets, and the responses of other nodes.
 
-    Avoided nodes are asked only when fewer than ``need`` answered otherwise.
+    Avoided nodes are used only when fewer than ``need`` others responded.
     """
     nodes = opening.nodes
-    nodes.asks_avoided = False
+    nodes.uses_avoided = False
     opened = green.gather([partial(opening.open, headers) for headers in attempts])
     missing = [i for i, found in enumerate(opened) if found is None]
     if len(opened) - len(missing) < need:
-        nodes.asks_avoided = True
+        nodes.uses_avoided = True
         late = green.gather([partial(opening.open, attempts[i]) for i in missing])
         for i, found in zip(missing, late, strict=True):
             opened[i] = found
@@ -300,17 +300,17 @@ def open_targets(
     return targets, [found for found in opened if isinstance(found, BackendResponse)]
 
 
-def final_answers(targets: Sequence[UploadTarget], need: int, grace_s: float) -> list[BackendResponse]:
-    """Return the responses of nodes that were sent all of a body; ``need`` that agree are enough."""
-    arrivals: Arrivals[BackendResponse | None] = Arrivals()
+def final_responses(targets: Sequence[UploadTarget], need: int, grace_s: float) -> list[BackendResponse]:
+    """Wait for the final responses to complete bodies; ``need`` that agree are enough."""
+    arrivals: ResultQueue[BackendResponse | None] = ResultQueue()
     for target in targets:
         if target.alive:
             target.awaited = True
-            arrivals.start(target.answer, otherwise=None)
+            arrivals.start(target.final_response, default=None)
     decider = WriteQuorum(len(targets), need)
-    answers = []
-    for answer in collect(arrivals, decider, grace_s=grace_s):
-        if answer is not None:
-            answers.append(answer)
-            decider.add(answer.status)
-    return answers
+    responses = []
+    for response in collect(arrivals, decider, grace_s=grace_s):
+        if response is not None:
+            responses.append(response)
+            decider.add(response.status)
+    return responses

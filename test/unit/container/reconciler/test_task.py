@@ -9,7 +9,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.reconciler.queue import MisplacedObject
 from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings, claim_of
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import Response
 from test.support.daemons import DaemonFixture, FakeRing, LogLines
 
@@ -72,12 +72,12 @@ class Entries:
 
     def containers(self, _now_s):
         if self.broken:
-            raise UnexpectedAnswer("GET", EntityPath(".misplaced_objects"), 503, "away")
+            raise UnexpectedResponse("GET", EntityPath(".misplaced_objects"), 503, "away")
         return list(dict.fromkeys(each.container for each in self.list))
 
     def entries(self, container):
         if container in self.unreadable:
-            raise UnexpectedAnswer("GET", EntityPath(".misplaced_objects", container), 503, "away")
+            raise UnexpectedResponse("GET", EntityPath(".misplaced_objects", container), 503, "away")
         yield from [each for each in self.list if each.container == container]
 
     def is_empty(self, container):

@@ -13,7 +13,7 @@ def gate_of(text="", **capacity):
 
 
 def let_in(gate, facts, now, count, **more):
-    return [g for _ in range(count) if isinstance(g := gate.ask(facts, now, **more), Admitted)]
+    return [g for _ in range(count) if isinstance(g := gate.admit(facts, now, **more), Admitted)]
 
 
 def test_without_rules_and_capacity_everything_is_let_in():
@@ -24,18 +24,20 @@ def test_without_rules_and_capacity_everything_is_let_in():
 def test_beyond_capacity_is_503_with_a_reason_and_a_time():
     gate = gate_of(requests=10.0)
     assert 5 <= len(let_in(gate, EVERYBODY, 0.0, 100)) <= 7
-    refusal = gate.ask(EVERYBODY, 0.0)
+    refusal = gate.admit(EVERYBODY, 0.0)
     assert isinstance(refusal, Rejection)
     assert (refusal.status, refusal.wait_s > 0) == (503, True)
-    assert refusal.why == "No requests are free for account:AUTH_a: all 10 requests/s are in use or promised."
-    assert isinstance(gate.ask(EVERYBODY, refusal.wait_s + 0.11), Admitted)
+    assert (
+        refusal.reason == "No requests are free for account:AUTH_a: all 10 requests/s are in use or promised."
+    )
+    assert isinstance(gate.admit(EVERYBODY, refusal.wait_s + 0.11), Admitted)
 
 
 def test_beyond_an_own_limit_is_429_that_names_the_rule():
     gate = gate_of('[[rule]]\nname = "slow"\naccount = "AUTH_a"\ngreatest = { requests = 2 }\n')
     assert len(let_in(gate, EVERYBODY, 0.0, 50)) == 2
-    refusal = gate.ask(EVERYBODY, 0.0)
-    assert (refusal.status, refusal.why) == (429, "Rule slow allows 2 requests/s.")
+    refusal = gate.admit(EVERYBODY, 0.0)
+    assert (refusal.status, refusal.reason) == (429, "Rule slow allows 2 requests/s.")
     assert len(let_in(gate, BACKUP, 0.0, 50)) == 50
 
 
@@ -47,7 +49,7 @@ def test_each_account_is_bounded_for_itself_where_the_rule_says_each():
 def test_a_stream_that_ends_leaves_its_place():
     gate = gate_of('[[rule]]\nname = "few"\naccount = "*"\ngreatest = { streams = 2 }\n')
     one, _two = let_in(gate, EVERYBODY, 0.0, 9)
-    assert gate.ask(EVERYBODY, 0.0).why == "Rule few allows 2 streams."
+    assert gate.admit(EVERYBODY, 0.0).reason == "Rule few allows 2 streams."
     one.end(0.0)
     one.end(0.0)
     assert len(let_in(gate, EVERYBODY, 0.0, 9)) == 1
@@ -57,7 +59,7 @@ def test_guaranteed_streams_are_never_lent():
     text = '[[rule]]\nname = "backup"\naccount = "AUTH_backup"\nguaranteed = { streams = 4 }\n'
     gate = gate_of(text, streams=10.0)
     assert len(let_in(gate, EVERYBODY, 0.0, 50)) == 6
-    assert gate.ask(EVERYBODY, 0.0).status == 503
+    assert gate.admit(EVERYBODY, 0.0).status == 503
     assert len(let_in(gate, BACKUP, 0.0, 50)) == 4
 
 
@@ -85,9 +87,9 @@ def test_what_was_expected_is_counted_once_and_given_back_when_it_does_not_come(
     (grant,) = let_in(gate, EVERYBODY, 0.0, 1, expected_bytes=500)
     assert grant.draw(500, 0.0) == 0
     (empty,) = let_in(gate, EVERYBODY, 10.0, 1, expected_bytes=1_000_000)
-    assert isinstance(gate.ask(EVERYBODY, 10.0), Rejection)
+    assert isinstance(gate.admit(EVERYBODY, 10.0), Rejection)
     empty.end(10.0)
-    assert isinstance(gate.ask(EVERYBODY, 10.0), Admitted)
+    assert isinstance(gate.admit(EVERYBODY, 10.0), Admitted)
 
 
 def test_the_size_of_what_is_asked_next_is_learnt():
@@ -108,7 +110,7 @@ def test_a_promise_is_a_lane_of_its_own():
     now = 0.0
     while now < 10.0:
         for facts, promise in ((EVERYBODY, None), (EVERYBODY, ReservedClass("ticket:1", 800.0))):
-            grant = gate.ask(facts, now, expected_bytes=10, promise=promise)
+            grant = gate.admit(facts, now, expected_bytes=10, reserved=promise)
             if isinstance(grant, Admitted):
                 grant.draw(10, now)
                 grant.end(now)
@@ -124,9 +126,9 @@ def test_a_promise_is_a_lane_of_its_own():
 def test_other_rules_hold_at_once():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { streams = 1 }\n')
     let_in(gate, EVERYBODY, 0.0, 1)
-    assert isinstance(gate.ask(EVERYBODY, 0.0), Rejection)
+    assert isinstance(gate.admit(EVERYBODY, 0.0), Rejection)
     gate.set_rules(AdmissionRules(), 0.0)
-    assert isinstance(gate.ask(EVERYBODY, 0.0), Admitted)
+    assert isinstance(gate.admit(EVERYBODY, 0.0), Admitted)
 
 
 def test_a_process_has_its_part_of_everything():
@@ -168,5 +170,5 @@ def test_names_cannot_fill_the_memory():
             grant.end(n * 0.001)
         if n % 1000 == 0:
             gate.report()
-    assert max(len(gate._bounds), len(gate._known), len(gate._sizes)) <= 10_000
-    assert len(gate._lanes["requests"]._lanes) < 10_000
+    assert max(len(gate._rate_limits), len(gate._known), len(gate._sizes)) <= 10_000
+    assert len(gate._classes["requests"]._classes) < 10_000

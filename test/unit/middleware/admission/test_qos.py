@@ -24,7 +24,7 @@ class Load:
 
     def __init__(self, lanes, connections):
         self.lanes = lanes
-        self.shapes = {key: (lane.guaranteed, lane.weight) for key, lane in lanes._lanes.items()}
+        self.shapes = {key: (lane.guaranteed, lane.weight) for key, lane in lanes._classes.items()}
         self.connections = connections
         self.used = dict.fromkeys(connections, 0.0)
         self.waits = {(key, n): 0.0 for key, count in connections.items() for n in range(count)}
@@ -40,7 +40,7 @@ class Load:
                     continue
                 guaranteed, weight = self.shapes.get(key, (0.0, 1.0))
                 self.lanes.set_class(key, guaranteed=guaranteed, weight=weight)
-                wait_s = self.lanes.ask(key, now)
+                wait_s = self.lanes.wait_s(key, now)
                 if wait_s:
                     self.waits[turn] = now + wait_s
                     continue
@@ -115,18 +115,18 @@ def test_who_comes_seldom_is_let_in_however_full_it_is():
     for _ in range(20):
         now = load.run(now, now + 5.0, 0.02, draw)
         lanes.set_class("seldom")
-        refused += lanes.ask("seldom", now) > 0
+        refused += lanes.wait_s("seldom", now) > 0
         lanes.take("seldom", PIECE, now)
     assert refused == 0
 
 
 def test_what_one_stream_took_at_once_is_paid_back_before_anything_else():
     lanes = lanes_of(a=(100.0, 1.0))
-    assert lanes.ask("a", 0.0) == 0
+    assert lanes.wait_s("a", 0.0) == 0
     lanes.take("a", 2000.0, 0.0)
-    wait_s = lanes.ask("a", 0.0)
+    wait_s = lanes.wait_s("a", 0.0)
     assert 0 < wait_s < 3
-    assert lanes.ask("a", wait_s + 0.1) == 0
+    assert lanes.wait_s("a", wait_s + 0.1) == 0
 
 
 def test_less_capacity_than_promised_is_divided_by_what_was_promised():
@@ -142,7 +142,7 @@ def test_without_a_capacity_nothing_waits():
     lanes = QosClasses(None, BURST_S, 0.0)
     lanes.set_class("a")
     for _ in range(1000):
-        assert lanes.ask("a", 0.0) == 0
+        assert lanes.wait_s("a", 0.0) == 0
         lanes.take("a", 1e9, 0.0)
 
 
@@ -150,18 +150,18 @@ def test_lanes_that_nobody_asks_for_are_forgotten():
     lanes = QosClasses(CAPACITY, BURST_S, 0.0)
     for n in range(500):
         lanes.set_class(f"l{n}")
-        lanes.ask(f"l{n}", n * 0.01)
+        lanes.wait_s(f"l{n}", n * 0.01)
     lanes.refill(100.0)
-    assert len(lanes._lanes) == 0
+    assert len(lanes._classes) == 0
 
 
 def test_a_bound_is_a_rate_and_a_burst():
     bound, now, used = RateLimit(100.0, BURST_S, 0.0), 0.0, 0.0
     while now < 10.0:
-        if bound.ask(now) == 0:
+        if bound.wait_s(now) == 0:
             bound.take(5.0)
             used += 5.0
         now += 0.01
     assert used == pytest.approx(100.0 * 10 + 50, abs=10)
     bound.take(100.0)
-    assert bound.ask(now) == pytest.approx(1.0, abs=0.1)
+    assert bound.wait_s(now) == pytest.approx(1.0, abs=0.1)

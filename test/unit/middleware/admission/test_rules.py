@@ -45,10 +45,10 @@ def test_a_rule_says_whom_it_is_for_and_how_much():
 def test_the_first_rule_that_holds_gives_the_lane_and_all_that_hold_bound():
     found = rules(GOOD)
     facts = AdmissionFacts("AUTH_backup", kind="replication")
-    assert found.lane_of(facts)[0] == "rule:backup"
+    assert found.class_of(facts)[0] == "rule:backup"
     assert [key for key, _rule in found.limits_of(facts)] == ["limit:backup", "limit:each/AUTH_backup"]
-    assert found.lane_of(AdmissionFacts("AUTH_b", kind="replication"))[0] == "rule:copies"
-    assert found.lane_of(AdmissionFacts("AUTH_b"))[0] == "account:AUTH_b"
+    assert found.class_of(AdmissionFacts("AUTH_b", kind="replication"))[0] == "rule:copies"
+    assert found.class_of(AdmissionFacts("AUTH_b"))[0] == "account:AUTH_b"
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ class Proxies:
             gate.set_shares(parts.parts, parts.other, parts.streams, now)
 
     def ask(self, gate, account, now):
-        grant = self.gates[gate].ask(AdmissionFacts(account), now, expected_bytes=5)
+        grant = self.gates[gate].admit(AdmissionFacts(account), now, expected_bytes=5)
         if isinstance(grant, Admitted):
             grant.draw(5, now)
             grant.end(now)

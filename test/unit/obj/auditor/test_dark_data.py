@@ -25,7 +25,7 @@ def listing(*names, shards=False):
 def listings(answers, *, shards_max=100):
     nodes = ScriptedNodes()
     nodes.answers = answers
-    direct = DirectClient(nodes, "auditor", NodeTimeouts(1, 1), missed=lambda _node, _error: None)
+    direct = DirectClient(nodes, "auditor", NodeTimeouts(1, 1), on_no_response=lambda _node, _error: None)
     made = Listings(direct, FakeRing(), PathHasher(b"p", b"s"), random.Random(1), shards_max)
     return made, nodes
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from swift.gateway.internal_client import UnexpectedAnswer
+from swift.gateway.internal_client import UnexpectedResponse
 from swift.obj.expirer.queue import ExpirerQueue
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.obj.expirer.task import ObjectExpirer
@@ -28,14 +28,14 @@ class Client:
 
     def objects(self, account, container):
         if self.tasks[container] is None:
-            raise UnexpectedAnswer("GET", f"{account}/{container}", 503, "away")
+            raise UnexpectedResponse("GET", f"{account}/{container}", 503, "away")
         yield from list(self.tasks[container])
 
     def delete(self, path, headers=None, *, accept):
         self.asked.append((str(path), dict(headers or {})))
         status = self.answers.get(str(path), 204)
         if status not in accept and status // 100 not in accept:
-            raise UnexpectedAnswer("DELETE", path, status, "no")
+            raise UnexpectedResponse("DELETE", path, status, "no")
         return status
 
 

@@ -10,7 +10,7 @@ from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.request import Request
-from swift.proxy.obj.listing import row_of_put, send_updates, unsent_updates
+from swift.proxy.obj.rowupdates import row_of_put, send_updates, unsent_updates
 from test.support.databases import server_rows
 from test.support.sim import NODES
 
@@ -119,7 +119,7 @@ def test_every_server_of_a_share_is_told_and_a_refusal_is_logged():
         (("10.0.0.1", 6201, ""), "PUT", "/sda/7/a/c/o/%C3%A9"),
         (("fe80::1", 6202, ""), "PUT", "/sdb/7/a/c/o/%C3%A9"),
     ]
-    assert "not told to fe80::1:6202: status 404" in lines[1]
+    assert "was not sent to fe80::1:6202: status 404" in lines[1]
 
 
 @pytest.mark.parametrize("share", [{}, orphan("", ""), orphan("host", "sda"), orphan("h:x,:", "a,b")])

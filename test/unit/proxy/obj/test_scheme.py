@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from swift.http.response import HTTPError
 from swift.policy.policy import ErasureCode, Policy
-from swift.proxy.obj.scheme import Schemes, judge_by_object_etag, object_headers
+from swift.proxy.obj.scheme import Schemes, match_object_etag, object_headers
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -26,16 +26,16 @@ def schemes():
 
 @pytest.fixture(scope="module")
 def scheme(schemes):
-    return schemes.of(policy())
+    return schemes.for_policy(policy())
 
 
 def test_a_policy_has_one_scheme(schemes, scheme):
-    assert schemes.of(policy()) is scheme
+    assert schemes.for_policy(policy()) is scheme
 
 
 def test_a_code_that_this_machine_lacks_is_503():
     with pytest.raises(HTTPError) as caught:
-        Schemes(SimpleNamespace(telemetry=Telemetry(silent_log()))).of(policy("no_such_code"))
+        Schemes(SimpleNamespace(telemetry=Telemetry(silent_log()))).for_policy(policy("no_such_code"))
     assert caught.value.response.status == 503
 
 
@@ -80,8 +80,8 @@ def test_an_answer_without_length_gets_none():
 
 def test_conditions_are_about_the_object_and_what_others_asked_for_goes_first():
     headers = {}
-    judge_by_object_etag(headers)
+    match_object_etag(headers)
     assert headers == {"x-backend-etag-is-at": "X-Object-Sysmeta-Ec-Etag"}
     headers = {"x-backend-etag-is-at": "X-Object-Sysmeta-Crypto-Etag-Mac"}
-    judge_by_object_etag(headers)
+    match_object_etag(headers)
     assert headers["x-backend-etag-is-at"] == "X-Object-Sysmeta-Crypto-Etag-Mac,X-Object-Sysmeta-Ec-Etag"

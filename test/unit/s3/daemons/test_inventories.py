@@ -9,7 +9,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
 from swift.s3.api.metadata import DELETE_MARKER_TYPE
 from swift.s3.config.inventory import Inventory, stored_inventories
@@ -183,7 +183,7 @@ def test_one_that_cannot_be_read_or_stored_has_no_manifest(method):
     listed.client = InternalClient(
         lambda request: error_response(503) if request.method == method else handle(request), "test", tries=1
     )
-    assert isinstance(taken(listed), UnexpectedAnswer)
+    assert isinstance(taken(listed), UnexpectedResponse)
     assert listed.methods("PUT") == []
 
 
@@ -211,7 +211,7 @@ def test_an_inventory_that_cannot_be_stored_hinders_no_other_of_its_bucket():
         tries=1,
     )
     first, second = taken_all(listed, [Inventory(name, "stock") for name in ("one", "two")])
-    assert isinstance(first[1], UnexpectedAnswer) and second[1] == "taken"
+    assert isinstance(first[1], UnexpectedResponse) and second[1] == "taken"
 
 
 def test_a_delete_marker_has_a_name_and_a_time_only():

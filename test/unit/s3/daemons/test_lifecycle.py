@@ -54,7 +54,7 @@ def test_nothing_is_ended_in_a_bucket_whose_rules_are_damaged(bench):
     bench.set_rules(LifecycleRule("r", days=1))
     bench.put("o")
     damage = {"x-container-sysmeta-s3api-lifecycle-0": "AAAA"}
-    with bench.client.ask("POST", BUCKET, damage):
+    with bench.client.request("POST", BUCKET, damage):
         pass
     bench.sim.cache.values.clear()
     assert bench.once() == {"errors": 1}

@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition
@@ -177,7 +177,7 @@ MARK = f"/v1{SEGMENTS.quoted}/o/id"
 def test_nothing_goes_while_somebody_does_not_answer(method, path):
     listed = needless()
     listed.answers[method, path] = 503
-    with pytest.raises(UnexpectedAnswer):
+    with pytest.raises(UnexpectedResponse):
         leftovers(listed).end(UNIT)
     assert listed.methods("DELETE") == []
 

@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.gateway.internal_client import InternalClient, UnexpectedAnswer
+from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
 from swift.s3.api.metadata import DELETE_MARKER_TYPE
 from swift.s3.api.uploads import page_of, time_of
@@ -70,7 +70,7 @@ def test_an_empty_bucket_and_one_that_is_gone_have_nothing():
 def test_a_listing_that_fails_is_not_an_empty_one():
     listed = Listed(b=[])
     listed.answers["GET", "/v1/a/b"] = 503
-    with pytest.raises(UnexpectedAnswer):
+    with pytest.raises(UnexpectedResponse):
         walked("objects", listed)
 
 
@@ -207,7 +207,7 @@ def test_a_registry_that_does_not_answer_is_an_error():
         lambda: list(registered_buckets(client)),
         lambda: unregister_bucket(client, RegisteredBucket("a", "b", Timestamp(1))),
     ):
-        with pytest.raises(UnexpectedAnswer):
+        with pytest.raises(UnexpectedResponse):
             call()
 
 

@@ -6,7 +6,7 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.cluster.transport import BackendResponse, BrokenOff, NodeRequest, NodeTimeouts, TransportError
 from swift.http.body import ResponseBody
-from swift.proxy.obj.commit.conditional import Agreement
+from swift.proxy.obj.commit.conditional import ReplicaRepair
 from test.support.daemons import make_node
 
 VERSION = Timestamp(5)
@@ -74,7 +74,7 @@ class Backends:
         self.deleted.append((request.node, request.method, request.headers["x-timestamp"]))
         return BackendResponse(404, headers={"x-backend-timestamp": VERSION.internal})
 
-    def failed(self, node, _error, _headers):
+    def record_failure(self, node, _error, _headers):
         self.blamed.append(node)
 
 
@@ -88,7 +88,7 @@ class Target:
 
 
 def copied(backends):
-    return Agreement(backends, None)._copy(Target, SOURCE, LAGGARD, VERSION)
+    return ReplicaRepair(backends, None)._copy(Target, SOURCE, LAGGARD, VERSION)
 
 
 def test_a_version_is_brought_whole():

@@ -11,10 +11,10 @@ from swift.cluster.transport import BackendResponse
 from swift.http import fields
 from swift.http.response import HTTPError
 from swift.proxy.obj.commit.conditional import (
-    Decision,
-    Disputed,
-    Lost,
-    Outdated,
+    ConditionalCommit,
+    NewerVersionKnown,
+    TooFewNodes,
+    VersionsDiffer,
     check_early,
     check_reserving,
     is_conditional,
@@ -50,7 +50,7 @@ def sinks(*versions, index=0):
 def outcome(early, taking):
     try:
         check_early(early, taking, MAJORITY, NEED)
-    except (HTTPError, Outdated, Disputed) as error:
+    except (HTTPError, NewerVersionKnown, VersionsDiffer) as error:
         return error.response.status if isinstance(error, HTTPError) else type(error)
     return None
 
@@ -82,7 +82,7 @@ def test_which_changes_have_conditions(headers, conditional):
     ],
 )
 def test_a_condition_that_a_node_cannot_keep_is_501(headers, promising, weak, refused):
-    nodes = [SimpleNamespace(reserves=promises) for promises in promising]
+    nodes = [SimpleNamespace(can_reserve=promises) for promises in promising]
     if not refused:
         check_reserving(headers, nodes, may_be_weak=weak)
         return
@@ -104,17 +104,17 @@ def test_a_condition_that_a_node_cannot_keep_is_501(headers, promising, weak, re
         ([refusal(5), refusal(5, 403)], sinks(5), 403),
         # One of three refuses, the others may know better or not.
         ([refusal(5)], sinks(5, 5), None),
-        ([refusal(5)], sinks(4, 4), Disputed),
+        ([refusal(5)], sinks(4, 4), VersionsDiffer),
         ([refusal(4)], sinks(5, 5), None),
-        ([refusal(5)], sinks(5), Disputed),
-        ([refusal(5), refusal(4)], sinks(3, 3), Disputed),
+        ([refusal(5)], sinks(5), VersionsDiffer),
+        ([refusal(5), refusal(4)], sinks(3, 3), VersionsDiffer),
         # Somebody knows something newer.
-        ([newer(Timestamp(9).internal)], sinks(1, 1), Outdated),
+        ([newer(Timestamp(9).internal)], sinks(1, 1), NewerVersionKnown),
         ([newer("nonsense")], sinks(1, 1), None),
         ([newer(None)], sinks(1, 1), None),
         # Handoffs prove nothing by what they lack.
         ([refusal(None, at=SimpleNamespace(index=None))], sinks(1, 1), None),
-        ([refusal(5), refusal(5, at=SimpleNamespace(index=None))], sinks(4, 4), Disputed),
+        ([refusal(5), refusal(5, at=SimpleNamespace(index=None))], sinks(4, 4), VersionsDiffer),
     ],
 )
 def test_what_is_known_before_the_body_is_read(early, taking, result):
@@ -123,12 +123,12 @@ def test_what_is_known_before_the_body_is_read(early, taking, result):
 
 def test_what_handoffs_take_is_no_vote():
     assert outcome([refusal(5)], [*sinks(5), *sinks(5, index=None)]) is None
-    assert outcome([refusal(5)], sinks(5, 5, index=None)) is Disputed
+    assert outcome([refusal(5)], sinks(5, 5, index=None)) is VersionsDiffer
 
 
 def test_an_outdated_writer_is_told_of_the_newest_version():
     early = [newer(Timestamp(9).internal), newer(Timestamp(7).internal), newer("nonsense")]
-    with pytest.raises(Outdated) as told:
+    with pytest.raises(NewerVersionKnown) as told:
         check_early(early, sinks(1, 1), MAJORITY, NEED)
     assert told.value.newer == Timestamp(9)
 
@@ -147,12 +147,14 @@ def decide(*talks, early=()):
     for number, talk in enumerate(talks):
         talk.continue_headers = {reservation.OFFER: "yes"}
         taking.append(UploadTarget(make_node(number), talk, {}, StubCluster()))
-    made = Decision(TARGET, taking, documents, writer=Timestamp(10), early=early, need=NEED, grace_s=1.0)
+    made = ConditionalCommit(
+        TARGET, taking, documents, writer=Timestamp(10), early=early, need=NEED, grace_s=1.0
+    )
     try:
-        result = sorted(answer.status for answer in made.carry_out())
+        result = sorted(answer.status for answer in made.run())
     except HTTPError as error:
         result = error.response.status
-    except (Outdated, Disputed, Lost) as error:
+    except (NewerVersionKnown, VersionsDiffer, TooFewNodes) as error:
         result = type(error)
     return result, [b"put commit" in b"".join(talk.sent) for talk in talks]
 
@@ -168,12 +170,12 @@ def test_what_all_nodes_refuse_is_refused_and_nobody_commits():
 
 def test_when_nodes_vanish_nobody_commits():
     gone = StubNode(fails=("wait",))
-    assert decide(StubNode(YES), gone, StubNode(fails=("wait",))) == (Lost, [False] * 3)
+    assert decide(StubNode(YES), gone, StubNode(fails=("wait",))) == (TooFewNodes, [False] * 3)
 
 
 def test_when_nodes_judged_by_different_versions_nobody_commits():
     other = reservation.told(None, Timestamp(4))
-    assert decide(StubNode(other), StubNode(YES), StubNode(YES)) == (Disputed, [False] * 3)
+    assert decide(StubNode(other), StubNode(YES), StubNode(YES)) == (VersionsDiffer, [False] * 3)
 
 
 def test_when_a_node_vanishes_after_the_order_nobody_knows():

@@ -16,7 +16,7 @@ class Nodes:
     """Answers of nodes by number; None: it cannot be reached."""
 
     def __init__(self, *answers):
-        self.answers = answers
+        self.responses = answers
 
     def make_request(self, node, part, method, path, headers):
         return NodeRequest(node, method, "", headers, b"", NodeTimeouts(1.0, 1.0))
@@ -24,7 +24,7 @@ class Nodes:
     def request(self, request):
         assert request.method == "HEAD"
         assert request.headers["x-backend-open-expired"] == "true", "what has expired must be seen"
-        return self.answers[request.node]
+        return self.responses[request.node]
 
 
 def has(at, delete_at=None, *, status=200, posted=None):

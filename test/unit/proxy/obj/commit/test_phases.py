@@ -1,7 +1,7 @@
 """What an upload in two phases does with what its nodes say."""
 
 from swift.base.timestamp import Timestamp
-from swift.proxy.obj.commit.phases import UploadVerdict, Vote, VoteKind, judge
+from swift.proxy.obj.commit.phases import UploadVerdict, Vote, VoteKind, decide
 from test.support.checks import every
 
 # Three replicas: two promises are a majority, two copies are needed.
@@ -11,7 +11,7 @@ ARCHIVES = (4, 5)
 
 
 SAYS = {
-    "h": VoteKind.HELD,
+    "h": VoteKind.RESERVED,
     "b": VoteKind.YOUNGER,
     "y": VoteKind.OLDER,
     "w": VoteKind.WAITING,
@@ -81,7 +81,7 @@ def votes(text):
     ],
 )
 def test_the_verdict_follows_from_the_votes(word, rule, verdict):
-    assert judge(votes(word), *rule) is verdict
+    assert decide(votes(word), *rule) is verdict
 
 
 def test_two_writers_never_both_commit():
@@ -90,4 +90,4 @@ def test_two_writers_never_both_commit():
         for others in range(4 - mine):
             one = votes("h0 " * mine + "b " * others)
             other = votes("h0 " * others + "b " * mine)
-            assert [judge(one, *REPLICAS), judge(other, *REPLICAS)].count(UploadVerdict.COMMIT) < 2
+            assert [decide(one, *REPLICAS), decide(other, *REPLICAS)].count(UploadVerdict.COMMIT) < 2

@@ -5,7 +5,14 @@ import pytest
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.proxy.obj.commit.conditional import TRIES, Disputed, Lost, Outdated, with_own_stamp, with_retries
+from swift.proxy.obj.commit.conditional import (
+    TRIES_MAX,
+    NewerVersionKnown,
+    TooFewNodes,
+    VersionsDiffer,
+    with_retries,
+    with_unique_timestamp,
+)
 
 NOW = Timestamp("1500000000.00000")
 LATER = Timestamp("1500000009.00000")
@@ -52,49 +59,49 @@ def status(change):
 
 
 def test_a_change_is_repeated_with_a_stamp_just_after_what_a_node_knows():
-    change = Change(Outdated(LATER, is_early=True))
+    change = Change(NewerVersionKnown(LATER, is_early=True))
     assert change.run() == "done"
     assert change.stamps[0] == NOW
     assert LATER < change.stamps[1] < Timestamp("1500000009.00002")
 
 
 def test_nodes_that_are_apart_agree_before_the_next_try():
-    change = Change(Disputed(is_early=False))
+    change = Change(VersionsDiffer(is_early=False))
     assert (change.run(), change.agreed, len(change.stamps)) == ("done", 1, 2)
 
 
 def test_nodes_that_went_away_are_replaced_by_others():
-    change = Change(Lost())
+    change = Change(TooFewNodes())
     assert (change.run(), change.agreed, len(change.stamps)) == ("done", 0, 2)
 
 
 def test_each_try_has_a_stamp_of_its_own():
-    change = Change(Lost(), Disputed(is_early=True), Outdated(NOW, is_early=True))
+    change = Change(TooFewNodes(), VersionsDiffer(is_early=True), NewerVersionKnown(NOW, is_early=True))
     change.run()
     assert change.stamps == sorted(set(change.stamps)) and len(change.stamps) == 4
 
 
 def test_writers_of_one_tick_get_stamps_of_their_own_within_it():
     requests = [Request("PUT", "/v1/a/c/o", {"x-timestamp": NOW.internal}) for _ in range(2)]
-    stamps = {with_own_stamp(each, [{}])[0]["x-timestamp"] for each in requests}
+    stamps = {with_unique_timestamp(each, [{}])[0]["x-timestamp"] for each in requests}
     assert stamps == {each.timestamp.internal for each in requests} and len(stamps) == 2
     assert {each.timestamp.raw for each in requests} == {NOW.raw}
 
 
 def test_nodes_agree_for_the_next_one_when_the_body_is_gone():
-    change = Change(Disputed(is_early=False), repeatable=False)
+    change = Change(VersionsDiffer(is_early=False), repeatable=False)
     assert (status(change), change.agreed, len(change.stamps)) == (503, 1, 1)
 
 
 def test_what_was_known_before_the_body_was_read_can_be_repeated():
-    assert Change(Disputed(is_early=True), repeatable=False).run() == "done"
+    assert Change(VersionsDiffer(is_early=True), repeatable=False).run() == "done"
 
 
 def test_it_is_not_tried_for_ever():
-    change = Change(*(Lost() for _ in range(99)))
-    assert (status(change), len(change.stamps)) == (503, TRIES)
+    change = Change(*(TooFewNodes() for _ in range(99)))
+    assert (status(change), len(change.stamps)) == (503, TRIES_MAX)
 
 
 def test_there_is_no_stamp_after_the_end_of_time():
-    change = Change(Outdated(Timestamp("9999999999.99999"), is_early=True))
+    change = Change(NewerVersionKnown(Timestamp("9999999999.99999"), is_early=True))
     assert status(change) == 503

@@ -18,8 +18,8 @@ from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.policy.policy import ErasureCode, Policy
-from swift.proxy.obj.read.ec import LOOK_AGAIN_S, LOOKS, ArchiveReader
-from swift.proxy.obj.read.plan import Rates
+from swift.proxy.obj.read.ec import SEARCH_AGAIN_WITHIN_S, SEARCHES_MAX, ArchiveReader
+from swift.proxy.obj.read.plan import TransferRates
 from swift.proxy.obj.scheme import LENGTH, Schemes
 from swift.proxy.settings import ProxySettings
 from swift.telemetry.log import silent_log
@@ -41,21 +41,21 @@ class World:
         self.looks = 0
         self.clock = ManualClock(1.0)
         self.clusters = []
-        self.answers = answers or self.archives
+        self.responses = answers or self.archives
         planner = SimpleNamespace(settings=SETTINGS, for_fragments=self._nodes, for_read=self._nodes)
         context = SimpleNamespace(
-            planner=lambda _index: planner, clock=self.clock, rates=Rates(ManualClock(1.0))
+            planner=lambda _index: planner, clock=self.clock, rates=TransferRates(ManualClock(1.0))
         )
         self.reader = ArchiveReader(SimpleNamespace(context=context, backends=self), self.schemes)
         self.logged = []
 
     def _nodes(self, *_):
         self.looks += 1
-        self.clusters.append(FragmentCluster(self.answers()))
+        self.clusters.append(FragmentCluster(self.responses()))
         return Nodes(3, 0)
 
     def archives(self):
-        scheme, parts = self.schemes.of(POLICY), [b"", b"", b""]
+        scheme, parts = self.schemes.for_policy(POLICY), [b"", b"", b""]
         encoder = ArchiveEncoder(scheme.codec)
         for at in range(0, len(self.body), 1000):
             parts = [a + b for a, b in zip(parts, encoder.encode(self.body[at : at + 1000]), strict=True)]
@@ -88,10 +88,10 @@ class World:
 
     def response(self, to, exchange, headers):
         cluster = self.clusters[-1]
-        if not cluster.answers[to.id]:
+        if not cluster.responses[to.id]:
             # The same again.
             again = self.archives()[to.id]
-            cluster.answers[to.id].append(again)
+            cluster.responses[to.id].append(again)
             cluster.every.append(again)
         answer = cluster.response(to)
         wanted = "" if fields.BACKEND_IGNORE_RANGE in headers else headers.get("range", "")
@@ -107,10 +107,10 @@ class World:
         answer.stream.whole = data[int(first) : stop]
         return BackendResponse(206, part, stream=answer.stream)
 
-    def failed(self, *_):
+    def record_failure(self, *_):
         return
 
-    def log(self, text, headers):
+    def log_error(self, text, headers):
         self.logged.append(text)
 
     def __call__(self, method="GET", **headers):
@@ -129,7 +129,7 @@ class World:
     def left_open(self):
         """Bodies of answers that nobody closed or read to their end."""
         told = [reply for cluster in self.clusters for reply in cluster.every]
-        pending = [reply for cluster in self.clusters for replies in cluster.answers for reply in replies]
+        pending = [reply for cluster in self.clusters for replies in cluster.responses for reply in replies]
         return [r for r in told if not r.stream.is_closed and r.stream.whole and r not in pending]
 
 
@@ -159,7 +159,7 @@ def test_archives_that_say_no_length_are_503_and_let_go(text):
     world = World(change=spoil)
     answer = world()
     assert (answer.status, world.left_open) == (503, [])
-    assert "says that its object has" in world.logged[0]
+    assert "has an invalid object size" in world.logged[0]
 
 
 @pytest.mark.parametrize("length", [0, 1, 2499, 2501, 9999, 10**19])
@@ -279,14 +279,14 @@ def test_ranges_are_ignored_for_objects_with_certain_metadata():
 
 def test_an_object_that_is_being_replaced_is_looked_for_again_but_not_for_ever():
     moving = World(answers=lambda: [archive(0, OLD), archive(1, NEW), None])
-    assert (moving().status, moving.looks) == (503, LOOKS)
+    assert (moving().status, moving.looks) == (503, SEARCHES_MAX)
     gone = World(answers=lambda: [missing(), missing(), missing()])
     assert (gone().status, gone.looks) == (404, 1)
 
 
 def test_a_look_that_waited_for_a_silent_node_is_the_last():
     def answers():
-        world.clock.advance(LOOK_AGAIN_S / 2 + 0.01)
+        world.clock.advance(SEARCH_AGAIN_WITHIN_S / 2 + 0.01)
         return [archive(0, OLD), archive(1, NEW), None]
 
     world = World(answers=answers)
@@ -296,7 +296,7 @@ def test_a_look_that_waited_for_a_silent_node_is_the_last():
 def test_a_replacement_that_is_done_meanwhile_is_read():
     world = World()
     rounds = [[archive(0, Timestamp(4)), archive(1, Timestamp(3)), None], world.archives()]
-    world.answers = lambda: rounds.pop(0)
+    world.responses = lambda: rounds.pop(0)
     assert world().data == BODY
 
 
@@ -304,5 +304,5 @@ def test_an_archive_that_goes_home_meanwhile_is_read():
     world = World()
     whole = world.archives()
     rounds = [[missing(), whole[1], None], [whole[0], world.archives()[1], None]]
-    world.answers = lambda: rounds.pop(0)
+    world.responses = lambda: rounds.pop(0)
     assert world().data == BODY

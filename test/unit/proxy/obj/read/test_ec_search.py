@@ -39,7 +39,7 @@ def found(*answers, **more):
         green.sleep()
     kept = [] if chosen is None else [holding.source for holding in chosen.members.values()]
     left_open = [reply for reply in cluster.every if not reply.stream.is_closed and reply.stream.whole]
-    asked = [reply for reply in left_open if not any(reply in answers for answers in cluster.answers)]
+    asked = [reply for reply in left_open if not any(reply in answers for answers in cluster.responses)]
     assert len(asked) == len(kept)
     return (None if chosen is None else sorted(chosen.members)), cluster.asked
 
@@ -210,18 +210,18 @@ def test_a_node_that_lists_nonsense_is_believed_what_it_gave(listed):
 
 def test_an_object_that_is_being_replaced_is_moving():
     looked, chosen, _ = search(archive(0, OLD), archive(1, NEW), None)
-    assert chosen is None and looked.is_moving
+    assert chosen is None and looked.may_appear
     looked, _, _ = search(archive(0), None, None)
-    assert not looked.is_moving
+    assert not looked.may_appear
 
 
 def test_an_archive_may_have_gone_home_after_its_primary_was_asked():
     looked, chosen, _ = search(missing(), archive(1), None, missing(), handoffs=1)
-    assert chosen is None and looked.is_moving
+    assert chosen is None and looked.may_appear
     looked, _, _ = search(missing(), archive(1, durable=None), None, missing(), handoffs=1)
-    assert not looked.is_moving
+    assert not looked.may_appear
     looked, _, _ = search(None, archive(1), None, missing(), handoffs=1)
-    assert not looked.is_moving, "handoffs are nobody's home"
+    assert not looked.may_appear, "handoffs are nobody's home"
 
 
 def test_more_nodes_than_needed_may_be_asked_at_once():

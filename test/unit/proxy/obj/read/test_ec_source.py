@@ -12,9 +12,9 @@ from swift.http.body import ResponseBody
 from swift.proxy.obj.read.ec_search import (
     ArchiveSource,
     SourceFailed,
-    for_rest,
-    holding_of,
+    found_archive_of,
     is_archive,
+    unconditional_plan,
 )
 from swift.proxy.reading import ReadPlan
 from test.support.daemons import make_node
@@ -112,14 +112,14 @@ def test_which_answers_are_of_an_archive(status, is_one):
 
 
 def test_an_answer_without_what_an_archive_says_is_none():
-    assert holding_of(make_node(1), whole()) is None
-    assert holding_of(make_node(1), BackendResponse(404, {}, stream=Body(b""))) is None
+    assert found_archive_of(make_node(1), whole()) is None
+    assert found_archive_of(make_node(1), BackendResponse(404, {}, stream=Body(b""))) is None
 
 
 def test_the_rest_is_asked_for_whatever_the_conditions_were():
     headers = {"if-match": "e", "if-none-match": "f", "x-a": "1"}
     plan = ReadPlan("GET", None, 7, headers, "", False, NodeTimeouts(1.0, 5.0))
-    assert for_rest(plan).headers == {"x-a": "1"}
+    assert unconditional_plan(plan).headers == {"x-a": "1"}
 
 
 def test_closing_lets_the_connection_go():

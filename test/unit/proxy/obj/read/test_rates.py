@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.proxy.obj.read.plan import BELIEVED_S, BYTES_MIN, HALF_S, Rates
+from swift.proxy.obj.read.plan import BYTES_MIN, HALF_LIFE_S, MAX_AGE_S, TransferRates
 
 MB = 1_000_000
 
@@ -24,42 +24,42 @@ def clock():
 
 @pytest.fixture
 def rates(clock):
-    return Rates(clock)
+    return TransferRates(clock)
 
 
 def test_what_a_device_brought_is_known_until_it_is_too_old(rates, clock):
-    assert rates.of(A) is None
+    assert rates.rate_of(A) is None
     rates.record(A, 20 * MB, 1.0)
-    clock.advance(BELIEVED_S)
-    assert rates.of(A) == 20 * MB
+    clock.advance(MAX_AGE_S)
+    assert rates.rate_of(A) == 20 * MB
     clock.advance(0.1)
-    assert rates.of(A) is None
+    assert rates.rate_of(A) is None
 
 
 def test_the_older_a_rate_the_less_it_counts_against_a_new_one(rates, clock):
     for key in (A, B, C):
         rates.record(key, 100 * MB, 1.0)
     rates.record(A, 10 * MB, 1.0)
-    clock.advance(HALF_S)
+    clock.advance(HALF_LIFE_S)
     rates.record(B, 10 * MB, 1.0)
-    clock.advance(BELIEVED_S)
+    clock.advance(MAX_AGE_S)
     rates.record(C, 10 * MB, 1.0)
-    assert rates.of(C) == 10 * MB
-    clock.advance(-BELIEVED_S)
-    assert 10 * MB < rates.of(B) < rates.of(A) < 100 * MB
+    assert rates.rate_of(C) == 10 * MB
+    clock.advance(-MAX_AGE_S)
+    assert 10 * MB < rates.rate_of(B) < rates.rate_of(A) < 100 * MB
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(BYTES_MIN - 1, 1.0), (MB, 0.0), (MB, -1.0)])
 def test_what_says_nothing_is_not_remembered(rates, size, seconds):
     rates.record(A, size, seconds)
-    assert rates.of(A) is None
+    assert rates.rate_of(A) is None
 
 
 def test_devices_that_were_heard_of_longest_ago_are_forgotten(clock):
-    rates = Rates(clock, devices_max=2)
+    rates = TransferRates(clock, devices_max=2)
     for each in (A, B, A, C):
         rates.record(each, MB, 1.0)
-    assert [rates.of(each) for each in (A, B, C)] == [MB, None, MB]
+    assert [rates.rate_of(each) for each in (A, B, C)] == [MB, None, MB]
 
 
 def test_much_slower_ones_come_last_and_the_order_of_others_stays(rates):
@@ -67,4 +67,4 @@ def test_much_slower_ones_come_last_and_the_order_of_others_stays(rates):
         rates.record(each, mb * MB, 1.0)
     assert rates.slow_last([A, B, C, D]) == [B, C, D, A]
     assert rates.slow_last([A, D]) == [A, D]
-    assert rates.quickest_first([A, B, C, D]) == [D, C, B, A]
+    assert rates.fastest_first([A, B, C, D]) == [D, C, B, A]

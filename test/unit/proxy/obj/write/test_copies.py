@@ -13,7 +13,7 @@ from swift.http import environkeys, fields
 from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.proxy.obj.write.copies import PIECE_BYTES, THREAD_BYTES, BodyFanout, CopyCoder, stream_headers
+from swift.proxy.obj.write.copies import READ_BYTES, THREAD_BYTES, BodyFanout, CopyCoder, stream_headers
 from swift.proxy.obj.write.queues import QueueLimits, SendQueues
 from swift.proxy.obj.write.targets import UploadTarget
 from swift.wire import etagtrailer
@@ -42,7 +42,7 @@ def got(talk):
 
 
 def lines_for(taking, need=2):
-    limits = QueueLimits(PIECE_BYTES, 4 * PIECE_BYTES, 1.0)
+    limits = QueueLimits(READ_BYTES, 4 * READ_BYTES, 1.0)
     return SendQueues(taking, need, limits, is_shared=True, clock=SystemClock(), leave=lambda *_: None)
 
 
@@ -62,7 +62,7 @@ class Fragile(StubNode):
 
 @every("queued", [False, True])
 @every("believers", [(), (1,), (0, 1, 2)])
-@every("size", [0, 1, THREAD_BYTES - 1, THREAD_BYTES, PIECE_BYTES, 2 * PIECE_BYTES + 7])
+@every("size", [0, 1, THREAD_BYTES - 1, THREAD_BYTES, READ_BYTES, 2 * READ_BYTES + 7])
 def test_every_node_gets_the_same_bytes_and_believers_their_md5(size, believers, queued):
     body = os.urandom(size)
     talks, taking = three(believers=believers)
@@ -70,7 +70,7 @@ def test_every_node_gets_the_same_bytes_and_believers_their_md5(size, believers,
     moved, trailers = BodyFanout(SIZE_MAX).move(BytesBody(body), taking, 2, lines)
     for sink in taking:
         sink.finish(trailers=trailers)
-        sink.answer()
+        sink.final_response()
     assert moved == size
     assert [got(talk) for talk in talks] == [body] * 3
     expected = {etagtrailer.ETAG: md5(body).hexdigest()} if believers else {}
@@ -79,12 +79,12 @@ def test_every_node_gets_the_same_bytes_and_believers_their_md5(size, believers,
 
 
 def test_a_buffer_is_not_filled_again_before_all_nodes_were_sent_what_is_in_it():
-    pieces = [bytes([number]) * PIECE_BYTES for number in range(1, 6)]
+    pieces = [bytes([number]) * READ_BYTES for number in range(1, 6)]
     talks, taking = three(believers=(0,))
     BodyFanout(SIZE_MAX).move(PiecedBody(*pieces), taking, 2, lines_for(taking))
     for sink in taking:
         sink.finish()
-        sink.answer()
+        sink.final_response()
     assert [got(talk) for talk in talks] == [b"".join(pieces)] * 3
 
 
@@ -197,4 +197,4 @@ def test_the_md5_is_among_the_footers_where_there_are_documents():
 def test_a_small_body_is_left_for_nodes_to_hash():
     small = CopyCoder(CONTEXT).framing(put(BytesBody(b"x" * 10)), is_conditional=True)
     large = CopyCoder(CONTEXT).framing(put(BytesBody(b"x" * 11)), is_conditional=True)
-    assert (small.brings_etag, large.brings_etag) == (False, True)
+    assert (small.offers_etag, large.offers_etag) == (False, True)

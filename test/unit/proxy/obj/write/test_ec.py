@@ -42,7 +42,7 @@ class Uploading:
 
     def __init__(self, body, *, policy=SMALL, headers=None, footers=None, talks=None, believers=False):
         env = {} if footers is None else {environkeys.UPDATE_FOOTERS: lambda given: given.update(footers)}
-        self.scheme = SCHEMES.of(policy)
+        self.scheme = SCHEMES.for_policy(policy)
         self.request = Request("PUT", "/v1/a/c/o", headers or {}, body, env=env)
         self.talks = talks or [StubNode(), StubNode(), StubNode()]
         for talk in self.talks if believers else ():

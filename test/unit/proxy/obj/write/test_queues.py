@@ -59,7 +59,7 @@ class Told:
     def __init__(self):
         self.failures = []
 
-    def failed(self, node, error, headers):
+    def record_failure(self, node, error, headers):
         self.failures.append(node)
 
     def response(self, node, exchange, headers):
@@ -92,7 +92,7 @@ class Upload:
             self.lines.send(bytes([number % 251]) * UNIT, UNIT, self.release)
             self.sent += 1
             self.lines.await_room(UNIT)
-            self.most = max(self.most, self.lines.held + UNIT)
+            self.most = max(self.most, self.lines.held_bytes + UNIT)
         for sink in self.sinks:
             sink.finish()
 
@@ -102,7 +102,7 @@ class Upload:
     def settle(self):
         for sink in self.sinks:
             if sink.alive:
-                sink.answer()
+                sink.final_response()
 
     def stop(self):
         for sink in self.sinks:

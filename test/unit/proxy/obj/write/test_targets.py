@@ -9,7 +9,13 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
-from swift.proxy.obj.write.targets import Opening, UploadTarget, final_answers, open_targets, without_match
+from swift.proxy.obj.write.targets import (
+    TargetOpener,
+    UploadTarget,
+    final_responses,
+    open_targets,
+    without_version_conditions,
+)
 from swift.wire import etagtrailer, reservation
 from test.support.daemons import make_node
 from test.support.object_servers import StubCluster, StubNode
@@ -19,12 +25,12 @@ class Nodes:
     """The nodes in their order; ``avoided`` come only when they are asked for."""
 
     def __init__(self, *numbers, avoided=()):
-        self.asks_avoided = False
+        self.uses_avoided = False
         self._left = list(numbers)
         self._avoided = list(avoided)
         self._given = list(numbers)
 
-    def pass_over(self, which):
+    def defer(self, which):
         if which.id not in self._given:
             return False
         self._given.remove(which.id)
@@ -37,7 +43,7 @@ class Nodes:
     def __next__(self):
         if self._left:
             return make_node(self._left.pop(0))
-        if self.asks_avoided and self._avoided:
+        if self.uses_avoided and self._avoided:
             return make_node(self._avoided.pop(0))
         raise StopIteration
 
@@ -52,7 +58,7 @@ def sink(talk, **more):
 
 
 def opening(cluster, nodes, **more):
-    return Opening(cluster, TARGET, nodes, None, **more)
+    return TargetOpener(cluster, TARGET, nodes, None, **more)
 
 
 # --- one of them
@@ -64,7 +70,7 @@ def test_bytes_go_out_in_order_and_empty_ones_do_not():
     made.send(b"ab", b"", b"cd")
     made.finish(b"e")
     assert talk.sent == [b"ab", b"cd", b"e"]
-    assert made.answer().status == 201
+    assert made.final_response().status == 201
 
 
 @pytest.mark.parametrize("what", ["send", "finish", "wait", "reply"])
@@ -74,7 +80,7 @@ def test_a_failure_takes_it_out_and_nothing_is_sent_any_more(what):
     made.send(b"ab")
     made.finish()
     made.await_stored()
-    assert made.answer() is None
+    assert made.final_response() is None
     made.send(b"late")
     assert b"late" not in talk.sent or what == "reply"
     assert [number for number, _ in cluster.failures] == [1]
@@ -100,13 +106,13 @@ def test_a_node_that_has_everything_says_whom_it_promised_the_object_to():
         talk.continue_headers = offered
         made, _ = sink(talk)
         made.await_stored()
-        assert (made.stored, made.held, made.holder) == (True, held, holder)
+        assert (made.is_stored, made.is_reserved, made.reserved_for) == (True, held, holder)
 
 
 def test_a_node_of_another_make_holds_what_it_stored():
     made, _ = sink(StubNode({}))
     made.await_stored()
-    assert made.stored and made.held and made.predecessor is None
+    assert made.is_stored and made.is_reserved and made.predecessor is None
 
 
 def test_a_refusal_instead_of_waiting_is_kept_as_the_answer():
@@ -122,7 +128,7 @@ def test_a_promise_is_given_back_only_where_there_is_one():
         talk.continue_headers = headers
         made, _ = sink(talk)
         made.await_stored()
-        made.give_back(b"release")
+        made.release(b"release")
         assert talk.sent == expected
 
 
@@ -133,7 +139,7 @@ def test_who_is_left_is_not_waited_for_unless_its_answer_is_being_read():
     made.abandon()
     assert not talk.is_aborted
     made.awaited = False
-    made.leave()
+    made.exclude()
     assert talk.is_aborted and not made.alive
 
 
@@ -164,7 +170,7 @@ def test_an_answer_below_500_is_an_answer_and_507_means_no_room():
     asked = opening(cluster, Nodes(1, 2, 3))
     sinks, answers = open_targets(asked, [{}, {}], 1)
     assert [answer.status for answer in answers] == [412]
-    assert [each.node.id for each in sinks] == [3] and [full.id for full in asked.full] == [2]
+    assert [each.node.id for each in sinks] == [3] and [full.id for full in asked.full_nodes] == [2]
     assert cluster.talks[1].is_aborted
 
 
@@ -179,7 +185,7 @@ def test_avoided_nodes_are_asked_when_the_others_are_too_few():
 
 def test_a_handoff_is_not_asked_for_a_version_that_it_never_heard_of():
     asked = {"if-match": "e", fields.BACKEND_IF_PREDECESSOR: "1", "if-none-match": "*"}
-    assert without_match(asked) == {"if-none-match": "*"}
+    assert without_version_conditions(asked) == {"if-none-match": "*"}
 
 
 # --- the end
@@ -190,5 +196,5 @@ def test_so_many_final_answers_as_agree_are_enough():
     sinks.append(UploadTarget(make_node(3), StubNode(fails=("reply",)), {}, StubCluster()))
     sinks.append(UploadTarget(make_node(4), StubNode(), {}, StubCluster()))
     sinks[3].alive = False
-    answers = final_answers(sinks, 2, 0.1)
+    answers = final_responses(sinks, 2, 0.1)
     assert [answer.status for answer in answers] == [201, 201]

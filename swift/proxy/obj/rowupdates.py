@@ -1,8 +1,8 @@
-"""The rows of containers and of the expiry queue that follow an object write (spec: proxy.md §9).
+"""Container rows and expiry queue entries that follow an object write (spec: proxy.md §9).
 
-Object servers send the rows: ``write_attempts`` gives each of them its share of the container's servers, so
-that enough rows are sent whichever nodes respond. Where no object server with a share has taken the write the
-proxy sends the rows itself (``unsent_updates``).
+Object servers send the rows. ``write_attempts`` gives each of them its share of the container's servers, so
+that enough rows are sent whichever nodes respond. Where no object server with a share has taken the write,
+the proxy sends the rows itself (``unsent_updates``).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def spread_updates(
     object_quorum: int,
     object_nodes: Sequence[Node],
 ) -> list[HeaderMap]:
-    """Copies of ``headers`` for each object node, with the container nodes it must tell.
+    """Return copies of ``headers`` for each object node, with the container nodes that it must update.
 
     ``object_nodes`` are the primaries, of which ``object_count`` need not be the number.
     """
-    container_nodes = in_pairs(object_nodes, containers.nodes)
+    container_nodes = pair_with_objects(object_nodes, containers.nodes)
     attempts = [dict(headers) for _ in range(object_count)]
     shares: list[list[Node]] = [[] for _ in range(object_count)]
     updates = container_update_count(len(container_nodes), containers.quorum, object_count, object_quorum)
@@ -63,27 +63,27 @@ def spread_updates(
     return attempts
 
 
-def in_pairs(objects: Sequence[Node], containers: Sequence[Node]) -> list[Node]:
-    """``containers``, each in the place of the object node that is to tell it.
+def pair_with_objects(objects: Sequence[Node], containers: Sequence[Node]) -> list[Node]:
+    """Return ``containers``, each at the position of the object node that updates it.
 
-    An object server tells the same container server whenever it can, first of all the one beside it. Rows of
-    changes that became durable together then arrive together and share a sync (decision 0010).
+    An object server updates the same container server whenever possible, preferably one on its own device or
+    host. Rows of changes that became durable together then arrive together and share a sync (decision 0010).
     """
     free = list(range(len(containers)))
     places = [-1] * min(len(objects), len(free))
-    for is_beside in (_same_device, _same_host):
+    for is_near in (_same_device, _same_host):
         for i, place in enumerate(places):
             if place < 0:
                 for k in free:
-                    if is_beside(objects[i], containers[k]):
+                    if is_near(objects[i], containers[k]):
                         places[i] = k
                         free.remove(k)
                         break
     for i, place in enumerate(places):
         if place < 0:
-            # Two devices may wish for the same one; the second takes what is left.
-            wish = objects[i].id % len(containers)
-            places[i] = wish if wish in free else free[0]
+            # Two devices may prefer the same server; the second takes one that is left.
+            preferred = objects[i].id % len(containers)
+            places[i] = preferred if preferred in free else free[0]
             free.remove(places[i])
     return [containers[k] for k in places + free]
 
@@ -97,9 +97,9 @@ def _same_host(one: Node, other: Node) -> bool:
 
 
 def _hosts_and_devices(nodes: Sequence[Node]) -> tuple[str, str]:
-    """Two lists as object servers read them."""
+    """Return hosts and devices as two lists in the form that object servers read."""
     if len(nodes) == 1:
-        # As nearly always.
+        # The usual case.
         return nodes[0].key.rpartition("/")[0], nodes[0].device
     return (
         ",".join([node.key.rpartition("/")[0] for node in nodes]),
@@ -110,7 +110,7 @@ def _hosts_and_devices(nodes: Sequence[Node]) -> tuple[str, str]:
 def add_expiry(
     attempts: Sequence[HeaderMap], *, container: str, part: int, nodes: Sequence[Node], delete_at: str
 ) -> None:
-    """Tell the object nodes, in reverse order, which queue container nodes to update."""
+    """Give the object nodes, in reverse order, the queue container nodes that they update."""
     count = len(attempts)
     shares: list[list[Node]] = [[] for _ in range(count)]
     for i in range(max(count, len(nodes)) if nodes else 0):
@@ -125,9 +125,9 @@ def add_expiry(
 
 
 def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
-    """Have the first two nodes remove an old queue entry, unless the request says who removes it.
+    """Let the first two nodes remove an old queue entry, unless the request's header is already set.
 
-    The expirer removes its entry itself and asks that no node does.
+    The expirer removes its entry itself, so it sets the header to exclude all nodes.
     """
     for i, attempt in enumerate(attempts):
         attempt.setdefault(fields.BACKEND_CLEAN_EXPIRING_QUEUE, "t" if i < 2 else "f")
@@ -135,16 +135,16 @@ def mark_queue_cleaners(attempts: Sequence[HeaderMap]) -> None:
 
 _OVERRIDES = (fields.BACKEND_UPDATE_OVERRIDE, fields.SYSMETA_UPDATE_OVERRIDE)
 #: Containers that are being split take rows through redirects, which only object servers follow.
-_WHOLE = ("unsharded", "")
+_UNSHARDED_STATES = ("unsharded", "")
 
 
 def unsent_updates(
     attempts: Sequence[HeaderMap],
-    answers: Sequence[BackendResponse],
+    responses: Sequence[BackendResponse],
     accepted: Sequence[int] = (200, 201, 202),
 ) -> list[HeaderMap]:
-    """The attempts that no node answered with one of the ``accepted`` statuses."""
-    taken = {id(a.attempt) for a in answers if a.status in accepted}
+    """Return the attempts without a response of one of the ``accepted`` statuses."""
+    taken = {id(a.attempt) for a in responses if a.status in accepted}
     return [attempt for attempt in attempts if id(attempt) not in taken]
 
 
@@ -171,10 +171,10 @@ def send_updates(
     row: HeaderMap,
 ) -> None:
     """Send ``op`` (PUT or DELETE of the row) for every unsent share, in the background."""
-    if not unsent or location.container.sharding_state not in _WHOLE:
+    if not unsent or location.container.sharding_state not in _UNSHARDED_STATES:
         return
     headers = row_headers(context, request, location, row)
-    for ip, port, device, part in _servers_of(unsent):
+    for ip, port, device, part in _container_servers(unsent):
         path = node_path(device, part, location.path.quoted)
         green.spawn_detached(_send_row, context, (ip, port), op, path, headers)
 
@@ -193,7 +193,7 @@ def row_headers(
     }
 
 
-def _servers_of(unsent: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:
+def _container_servers(unsent: Sequence[HeaderMap]) -> Iterator[tuple[str, int, str, str]]:
     for attempt in unsent:
         hosts = attempt.get(fields.CONTAINER_HOST, "").split(",")
         devices = attempt.get(fields.CONTAINER_DEVICE, "").split(",")
@@ -207,13 +207,13 @@ def _send_row(
     context: ProxyContext, address: tuple[str, int], op: str, path: str, headers: HeaderMap
 ) -> None:
     try:
-        reply = context.direct.request(NodeAddress(*address), op, path, headers)
-        outcome = "" if reply.is_success else f"status {reply.status}"
+        response = context.direct.request(NodeAddress(*address), op, path, headers)
+        outcome = "" if response.is_success else f"status {response.status}"
     except TransportError as error:
         outcome = str(error)
     if outcome:
         context.telemetry.log.warning(
-            f"container row of {path} not told to {address[0]}:{address[1]}: {outcome}",
+            f"container row of {path} was not sent to {address[0]}:{address[1]}: {outcome}",
             txid=headers["x-trans-id"],
         )
 
@@ -224,15 +224,15 @@ def write_attempts(
     location: ObjectLocation,
     count: int | None = None,
 ) -> list[HeaderMap]:
-    """One set of headers per primary of the object, with its share of container and queue updates.
+    """Return one set of headers per primary, with its share of container and queue updates.
 
     ``count`` is the number of nodes when it is not that of the primaries.
     """
     path = location.path
     containers = context.rings.container.view()
     shard = location.shard
-    told = shard or path
-    part = containers.partition_of(context.hasher.digest(told.account, told.container))
+    target = shard or path
+    part = containers.partition_of(context.hasher.digest(target.account, target.container))
     if shard is not None:
         headers[fields.BACKEND_QUOTED_CONTAINER_PATH] = quote_path(f"{shard.account}/{shard.container}")
     headers[fields.BACKEND_STORAGE_POLICY_INDEX] = str(location.policy.index)

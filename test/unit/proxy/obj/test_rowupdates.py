@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.http.fields import BACKEND_CLEAN_EXPIRING_QUEUE as CLEAN
-from swift.proxy.obj.listing import ContainerNodes, in_pairs, mark_queue_cleaners, spread_updates
+from swift.proxy.obj.rowupdates import ContainerNodes, mark_queue_cleaners, pair_with_objects, spread_updates
 from swift.ring.device import Node
 
 
@@ -25,14 +25,14 @@ nodes = st.lists(
 
 @given(nodes, nodes)
 def test_every_container_node_has_one_place(objects, containers):
-    paired = in_pairs(objects, containers)
+    paired = pair_with_objects(objects, containers)
     assert sorted(paired, key=repr) == sorted(containers, key=repr)
 
 
 def test_the_same_device_goes_before_the_same_host():
     objects = [node(1, "10.0.0.1", "sdb"), node(2, "10.0.0.1", "sda"), node(3, "10.0.0.2", "sda")]
     containers = [node(7, "10.0.0.2", "sdc"), node(8, "10.0.0.1", "sda"), node(9, "10.0.0.1", "sdz")]
-    assert [each.id for each in in_pairs(objects, containers)] == [9, 8, 7]
+    assert [each.id for each in pair_with_objects(objects, containers)] == [9, 8, 7]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_same_device_goes_before_the_same_host():
 def test_an_object_node_tells_one_container_node_whatever_its_place_is(network, told):
     containers = [node(k, f"{network}.{k}") for k in (1, 2, 3)]
     for three in permutations(told):
-        paired = in_pairs([node(k, f"10.0.0.{k}") for k in three], containers)
+        paired = pair_with_objects([node(k, f"10.0.0.{k}") for k in three], containers)
         assert dict(zip(three, (each.id for each in paired), strict=True)) == told
 
 
