@@ -196,7 +196,7 @@ class ReaperPass(DatabasePassBase):
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
         except (SwiftError, OSError) as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot reap account database {place.directory}: {error}")
 
     def _share(
@@ -209,7 +209,7 @@ class ReaperPass(DatabasePassBase):
         now_s = self._pass_context.clock.monotonic()
         work = AccountWork(info.account, Placed(int(place.partition), nodes), index, now_s)
         self._log.info(f"Beginning pass on account {info.account}")
-        self._tally.add("accounts")
+        self._counters.add("accounts")
         marker, limit = "", PAGE_ROWS * len(nodes)
         while rows := broker.listing(ListingQuery(limit, marker=marker, reserved=True)):
             for row in rows:
@@ -253,7 +253,7 @@ class ReaperPass(DatabasePassBase):
             unit.path,
             work.placed,
             width=self._task.settings.width,
-            tally=self._tally,
+            counters=self._counters,
             stop=self._pass_context.stop,
         )
         try:
@@ -267,7 +267,7 @@ class ReaperPass(DatabasePassBase):
         if not work.is_planned or work.done < work.containers:
             return
         seconds = self._pass_context.clock.monotonic() - work.begun_s
-        self._tally.timing("timing", seconds)
+        self._counters.timing("timing", seconds)
         self._log.info(
             f"Completed pass on account {work.account}: {work.containers} containers, {seconds:.1f}s"
         )

@@ -27,7 +27,7 @@ from swift.http.headers import HeaderMap
 from swift.policy.policy import Policy
 from swift.ring.device import Node, address
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.runtime.stop import Stop
 
 #: A shard may be sharded itself; nobody needs more levels than this.
@@ -65,7 +65,7 @@ class ContainerReaper:
         account: Placed,
         *,
         width: int,
-        tally: Tally,
+        counters: Counters,
         stop: Stop,
     ):
         self._context = context
@@ -73,7 +73,7 @@ class ContainerReaper:
         self._width = width
         self._path = path
         self._account = account
-        self._tally = tally
+        self._counters = counters
         self._stop = stop
         self._direct = DirectClient(
             context.transport, "account-reaper", timeouts, missed=missed_by(self._log_error)
@@ -90,8 +90,8 @@ class ContainerReaper:
                 if self._stop.requested:
                     return
         except CannotList:
-            self._tally.add("containers_failures")
-            self._tally.add("containers_remaining")
+            self._counters.add("containers_failures")
+            self._counters.add("containers_remaining")
             raise
         self._delete_container()
 
@@ -157,8 +157,8 @@ class ContainerReaper:
         """Delete all objects of a page, some at the same time."""
         policy = self._context.policies.of_header(page.policy_index)
         if policy is None:
-            self._tally.add("errors")
-            self._tally.add("objects_remaining", len(page.names))
+            self._counters.add("errors")
+            self._counters.add("objects_remaining", len(page.names))
             self._log_error(f"{page.listed_by} has the unknown policy {page.policy_index}")
             return
 
@@ -216,11 +216,11 @@ class ContainerReaper:
         )
         gone = sum(1 for reply in replies if reply is not None and (reply.is_success or reply.status == 404))
         if gone < len(replies):
-            self._tally.add(f"{kind}_failures")
+            self._counters.add(f"{kind}_failures")
         if 2 * gone > len(replies):
-            self._tally.add(f"{kind}_deleted")
+            self._counters.add(f"{kind}_deleted")
         else:
-            self._tally.add(f"{kind}_possibly_remaining" if gone else f"{kind}_remaining")
+            self._counters.add(f"{kind}_possibly_remaining" if gone else f"{kind}_remaining")
         return [None if reply is None else reply.status for reply in replies]
 
     # --- asking ---------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class ContainerReaper:
         reply = self._direct.request_entity(node, part, method, path, headers, query)
         if reply is None:
             return None
-        self._tally.add(f"return_codes.{reply.status // 100}")
+        self._counters.add(f"return_codes.{reply.status // 100}")
         if reply.status >= 500:
             self._log_error(f"{method} {path} at {node.replication_key}: status {reply.status}")
         return reply

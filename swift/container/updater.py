@@ -147,7 +147,7 @@ class ContainerUpdaterPass(DatabasePassBase):
 
         open_broker = partial(open_found, unit.place, self._engine)
         self._on_database(unit.place, open_broker, work, failed="errors", doing="look at container database")
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _process(self, broker: ContainerBroker) -> bool:
         """Tell the news; whether there were any."""
@@ -156,7 +156,7 @@ class ContainerUpdaterPass(DatabasePassBase):
         info = broker.info()
         report = report_of(broker, info)
         if report is None:
-            self._tally.add("no_changes")
+            self._counters.add("no_changes")
             return False
         self._bring(broker, info, report)
         return True
@@ -165,9 +165,9 @@ class ContainerUpdaterPass(DatabasePassBase):
         answers = self._tell(info, report)
         if has_majority(answers):
             mark_reported(broker, report)
-            self._tally.add("successes")
+            self._counters.add("successes")
             return
-        self._tally.add("failures")
+        self._counters.add("failures")
         if have_status(answers, 404):
             self._quarantine(broker)
             return
@@ -178,7 +178,7 @@ class ContainerUpdaterPass(DatabasePassBase):
     def _quarantine(self, broker: ContainerBroker) -> None:
         """Nobody can ever list this container: move it away, as the peer does."""
         moved = broker.on_disk(quarantine, broker.place, "no account replicas exist")
-        self._tally.add("quarantines")
+        self._counters.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 
     def end(self) -> None:

@@ -113,17 +113,17 @@ class DatabaseAuditPass(DatabasePassBase):
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
         except (SwiftError, OSError) as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot audit {unit.directory}: {error}")
             return
         finally:
-            self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+            self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
         if problems is None:
             return
         for problem in problems:
             self._log.error(f"ERROR {self._task.kind.server_type} database {unit.directory}: {problem}")
-        self._tally.add("failures" if problems else "passes")
+        self._counters.add("failures" if problems else "passes")
 
     def _problems(self, place: DatabasePlace) -> list[str] | None:
         """What is wrong with the content of a sound database; None when there is no database."""
@@ -155,8 +155,8 @@ class DatabaseAuditPass(DatabasePassBase):
         if moved is None:
             self._log.error(f"{error}; valid when read again")
             return
-        self._tally.add("failures")
-        self._tally.add("quarantines")
+        self._counters.add("failures")
+        self._counters.add("quarantines")
         self._log.error(f"{error}; quarantined to {moved}")
 
 

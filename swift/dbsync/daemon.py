@@ -187,11 +187,11 @@ class ReplicationPass(DatabasePassBase):
 
     def do(self, unit: Due) -> None:
         """Replicate one database."""
-        failures = self._tally.counts.get("failures", 0)
+        failures = self._counters.counts.get("failures", 0)
         if self._databases.visit(unit.place):
             self._settled.settle(unit, self._task.disk.now_ns())
         assert self._copies is not None, "units come from the plan"
-        if self._tally.counts.get("failures", 0) != failures:
+        if self._counters.counts.get("failures", 0) != failures:
             self._copies.failed(unit.place.directory)
             return
         is_own = self._is_own(self._task.ring.view(), unit.place.partition)

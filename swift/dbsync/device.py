@@ -37,7 +37,7 @@ class DeviceReplication:
         self._replication = replication
         self._device = device
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = context.telemetry.log
         self._disk = context.disk_at(device, replication.disk)
         self._engine = Engine.at(self._disk, self._log.warning)
@@ -57,22 +57,22 @@ class DeviceReplication:
         in_order = False
         try:
             if replica.broker.refresh():
-                self._tally.add("attempts")
+                self._counters.add("attempts")
                 if self._is_in_its_place(replica):
                     in_order = self._process(replica)
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
             return False
         except DatabaseBroken as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._quarantine(place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._replication.context.telemetry.faults.note(self._device, error)
             self._log.error(f"ERROR cannot replicate {place.directory}: {error}")
         finally:
             replica.broker.close()
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
         return in_order
 
     # --- is it what it seems -----------------------------------------------------------------------
@@ -85,7 +85,7 @@ class DeviceReplication:
             self._misplaced.fits(self._device)
             self._replication.kind.identify(replica, names)
             return True
-        self._tally.add("failures")
+        self._counters.add("failures")
         what = f"{place.directory} holds the database of {'/'.join(names)}"
         if self._misplaced.may_move(self._device):
             self._quarantine(place, DatabaseBroken(place.file(), what))
@@ -109,7 +109,7 @@ class DeviceReplication:
         before = age(now, shared.settings.reclaim_age)
         if broker.read(lambda connection: replica.old.is_reclaimable(connection, before)):
             if handoffs.remove(broker, lambda c: replica.old.is_reclaimable(c, before)):
-                self._tally.add(f"removes.{self._device}")
+                self._counters.add(f"removes.{self._device}")
             return False
         view = shared.ring.view()
         part = view.partition_of(bytes.fromhex(broker.place.name_hash))
@@ -196,13 +196,13 @@ class DeviceReplication:
             replica,
             remote,
             shared.settings,
-            self._tally,
+            self._counters,
             now=now,
             many_policies=len(shared.context.policies) > 1,
         )
 
     def _note(self, node: Node, came_through: bool) -> None:
-        self._tally.add("successes" if came_through else "failures")
+        self._counters.add("successes" if came_through else "failures")
         if not came_through:
             devices = self.failed.setdefault(node.replication_ip, {})
             devices[node.device] = devices.get(node.device, 0) + 1
@@ -223,4 +223,4 @@ class DeviceReplication:
             return not changed and not replica.holds_unsplit_rows(connection)
 
         if handoffs.remove(replica.broker, is_unchanged):
-            self._tally.add(f"removes.{self._device}")
+            self._counters.add(f"removes.{self._device}")

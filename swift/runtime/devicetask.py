@@ -65,7 +65,7 @@ class DevicePassBase:
         self._device_task = task
         self._device = device
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = context.telemetry.log
         self._disk = task.disk_at(device)
 
@@ -78,7 +78,7 @@ class DevicePassBase:
         try:
             return self._device_task.context.devices.path(self._device)
         except DeviceUnavailable:
-            self._tally.add(self.unavailable_event)
+            self._counters.add(self.unavailable_event)
             self._log.warning(f"skipping {self._device} as it is not mounted")
             return None
 
@@ -108,7 +108,7 @@ class DatabasePassBase(DevicePassBase):
 
     def _tell_unreadable(self, error: OSError) -> None:
         """Count and log a directory that cannot be listed; the walk goes on beside it."""
-        self._tally.add(self.unavailable_event)
+        self._counters.add(self.unavailable_event)
         self._note(error)
         self._log.error(f"ERROR cannot list databases: {error}")
 
@@ -142,10 +142,10 @@ class DatabasePassBase(DevicePassBase):
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
         except DatabaseBroken as error:
-            self._tally.add(failed)
+            self._counters.add(failed)
             self._quarantine_broken(place, error)
         except failures as error:
-            self._tally.add(failed)
+            self._counters.add(failed)
             self._note(error)
             self._log.error(f"ERROR cannot {doing} {place.directory}: {error}")
 
@@ -155,7 +155,7 @@ class DatabasePassBase(DevicePassBase):
             self._log.error(f"ERROR cannot process {place.directory}: {error}")
             return
         if put_away(self._disk, place, error, tell=self._tell_error, note=self._note):
-            self._tally.add("quarantines")
+            self._counters.add("quarantines")
 
     def _tell_error(self, text: str) -> None:
         self._log.error(f"ERROR {text}")

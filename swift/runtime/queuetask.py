@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, TypeVar
 
 from swift.runtime.daemon import Pass, PassContext, PassReport
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.runtime.share import complain
 from swift.telemetry.log import Log
 
@@ -28,12 +28,12 @@ class QueueTask:
         return {}
 
 
-def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> Iterator[T]:
+def as_far_as_readable(rows: Iterator[T], what: str, counters: Counters, log: Log) -> Iterator[T]:
     """The rows of a part of a queue until reading fails: that is told and counted, and ends nothing else."""
     try:
         yield from rows
     except Exception as error:
-        tally.add("errors")
+        counters.add("errors")
         complain(log, f"cannot read {what}", error)
 
 

@@ -122,7 +122,7 @@ class ReconcilerPass:
     def __init__(self, task: ContainerReconciler, pass_context: PassContext):
         self._task = task
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = task.context.telemetry.log
         self._containers: list[str] = []
 
@@ -132,7 +132,7 @@ class ReconcilerPass:
         for container in queue.containers(self._pass_context.clock.time()):
             self._containers.append(container)
             what = f"{QUEUE_ACCOUNT}/{container}"
-            for entry in as_far_as_readable(queue.entries(container), what, self._tally, self._log):
+            for entry in as_far_as_readable(queue.entries(container), what, self._counters, self._log):
                 if self._pass_context.stop.requested:
                     return
                 yield entry
@@ -142,10 +142,10 @@ class ReconcilerPass:
         try:
             outcome = self._reconcile(unit)
         except UnexpectedAnswer as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot reconcile {unit}: {error}")
             return
-        self._tally.add(outcome)
+        self._counters.add(outcome)
         if outcome in _DONE:
             self._pop(unit)
 

@@ -132,7 +132,7 @@ class ShardingPass(DatabasePassBase):
         self._delivery = ShardDelivery(task.replication, device, pass_context, self._engine)
         self._settled = task.settled(device)
         self._overview = task.overviews.setdefault(device, Overview())
-        self._observer = Observer(self._overview, task.settings, self._tally, self._log.warning)
+        self._observer = Observer(self._overview, task.settings, self._counters, self._log.warning)
 
     def plan(self) -> Iterator[Due]:
         """The containers to which something has happened, partitions in random order."""
@@ -187,7 +187,7 @@ class ShardingPass(DatabasePassBase):
             self._task.settings,
             self._task.roots,
             self._delivery,
-            self._tally,
+            self._counters,
             now=Timestamp(self._pass_context.clock.time()),
             is_leader=index == 0,
             replica_count=replica_count,

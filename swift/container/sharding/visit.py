@@ -30,7 +30,7 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.shardtable import ShardQuery
 from swift.db.schema import max_row
 from swift.http import fields
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 
 _SPLITTING = frozenset((State.SHARDING, State.SHARDED, State.SHRINKING, State.SHRUNK))
 _CLEAVABLE = frozenset((State.CREATED, State.CLEAVED, State.ACTIVE, State.SHARDING))
@@ -48,7 +48,7 @@ class Visit:
         settings: ContainerSharderSettings,
         roots: Roots,
         delivery: ShardDelivery,
-        tally: Tally,
+        counters: Counters,
         *,
         now: Timestamp,
         is_leader: bool,
@@ -58,7 +58,7 @@ class Visit:
         self._settings = settings
         self._roots = roots
         self._delivery = delivery
-        self._tally = tally
+        self._counters = counters
         self._now = now
         self._is_leader = is_leader
         self._quorum = replica_count // 2 + 1
@@ -94,14 +94,14 @@ class Visit:
         self.is_at_rest = False
 
     def _note(self, event: str) -> None:
-        self._tally.add(event)
+        self._counters.add(event)
         self.is_at_rest = False
 
     # --- the visit ------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """All steps; raises the errors of ``db.connection``, OSError and ``UnexpectedAnswer``."""
-        self._tally.add("visited_attempted")
+        self._counters.add("visited_attempted")
         if not self._is_root:
             self._learn_from_root()
         elif self._has_gaps():

@@ -172,25 +172,27 @@ class SyncPass(DatabasePassBase):
         info = broker.info()
         if not is_synced(info):
             keep_link(broker, info)
-            self._tally.add("skips")
+            self._counters.add("skips")
             return False
         index, count = self._own_place(broker)
         if index is None or any(info.metadata.get(name, ("", ""))[0] for name in _VERSIONED):
-            self._tally.add("skips")
+            self._counters.add("skips")
             return False
         try:
             target = self._target(info)
         except SyncToError as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._log.error(f"ERROR {broker.own_name} cannot be copied: {error}")
             return False
         if target is None:
-            self._tally.add("skips")
+            self._counters.add("skips")
             return False
         path = EntityPath(info.account, info.container)
-        copier = Copier(self._task.client, self._task.remote, target, path, tally=self._tally, log=self._log)
+        copier = Copier(
+            self._task.client, self._task.remote, target, path, counters=self._counters, log=self._log
+        )
         self._copy(broker, info, copier, index, count)
-        self._tally.add("syncs")
+        self._counters.add("syncs")
         after = broker.info()
         points = after.x_container_sync_point1, after.x_container_sync_point2
         is_done = points[0] == points[1] and not self._rows(broker, points[0])
@@ -254,7 +256,7 @@ class SyncPass(DatabasePassBase):
             return copier.copy(row_of_mapping(item))
         except Exception as error:
             complain(self._log, f"cannot copy row {row_id} of {copier.container}", error)
-            self._tally.add("failures")
+            self._counters.add("failures")
             return False
 
     def _turn_of(self, broker: ContainerBroker, item: Item, count: int) -> int:

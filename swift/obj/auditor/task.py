@@ -251,7 +251,7 @@ class AuditPass(DevicePassBase):
         )
 
     def _live(self) -> None:
-        self._tally.moves += 1
+        self._counters.activity += 1
 
     def _expect(self, policy: Policy, left: int) -> None:
         """So many partitions are left: say so, and how the promise stands."""
@@ -309,7 +309,7 @@ class AuditPass(DevicePassBase):
                 for name in some:
                     yield Location(self._device, partition, policy, name)
         except OSError as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot list partition {partition} of {self._device}: {error}")
 
@@ -330,7 +330,7 @@ class AuditPass(DevicePassBase):
             return
         except OSError as error:
             # It may be readable again: only what was read proves damage.
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot read object {unit.hash} of {self._device}: {error}")
             return
@@ -340,11 +340,11 @@ class AuditPass(DevicePassBase):
         elif report.found.state.kind == LIVE:
             self._count_size(report.found.state.size)
             self._show(unit, report)
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _left_misplaced(self, unit: Location, error: MisplacedLeft) -> None:
         """Count an object that is not in its place; many in a row end the pass."""
-        self._tally.add("errors")
+        self._counters.add("errors")
         self._misplaced += 1
         if self._misplaced <= IN_A_ROW_MAX:
             self._log.error(f"ERROR object {unit.hash} of {self._device} is left where it is: {error}")
@@ -385,14 +385,14 @@ class AuditPass(DevicePassBase):
             index = state.fragments[0][1][0] if state.fragments else None
             handed = HandedOver(state.data_timestamp, index, state.durable, state.timestamp)
             upkeep.purge(unit, handed)
-            self._tally.add("deletes")
+            self._counters.add("deletes")
             self._log.warning(f"object {unit.hash} of {self._device} was removed: {request}")
             return
         upkeep.quarantine(unit, str(request))
         self._note_quarantine(unit, str(request))
 
     def _note_quarantine(self, unit: Location, reason: str) -> None:
-        self._tally.add("quarantines")
+        self._counters.add("quarantines")
         self._log.error(f"ERROR object {unit.hash} of {self._device} was quarantined: {reason}")
 
     # --- telling --------------------------------------------------------------------------------------

@@ -295,11 +295,11 @@ class ComparePass(DevicePassBase, Generic[T]):
         before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
         try:
             for name in store.upkeep.prepare(self._device, policy, before_s):
-                self._tally.add("failures")
+                self._counters.add("failures")
                 self._log.warning(f"{name!r} is no partition, and is in the way on {self._device}")
             names = store.partitions(self._device, policy)
         except (DeviceUnavailable, OSError) as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._log.error(f"ERROR cannot list {self._device}: {error}")
             return
         parts = [int(name) for name in names if self._is_wanted(name, view)]
@@ -318,7 +318,7 @@ class ComparePass(DevicePassBase, Generic[T]):
         if not self._task.selection.has_partition(name):
             return False
         if str(int(name)) != name or int(name) >= view.partition_count:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._log.warning(f"partition {name} of {self._device} is none of its ring")
             return False
         return True
@@ -381,11 +381,11 @@ class ComparePass(DevicePassBase, Generic[T]):
             except (OSError, LockTimeout) as error:
                 self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
-                self._tally.add("failures")
+                self._counters.add("failures")
                 self._copies[policy.ring_name].failed(part)
                 entries.append(None)
             # A long first look is no standstill.
-            self._tally.moves += 1
+            self._counters.activity += 1
         return entries
 
     def _survey(self, policy: Policy, view: RingView, locals_: Sequence[Local]) -> list[PartitionUnit]:
@@ -451,17 +451,17 @@ class ComparePass(DevicePassBase, Generic[T]):
         store, name = self._task.stores.at(local.policy, self._device), str(local.part)
         here = store.hashes(self._device, name, local.policy)
         if not local.policy.is_ec:
-            self._tally.add("suffix.counts", len(here))
+            self._counters.add("suffix.counts", len(here))
         suspects = compare(here)
         if not suspects:
             return []
-        self._tally.add("suffix.hashes", len(suspects))
+        self._counters.add("suffix.hashes", len(suspects))
         return compare(store.hashes(self._device, name, local.policy, recalculate=suspects))
 
     def fail(self, node: Node) -> None:
         """Something could not be done with a node."""
         self._failures += 1
-        self._tally.add("failures")
+        self._counters.add("failures")
         devices = self.failed.setdefault(node.replication_ip, {})
         devices[node.device] = devices.get(node.device, 0) + 1
 

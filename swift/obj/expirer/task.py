@@ -66,7 +66,7 @@ class ExpirerPass:
     def __init__(self, task: ObjectExpirer, pass_context: PassContext):
         self._task = task
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = task.context.telemetry.log
         self._containers: list[str] = []
 
@@ -78,7 +78,7 @@ class ExpirerPass:
         for task in in_turns(self._due(), _target_container, size_max):
             if self._pass_context.stop.requested:
                 return
-            self._tally.add("tasks.assigned")
+            self._counters.add("tasks.assigned")
             yield task
 
     def _due(self) -> Iterator[ExpiringObject]:
@@ -87,7 +87,7 @@ class ExpirerPass:
         for container in queue.containers(now_s):
             self._containers.append(container)
             what = f"{self._task.settings.account}/{container}"
-            yield from as_far_as_readable(queue.due(container, now_s), what, self._tally, self._log)
+            yield from as_far_as_readable(queue.due(container, now_s), what, self._counters, self._log)
 
     # --- doing ----------------------------------------------------------------------------------------
 
@@ -97,13 +97,13 @@ class ExpirerPass:
         try:
             is_done = self._delete(unit)
         except UnexpectedAnswer as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot expire {unit.path}: {error}")
             return
         if is_done:
             self._pop(unit)
-            self._tally.add("objects")
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+            self._counters.add("objects")
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _delete(self, unit: ExpiringObject) -> bool:
         """Whether the task is done; raises ``UnexpectedAnswer``."""

@@ -215,8 +215,8 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
     def settled(self, units: Sequence[PartitionUnit]) -> None:
         """See ``ComparePass``."""
         if units:
-            self._tally.add("attempts", len(units))
-            self._tally.add("hashmatches", sum(len(unit.standing.verdicts) for unit in units))
+            self._counters.add("attempts", len(units))
+            self._counters.add("hashmatches", sum(len(unit.standing.verdicts) for unit in units))
 
     # --- doing ---------------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             return
         local = unit.local
         name = str(local.part)
-        self._tally.add("attempts")
+        self._counters.add("attempts")
         store = self._task.stores.at(local.policy, self._device)
         hashes = store.hashes(self._device, name, local.policy)
         failures = self.failures
@@ -241,7 +241,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         if local.own is None:
             is_left = not store.upkeep.remove_partition(self._device, name, local.policy)
             if not is_left:
-                self._tally.add("removes")
+                self._counters.add("removes")
         elif reverts:
             again = store.hashes(self._device, name, local.policy)
             is_left = bool(reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng))
@@ -251,9 +251,9 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
     def _timed(self, kind: str) -> Iterator[None]:
         clock = self._pass_context.clock
         started_s = clock.monotonic()
-        self._tally.add(f"partition.{kind}.count.{self._device}")
+        self._counters.add(f"partition.{kind}.count.{self._device}")
         yield
-        self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
+        self._counters.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
 
     def _push(self, job: Push, rebuild: Rebuilder | None = None) -> Pushed | None:
         """What a node has afterwards; None, counted and logged, when that is not known."""
@@ -266,11 +266,11 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             self._log.error(f"ERROR partition {job.partition} of policy {policy.index}: {error}")
             self.fail(job.node)
             return None
-        self._tally.add("suffix.syncs", len(job.suffixes))
+        self._counters.add("suffix.syncs", len(job.suffixes))
         if pushed.failed:
             self.fail(job.node)
         else:
-            self._tally.add("successes")
+            self._counters.add("successes")
         return pushed
 
     # --- what neighbours lack ------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             if self._stop.requested:
                 return
             if unit.standing.says(node) is SurveyVerdict.EQUAL:
-                self._tally.add("hashmatches")
+                self._counters.add("hashmatches")
                 continue
             for place in self._stand_ins(local, node):
                 if self._sync_with(local, own, place, fragment_of(node, _ec(local.policy)), rebuild):
@@ -320,7 +320,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             )
             self._push(job, rebuild)
         else:
-            self._tally.add("hashmatches")
+            self._counters.add("hashmatches")
         return True
 
     # --- what does not belong here -------------------------------------------------------------------
@@ -334,7 +334,7 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                     store.replication_lock(str(local.part), local.policy, LOCK_S, incoming=False)
                 )
             except LockTimeout:
-                self._tally.add("partition.lock-failure.count")
+                self._counters.add("partition.lock-failure.count")
                 return
             offers = self._handed_over(local, revert)
             names = list(offers)

@@ -17,7 +17,7 @@ from swift.obj.compare.survey import SurveyVerdict
 from swift.obj.compare.task import PartitionUnit
 from swift.obj.replicator.delivery import Delivered, Delivery, DeliveryFailed, Parcel
 from swift.ring.device import Node
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.store.api import DELETED, LIVE, HandedOver, Location, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
@@ -44,7 +44,7 @@ class RevertContext:
     #: Copies that must be known; 0: all.
     handoff_delete: int
     now_s: Callable[[], float]
-    tally: Tally
+    counters: Counters
     log: Log
     #: Counts something that could not be done with a node.
     fail: Callable[[Node], None]
@@ -68,7 +68,7 @@ class Revert:
                     home.store.replication_lock(self._part, self._policy, LOCK_S, incoming=False)
                 )
             except LockTimeout:
-                home.tally.add("partition.lock-failure.count")
+                home.counters.add("partition.lock-failure.count")
                 return False
             self._work_locked()
         return home.store.upkeep.remove_partition(home.device, self._part, self._policy)
@@ -138,7 +138,7 @@ class Revert:
             return None
         try:
             if self._unit.standing.says(node) is SurveyVerdict.EQUAL:
-                home.tally.add("hashmatches")
+                home.counters.add("hashmatches")
                 heard = home.partners.invalidate(
                     node, self._policy, parcel.part, list(parcel.suffixes), durable=True
                 )
@@ -147,8 +147,8 @@ class Revert:
                 delivered = Delivered()
             else:
                 delivered = home.delivery.bring(parcel, node, other_region=other_region)
-                home.tally.add("rsyncs")
-                home.tally.add("suffix.syncs", len(parcel.suffixes))
+                home.counters.add("rsyncs")
+                home.counters.add("suffix.syncs", len(parcel.suffixes))
         except DeliveryFailed as error:
             home.log.error(f"ERROR {self._unit}: {error}")
             home.fail(node)
@@ -156,7 +156,7 @@ class Revert:
         if delivered.failed:
             home.fail(node)
         else:
-            home.tally.add("successes")
+            home.counters.add("successes")
         return delivered
 
     # --- removing ------------------------------------------------------------------------------------

@@ -130,9 +130,9 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         """See ``ComparePass``."""
         if units:
             nodes = sum(len(unit.local.others) for unit in units)
-            self._tally.add("attempts", len(units))
-            self._tally.add("hashmatches", nodes)
-            self._tally.add("successes", nodes)
+            self._counters.add("attempts", len(units))
+            self._counters.add("hashmatches", nodes)
+            self._counters.add("successes", nodes)
 
     def ordered(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
         """See ``ComparePass``; with ``handoffs_first`` nothing else is done while one is left."""
@@ -156,8 +156,8 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         if not self.may_do(unit):
             return
         kind = "update" if unit.local.own is not None else "delete"
-        self._tally.add("attempts")
-        self._tally.add(f"partition.{kind}.count.{self._device}")
+        self._counters.add("attempts")
+        self._counters.add(f"partition.{kind}.count.{self._device}")
         clock = self._pass_context.clock
         started_s, failures, is_left = clock.monotonic(), self.failures, False
         if unit.local.own is not None:
@@ -166,7 +166,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         else:
             is_left = not self._bring_home(unit)
         self.note_result(unit, failures, is_left=is_left)
-        self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
+        self._counters.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
 
     def _delivery(self, policy: Policy) -> Delivery:
         if policy.index not in self._deliveries:
@@ -180,7 +180,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             is_gone = Revert(self._home(unit.local.policy), unit).work()
             if is_gone:
                 self._not_home -= 1
-                self._tally.add("removes")
+                self._counters.add("removes")
             return is_gone
         finally:
             self._reverting -= 1
@@ -195,7 +195,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             self._delivery(policy),
             self._settings.handoff_delete,
             task.context.clock.time,
-            self._tally,
+            self._counters,
             self._log,
             self.fail,
         )
@@ -236,8 +236,8 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         return 0 if least and copies - gone >= least else 1
 
     def _count_equal(self) -> None:
-        self._tally.add("hashmatches")
-        self._tally.add("successes")
+        self._counters.add("hashmatches")
+        self._counters.add("successes")
 
     def _sync(self, local: Local, node: Node, *, other_region: bool) -> bool:
         """Compare suffix by suffix with one node, and bring what it lacks; whether something was brought."""
@@ -257,12 +257,12 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             self._log.error(f"ERROR {local}: {error}")
             self.fail(node)
             return False
-        self._tally.add("suffix.syncs", len(suffixes))
-        self._tally.add("rsyncs")
+        self._counters.add("suffix.syncs", len(suffixes))
+        self._counters.add("rsyncs")
         if delivered.failed:
             self.fail(node)
         else:
-            self._tally.add("successes")
+            self._counters.add("successes")
         return True
 
     def _path(self) -> str:

@@ -56,13 +56,13 @@ class ContainerPacer(Generic[U]):
             bucket.due_s = self._now() + self._gap_s
             return True
         if self._held >= self._held_max:
-            self._pass_context.tally.add("skips")
+            self._pass_context.counters.add("skips")
             return False
         if not bucket.held:
             heapq.heappush(self._waiting, (bucket.due_s, index))
         bucket.held.append(update)
         self._held += 1
-        self._pass_context.tally.add("deferrals")
+        self._pass_context.counters.add("deferrals")
         return False
 
     def _due(self) -> Iterator[U]:
@@ -87,7 +87,7 @@ class ContainerPacer(Generic[U]):
                 break
             if wait_s > 0 and self._pass_context.stop.wait(wait_s):
                 return
-            self._pass_context.tally.add("drains")
+            self._pass_context.counters.add("drains")
             yield self._release()
         if self._held:
-            self._pass_context.tally.add("skips", self._held)
+            self._pass_context.counters.add("skips", self._held)

@@ -240,7 +240,7 @@ class UpdaterPass(DevicePassBase):
     def _of_group(self, policy: Policy, group: str) -> Iterator[PendingUpdate]:
         found, bad = self._kept(policy).objects(self._device, policy, group)
         for name in bad:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR async pending file with unexpected name {name}")
         for refs in found:
             if self._pass_context.stop.requested:
@@ -258,11 +258,11 @@ class UpdaterPass(DevicePassBase):
                 if pending is None:
                     pending = kept.load(ref)
                 elif kept.remove(ref):
-                    self._tally.add("outdated_unlinks")
+                    self._counters.add("outdated_unlinks")
             except Damaged as error:
                 self._quarantine(ref, error)
             except OSError as error:
-                self._tally.add("errors")
+                self._counters.add("errors")
                 self._note(error)
                 self._log.error(f"ERROR cannot use async pending {ref}: {error}")
                 # An older one says nothing as long as the newest may become readable again.
@@ -273,10 +273,10 @@ class UpdaterPass(DevicePassBase):
         try:
             moved = self._kept(ref.policy).quarantine(ref, str(error))
         except OSError as failed:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot quarantine async pending {ref} ({error}): {failed}")
             return
-        self._tally.add("quarantines")
+        self._counters.add("quarantines")
         self._log.error(f"ERROR damaged async pending {ref} ({error}) was moved to {moved}")
 
     # --- doing ----------------------------------------------------------------------------------------
@@ -285,19 +285,19 @@ class UpdaterPass(DevicePassBase):
         """Deliver one update; remove it when everybody has it, else remember who has."""
         kept = self._kept(unit.ref.policy)
         started_s = self._pass_context.clock.monotonic()
-        delivery = self._deliverer.deliver(unit, self._tally)
+        delivery = self._deliverer.deliver(unit, self._counters)
         if delivery.is_complete:
             # Only now: a crash before this repeats the delivery, which changes nothing.
             kept.remove(unit.ref)
-            self._tally.add("successes")
-            self._tally.add("unlinks")
+            self._counters.add("successes")
+            self._counters.add("unlinks")
         else:
-            self._tally.add("failures")
+            self._counters.add("failures")
             path = unit.update.path
             self._failures.add(path.account, path.container or "", unit.timestamp)
             if delivery.is_changed:
                 kept.rewrite(delivery.pending)
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def facts(self) -> dict[str, object]:
         """Which containers wait longest."""

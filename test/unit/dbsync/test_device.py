@@ -44,7 +44,7 @@ class Bench:
 
     @property
     def counts(self):
-        return self.pass_context.tally.counts
+        return self.pass_context.counters.counts
 
     @property
     def is_here(self):

@@ -18,7 +18,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.connection import connect
 from swift.db.files import DatabasePlace
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.databases import make_container
@@ -122,22 +122,22 @@ class Bench:
         """One more visit, a second later; what was counted in it."""
         self.now += 1
         self.broker.refresh()
-        tally = Tally(Telemetry(silent_log()), "test")
+        counters = Counters(Telemetry(silent_log()), "test")
         settings = ContainerSharderSettings(**{"auto_shard": True, **SIZES, **options})
         visit = Visit(
             self.broker,
             settings,
             self.roots,
             self.delivery,
-            tally,
+            counters,
             now=Timestamp(self.now),
             is_leader=is_leader,
             replica_count=3,
         )
         visit.run()
         self.last = visit
-        tally.counts.pop("visited_attempted")
-        return tally.counts
+        counters.counts.pop("visited_attempted")
+        return counters.counts
 
     def settle(self):
         for _ in range(8):

@@ -139,7 +139,7 @@ class Bench:
 
     @property
     def failures(self):
-        return self.pass_context.tally.counts.get("failures", 0)
+        return self.pass_context.counters.counts.get("failures", 0)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ class Pass:
     def __init__(self, seconds=1000.0):
         self.clock = ManualClock(0.0)
         self.deadline_s = seconds
-        self.tally = SimpleNamespace(add=self.add)
+        self.counters = SimpleNamespace(add=self.add)
         self.counts = Counter()
         self.stop = SimpleNamespace(wait=self.wait)
         self.ends_at_s = float("inf")
