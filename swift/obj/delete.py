@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.request import Guard, Judge, check_removal, guard_of, next_part_power_of
+from swift.obj.request import Check, Guard, check_removal, guard_of, next_part_power_of
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
 from swift.store.calls import Effort
 from swift.store.handle import placed
@@ -40,7 +40,7 @@ class DeleteVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """What was decided and done, and what was there before."""
+    """Outcome of a DELETE, with the object's state before."""
 
     verdict: DeleteVerdict
     before: ObjectState
@@ -102,13 +102,13 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     return DeleteVerdict(404 if state.kind == DELETED else 204, tombstone=True)
 
 
-def carry_out_delete(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, judge: Judge | None = None
+def apply_delete(
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, check_state: Check | None = None
 ) -> DeleteResult:
-    """Decide and write while the object is held; ``judge`` may object by raising."""
+    """Decide and write while the object is held; ``check_state`` may object by raising."""
     with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
-        if judge is not None:
-            judge(edit.state)
+        if check_state is not None:
+            check_state(edit.state)
         verdict = decide_delete(edit.state, plan)
         if verdict.tombstone:
             check_removal(edit.state, plan.guard)
@@ -116,4 +116,4 @@ def carry_out_delete(
         return DeleteResult(verdict, edit.state)
 
 
-store_delete = placed(Effort.SHORT)(carry_out_delete)
+store_delete = placed(Effort.SHORT)(apply_delete)

@@ -61,7 +61,7 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
 
 
 def keeps_cache(request: Request, state: ObjectState, settings: ObjectSettings) -> bool:
-    """Whether the kernel should keep the object in memory after it was read."""
+    """Return True if the kernel should keep the object in memory after it was read."""
     if state.size > settings.keep_cache_size:
         return False
     headers = request.headers

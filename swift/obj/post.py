@@ -17,8 +17,8 @@ from swift.http.validate import check_metadata
 from swift.obj.put import copied_headers, with_delete_at
 from swift.obj.request import (
     PLAIN,
+    Check,
     Guard,
-    Judge,
     check_change,
     check_end,
     guard_of,
@@ -46,7 +46,7 @@ class PostPlan:
 
 @dataclass(frozen=True, slots=True)
 class PostChange:
-    """What a POST stores, and the object's effective content type afterwards."""
+    """Change of a POST: the stored values and the object's effective content type."""
 
     timestamp: Timestamp
     stored_ctype_timestamp: Timestamp | None
@@ -86,7 +86,7 @@ def parse_post(request: Request, limits: Limits, stored: frozenset[str]) -> Post
 
 
 def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChange:
-    """What to store; raises ``HTTPError`` 404 or 409."""
+    """Return the values to store; raises ``HTTPError`` 404 or 409."""
     if state.kind != LIVE:
         # Of an object that was quarantined just now nothing is known, not even that it is absent.
         raise HTTPError(503 if state.put_away else 404)
@@ -118,16 +118,16 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
     return PostChange(timestamp, stored_at, metadata, content_type, ctype_timestamp)
 
 
-def carry_out_post(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, judge: Judge | None = None
+def apply_post(
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, check_state: Check | None = None
 ) -> PostResult:
-    """Decide and write while the object is held; ``judge`` may object by raising."""
+    """Decide and write while the object is held; ``check_state`` may object by raising."""
     with engine.edit(key, view, create=False, next_part_power=plan.next_part_power) as edit:
-        if judge is not None:
-            judge(edit.state)
+        if check_state is not None:
+            check_state(edit.state)
         change = decide_post(edit.state, plan, key)
         edit.post(change.timestamp, change.stored_ctype_timestamp, change.metadata)
         return PostResult(change, edit.state)
 
 
-store_post = placed(Effort.SHORT)(carry_out_post)
+store_post = placed(Effort.SHORT)(apply_post)

@@ -52,7 +52,7 @@ class PutPlan:
     """A PUT that may be tried."""
 
     timestamp: Timestamp
-    #: Bytes announced; None when nobody knows.
+    #: Bytes announced; None if unknown.
     size: int | None
     content_type: str
     #: Copied headers under their stored names.
@@ -70,7 +70,7 @@ class PutPlan:
     footers: HeaderMap = field(default_factory=dict)
 
     def metadata(self, key: ObjectKey, size: int, etag: str) -> Metadata:
-        """What is stored with the body."""
+        """Return the metadata to store with the body."""
         path = key.path
         return {
             "X-Timestamp": self.timestamp.internal,
@@ -94,7 +94,7 @@ class PutPlan:
 
 @dataclass(slots=True)
 class PutResult:
-    """What a successful PUT stored, and what was there before."""
+    """Outcome of a PUT, with the object's state before."""
 
     etag: str
     size: int
@@ -197,7 +197,7 @@ def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: 
 def _copied_names(
     names: tuple[str, ...], stored: frozenset[str], with_sysmeta: bool
 ) -> tuple[tuple[str, str], ...]:
-    """Which headers are stored, and under which names."""
+    """Return the headers to store, with the names to store them under."""
     prefixes = USER_PREFIXES if with_sysmeta else CLIENT_PREFIXES
     return tuple((name, title_case(name)) for name in names if name in stored or name.startswith(prefixes))
 
@@ -288,17 +288,17 @@ def _publish(
 
 
 def commit_archive(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, judge: bool = False
+    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, check_state: bool = False
 ) -> None:
     """Make a stored fragment archive durable; nothing for replicated objects.
 
-    With ``judge`` the object is looked at again first; raises like ``check``.
+    With ``check_state`` the object is looked at again first; raises like ``check``.
     """
     fragment = plan.fragment(key)
     if fragment is None or plan.no_commit:
         return
     with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
-        if judge:
+        if check_state:
             check(edit.state, plan, plan.etag or "")
         edit.commit(plan.timestamp, fragment)
 

@@ -29,7 +29,7 @@ NEVER_STORED = frozenset(("content-length", "etag", "deleted", "x-timestamp", "c
 
 @dataclass(frozen=True)
 class ObjectSettings(Settings):
-    """How the object server stores, reads and reports."""
+    """Options of the object server."""
 
     #: Options of the peer that a take-over may bring along, and why they change nothing here.
     without_effect: ClassVar[Mapping[str, str]] = {

@@ -25,7 +25,7 @@ from test.sim.sqlitecut import Log, PagedDisk, RecordedDisk, materialize
 WANTED = int(os.environ.get("SWIFT_POWER_CUT_STATES", "1000"))
 HASH = "ab" * 16
 #: What is seen of a database that is not there.
-NOTHING = None
+MISSING = None
 
 
 def at(second):
@@ -49,7 +49,7 @@ class World:
         self.place = DatabasePlace(str(live), self.kind, "1", self.name_hash)
         self.disk = RecordedDisk(self.log)
         self.broker = self.open(self.place, Engine(disk=self.disk))
-        self.known = NOTHING
+        self.known = MISSING
 
     @staticmethod
     def open(place, engine):
@@ -98,10 +98,10 @@ class World:
         """What a server sees that starts on this device."""
         place = DatabasePlace(str(root), self.kind, "1", self.name_hash)
         if not files.look(self.disk, place):
-            return NOTHING
+            return MISSING
         broker = self.open(place, Engine())
         if not broker.refresh():
-            return NOTHING
+            return MISSING
         try:
             info = broker.info()
             found = {"#": "deleted" if info.is_deleted else "alive"}
@@ -181,7 +181,7 @@ def legal(found, known, upcoming):
 def moments(world, steps, forget=None):
     """The simulated disk after every operation, with what is known and under way then."""
     disk, handles = PagedDisk(world.log.top), {}
-    known = upcoming = NOTHING
+    known = upcoming = MISSING
     for number, step in enumerate(steps):
         if step.what == "begin":
             upcoming = step.args[0]

@@ -51,8 +51,8 @@ class Listings:
         self._rng = rng
         self._shards_max = shards_max
 
-    def have(self, account: str, container: str, obj: str) -> bool:
-        """Whether one of them does; raises ``Unknown``."""
+    def contains(self, account: str, container: str, obj: str) -> bool:
+        """Return True if a primary lists the object; raises ``Unknown``."""
         seen: list[tuple[str, str]] = []
         waiting = [(account, container)]
         while waiting:
@@ -71,7 +71,7 @@ class Listings:
         return False
 
     def _rows_of(self, where: tuple[str, str], obj: str, record_type: str) -> list[tuple[list[object], bool]]:
-        """What each primary lists at the object's place, and whether these are shards."""
+        """Return each primary's rows at the object's place, and whether these are shards."""
         part, primaries = self._ring.nodes(self._hasher.digest(*where))
         nodes = list(primaries)
         self._rng.shuffle(nodes)
@@ -155,7 +155,7 @@ class DarkData(Watcher):
         if written.seconds + self._settings.grace_age >= time.time():
             return "ok"
         try:
-            return "ok" if self._listings.have(account, container, obj) else "dark"
+            return "ok" if self._listings.contains(account, container, obj) else "dark"
         except Unknown as error:
             self.logger.info(f"dark_data: {metadata['name']}: {error}")
             return "unknown"

@@ -51,7 +51,7 @@ def redirected(pending: PendingUpdate, container: str) -> PendingUpdate:
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """What came of an attempt."""
+    """Outcome of a delivery attempt."""
 
     pending: PendingUpdate
     #: Every replica has it.
@@ -78,7 +78,7 @@ class Deliverer:
         self._log = log
         self._failures = RepeatedErrors(log, clock)
         self._health = NodeHealth(clock, patience_s=timeouts.node_timeout)
-        self._direct = DirectClient(transport, "object-updater", timeouts, missed=self._missed)
+        self._direct = DirectClient(transport, "object-updater", timeouts, missed=self._log_failure)
 
     def deliver(self, pending: PendingUpdate, counters: Counters) -> DeliveryOutcome:
         """Try once, and at once again where a redirect points to."""
@@ -100,7 +100,10 @@ class Deliverer:
         target = EntityPath(account, container, pending.update.path.obj)
         headers = self._headers(pending)
         replies = green.gather(
-            [partial(self._ask, node, part, target, pending.update.op, headers, counters) for node in asked]
+            [
+                partial(self._request, node, part, target, pending.update.op, headers, counters)
+                for node in asked
+            ]
         )
         done = tuple(n.id for n, r in zip(asked, replies, strict=True) if r is not None and r.is_success)
         redirects = [found for reply in replies if (found := redirect_of(reply)) is not None]
@@ -109,7 +112,7 @@ class Deliverer:
         own = f"{path.account}/{path.container}"
         is_gone = bool(replies) and all(reply is not None and reply.status == 404 for reply in replies)
         if is_gone and container_of(pending) != own:
-            # A shard that has gone: the container knows who has its names now.
+            # The shard is deleted: its container knows which shard has the names now.
             newest = Redirect(ZERO, own)
         if done:
             pending = replace(pending, successes=pending.successes + done)
@@ -124,7 +127,7 @@ class Deliverer:
         headers.setdefault(fields.BACKEND_ACCEPT_QUOTED_LOCATION, "true")
         return headers
 
-    def _ask(
+    def _request(
         self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, counters: Counters
     ) -> BackendResponse | None:
         """A replica's answer, None when there was none; an unresponsive one is probed now and then."""
@@ -141,7 +144,7 @@ class Deliverer:
             self._log.debug(f"{op} {target} on {node.replication_key}: status {reply.status}")
         return reply
 
-    def _missed(self, place: str, error: TransportError) -> None:
+    def _log_failure(self, place: str, error: TransportError) -> None:
         if not isinstance(error, TimedOut):
             self._health.responded(place)
         self._failures.error(f"ERROR with remote server {place}: {error}")

@@ -1,4 +1,4 @@
-"""Not too many updates a second for one container (spec: replication.md §6, options ``max_objects_per_…``).
+"""Rate limit of updates for one container (spec: replication.md §6, options ``max_objects_per_…``).
 
 Containers are hashed into buckets with a pace each. An update that comes too early is held back and handed
 out when its bucket is due, or at the end; when too many are held back, or the pass has to end, the rest
@@ -50,7 +50,7 @@ class ContainerPacer(Generic[U]):
         return self._pass_context.clock.monotonic()
 
     def _admit(self, index: int, update: U) -> bool:
-        """Whether it may go now; otherwise it is held back or skipped."""
+        """Return True if the update is due; otherwise defer or skip it."""
         bucket = self._buckets[index]
         if not bucket.held and bucket.due_s <= self._now():
             bucket.due_s = self._now() + self._gap_s
@@ -80,7 +80,7 @@ class ContainerPacer(Generic[U]):
         return update
 
     def _drain(self) -> Iterator[U]:
-        """What is held back, as long as it becomes due before the next pass."""
+        """Yield the deferred updates that become due before the next pass."""
         while self._waiting:
             wait_s = self._waiting[0][0] - self._now()
             if self._now() + max(0.0, wait_s) >= self._pass_context.deadline_s:

@@ -1,4 +1,4 @@
-"""Not too many updates a second for one container."""
+"""Rate limit of updates for one container."""
 
 from collections import Counter
 from types import SimpleNamespace
