@@ -39,7 +39,7 @@ from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location
-from swift.store.core import EngineCore, Unwatched
+from swift.store.core import EngineCore, UntrackedChanges
 from swift.store.hashes import mark_dirty
 from swift.store.layout import is_suffix
 from swift.store.restore import Restorer
@@ -263,7 +263,7 @@ class Quarantine:
             )
         device_path, kind, partition = f"{parts[0]}/{parts[1]}", parts[2], parts[3]
         self.devices.path(parts[1])
-        changes = Unwatched() if kind in DATABASES else self.core.changes
+        changes = UntrackedChanges() if kind in DATABASES else self.core.changes
         with changes.change(device_path, os.path.abspath(path)):
             if kind not in DATABASES:
                 mark_dirty(

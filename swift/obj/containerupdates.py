@@ -30,7 +30,7 @@ from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore
 from swift.store.calls import Effort
-from swift.store.handle import StoreHandle, placed
+from swift.store.handle import StoreHandle, as_call
 from swift.store.metadata import Metadata
 from swift.telemetry.repeated import RepeatedErrors
 
@@ -367,7 +367,7 @@ class UpdateSender:
         _save_record(self._store_at(key.policy, key.device), key, record, update.timestamp)
 
 
-@placed(Effort.SHORT)
+@as_call(Effort.SHORT)
 def _save_record(engine: ObjectStore, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
     """Save; again when the object updater removed the emptied directory in the midst of it."""
     for _ in range(SAVE_TRIES - 1):

@@ -13,9 +13,9 @@ from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.request import Check, Guard, check_removal, guard_of, next_part_power_of
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
-from swift.store.handle import placed
+from swift.store.handle import as_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     """Look the verdict up; with X-If-Delete-At the expirer must have meant this very object."""
     newer = state.write_timestamp < plan.timestamp
     wanted = plan.if_delete_at
-    if state.put_away and state.kind == ABSENT:
+    if state.quarantine_reason and state.kind == ABSENT:
         # There was an object; which one can no longer be compared.
         return _PUT_AWAY if wanted is None else DeleteVerdict(503, bare=True)
     if wanted is None:
@@ -103,10 +103,14 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
 
 
 def apply_delete(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, check_state: Check | None = None
+    engine: ObjectStore,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: DeletePlan,
+    check_state: Check | None = None,
 ) -> DeleteResult:
     """Decide and write while the object is held; ``check_state`` may object by raising."""
-    with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+    with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
         if check_state is not None:
             check_state(edit.state)
         verdict = decide_delete(edit.state, plan)
@@ -116,4 +120,4 @@ def apply_delete(
         return DeleteResult(verdict, edit.state)
 
 
-store_delete = placed(Effort.SHORT)(apply_delete)
+store_delete = as_call(Effort.SHORT)(apply_delete)

@@ -25,9 +25,9 @@ from swift.obj.request import (
     next_part_power_of,
     parse_delete_at,
 )
-from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
-from swift.store.handle import placed
+from swift.store.handle import as_call
 from swift.store.metadata import Metadata
 
 
@@ -89,7 +89,7 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
     """Return the values to store; raises ``HTTPError`` 404 or 409."""
     if state.kind != LIVE:
         # Of an object that was quarantined just now nothing is known, not even that it is absent.
-        raise HTTPError(503 if state.put_away else 404)
+        raise HTTPError(503 if state.quarantine_reason else 404)
     check_change(state, plan.copied, plan.guard)
     known = state.ctype_timestamp
     newer = plan.timestamp > state.timestamp
@@ -119,10 +119,14 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
 
 
 def apply_post(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, check_state: Check | None = None
+    engine: ObjectStore,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: PostPlan,
+    check_state: Check | None = None,
 ) -> PostResult:
     """Decide and write while the object is held; ``check_state`` may object by raising."""
-    with engine.edit(key, view, create=False, next_part_power=plan.next_part_power) as edit:
+    with engine.edit(key, options, create=False, next_part_power=plan.next_part_power) as edit:
         if check_state is not None:
             check_state(edit.state)
         change = decide_post(edit.state, plan, key)
@@ -130,4 +134,4 @@ def apply_post(
         return PostResult(change, edit.state)
 
 
-store_post = placed(Effort.SHORT)(apply_post)
+store_post = as_call(Effort.SHORT)(apply_post)

@@ -25,7 +25,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext, refuse_sync_key, split_backend_path
-from swift.store.api import EXPIRED, LIVE, FragmentPreference, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import EXPIRED, LIVE, FragmentPreference, ObjectKey, ObjectState, ReadOptions
 from swift.wire import reservation
 
 PLAIN = "text/plain"
@@ -75,7 +75,7 @@ def opens_expired(request: Request) -> bool:
     return is_flagged(headers, fields.BACKEND_OPEN_EXPIRED) or is_flagged(headers, fields.BACKEND_REPLICATION)
 
 
-def read_view(request: Request, context: BackendContext) -> Viewpoint:
+def read_options_of(request: Request, context: BackendContext) -> ReadOptions:
     """Return the read options of a GET or HEAD: at the request's X-Timestamp, or now."""
     headers = request.headers
     moment_s = context.clock.time()
@@ -84,7 +84,7 @@ def read_view(request: Request, context: BackendContext) -> Viewpoint:
     preferences = None
     if fields.BACKEND_FRAGMENT_PREFERENCES in headers:
         preferences = parse_preferences(headers[fields.BACKEND_FRAGMENT_PREFERENCES])
-    return Viewpoint(moment_s, opens_expired(request), preferences)
+    return ReadOptions(moment_s, opens_expired(request), preferences)
 
 
 def parse_preferences(text: str) -> list[FragmentPreference] | None:
@@ -180,7 +180,7 @@ class Conditions:
         """Raise ``HTTPError`` 404 when there is no object, and 412 when they do not hold for it."""
         if self.if_match is None and self.if_none_match is None and self.predecessor is None:
             return
-        if state.put_away:
+        if state.quarantine_reason:
             raise self.refused(state, 503)
         if not state.exists:
             raise self.refused(state, 404)

@@ -17,7 +17,7 @@ from swift.obj.delete import DeletePlan, DeleteResult, apply_delete, decide_dele
 from swift.obj.post import PostPlan, PostResult, apply_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, publish_draft
 from swift.obj.request import Conditions, check_change, check_removal
-from swift.store.api import ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
+from swift.store.api import ObjectKey, ObjectState, ObjectStore, ReadOptions, Reservation
 from swift.store.calls import Effort
 from swift.store.errors import AlreadyReserved
 from swift.store.handle import OpenDraft, StoreHandle
@@ -30,10 +30,10 @@ class ReservedChange(ABC, Generic[R]):
 
     effort = Effort.SHORT
 
-    def __init__(self, store: StoreHandle, key: ObjectKey, view: Viewpoint, timestamp: Timestamp):
+    def __init__(self, store: StoreHandle, key: ObjectKey, options: ReadOptions, timestamp: Timestamp):
         self._store = store
         self._key = key
-        self._view = view
+        self._options = options
         self._timestamp = timestamp
         #: The version that the condition was judged by.
         self.predecessor = ZERO
@@ -44,7 +44,7 @@ class ReservedChange(ABC, Generic[R]):
 
         Raises ``HTTPError`` when the object must not be changed, and what engines raise.
         """
-        return self._store.place(self.effort, self._reserve)
+        return self._store.call(self.effort, self._reserve)
 
     def _reserve(self, engine: ObjectStore) -> Timestamp | None:
         self._release(engine)
@@ -56,7 +56,7 @@ class ReservedChange(ABC, Generic[R]):
             return error.writer
         try:
             # Only now: the earlier holder of the reservation has stored its change.
-            state = engine.look(self._key, self._view)
+            state = engine.stat(self._key, self._options)
             self._check(state)
         except BaseException:
             self._release(engine)
@@ -67,7 +67,7 @@ class ReservedChange(ABC, Generic[R]):
 
     def release(self) -> None:
         """Give the object back, keep the change."""
-        self._store.place(self.effort, self._release)
+        self._store.call(self.effort, self._release)
 
     def _release(self, _engine: ObjectStore) -> None:
         reservation, self._reservation = self._reservation, None
@@ -79,24 +79,24 @@ class ReservedChange(ABC, Generic[R]):
 
         Without a promise too: the writer has those of enough other nodes, or all nodes have stored it.
         """
-        return self._store.place(self.effort, self._commit)
+        return self._store.call(self.effort, self._commit)
 
     def _commit(self, engine: ObjectStore) -> R:
         if self._reservation is not None and not self._reservation.holds():
             raise HTTPError(503)
-        newest = engine.look(self._key, self._view).write_timestamp
+        newest = engine.stat(self._key, self._options).write_timestamp
         if newest >= self._timestamp:
             # Of a writer that asked for no promise; that ours is superseded says more than that there is one.
             raise superseded(newest)
         result = self._apply(engine)
         reservation, self._reservation = self._reservation, None
         if reservation is not None:
-            reservation.fulfil()
+            reservation.complete()
         return result
 
     def forget(self) -> None:
         """Leave nothing of what was not committed; again does nothing."""
-        self._store.place(self.effort, self._forget)
+        self._store.call(self.effort, self._forget)
 
     def _forget(self, engine: ObjectStore) -> None:
         # The writer knows of the reservation and disconnected: its state on other nodes is unknown.
@@ -132,8 +132,10 @@ class ReservedPut(ReservedChange[PutResult]):
 
     effort = Effort.LONG
 
-    def __init__(self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: OpenDraft):
-        super().__init__(store, key, view, plan.timestamp)
+    def __init__(
+        self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan, draft: OpenDraft
+    ):
+        super().__init__(store, key, options, plan.timestamp)
         self._plan = plan
         self._draft = draft
         self._etag = draft.etag
@@ -145,12 +147,14 @@ class ReservedPut(ReservedChange[PutResult]):
 
     def _prepare(self, engine: ObjectStore) -> None:
         if self._key.policy.ec is not None and self._stored is None:
-            self._stored = publish_draft(engine, self._key, self._view, self._plan, self._draft, commit=False)
+            self._stored = publish_draft(
+                engine, self._key, self._options, self._plan, self._draft, commit=False
+            )
 
     def _apply(self, engine: ObjectStore) -> PutResult:
         if self._stored is None:
-            return publish_draft(engine, self._key, self._view, self._plan, self._draft)
-        commit_archive(engine, self._key, self._view, self._plan, check_state=True)
+            return publish_draft(engine, self._key, self._options, self._plan, self._draft)
+        commit_archive(engine, self._key, self._options, self._plan, check_state=True)
         result, self._stored = self._stored, None
         return result
 
@@ -159,8 +163,8 @@ class ReservedPut(ReservedChange[PutResult]):
         stored, self._stored = self._stored, None
         fragment = self._plan.fragment(self._key)
         if stored is not None and fragment is not None and not may_be_needed:
-            with engine.edit(self._key, self._view, create=False) as edit:
-                edit.withdraw(self._plan.timestamp, fragment)
+            with engine.edit(self._key, self._options, create=False) as edit:
+                edit.abort(self._plan.timestamp, fragment)
 
 
 class ReservedLook(ReservedChange[None]):
@@ -177,9 +181,9 @@ class ReservedPost(ReservedChange[PostResult]):
     """A POST to the expected version."""
 
     def __init__(
-        self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: PostPlan, conditions: Conditions
+        self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PostPlan, conditions: Conditions
     ):
-        super().__init__(store, key, view, plan.timestamp)
+        super().__init__(store, key, options, plan.timestamp)
         self._plan = plan
         self._conditions = conditions
 
@@ -191,16 +195,21 @@ class ReservedPost(ReservedChange[PostResult]):
             raise superseded(state.timestamp)
 
     def _apply(self, engine: ObjectStore) -> PostResult:
-        return apply_post(engine, self._key, self._view, self._plan, self._check)
+        return apply_post(engine, self._key, self._options, self._plan, self._check)
 
 
 class ReservedDelete(ReservedChange[DeleteResult]):
     """A DELETE of the expected version."""
 
     def __init__(
-        self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: DeletePlan, conditions: Conditions
+        self,
+        store: StoreHandle,
+        key: ObjectKey,
+        options: ReadOptions,
+        plan: DeletePlan,
+        conditions: Conditions,
     ):
-        super().__init__(store, key, view, plan.timestamp)
+        super().__init__(store, key, options, plan.timestamp)
         self._plan = plan
         self._conditions = conditions
 
@@ -215,4 +224,4 @@ class ReservedDelete(ReservedChange[DeleteResult]):
             raise self._conditions.refused(state, verdict.status)
 
     def _apply(self, engine: ObjectStore) -> DeleteResult:
-        return apply_delete(engine, self._key, self._view, self._plan, self._check)
+        return apply_delete(engine, self._key, self._options, self._plan, self._check)

@@ -39,7 +39,15 @@ from swift.obj.put import (
     store_small,
 )
 from swift.obj.replication import digests
-from swift.obj.request import PLAIN, conditions_of, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.obj.request import (
+    PLAIN,
+    conditions_of,
+    is_flagged,
+    key_of,
+    opens_expired,
+    policy_of,
+    read_options_of,
+)
 from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.receiver import SsyncContext, SsyncHead, serve_ssync
@@ -61,7 +69,7 @@ from swift.platform.faults import CALL_FAILED, DEVICE_LOST, OddFile, UnreadableF
 from swift.platform.places import SharedPlaces
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
-from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
 from swift.store.metadata import AttributesTooLarge
@@ -170,7 +178,7 @@ class ObjectServer(BackendApp):
             request.headers[fields.BACKEND_NEXT_PART_POWER] = str(home.next_part_power)
         key = key._replace(partition=home.partition)
         if home.before is not None:
-            self._stores.at(key.policy, key.device).gather(key, home.before)
+            self._stores.at(key.policy, key.device).relink(key, home.before)
         return key
 
     # --- reading -------------------------------------------------------------------------------------
@@ -178,16 +186,18 @@ class ObjectServer(BackendApp):
     def get(self, request: Request) -> Response:
         """GET, verified (§6)."""
         key = self._key(request)
-        view = read_view(request, self.context)
+        options = read_options_of(request, self.context)
         try:
-            return self._get_once(request, key, view)
+            return self._get_once(request, key, options)
         except CorruptBody as error:
             # It is quarantined now, unless another file had replaced it: then the answer is about that.
-            return self._get_once(request, key, view, put_away=str(error))
+            return self._get_once(request, key, options, quarantine_reason=str(error))
 
-    def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint, put_away: str = "") -> Response:
+    def _get_once(
+        self, request: Request, key: ObjectKey, options: ReadOptions, quarantine_reason: str = ""
+    ) -> Response:
         store = self._stores.at(key.policy, key.device)
-        stored = store.open(key, view)
+        stored = store.open(key, options)
         state = stored.state
         settings = self.settings
         percent = settings.etag_validate_pct
@@ -197,7 +207,7 @@ class ObjectServer(BackendApp):
         )
         if state.kind != LIVE:
             stored.close()
-            state.put_away = state.put_away or put_away
+            state.quarantine_reason = state.quarantine_reason or quarantine_reason
             return get.not_found(request, state)
         try:
             headers = get.object_headers(state, self._stored)
@@ -217,9 +227,9 @@ class ObjectServer(BackendApp):
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
         key = self._key(request)
-        view = read_view(request, self.context)
+        options = read_options_of(request, self.context)
         store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.look(key, view)
+        state: ObjectState = store.stat(key, options)
         if state.kind != LIVE:
             return get.not_found(request, state)
         headers = get.object_headers(state, self._stored)
@@ -236,18 +246,18 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
-        view = self._write_view(request, plan.timestamp.seconds)
+        options = self._write_options(request, plan.timestamp.seconds)
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
-            view = view._replace(fragment=int(fragment))
+            options = options._replace(fragment=int(fragment))
         stages = parse_stages(request)
         size = plan.size
         if stages is not None:
-            result = self._put_stages(request, key, view, plan, stages)
+            result = self._put_stages(request, key, options, plan, stages)
         elif size is not None and size <= SMALL_BYTES and not request.expects_continue:
-            result = self._put_small(request, key, view, plan, size)
+            result = self._put_small(request, key, options, plan, size)
         else:
-            result = self._put_large(request, key, view, plan)
+            result = self._put_large(request, key, options, plan)
         make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
@@ -256,18 +266,18 @@ class ObjectServer(BackendApp):
         return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"', **told})
 
     def _put_small(
-        self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
+        self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan, size: int
     ) -> PutResult:
         body = read_small(request.body, size)
         store = self._stores.at(key.policy, key.device)
-        return store_small(store, key, view, plan, body)
+        return store_small(store, key, options, plan, body)
 
-    def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
+    def _put_large(self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> PutResult:
         body = request.body
         etag_follows = (
             body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
         )
-        self._admit(key, view, plan)
+        self._admit(key, options, plan)
         writer = self._begin(key, plan, etag_follows=etag_follows)
         try:
             if etag_follows:
@@ -285,12 +295,12 @@ class ObjectServer(BackendApp):
             writer.abandon()
             raise
         store = self._stores.at(key.policy, key.device)
-        return store_draft(store, key, view, plan, writer.draft)
+        return store_draft(store, key, options, plan, writer.draft)
 
     def _put_stages(
-        self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: PutStages
+        self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan, stages: PutStages
     ) -> PutResult:
-        before = self._admit(key, view, plan)
+        before = self._admit(key, options, plan)
         writer = self._begin(key, plan, etag_follows=stages.etag_follows)
         body, settings = request.body, self.settings
         try:
@@ -306,12 +316,12 @@ class ObjectServer(BackendApp):
             raise
         store = self._stores.at(key.policy, key.device)
         if stages.reserve:
-            put = ReservedPut(store, key, view, plan, writer.draft)
+            put = ReservedPut(store, key, options, plan, writer.draft)
             return self._commit_reserved(put, body, documents, stages)
-        result = store_draft(store, key, view, plan, writer.draft, not stages.commit)
+        result = store_draft(store, key, options, plan, writer.draft, not stages.commit)
         if stages.commit:
             await_command(body, documents, stages, {})
-            store_commit(store, key, view, plan)
+            store_commit(store, key, options, plan)
         return result
 
     def _commit_reserved(
@@ -341,10 +351,10 @@ class ObjectServer(BackendApp):
         except green.DeadlineExceeded:
             raise BodyTimeout("the writer sent no command in time")
 
-    def _admit(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> ObjectState:
+    def _admit(self, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> ObjectState:
         """Check the object before reading the body; raises ``HTTPError`` if it must not be replaced."""
         store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.look(key, view)
+        state: ObjectState = store.stat(key, options)
         refused = refusal(state, plan)
         if refused is not None:
             raise refused
@@ -360,9 +370,9 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
-        view = self._write_view(request, plan.timestamp.seconds)
+        options = self._write_options(request, plan.timestamp.seconds)
         store = self._stores.at(key.policy, key.device)
-        result = store_post(store, key, view, plan)
+        result = store_post(store, key, options, plan)
         return self._post_metadata(request, key, result)
 
     def _post_metadata(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
@@ -385,9 +395,9 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_delete(request)
-        view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
+        options = self._write_options(request, plan.timestamp.seconds, open_expired=False)
         store = self._stores.at(key.policy, key.device)
-        result = store_delete(store, key, view, plan)
+        result = store_delete(store, key, options, plan)
         return self._deleted(request, key, plan, result)
 
     def _deleted(self, request: Request, key: ObjectKey, plan: DeletePlan, result: DeleteResult) -> Response:
@@ -427,19 +437,19 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         store = self._stores.at(key.policy, key.device)
         if method == "HEAD":
-            look = ReservedLook(store, key, self._write_view(request, 0.0), request.timestamp)
-            self._commit_reserved_change(request, look, stages)
+            stat = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
+            self._commit_reserved_change(request, stat, stages)
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
         if method == "POST":
             posting = parse_post(request, self.context.limits, self._stored)
-            view = self._write_view(request, posting.timestamp.seconds)
-            post = ReservedPost(store, key, view, posting, conditions)
+            options = self._write_options(request, posting.timestamp.seconds)
+            post = ReservedPost(store, key, options, posting, conditions)
             return self._post_metadata(request, key, self._commit_reserved_change(request, post, stages))
         deleting = parse_delete(request)
-        view = self._write_view(request, deleting.timestamp.seconds, open_expired=False)
-        delete = ReservedDelete(store, key, view, deleting, conditions)
+        options = self._write_options(request, deleting.timestamp.seconds, open_expired=False)
+        delete = ReservedDelete(store, key, options, deleting, conditions)
         return self._deleted(request, key, deleting, self._commit_reserved_change(request, delete, stages))
 
     def _commit_reserved_change(self, request: Request, change: ReservedChange[R], stages: PutStages) -> R:
@@ -450,10 +460,10 @@ class ObjectServer(BackendApp):
         documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
         return self._commit_reserved(change, body, documents, stages)
 
-    def _write_view(
+    def _write_options(
         self, request: Request, moment_s: float, *, open_expired: bool | None = None
-    ) -> Viewpoint:
-        return Viewpoint(moment_s, opens_expired(request) if open_expired is None else open_expired)
+    ) -> ReadOptions:
+        return ReadOptions(moment_s, opens_expired(request) if open_expired is None else open_expired)
 
     def _update(
         self, request: Request, key: ObjectKey, updates: list[Update], container: Update | None
@@ -480,7 +490,7 @@ class ObjectServer(BackendApp):
             names = suffixes.split("-")
             store.invalidate(device, partition, policy, names)
             if is_flagged(request.headers, fields.BACKEND_MAKE_DURABLE):
-                store.upkeep.make_durable(device, partition, policy, names)
+                store.maintenance.make_durable(device, partition, policy, names)
                 headers[fields.BACKEND_MAKE_DURABLE] = "true"
         elif is_flagged(request.headers, fields.BACKEND_PARTITION_DIGESTS):
             return self._digests(request, device, policy)
@@ -500,7 +510,7 @@ class ObjectServer(BackendApp):
         for part in asked:
             self.context.partitions.check(str(part), policy.ring_name)
         store = self._stores.at(policy, device)
-        told = store.place(Effort.HASHES, self._digest_cache.digests, device, policy, asked)
+        told = store.call(Effort.HASHES, self._digest_cache.digests, device, policy, asked)
         headers = {"content-type": "application/json", fields.BACKEND_PARTITION_DIGESTS: "true"}
         return Response(200, headers, digests.encode_response(told))
 

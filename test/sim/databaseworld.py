@@ -52,8 +52,8 @@ class World:
         self.known = MISSING
 
     @staticmethod
-    def open(place, engine):
-        return ContainerBroker(place, engine, "a", "c")
+    def open(object_path, engine):
+        return ContainerBroker(object_path, engine, "a", "c")
 
     def step(self, expected, act):
         """Do something that leads to ``expected`` when it is acknowledged."""
@@ -96,10 +96,10 @@ class World:
 
     def seen(self, root):
         """What a server sees that starts on this device."""
-        place = DatabasePlace(str(root), self.kind, "1", self.name_hash)
-        if not files.look(self.disk, place):
+        object_path = DatabasePlace(str(root), self.kind, "1", self.name_hash)
+        if not files.stat(self.disk, object_path):
             return MISSING
-        broker = self.open(place, Engine())
+        broker = self.open(object_path, Engine())
         if not broker.refresh():
             return MISSING
         try:
@@ -107,13 +107,13 @@ class World:
             found = {"#": "deleted" if info.is_deleted else "alive"}
             for name, (value, _time) in info.metadata.items():
                 found[f"#{name}"] = value
-            broker.read(lambda connection: self.look(connection, found))
+            broker.read(lambda connection: self.stat(connection, found))
             self.check(broker, info, found)
             return found
         finally:
             broker.close()
 
-    def look(self, connection, found):
+    def stat(self, connection, found):
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         total = "0" * 32
         for name, created_at, deleted in connection.execute("SELECT name, created_at, deleted FROM object"):
@@ -132,8 +132,8 @@ class AccountWorld(World):
     kind = "accounts"
 
     @staticmethod
-    def open(place, engine):
-        return AccountBroker(place, engine, "a")
+    def open(object_path, engine):
+        return AccountBroker(object_path, engine, "a")
 
     def create(self, second):
         self.step({"#": "alive"}, lambda: self.broker.create(at(second), created_at=at(second)))
@@ -149,7 +149,7 @@ class AccountWorld(World):
 
         self.step(known, put)
 
-    def look(self, connection, found):
+    def stat(self, connection, found):
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = "SELECT name, put_timestamp, deleted FROM container"
         for name, put_timestamp, deleted in connection.execute(rows):

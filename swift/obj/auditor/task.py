@@ -31,7 +31,7 @@ from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.store.api import LIVE, AuditReport, HandedOver, Location
+from swift.store.api import LIVE, AuditReport, Location, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged, MisplacedLeft
 from swift.store.handle import StoreHandle
@@ -357,7 +357,7 @@ class AuditPass(DevicePassBase):
             )
 
     def _audit(self, unit: Location) -> AuditReport:
-        return self._store(unit.policy).upkeep.audit(
+        return self._store(unit.policy).maintenance.audit(
             unit,
             full=self._task.kind.full,
             pace=self._pace,
@@ -382,15 +382,15 @@ class AuditPass(DevicePassBase):
         request = self._task.watchers.see(state.metadata, report.data_path)
         if request is None:
             return
-        upkeep = self._store(unit.policy).upkeep
+        maintenance = self._store(unit.policy).maintenance
         if isinstance(request, DeleteRequest):
             index = state.fragments[0][1][0] if state.fragments else None
-            handed = HandedOver(state.data_timestamp, index, state.durable, state.timestamp)
-            upkeep.purge(unit, handed)
+            synced = SyncedVersion(state.data_timestamp, index, state.durable, state.timestamp)
+            maintenance.purge(unit, synced)
             self._counters.add("deletes")
             self._log.warning(f"object {unit.hash} of {self._device} was removed: {request}")
             return
-        upkeep.quarantine(unit, str(request))
+        maintenance.quarantine(unit, str(request))
         self._note_quarantine(unit, str(request))
 
     def _note_quarantine(self, unit: Location, reason: str) -> None:

@@ -40,7 +40,7 @@ from swift.http.headers import title_case
 from swift.obj.ssync.sender import CannotRebuild, SenderTimes
 from swift.policy.policy import Policy
 from swift.ring.device import Node
-from swift.store.api import Found, Location, ObjectKey, Viewpoint
+from swift.store.api import Found, Location, ObjectKey, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
 from swift.store.handle import StoreHandle
@@ -238,7 +238,7 @@ class Rebuilder:
     def _quarantine(self, key: ObjectKey, reason: str) -> None:
         """Move it out of the way; always raises ``CannotRebuild``."""
         location = Location(key.device, key.partition, key.policy, key.hash)
-        self._store_at(key.device).upkeep.quarantine(location, reason)
+        self._store_at(key.device).maintenance.quarantine(location, reason)
         raise CannotRebuild(f"it was quarantined: {reason}")
 
     def _find_sources(self, found: Found, key: ObjectKey, own: int, index: int) -> ArchiveSearch:
@@ -279,8 +279,8 @@ class Rebuilder:
 
     def _open_local(self, found: Found, key: ObjectKey, index: int) -> SourceArchive:
         """Open the local archive."""
-        view = Viewpoint(found.state.timestamp.seconds, True, None, index)
-        stored = self._store_at(key.device).for_purpose(Effort.SSYNC).open(key, view)
+        options = ReadOptions(found.state.timestamp.seconds, True, None, index)
+        stored = self._store_at(key.device).for_purpose(Effort.SSYNC).open(key, options)
         if stored.state.data_timestamp != found.state.data_timestamp or stored.state.written is None:
             stored.close()
             raise CannotRebuild("it was replaced")

@@ -35,7 +35,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.declaration import Daemon
 from swift.runtime.selection import Selection
-from swift.store.api import DELETED, HandedOver, Location, ObjectStore, Viewpoint
+from swift.store.api import DELETED, Location, ObjectStore, ReadOptions, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.registry import StoreRegistry
 from swift.wire.ssync import Offer
@@ -242,7 +242,7 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
                 self._revert(local, revert)
         is_left = False
         if local.own is None:
-            is_left = not store.upkeep.remove_partition(self._device, name, local.policy)
+            is_left = not store.maintenance.remove_partition(self._device, name, local.policy)
             if not is_left:
                 self._counters.add("removes")
         elif reverts:
@@ -347,7 +347,7 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
             names = list(offers)
             for start in range(0, len(names), _BATCH):
                 some = {name: offers[name] for name in names[start : start + _BATCH]}
-                store.place(Effort.SSYNC, self._purge, local, revert, some)
+                store.call(Effort.SSYNC, self._purge, local, revert, some)
 
     def _push_to_all(self, local: LocalPartition, revert: ArchiveRevert) -> dict[str, Offer]:
         """Return the objects that every target node is known to have."""
@@ -377,13 +377,13 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
         self, engine: ObjectStore, local: LocalPartition, revert: ArchiveRevert, offers: Mapping[str, Offer]
     ) -> None:
         """Remove exactly the pushed versions. A primary keeps its tombstones and metadata."""
-        view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)
+        view = ReadOptions(self._task.context.clock.time(), True, [], revert.index)
         for name, offer in offers.items():
             location = Location(self._device, str(local.part), local.policy, name)
-            if local.own is not None and engine.upkeep.find(location, view).state.kind == DELETED:
+            if local.own is not None and engine.maintenance.find(location, view).state.kind == DELETED:
                 continue
             meta = offer.meta if local.own is None else None
-            engine.upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
+            engine.maintenance.purge(location, SyncedVersion(offer.data, revert.index, offer.durable, meta))
 
 
 DAEMON = Daemon(

@@ -135,7 +135,7 @@ class DigestCache:
         """Return the state of a partition; raises the errors of ``ObjectStore.hashes``."""
         place = device, policy.index, part
         name = str(part)
-        mark = engine.upkeep.mark(device, name, policy)
+        mark = engine.maintenance.change_token(device, name, policy)
         known, now_s = self._known.get(place), self._monotonic()
         is_old = known is None or (self._recheck_s is not None and now_s - known.listed_s >= self._recheck_s)
         if known is not None and not is_old and mark and (known.mark, known.index) == (mark, index):
@@ -145,7 +145,11 @@ class DigestCache:
         lists = is_replaced or (self._recheck_s is not None and is_old)
         hashes = engine.hashes(device, name, policy, list_suffixes=lists)
         entry = PartitionState(digest_of(hashes, index), _indexes(hashes))
-        if mark and entry.digest is not None and engine.upkeep.mark(device, name, policy) == mark:
+        if (
+            mark
+            and entry.digest is not None
+            and engine.maintenance.change_token(device, name, policy) == mark
+        ):
             if len(self._known) >= ENTRIES_MAX:
                 self._known.clear()
             listed_s = now_s if lists or known is None else known.listed_s

@@ -298,7 +298,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
         store = self._task.stores.at(policy, self._device)
         before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
         try:
-            for name in store.upkeep.prepare(self._device, policy, before_s):
+            for name in store.maintenance.prepare(self._device, policy, before_s):
                 self._counters.add("failures")
                 self._log.warning(f"{name!r} on {self._device} is not a partition; remove it")
             names = store.partitions(self._device, policy)
@@ -359,7 +359,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
             if self._stop.requested:
                 return found
             some = chosen[start : start + _HASHED_PER_CALL]
-            entries = store.place(Effort.HASHES, self._partition_states, policy, view, some)
+            entries = store.call(Effort.HASHES, self._partition_states, policy, view, some)
             found += [
                 LocalPartition(policy, view, part, primaries, own, entry)
                 for (part, primaries, own), entry in zip(some, entries, strict=True)
@@ -378,7 +378,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
         entries: list[PartitionState | None] = []
         for part, _primaries, own in some:
             try:
-                idle_s = engine.upkeep.idle_s(self._device, str(part), policy)
+                idle_s = engine.maintenance.idle_s(self._device, str(part), policy)
                 if self._task.unchanged_partitions.may_skip(self._device, policy.index, view, part, idle_s):
                     entries.append(None)
                     continue

@@ -18,7 +18,7 @@ from swift.obj.replication.task import PartitionUnit
 from swift.obj.replicator.delivery import Delivery, DeliveryFailed, DeliveryResult, ReplicationJob
 from swift.ring.device import Node
 from swift.runtime.report import Counters
-from swift.store.api import DELETED, LIVE, HandedOver, Location, ObjectStore, Viewpoint
+from swift.store.api import DELETED, LIVE, Location, ObjectStore, ReadOptions, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
 from swift.store.layout import suffix_of
@@ -71,28 +71,28 @@ class Revert:
                 context.counters.add("partition.lock-failure.count")
                 return False
             self._run_locked()
-        return context.store.upkeep.remove_partition(context.device, self._part, self._policy)
+        return context.store.maintenance.remove_partition(context.device, self._part, self._policy)
 
     def _run_locked(self) -> None:
-        local_versions: dict[str, HandedOver] = {}
+        local_versions: dict[str, SyncedVersion] = {}
         store = self._context.store
         for names in store.inventory(self._part, self._policy):
-            local_versions.update(store.place(Effort.SSYNC, self._local_versions, names))
+            local_versions.update(store.call(Effort.SSYNC, self._local_versions, names))
             if len(local_versions) >= OBJECTS_MAX:
                 break
         if local_versions:
             self._remove(local_versions, self._push_all(local_versions))
 
-    def _local_versions(self, engine: ObjectStore, names: Sequence[str]) -> dict[str, HandedOver]:
+    def _local_versions(self, engine: ObjectStore, names: Sequence[str]) -> dict[str, SyncedVersion]:
         """Return what some objects of the partition are."""
-        found: dict[str, HandedOver] = {}
-        view = Viewpoint(self._context.now_s(), open_expired=True)
+        found: dict[str, SyncedVersion] = {}
+        view = ReadOptions(self._context.now_s(), open_expired=True)
         for name in names:
-            state = engine.upkeep.find(self._location(name), view).state
+            state = engine.maintenance.find(self._location(name), view).state
             if state.kind == DELETED:
-                found[name] = HandedOver(state.timestamp)
+                found[name] = SyncedVersion(state.timestamp)
             elif state.kind == LIVE:
-                found[name] = HandedOver(state.data_timestamp, meta_timestamp=state.timestamp)
+                found[name] = SyncedVersion(state.data_timestamp, meta_timestamp=state.timestamp)
         return found
 
     def _location(self, name: str) -> Location:
@@ -100,7 +100,7 @@ class Revert:
 
     # --- pushing ------------------------------------------------------------------------------------
 
-    def _push_all(self, local_versions: dict[str, HandedOver]) -> list[DeliveryResult]:
+    def _push_all(self, local_versions: dict[str, SyncedVersion]) -> list[DeliveryResult]:
         """Push to each primary; return the results of those that responded."""
         suffixes = sorted({suffix_of(name) for name in local_versions})
         job = ReplicationJob(
@@ -161,7 +161,7 @@ class Revert:
 
     # --- removing ------------------------------------------------------------------------------------
 
-    def _remove(self, local_versions: dict[str, HandedOver], results: list[DeliveryResult]) -> None:
+    def _remove(self, local_versions: dict[str, SyncedVersion], results: list[DeliveryResult]) -> None:
         """Remove objects that enough primaries are known to have."""
         copies = len(self._unit.local.others)
         needed = min(self._context.handoff_delete or copies, copies)
@@ -170,11 +170,11 @@ class Revert:
         removable = [name for name in local_versions if _count(results, name) >= needed]
         for start in range(0, len(removable), BATCH):
             some = {name: local_versions[name] for name in removable[start : start + BATCH]}
-            self._context.store.place(Effort.SSYNC, self._purge, some)
+            self._context.store.call(Effort.SSYNC, self._purge, some)
 
-    def _purge(self, engine: ObjectStore, some: dict[str, HandedOver]) -> None:
-        for name, handed in some.items():
-            engine.upkeep.purge(self._location(name), handed)
+    def _purge(self, engine: ObjectStore, some: dict[str, SyncedVersion]) -> None:
+        for name, synced in some.items():
+            engine.maintenance.purge(self._location(name), synced)
 
 
 def _count(results: list[DeliveryResult], name: str) -> int:

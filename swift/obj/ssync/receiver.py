@@ -28,7 +28,7 @@ from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.decide import completes_commit, local_version, parts_to_request
 from swift.platform.places import SharedPlaces
 from swift.policy.policy import Policy
-from swift.store.api import Location, ObjectStore, Viewpoint
+from swift.store.api import Location, ObjectStore, ReadOptions
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
 from swift.telemetry.log import Log
@@ -190,12 +190,12 @@ class SsyncReceiver:
         while (text := lines.next_line()) is not None and text.strip() != ssync.MISSING_END:
             batch.append(Offer.parse(text))
             if len(batch) >= BATCH:
-                wants.extend(self._context.store.place(Effort.SSYNC, self._compare, batch))
+                wants.extend(self._context.store.call(Effort.SSYNC, self._compare, batch))
                 batch = []
         if text is None:
             raise SsyncEnded("the stream ended inside the missing check")
         if batch:
-            wants.extend(self._context.store.place(Effort.SSYNC, self._compare, batch))
+            wants.extend(self._context.store.call(Effort.SSYNC, self._compare, batch))
         yield from ssync.wants_text(wants)
 
     def _compare(self, engine: ObjectStore, offers: list[Offer]) -> list[Want]:
@@ -213,17 +213,17 @@ class SsyncReceiver:
             raise SsyncError(f"{offer.hash!r} is no object hash")
         location = Location(session.device, session.partition, session.policy, offer.hash)
         now_s = self._context.now_s()
-        view = Viewpoint(now_s, open_expired=True, fragment=session.fragment)
-        local = local_version(engine.upkeep.find(location, view).state)
+        options = ReadOptions(now_s, open_expired=True, fragment=session.fragment)
+        local = local_version(engine.maintenance.find(location, options).state)
         if session.policy.is_ec and session.fragment is not None:
-            found = engine.upkeep.find(location, Viewpoint(now_s, open_expired=True, preferences=[]))
+            found = engine.maintenance.find(location, ReadOptions(now_s, open_expired=True, preferences=[]))
             if found.key is not None and completes_commit(offer, found.state, session.fragment):
                 if not offer.durable:
                     # What is offered is here; that neither side knows of a commit changes nothing.
                     return None
-                with engine.edit(found.key, view, create=True) as edit:
+                with engine.edit(found.key, options, create=True) as edit:
                     edit.commit(offer.data, session.fragment)
-                local = local_version(engine.upkeep.find(location, view).state)
+                local = local_version(engine.maintenance.find(location, options).state)
         return parts_to_request(offer, local)
 
     # --- updates -------------------------------------------------------------------------------------

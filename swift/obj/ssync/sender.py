@@ -39,7 +39,7 @@ from swift.store.api import (
     Location,
     ObjectKey,
     ObjectStore,
-    Viewpoint,
+    ReadOptions,
 )
 from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
@@ -244,7 +244,7 @@ class _SsyncSession:
     def _offer(self) -> None:
         self._send(ssync.line(ssync.MISSING_START))
         for some in self._names():
-            for offer in self._store.place(Effort.SSYNC, self._offers_of, some):
+            for offer in self._store.call(Effort.SSYNC, self._offers_of, some):
                 if self._job.objects_max and len(self._offered) >= self._job.objects_max:
                     self.pushed.is_partial = True
                     break
@@ -275,7 +275,7 @@ class _SsyncSession:
                 offers.append(Offer.of(name, local.data, local.meta, local.ctype, durable=durable))
         return offers
 
-    def _read_options(self) -> list[Viewpoint]:
+    def _read_options(self) -> list[ReadOptions]:
         """Return the read options: the newest archive of the index, then the newest durable one.
 
         The second one is for an object whose newest upload left archives of other indexes only.
@@ -283,14 +283,14 @@ class _SsyncSession:
         job = self._job
         # An index that no archive has lets only tombstones through.
         fragment = (-1 if job.fragment is None else job.fragment) if job.policy.is_ec else None
-        durable = Viewpoint(self._sender.now_s(), True, None, fragment)
+        durable = ReadOptions(self._sender.now_s(), True, None, fragment)
         return [durable._replace(preferences=[]), durable] if self._uncommitted else [durable]
 
     def _find(self, engine: ObjectStore, name: str) -> Found:
         job = self._job
         location = Location(job.device, job.partition, job.policy, name)
-        for view in self._read_options():
-            found = engine.upkeep.find(location, view)
+        for options in self._read_options():
+            found = engine.maintenance.find(location, options)
             if found.state.kind != ABSENT:
                 break
         return found
@@ -298,8 +298,8 @@ class _SsyncSession:
     def _open(self, key: ObjectKey) -> OpenObject:
         """Open what ``_find`` found."""
         *others, last = self._read_options()
-        for view in others:
-            stored = self._store.open(key, view)
+        for options in others:
+            stored = self._store.open(key, options)
             if stored.state.kind != ABSENT:
                 return stored
             stored.close()
@@ -309,7 +309,7 @@ class _SsyncSession:
 
     def _update(self, want: Want) -> bool:
         """Send the requested parts of one object; return True on success."""
-        found = self._store.place(Effort.SSYNC, self._find, want.hash)
+        found = self._store.call(Effort.SSYNC, self._find, want.hash)
         key, state = found.key, found.state
         done = key is not None and state.kind in (LIVE, EXPIRED, DELETED)
         if done and key is not None:

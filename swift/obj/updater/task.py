@@ -226,7 +226,7 @@ class UpdaterPass(DevicePassBase):
         for policy in self._task.selection.of_policies(policies):
             kept = self._pending_of(policy)
             if policy is policies[0]:
-                for name in kept.strangers(self._device, policies):
+                for name in kept.unknown_policies(self._device, policies):
                     self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
             groups = kept.groups(self._device, policy)
             # So that no object is always last.

@@ -18,12 +18,12 @@ from swift.db.broker import Engine
 from swift.db.files import DatabasePlace
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.store.api import LIVE, Location, ObjectKey, Viewpoint
+from swift.store.api import LIVE, Location, ObjectKey, ReadOptions
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import put, ts
 from test.support.peer import SWIFT_CONF, make_rings
 
-VIEW = Viewpoint(time.time())
+VIEW = ReadOptions(time.time())
 
 
 class Node:
@@ -61,7 +61,7 @@ class Node:
         """Store an object and move it away; its path in the quarantine."""
         key = self.key(name)
         put(self.store, key, ts(10))
-        self.store.upkeep.quarantine(Location("sda", key.partition, key.policy, key.hash), reason)
+        self.store.maintenance.quarantine(Location("sda", key.partition, key.policy, key.hash), reason)
         return str(self.root / f"srv/sda/quarantined/objects/{key.hash}")
 
     def database(self):
@@ -111,7 +111,7 @@ def test_a_sound_object_goes_back_and_can_be_read(node):
     }
     code, results = node("restore", path)
     assert (code, results[0]["is_left"]) == (0, False)
-    assert node.store.look(node.key(), VIEW).kind == LIVE
+    assert node.store.stat(node.key(), VIEW).kind == LIVE
     assert node("list") == (0, [])
 
 
@@ -181,7 +181,7 @@ def test_only_what_is_in_a_quarantine_can_be_named(node, command):
     more = ["--yes"] if command == "purge" else []
     for path in (directory, node.root / "etc", node.root / "srv/sda/quarantined/objects/none"):
         assert node(command, str(path), *more)[0] == 1
-    assert node.store.look(node.key(), VIEW).kind == LIVE
+    assert node.store.stat(node.key(), VIEW).kind == LIVE
 
 
 def test_an_unreadable_object_can_be_moved_away_by_hand_so_that_replication_makes_it_anew(node):

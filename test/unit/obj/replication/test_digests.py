@@ -93,7 +93,7 @@ def test_what_has_not_changed_is_not_hashed_again(nodes):
     asked = []
 
     class Counting:
-        upkeep = store.upkeep
+        maintenance = store.maintenance
 
         def hashes(self, *args, **more):
             asked.append(args)
@@ -194,7 +194,7 @@ def test_an_answer_that_takes_too_long_tells_what_it_has(nodes):
     digest_cache = DigestCache(lambda: clock.now_s)
 
     class Slow:
-        upkeep = node.stores.engine(GOLD).upkeep
+        maintenance = node.stores.engine(GOLD).maintenance
 
         def hashes(self, *args, **more):
             clock.advance(3)

@@ -26,11 +26,11 @@ class Store:
 
     def __init__(self, parts):
         self.parts = {str(part): OURS for part in parts}
-        self.strangers = []
+        self.unknown_policies = []
         self.idle = {}
         self.error = None
 
-    upkeep = property(lambda self: self)
+    maintenance = property(lambda self: self)
 
     def run(self, device, effort):
         return lambda work, *args: work(*args)
@@ -38,7 +38,7 @@ class Store:
     def prepare(self, device, policy, before_s):
         if self.error is not None:
             raise self.error
-        return self.strangers
+        return self.unknown_policies
 
     def partitions(self, device, policy):
         return list(self.parts)
@@ -46,7 +46,7 @@ class Store:
     def idle_s(self, device, name, policy):
         return self.idle.get(name, 1e9)
 
-    def mark(self, device, name, policy):
+    def change_token(self, device, name, policy):
         return ""
 
     def hashes(self, device, name, policy, *, list_suffixes=False):
@@ -189,7 +189,7 @@ def test_a_primary_compares_with_the_others_and_not_with_itself(make):
 
 def test_names_that_are_no_partitions_of_the_ring_are_told_and_left_alone(make):
     bench = make(["7", "16", "007", "99999999999"], own=4)
-    bench.store.strangers = ["a file"]
+    bench.store.unknown_policies = ["a file"]
     assert bench.planned == [7]
     assert bench.failures == 4
     assert sum("does not exist in its ring" in line for line in bench.log.lines) == 3
