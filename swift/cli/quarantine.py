@@ -28,7 +28,7 @@ from swift.container.broker import DIALECT as CONTAINER
 from swift.db import files
 from swift.db.connection import Translating, connect
 from swift.db.database import Dialect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.verify import is_broken
 from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
@@ -240,7 +240,7 @@ class Quarantine:
             restorer, location = self._object(entry)
             return restorer.restore(location, entry.path)
         partition = self._partition(entry, DATABASES[entry.kind].kind)
-        place = DatabasePlace(entry.device_path, entry.kind, partition, entry.hash)
+        place = DatabasePath(entry.device_path, entry.kind, partition, entry.hash)
         files.restore(self.disk, place, entry.path)
         return place.directory
 

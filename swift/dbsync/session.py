@@ -17,8 +17,8 @@ from swift.cluster.transport import BackendResponse
 from swift.db import files
 from swift.db.syncpoints import all_syncs, get_sync, set_sync
 from swift.dbsync import protocol
-from swift.dbsync.arrivals import snapshot
 from swift.dbsync.protocol import RemoteState
+from swift.dbsync.receivedfiles import snapshot
 from swift.dbsync.remote import NodeFailed, RemoteDatabase, success
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
@@ -95,7 +95,7 @@ class ReplicationSession:
             try:
                 replica.broker.write(lambda connection: replica.merge_ranges(connection, theirs))
             except InvalidValue as error:
-                raise NodeFailed(f"its shard ranges are of no use: {error}")
+                raise NodeFailed(f"its shard ranges are invalid: {error}")
         ours = replica.broker.read(replica.ranges)
         if ours:
             there.tell(protocol.MERGE_SHARD_RANGES, ours, info["id"])
@@ -140,7 +140,7 @@ class ReplicationSession:
                 self._counters.add("diff_caps")
                 raise NodeFailed(f"more than {sent} messages of rows are to be sent; the rest follows later")
             text, point = batch
-            self._remote.tell_items(text, own_id)
+            self._remote.send_items(text, own_id)
             sent += 1
         syncs = replica.broker.read(lambda connection: all_syncs(connection, incoming=True))
         self._remote.tell(protocol.MERGE_SYNCS, syncs)
@@ -178,13 +178,13 @@ def _parsed(reply: BackendResponse) -> Any:
     try:
         return json.loads(reply.body)
     except (ValueError, RecursionError):
-        raise NodeFailed("its answer is no JSON")
+        raise NodeFailed("its response is not JSON")
 
 
 def _state_of(reply: BackendResponse) -> RemoteState:
     if not reply.is_success:
-        raise NodeFailed(f"sync was answered with {reply.status} {reply.reason}")
+        raise NodeFailed(f"sync failed with {reply.status} {reply.reason}")
     try:
         return RemoteState.of_mapping(_parsed(reply))
     except InvalidValue as error:
-        raise NodeFailed(f"its answer is of no use: {error}")
+        raise NodeFailed(f"its response is invalid: {error}")

@@ -17,7 +17,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Broker, Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.green import ThreadPool
 
@@ -103,7 +103,7 @@ def object_path(tmp_path):
     (tmp_path / "sda").mkdir()
 
     def make(kind, name="1"):
-        return DatabasePlace(str(tmp_path / "sda"), kind, "7", name * 32)
+        return DatabasePath(str(tmp_path / "sda"), kind, "7", name * 32)
 
     return make
 

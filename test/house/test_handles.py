@@ -27,7 +27,7 @@ RUNS = {"Run", "run_inline"}
 #: Attributes that lead from a handle or a registry to what is behind it.
 WAYS = {"_engine", "_target", "_runs", "_run_of", "_stored"}
 ALLOWED = {
-    "dbsync/arrivals.py: connect": "in functions of a disk, which are placed",
+    "dbsync/receivedfiles.py: connect": "in functions of a disk, which are placed",
     "runtime/deviceidentity.py: connect": "at the start, before there are requests",
 }
 

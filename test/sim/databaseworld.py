@@ -17,7 +17,7 @@ from swift.container.rows import ObjectRow
 from swift.db import files
 from swift.db.broker import Engine
 from swift.db.connection import chexor
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from test.sim.sqlitecut import Log, PagedDisk, RecordedDisk, materialize
 
@@ -46,7 +46,7 @@ class World:
         live = root / "live"
         live.mkdir()
         self.log = Log(str(live))
-        self.place = DatabasePlace(str(live), self.kind, "1", self.name_hash)
+        self.place = DatabasePath(str(live), self.kind, "1", self.name_hash)
         self.disk = RecordedDisk(self.log)
         self.broker = self.open(self.place, Engine(disk=self.disk))
         self.known = MISSING
@@ -96,7 +96,7 @@ class World:
 
     def seen(self, root):
         """What a server sees that starts on this device."""
-        object_path = DatabasePlace(str(root), self.kind, "1", self.name_hash)
+        object_path = DatabasePath(str(root), self.kind, "1", self.name_hash)
         if not files.stat(self.disk, object_path):
             return MISSING
         broker = self.open(object_path, Engine())

@@ -15,7 +15,7 @@ from swift.compose import cluster_of
 from swift.container.broker import ContainerBroker
 from swift.db import files
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.store.api import LIVE, Location, ObjectKey, ReadOptions
@@ -68,7 +68,7 @@ class Node:
         """The same with a container."""
         name_hash = self.hasher.hexdigest("AUTH_a", "c")
         partition = str(int(name_hash[:8], 16) >> (32 - self.part_power))
-        place = DatabasePlace(str(self.root / "srv/sda"), "containers", partition, name_hash)
+        place = DatabasePath(str(self.root / "srv/sda"), "containers", partition, name_hash)
         broker = ContainerBroker(place, Engine(), "AUTH_a", "c")
         broker.refresh()
         broker.create(Timestamp(1), 0, created_at=Timestamp(1))

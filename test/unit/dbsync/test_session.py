@@ -67,7 +67,7 @@ class There:
         ranges = self.ranges if isinstance(self.ranges, bytes) else json.dumps(self.ranges).encode()
         return BackendResponse(200, body=ranges)
 
-    def tell_items(self, items, own_id):
+    def send_items(self, items, own_id):
         self.said.append(("merge_items", [row["name"] for row in json.loads(items)], own_id))
         if "merge_items" in self.refuses:
             raise NodeFailed("no")

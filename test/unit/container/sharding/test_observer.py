@@ -8,9 +8,9 @@ from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container.rows import ObjectRow
 from swift.container.sharding import overview
+from swift.container.sharding.observer import Observer
 from swift.container.sharding.overview import Overview
 from swift.container.sharding.settings import ContainerSharderSettings
-from swift.container.sharding.standing import Observer
 from swift.runtime.report import Counters
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines

@@ -1,4 +1,4 @@
-"""How a container stands after a visit: what recon lists, what is warned about (account-container.md §19)."""
+"""Observation of a container after sharding work: recon lists and warnings (account-container.md §19)."""
 
 from __future__ import annotations
 
