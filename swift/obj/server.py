@@ -373,9 +373,9 @@ class ObjectServer(BackendApp):
         options = self._write_options(request, plan.timestamp.seconds)
         store = self._stores.at(key.policy, key.device)
         result = store_post(store, key, options, plan)
-        return self._post_metadata(request, key, result)
+        return self._post_response(request, key, result)
 
-    def _post_metadata(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
+    def _post_response(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
         change, before = result.change, result.before
         make = UpdateMaker(request, key, self.context, self.settings)
         delete_at = change.metadata.get("X-Delete-At")
@@ -437,8 +437,8 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         store = self._stores.at(key.policy, key.device)
         if method == "HEAD":
-            stat = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
-            self._commit_reserved_change(request, stat, stages)
+            lookup = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
+            self._commit_reserved_change(request, lookup, stages)
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
@@ -446,7 +446,7 @@ class ObjectServer(BackendApp):
             posting = parse_post(request, self.context.limits, self._stored)
             options = self._write_options(request, posting.timestamp.seconds)
             post = ReservedPost(store, key, options, posting, conditions)
-            return self._post_metadata(request, key, self._commit_reserved_change(request, post, stages))
+            return self._post_response(request, key, self._commit_reserved_change(request, post, stages))
         deleting = parse_delete(request)
         options = self._write_options(request, deleting.timestamp.seconds, open_expired=False)
         delete = ReservedDelete(store, key, options, deleting, conditions)
@@ -485,7 +485,7 @@ class ObjectServer(BackendApp):
         self.context.partitions.check(partition, policy.ring_name)
         store = self._stores.at(policy, device)
         headers: HeaderMap = {"content-type": HTML}
-        serve_ssync: object = None
+        found: object = None
         if suffixes:
             names = suffixes.split("-")
             store.invalidate(device, partition, policy, names)
@@ -495,8 +495,8 @@ class ObjectServer(BackendApp):
         elif is_flagged(request.headers, fields.BACKEND_PARTITION_DIGESTS):
             return self._digests(request, device, policy)
         else:
-            serve_ssync = store.hashes(device, partition, policy)
-        return Response(200, headers, pickle.dumps(serve_ssync, 2))
+            found = store.hashes(device, partition, policy)
+        return Response(200, headers, pickle.dumps(found, 2))
 
     def _digests(self, request: Request, device: str, policy: Policy) -> Response:
         """The digests of many partitions at once, for our own daemons."""

@@ -107,8 +107,8 @@ class OldestFailures:
 
     def entries(self) -> list[Entry]:
         """Return all entries, oldest first."""
-        in_work_order = sorted(self._oldest.items(), key=lambda item: (item[1].raw, item[0]))
-        return [[timestamp.normal, *key] for key, timestamp in in_work_order]
+        ordered = sorted(self._oldest.items(), key=lambda item: (item[1].raw, item[0]))
+        return [[timestamp.normal, *key] for key, timestamp in ordered]
 
     def stats(self, now_s: float, dump_count: int) -> dict[str, object]:
         """``object_updater_stats`` of the recon file (spec: replication.md §6); times are Unix seconds."""

@@ -57,11 +57,11 @@ def test_objects_arrive_with_all_their_metadata(bench):
     said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
     assert error is None
     assert said.endswith(line(":UPDATES: START") + line(":UPDATES: END"))
-    serve_ssync = bench.ask("GET", "/sda/1/a/c/o", {"x-backend-open-expired": "true"})
-    assert serve_ssync.read_body() == b"body"
-    assert serve_ssync.headers["x-object-sysmeta-b"] == "2"
-    assert serve_ssync.headers["x-delete-at"] == "0000000001"
-    assert serve_ssync.headers["x-backend-timestamp"] == "0000000005.00000"
+    response = bench.ask("GET", "/sda/1/a/c/o", {"x-backend-open-expired": "true"})
+    assert response.read_body() == b"body"
+    assert response.headers["x-object-sysmeta-b"] == "2"
+    assert response.headers["x-delete-at"] == "0000000001"
+    assert response.headers["x-backend-timestamp"] == "0000000005.00000"
     assert bench.pendings() == []
 
 
@@ -231,9 +231,9 @@ def test_an_object_that_arrives_tells_nobody_and_waits_for_nothing(bench):
     assert error is None
     assert bench.containers.requests == []
     assert bench.pendings() == []
-    serve_ssync = bench.ask("GET", "/sda/1/a/c/o")
-    assert (serve_ssync.status, serve_ssync.read_body()) == (200, b"body")
-    assert "transfer-encoding" not in serve_ssync.headers
+    response = bench.ask("GET", "/sda/1/a/c/o")
+    assert (response.status, response.read_body()) == (200, b"body")
+    assert "transfer-encoding" not in response.headers
 
 
 def test_a_length_of_thousands_of_digits_ends_the_conversation_with_a_word(bench):
