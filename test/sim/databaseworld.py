@@ -25,7 +25,7 @@ from test.sim.sqlitecut import Log, PagedDisk, RecordedDisk, materialize
 WANTED = int(os.environ.get("SWIFT_POWER_CUT_STATES", "1000"))
 HASH = "ab" * 16
 #: What is seen of a database that is not there.
-MISSING = None
+NOTHING = None
 
 
 def at(second):
@@ -49,11 +49,11 @@ class World:
         self.place = DatabasePath(str(live), self.kind, "1", self.name_hash)
         self.disk = RecordedDisk(self.log)
         self.broker = self.open(self.place, Engine(disk=self.disk))
-        self.known = MISSING
+        self.known = NOTHING
 
     @staticmethod
-    def open(object_path, engine):
-        return ContainerBroker(object_path, engine, "a", "c")
+    def open(place, engine):
+        return ContainerBroker(place, engine, "a", "c")
 
     def step(self, expected, act):
         """Do something that leads to ``expected`` when it is acknowledged."""
@@ -96,24 +96,24 @@ class World:
 
     def seen(self, root):
         """What a server sees that starts on this device."""
-        object_path = DatabasePath(str(root), self.kind, "1", self.name_hash)
-        if not files.stat(self.disk, object_path):
-            return MISSING
-        broker = self.open(object_path, Engine())
+        place = DatabasePath(str(root), self.kind, "1", self.name_hash)
+        if not files.database_files(self.disk, place):
+            return NOTHING
+        broker = self.open(place, Engine())
         if not broker.refresh():
-            return MISSING
+            return NOTHING
         try:
             info = broker.info()
             found = {"#": "deleted" if info.is_deleted else "alive"}
             for name, (value, _time) in info.metadata.items():
                 found[f"#{name}"] = value
-            broker.read(lambda connection: self.stat(connection, found))
+            broker.read(lambda connection: self.look(connection, found))
             self.check(broker, info, found)
             return found
         finally:
             broker.close()
 
-    def stat(self, connection, found):
+    def look(self, connection, found):
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         total = "0" * 32
         for name, created_at, deleted in connection.execute("SELECT name, created_at, deleted FROM object"):
@@ -132,8 +132,8 @@ class AccountWorld(World):
     kind = "accounts"
 
     @staticmethod
-    def open(object_path, engine):
-        return AccountBroker(object_path, engine, "a")
+    def open(place, engine):
+        return AccountBroker(place, engine, "a")
 
     def create(self, second):
         self.step({"#": "alive"}, lambda: self.broker.create(at(second), created_at=at(second)))
@@ -149,7 +149,7 @@ class AccountWorld(World):
 
         self.step(known, put)
 
-    def stat(self, connection, found):
+    def look(self, connection, found):
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         rows = "SELECT name, put_timestamp, deleted FROM container"
         for name, put_timestamp, deleted in connection.execute(rows):
@@ -181,7 +181,7 @@ def legal(found, known, upcoming):
 def moments(world, steps, forget=None):
     """The simulated disk after every operation, with what is known and under way then."""
     disk, handles = PagedDisk(world.log.top), {}
-    known = upcoming = MISSING
+    known = upcoming = NOTHING
     for number, step in enumerate(steps):
         if step.what == "begin":
             upcoming = step.args[0]

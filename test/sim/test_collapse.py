@@ -241,11 +241,11 @@ def test_a_sharder_that_dies_at_any_step_is_made_up_for(sim, split, seed):
 class BusyTransport:
     """The transport of sharders that run at once: the pass of another comes between some requests."""
 
-    def __init__(self, sharders, draw, stat):
+    def __init__(self, sharders, draw, look):
         self._sharders = sharders
         self._transport = sharders.sim.transport
         self._draw = draw
-        self._look = stat
+        self._look = look
         self._running = []
 
     def __getattr__(self, name):
@@ -274,11 +274,11 @@ class BusyTransport:
 def test_everything_is_listed_all_the_time_while_all_sharders_are_at_work(sim, split, seed):
     draw = random.Random(seed)
 
-    def stat():
+    def look():
         sim.cache.values.clear()
         assert rows(sim) == NAMES
 
-    split.transport = BusyTransport(split, draw, stat)
+    split.transport = BusyTransport(split, draw, look)
     (leader, *others) = sim.primaries("container", "a", "c")
     if seed % 2:
         # As when an operator has said so to one replica: the others hear of it later.
@@ -287,8 +287,8 @@ def test_everything_is_listed_all_the_time_while_all_sharders_are_at_work(sim, s
         sim.forgive()
     for _ in range(12):
         split.transport.run(draw.randrange(1, 7))
-        stat()
+        look()
     for _ in range(4):
         split.run(**FEW)
-        stat()
+        look()
     assert state(sim) == "collapsed"

@@ -30,8 +30,8 @@ def stamp(tick):
 
 def ask(sim, kind, number, method, names, headers, body=b""):
     """One request straight to a server."""
-    options = getattr(sim.context.rings, kind).view()
-    part = options.partition_of(sim.hasher.digest(*names[: 1 if kind == "account" else 2]))
+    view = getattr(sim.context.rings, kind).view()
+    part = view.partition_of(sim.hasher.digest(*names[: 1 if kind == "account" else 2]))
     path = f"/sdb{number}/{part}/{'/'.join(names)}"
     port = node_port(kind, number)
     return sim.transport.request_of(port, method, path, headers, body)

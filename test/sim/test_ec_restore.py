@@ -31,23 +31,23 @@ def world(make_sim):
     coder, reader = ArchiveCoder(sim.context, schemes), ArchiveReader(controller, schemes)
     restorer = ArchiveRestorer(sim.context, controller.backends, reader, coder)
     policy = sim.policies.get(1)
-    options = sim.context.rings.object(policy).view()
-    part = options.partition_of(sim.hasher.digest("a", "c", "o"))
-    target = ObjectLocation(PATH, SimpleNamespace(), policy, options, part, 4)
+    view = sim.context.rings.object(policy).view()
+    part = view.partition_of(sim.hasher.digest("a", "c", "o"))
+    target = ObjectLocation(PATH, SimpleNamespace(), policy, view, part, 4)
     head = sim("HEAD", "/a/c/o")
     return SimpleNamespace(
         sim=sim,
         restorer=restorer,
         target=target,
-        primaries=list(options.primaries(part)),
+        primaries=list(view.primaries(part)),
         version=Timestamp(head.headers["x-timestamp"]),
     )
 
 
 def lose(world, *places):
     """The primaries at these places of the ring have nothing any more."""
-    for object_path in places:
-        number = number_of(world.primaries[object_path])
+    for place in places:
+        number = number_of(world.primaries[place])
         for path in world.sim.root.glob(f"node{number}/sdb*/objects-1/*/*/*/*"):
             path.unlink()
 
@@ -57,16 +57,16 @@ def number_of(node):
 
 
 def restore(world, *places, need=1):
-    laggards = [world.primaries[object_path] for object_path in places]
+    laggards = [world.primaries[place] for place in places]
     return world.restorer.restore(world.target, world.version, laggards, need)
 
 
 def test_what_nodes_lost_is_brought_back_under_its_own_timestamp(world):
     lose(world, 1, 3)
     got = restore(world, 1, 3)
-    assert {node.id for node in got} == {world.primaries[object_path].id for object_path in (1, 3)}
-    for object_path in (0, 2):
-        lose(world, object_path)
+    assert {node.id for node in got} == {world.primaries[place].id for place in (1, 3)}
+    for place in (0, 2):
+        lose(world, place)
     answer = world.sim("GET", "/a/c/o")
     assert answer.body == BODY and answer.headers["x-object-meta-a"] == "ö"
     assert answer.headers["x-timestamp"] == world.version.normal

@@ -520,9 +520,9 @@ def some_promise_nothing(sim):
 
 
 @pytest.mark.parametrize("size", [5, 200_000])
-@pytest.mark.parametrize("unknown_policies", [1, 5])
-def test_conditions_that_a_node_cannot_keep_are_501(sim, some_promise_nothing, unknown_policies, size):
-    some_promise_nothing(unknown_policies)
+@pytest.mark.parametrize("strangers", [1, 5])
+def test_conditions_that_a_node_cannot_keep_are_501(sim, some_promise_nothing, strangers, size):
+    some_promise_nothing(strangers)
     body = b"x" * size
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 501
     assert sim("GET", "/a/c/o").status == 404
@@ -535,10 +535,10 @@ def test_conditions_that_a_node_cannot_keep_are_501(sim, some_promise_nothing, u
 
 
 @pytest.mark.parametrize("size", [5, 200_000])
-@pytest.mark.parametrize("unknown_policies", [1, 5])
-def test_the_weaker_rule_of_creation_may_be_allowed(sim, some_promise_nothing, unknown_policies, size):
+@pytest.mark.parametrize("strangers", [1, 5])
+def test_the_weaker_rule_of_creation_may_be_allowed(sim, some_promise_nothing, strangers, size):
     sim.context.settings = replace(sim.context.settings, weak_if_none_match=True)
-    some_promise_nothing(unknown_policies)
+    some_promise_nothing(strangers)
     body = b"x" * size
     assert sim("PUT", "/a/c/o", EXCLUSIVE, body).status == 201
     assert sim("PUT", "/a/c/o", EXCLUSIVE, b"other").status == 412

@@ -29,12 +29,9 @@ def test_the_primaries_are_told(ask, sim, path, names):
     quoted = "/".join(name.replace(" ", "%20") for name in names)
     for version in ("", "v1/"):
         places = json.loads(ask(f"/endpoints/{version}{path}").body)
-        devices = [object_path.split("/")[3] for object_path in places]
+        devices = [place.split("/")[3] for place in places]
         assert devices == [f"sdb{n}" for n in sim.primaries(kind, *names)]
-        assert all(
-            object_path.startswith("http://10.0.0.1:6") and object_path.endswith(f"/{quoted}")
-            for object_path in places
-        )
+        assert all(place.startswith("http://10.0.0.1:6") and place.endswith(f"/{quoted}") for place in places)
     told = json.loads(ask(f"/endpoints/v2/{path}").body)
     assert told["endpoints"] == places
     assert told["headers"] == ({"X-Backend-Storage-Policy-Index": "0"} if kind == "object" else {})

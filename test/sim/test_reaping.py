@@ -300,7 +300,7 @@ def test_a_sharded_container_is_emptied_through_its_shards(sim, reapers, replica
         rows = {row[0]: row for row in replicators.rows(number, "AUTH_s", "c")}
         folder = replicators.folder("container", number, "AUTH_s", "c")
         shard(folder, "AUTH_s", "c", epoch="1700000000.00000")
-    shards = [(".shards_AUTH_s", f"c-{object_path}") for object_path in range(2)]
+    shards = [(".shards_AUTH_s", f"c-{place}") for place in range(2)]
     for name, where in zip(names, shards, strict=True):
         headers = {
             "x-timestamp": rows[name][1],

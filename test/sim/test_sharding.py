@@ -112,8 +112,8 @@ def test_rows_that_reach_the_root_late_are_moved(sim, sharders):
 
 
 def part_of(sim):
-    options = sim.context.rings.container.view()
-    return options.partition_of(sim.hasher.digest("a", "c"))
+    view = sim.context.rings.container.view()
+    return view.partition_of(sim.hasher.digest("a", "c"))
 
 
 def test_a_split_container_is_deleted_only_when_it_is_empty(sim, sharders):

@@ -102,12 +102,12 @@ def every(names: str | tuple[str, ...], cases: Iterable[Any], **_shown: object) 
 def pairwise(cases: Sequence[tuple]) -> list[tuple]:
     """The cases, in their order, that cover every pair of values at two positions; always the same ones."""
     wanted = {pair for case in cases for pair in _pairs(case)}
-    command = list(range(len(cases)))
-    random.Random(0).shuffle(command)
+    order = list(range(len(cases)))
+    random.Random(0).shuffle(order)
     chosen: set[int] = set()
     width = len(cases[0]) if cases else 0
     for least in range(width * (width - 1) // 2, 0, -1):
-        for number in command:
+        for number in order:
             fresh = wanted.intersection(_pairs(cases[number]))
             if len(fresh) >= least:
                 chosen.add(number)

@@ -152,9 +152,9 @@ class MemoryStore:
         return run_inline
 
     @property
-    def maintenance(self) -> MemoryUpkeep:
+    def maintenance(self) -> MemoryMaintenance:
         """See ``ObjectStore``."""
-        return MemoryUpkeep(self)
+        return MemoryMaintenance(self)
 
     def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """See ``ObjectStore``."""
@@ -488,7 +488,7 @@ class MemoryEdit:
         return keys
 
 
-class MemoryUpkeep:
+class MemoryMaintenance:
     """``Maintenance`` in memory."""
 
     def __init__(self, store: MemoryStore):

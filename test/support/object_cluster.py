@@ -177,7 +177,7 @@ class ObjectCluster:
         headers = {} if delete_at is None else {"x_delete_at": str(delete_at)}
         put = self._put_archives if policy.is_ec else self._put_copies
         done, heard = put(policy, name, part, targets, version.body, headers)
-        self._check(name, version, done, policy, heard)
+        self._judge(name, version, done, policy, heard)
 
     def _put_copies(self, policy, name, part, targets, body, headers):
         statuses = [
@@ -220,9 +220,9 @@ class ObjectCluster:
             if number is not None
         ]
         done = sum(status in (204, 404) for status in statuses)
-        self._check(name, None, done, policy, bool(statuses))
+        self._judge(name, None, done, policy, bool(statuses))
 
-    def _check(self, name, version, done, policy, is_heard):
+    def _judge(self, name, version, done, policy, is_heard):
         if done >= (3 if policy.is_ec else 2):
             self.truth[name] = [version]
         elif done:

@@ -47,7 +47,7 @@ class PerPolicy(ForwardingStore):
 
     @property
     def maintenance(self):
-        return UpkeepPerPolicy(self)
+        return MaintenancePerPolicy(self)
 
     def stat(self, key, options):
         return self.engine(key.policy).stat(key, options)
@@ -65,7 +65,7 @@ class PerPolicy(ForwardingStore):
         self.engine(policy).invalidate(device, partition, policy, suffixes)
 
 
-class UpkeepPerPolicy(ForwardingMaintenance):
+class MaintenancePerPolicy(ForwardingMaintenance):
     """What daemons have of ``PerPolicy``."""
 
     def __init__(self, stores):
