@@ -419,11 +419,11 @@ class ObjectServer(BackendApp):
         return error_response(verdict.status, headers=headers)
 
     def reserve(self, request: Request) -> Response:
-        """RESERVE: a POST or DELETE with conditions, of an object that is promised to its writer.
+        """RESERVE: a conditional POST or DELETE of an object that is reserved for its writer.
 
-        HEAD changes nothing: the sender wants to know, and to bring others to the same version, while nobody
-        decides by what is there. It has a verb of its own because a node that does not know it must not take
-        it for an ordinary one.
+        HEAD changes nothing: it reserves the object while the sender reads the version and repairs other
+        nodes. RESERVE is a verb of its own, so that nodes without support do not take it for an ordinary
+        request.
         """
         conditions, stages = conditions_of(request.headers), parse_stages(request)
         method = request.headers.get(fields.BACKEND_RESERVED_METHOD, "")

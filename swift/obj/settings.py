@@ -54,7 +54,7 @@ class ObjectSettings(Settings):
         True, "Whether objects that were asked for with a token may stay in the page cache as well."
     )
     keep_cache_slo_manifest: bool = option(
-        False, "Whether manifests of static large objects stay in the page cache whoever asks."
+        False, "Whether manifests of static large objects stay in the page cache for all clients."
     )
     etag_validate_pct: float = option(
         100.0, "Percentage of reads that compare the MD5 of the whole body.", kind=number(0, 100)

@@ -1,12 +1,12 @@
 """Reservation of an object for one writer, across all processes of a node, without blocking others.
 
 While a conditional write reserves the object on other nodes, this node must not reserve it for another;
-unconditional writes, reads and daemons go on. The promise is the ``flock`` of a file in the device's
-temporary directory, so it ends with the process. One that ended so may yet be relied upon: its writer may
-just be committing on other nodes. So the file says until when, and a file that nobody holds keeps the object
-from others until then, as does the time after a boot, when such a file may have been lost. It also says which
-write it was: that one may be stored on another node without anybody knowing, so only newer ones may follow,
-which supersede it wherever it turns up.
+unconditional writes, reads and daemons go on. The reservation is the ``flock`` of a file in the
+device's temporary directory, so it ends with the process. A writer may still rely on a reservation that ended
+so: it may be committing on other nodes. So the file holds the lease's end, and an unlocked file blocks other
+writers until then. The time after a boot blocks them as well, because the file may be lost. The file also
+holds the writer's version: it may be stored on another node, so only newer versions may follow, which
+supersede it.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class ContainerReconcilerSettings(Settings):
     interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
     reclaim_age: int = option(
-        604800, "Seconds after which an entry whose object nobody has is given up.", kind=COUNT
+        604800, "Seconds after which an entry is dropped if no node has its object.", kind=COUNT
     )
     request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
     concurrency: int = option(1, "Objects moved at the same time.", kind=integer(1))

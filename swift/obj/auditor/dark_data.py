@@ -1,8 +1,8 @@
 """The watcher ``dark_data``: objects that no container listing has (spec: replication.md §7).
 
-Such objects cannot be found, and nobody pays for them; usually a deleted container took its rows along while
-a device was away. Every primary of the container is asked, because one that lacks the row proves nothing;
-while any of them does not answer, nothing is known.
+Clients cannot find such objects, and no account is charged for them. Usually their container was deleted
+while a device was away. The watcher requests the row from every primary of the container, because one primary
+without the row proves nothing. While a primary does not respond, the object's state is unknown.
 """
 
 from __future__ import annotations

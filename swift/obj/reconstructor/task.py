@@ -1,10 +1,9 @@
 """The reconstructor: neighbours rebuild archives that primaries lack; misplaced archives are reverted.
 
-A primary compares the archives of its own index with those of three neighbours and rebuilds for them what
-they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries
-of their index, and purged here object by object when all of those have them (``_revert``). Archives
-that nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the
-engine. spec: replication.md §5
+A primary compares the archives of its own index with those of three neighbours and rebuilds the archives that
+they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries of
+their index and purged here once all of those have them (``_revert``). Uncommitted archives are pushed as
+uncommitted; the engine reclaims those that are too old for a commit. spec: replication.md §5
 
 What is to be done about a partition is decided from suffix hashes alone. Tombstones belong to no index:
 they go along with the first job, and where there is none to enough primaries that a majority meets one of

@@ -41,8 +41,8 @@ READ_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
 #: Not stored as metadata: one is computed, the other a wish about this request.
 _NOT_COPIED = frozenset(("etag", fields.BACKEND_NO_COMMIT))
-#: What senders never say: conditions, other framing, and where to send updates. Objects are copied here, and
-#: nobody else hears of it.
+#: Headers that senders must not set: conditions, other framing, and targets of updates. A replicated object
+#: sends no updates.
 _NOT_TAKEN = (
     "if-",
     fields.BACKEND,
