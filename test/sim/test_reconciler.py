@@ -77,7 +77,7 @@ class Bench:
             "x-content-type": queued.content_type,
             "x-backend-storage-policy-index": "0",
         }
-        assert self.direct.ask_all(nodes, part, "PUT", target, headers).has_majority()
+        assert self.direct.request_all(nodes, part, "PUT", target, headers).has_majority()
         return hour
 
     def once(self, **options):
