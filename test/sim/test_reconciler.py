@@ -7,7 +7,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
-from swift.cluster.direct import DirectClient, NodeTimeouts
+from swift.cluster.direct import DirectClient, NodeTimeouts, has_majority
 from swift.container.misplaced import entry
 from swift.container.reconciler.queue import ReconcilerQueue
 from swift.container.reconciler.task import ContainerReconciler, ContainerReconcilerSettings
@@ -77,7 +77,7 @@ class Bench:
             "x-content-type": queued.content_type,
             "x-backend-storage-policy-index": "0",
         }
-        assert self.direct.request_all(nodes, part, "PUT", target, headers).has_majority()
+        assert has_majority(self.direct.request_all(nodes, part, "PUT", target, headers))
         return hour
 
     def once(self, **options):
