@@ -20,7 +20,7 @@ from swift.db import metadata as meta
 from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.database import Dialect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
 
@@ -45,7 +45,7 @@ class RecentlyDeleted(InvalidValue):
 
 @dataclass(frozen=True, slots=True)
 class PolicyStat:
-    """What an account holds in one storage policy."""
+    """Totals of an account in one storage policy."""
 
     index: int
     container_count: int
@@ -90,7 +90,7 @@ class AccountBroker(Broker):
 
     dialect = DIALECT
 
-    def __init__(self, place: DatabasePlace, engine: Engine, account: str):
+    def __init__(self, place: DatabasePath, engine: Engine, account: str):
         super().__init__(place, engine)
         self.account = account
 
@@ -114,7 +114,7 @@ class AccountBroker(Broker):
         return self.make_file(build)
 
     def info(self) -> AccountFacts:
-        """What is known of the account now."""
+        """Return the account's current state."""
         return self.read(info_of)
 
     def policy_stats(self) -> list[PolicyStat]:
@@ -165,14 +165,14 @@ class AccountBroker(Broker):
 
 
 def info_of(connection: sqlite3.Connection) -> AccountFacts:
-    """What a database says about its account, within a transaction or without."""
+    """Return the account's state from a connection, within a transaction or without."""
     row = stat.stat_row(connection, TABLE)
     known: JsonObject = {name: row[name] for name in AccountFacts.__match_args__}
     known |= {name: row[name] or 0 for name in ("container_count", "object_count", "bytes_used")}
     return AccountFacts(**(known | {"metadata": meta.parse(row["metadata"])}))
 
 
-def open_found(place: DatabasePlace, engine: Engine) -> AccountBroker | None:
+def open_found(place: DatabasePath, engine: Engine) -> AccountBroker | None:
     """The refreshed broker of a database on disk, None when there is none; close it.
 
     For daemons that do not know whose a database is. Raises OSError and the errors of ``db.connection``.

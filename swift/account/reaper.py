@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from swift.account.broker import AccountBroker, AccountFacts, open_found
-from swift.account.reaping import ContainerReaper, Placed
+from swift.account.reaping import ContainerReaper, RingPlacement
 from swift.base.entity import EntityPath
 from swift.base.errors import SwiftError
 from swift.cluster.rings import Rings
@@ -22,7 +22,7 @@ from swift.config.kinds import SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseMissing
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.db.stat import as_timestamp
 from swift.platform.addresses import names_any_of, own_addresses
@@ -83,7 +83,7 @@ class AccountWork:
     """An account that is being emptied by this node."""
 
     account: str
-    placed: Placed
+    placement: RingPlacement
     own_index: int
     begun_s: float
     containers: int = 0
@@ -91,9 +91,9 @@ class AccountWork:
     is_planned: bool = False
 
     def is_mine(self, container: str) -> bool:
-        """Whether the container is this node's share."""
+        """Return True if the container is in this node's share."""
         digest = hashlib.md5(container.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
-        return int(digest, 16) % len(self.placed.nodes) == self.own_index
+        return int(digest, 16) % len(self.placement.nodes) == self.own_index
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class ReaperPass(DatabasePassBase):
                 yield from self._containers(place, own)
 
     def _own_node(self, partition: int) -> tuple[int, tuple[Node, ...]] | None:
-        """Which of a partition's primaries this device is, None when it is none."""
+        """Return this device's index among a partition's primaries, None if it is none."""
         nodes = self._task.rings.account.primaries(partition)
         port = self._task.context.ring_port
         for index, node in enumerate(nodes):
@@ -181,9 +181,9 @@ class ReaperPass(DatabasePassBase):
         return None
 
     def _containers(
-        self, place: DatabasePlace, own: tuple[int, tuple[Node, ...]]
+        self, place: DatabasePath, own: tuple[int, tuple[Node, ...]]
     ) -> Iterator[ReapedContainer]:
-        """This node's share of an account's containers; an account that cannot be read stops nothing."""
+        """Yield this node's share of an account's containers; skips unreadable accounts."""
         try:
             broker = open_found(place, self._engine)
             if broker is None:
@@ -196,20 +196,20 @@ class ReaperPass(DatabasePassBase):
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
         except (SwiftError, OSError) as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot reap account database {place.directory}: {error}")
 
     def _share(
-        self, broker: AccountBroker, place: DatabasePlace, own: tuple[int, tuple[Node, ...]]
+        self, broker: AccountBroker, place: DatabasePath, own: tuple[int, tuple[Node, ...]]
     ) -> Iterator[ReapedContainer]:
         info = broker.info()
-        if not self._is_due(info, place):
+        if not self._is_reapable(info, place):
             return
         index, nodes = own
         now_s = self._pass_context.clock.monotonic()
-        work = AccountWork(info.account, Placed(int(place.partition), nodes), index, now_s)
+        work = AccountWork(info.account, RingPlacement(int(place.partition), nodes), index, now_s)
         self._log.info(f"Beginning pass on account {info.account}")
-        self._tally.add("accounts")
+        self._counters.add("accounts")
         marker, limit = "", PAGE_ROWS * len(nodes)
         while rows := broker.listing(ListingQuery(limit, marker=marker, reserved=True)):
             for row in rows:
@@ -220,13 +220,13 @@ class ReaperPass(DatabasePassBase):
         work.is_planned = True
         self._end_of(work)
 
-    def _is_due(self, info: AccountFacts, place: DatabasePlace) -> bool:
-        """Whether the account was deleted long enough ago and still holds something; warns about old ones."""
+    def _is_reapable(self, info: AccountFacts, place: DatabasePath) -> bool:
+        """Return True if the account was deleted long enough ago and has containers; warns about old ones."""
         if not info.is_status_deleted or not info.container_count:
             return False
         ring, hasher = self._task.rings.account, self._task.context.hasher
         if ring.partition_of(hasher.digest(info.account)) != int(place.partition):
-            # Whoever put it there, this node is not the account's primary.
+            # This node is not a primary of the account.
             return False
         settings = self._task.settings
         over_s = (
@@ -251,9 +251,9 @@ class ReaperPass(DatabasePassBase):
             self._task.rings,
             self._task.settings,
             unit.path,
-            work.placed,
+            work.placement,
             width=self._task.settings.width,
-            tally=self._tally,
+            counters=self._counters,
             stop=self._pass_context.stop,
         )
         try:
@@ -267,7 +267,7 @@ class ReaperPass(DatabasePassBase):
         if not work.is_planned or work.done < work.containers:
             return
         seconds = self._pass_context.clock.monotonic() - work.begun_s
-        self._tally.timing("timing", seconds)
+        self._counters.timing("timing", seconds)
         self._log.info(
             f"Completed pass on account {work.account}: {work.containers} containers, {seconds:.1f}s"
         )

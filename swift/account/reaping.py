@@ -27,10 +27,10 @@ from swift.http.headers import HeaderMap
 from swift.policy.policy import Policy
 from swift.ring.device import Node, address
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.runtime.stop import Stop
 
-#: A shard may be sharded itself; nobody needs more levels than this.
+#: Maximum depth of shards of shards.
 DEPTH_MAX = 8
 
 
@@ -38,7 +38,7 @@ class CannotList(SwiftError):
     """No replica of a container could be listed."""
 
 
-class Placed(NamedTuple):
+class RingPlacement(NamedTuple):
     """A container's or account's partition and its nodes."""
 
     part: int
@@ -62,10 +62,10 @@ class ContainerReaper:
         rings: Rings,
         timeouts: Timeouts,
         path: EntityPath,
-        account: Placed,
+        account: RingPlacement,
         *,
         width: int,
-        tally: Tally,
+        counters: Counters,
         stop: Stop,
     ):
         self._context = context
@@ -73,7 +73,7 @@ class ContainerReaper:
         self._width = width
         self._path = path
         self._account = account
-        self._tally = tally
+        self._counters = counters
         self._stop = stop
         self._direct = DirectClient(
             context.transport, "account-reaper", timeouts, on_no_response=log_no_response(self._log_error)
@@ -90,15 +90,15 @@ class ContainerReaper:
                 if self._stop.requested:
                     return
         except CannotList:
-            self._tally.add("containers_failures")
-            self._tally.add("containers_remaining")
+            self._counters.add("containers_failures")
+            self._counters.add("containers_remaining")
             raise
         self._delete_container()
 
     # --- listing --------------------------------------------------------------------------------------
 
     def _pages(self, path: EntityPath, lower: str, upper: str, depth: int) -> Iterator[ObjectPage]:
-        """What ``path`` lists between two bounds, through its shards where it has some."""
+        """Yield the listing of ``path`` between two bounds, through its shards."""
         record_type = "auto" if depth < DEPTH_MAX else "object"
         marker = lower
         while True:
@@ -143,7 +143,7 @@ class ContainerReaper:
         part, nodes = self._container(path)
         missing = False
         for node in reversed(nodes):
-            reply = self._ask(node, part, "GET", path, headers, query)
+            reply = self._request(node, part, "GET", path, headers, query)
             if reply is not None and reply.is_success:
                 return reply
             missing = missing or (reply is not None and reply.status == 404)
@@ -157,8 +157,8 @@ class ContainerReaper:
         """Delete all objects of a page, some at the same time."""
         policy = self._context.policies.of_header(page.policy_index)
         if policy is None:
-            self._tally.add("errors")
-            self._tally.add("objects_remaining", len(page.names))
+            self._counters.add("errors")
+            self._counters.add("objects_remaining", len(page.names))
             self._log_error(f"{page.listed_by} has the unknown policy {page.policy_index}")
             return
 
@@ -170,21 +170,21 @@ class ContainerReaper:
 
     def _delete_object(self, listed_by: EntityPath, policy: Policy, name: str) -> None:
         path = EntityPath(self._path.account, self._path.container, name)
-        placed = Placed(*self._rings.object(policy).nodes(self._context.hasher.digest(*path)))
+        placement = RingPlacement(*self._rings.object(policy).nodes(self._context.hasher.digest(*path)))
         common = {**self._headers(), fields.BACKEND_STORAGE_POLICY_INDEX: str(policy.index)}
         if listed_by != self._path:
             common[fields.BACKEND_QUOTED_CONTAINER_PATH] = quote_path(
                 f"{listed_by.account}/{listed_by.container}"
             )
             common["x-container-root-db-state"] = "sharded"
-        told = _naming("x-container", self._container(listed_by), len(placed.nodes))
-        self._delete("objects", path, placed, [{**common, **names} for names in told])
+        told = _naming("x-container", self._container(listed_by), len(placement.nodes))
+        self._delete("objects", path, placement, [{**common, **names} for names in told])
 
     def _delete_container(self) -> None:
-        placed = self._container(self._path)
+        placement = self._container(self._path)
         common = {**self._headers(), "x-account-override-deleted": "yes"}
-        told = _naming("x-account", self._account, len(placed.nodes))
-        statuses = self._delete("containers", self._path, placed, [{**common, **names} for names in told])
+        told = _naming("x-account", self._account, len(placement.nodes))
+        statuses = self._delete("containers", self._path, placement, [{**common, **names} for names in told])
         if all(status == 404 for status in statuses):
             self._forget_container()
 
@@ -202,45 +202,47 @@ class ContainerReaper:
             "x-account-override-deleted": "yes",
         }
         part, nodes = self._account
-        green.gather([partial(self._ask, node, part, "PUT", self._path, headers) for node in nodes])
+        green.gather([partial(self._request, node, part, "PUT", self._path, headers) for node in nodes])
 
     def _delete(
-        self, kind: str, path: EntityPath, placed: Placed, headers: Sequence[HeaderMap]
+        self, kind: str, path: EntityPath, placement: RingPlacement, headers: Sequence[HeaderMap]
     ) -> list[int | None]:
         """Ask all nodes and count what came of it: gone when most nodes have it no more."""
         replies: list[BackendResponse | None] = green.gather(
             [
-                partial(self._ask, node, placed.part, "DELETE", path, own)
-                for node, own in zip(placed.nodes, headers, strict=True)
+                partial(self._request, node, placement.part, "DELETE", path, own)
+                for node, own in zip(placement.nodes, headers, strict=True)
             ]
         )
         gone = sum(1 for reply in replies if reply is not None and (reply.is_success or reply.status == 404))
         if gone < len(replies):
-            self._tally.add(f"{kind}_failures")
+            self._counters.add(f"{kind}_failures")
         if 2 * gone > len(replies):
-            self._tally.add(f"{kind}_deleted")
+            self._counters.add(f"{kind}_deleted")
         else:
-            self._tally.add(f"{kind}_possibly_remaining" if gone else f"{kind}_remaining")
+            self._counters.add(f"{kind}_possibly_remaining" if gone else f"{kind}_remaining")
         return [None if reply is None else reply.status for reply in replies]
 
     # --- asking ---------------------------------------------------------------------------------------
 
-    def _container(self, path: EntityPath) -> Placed:
-        return Placed(*self._rings.container.nodes(self._context.hasher.digest(path.account, path.container)))
+    def _container(self, path: EntityPath) -> RingPlacement:
+        return RingPlacement(
+            *self._rings.container.nodes(self._context.hasher.digest(path.account, path.container))
+        )
 
     def _headers(self) -> HeaderMap:
         return {
             "x-timestamp": Timestamp(self._context.clock.time()).internal,
         }
 
-    def _ask(
+    def _request(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
     ) -> BackendResponse | None:
         """A node's answer over the replication network, None when there was none."""
         reply = self._direct.request_entity(node, part, method, path, headers, query)
         if reply is None:
             return None
-        self._tally.add(f"return_codes.{reply.status // 100}")
+        self._counters.add(f"return_codes.{reply.status // 100}")
         if reply.status >= 500:
             self._log_error(f"{method} {path} at {node.replication_key}: status {reply.status}")
         return reply
@@ -262,15 +264,15 @@ def _rows(reply: BackendResponse) -> list[dict[str, object]]:
     return rows
 
 
-def _naming(prefix: str, placed: Placed, count: int) -> list[HeaderMap]:
-    """Headers for ``count`` servers that name whom each of them tells, so that everybody is told."""
+def _naming(prefix: str, placement: RingPlacement, count: int) -> list[HeaderMap]:
+    """Return headers for ``count`` servers that distribute the updates among them."""
     shares: list[list[Node]] = [[] for _ in range(count)]
-    for number in range(max(count, len(placed.nodes))):
-        shares[number % count].append(placed.nodes[number % len(placed.nodes)])
+    for number in range(max(count, len(placement.nodes))):
+        shares[number % count].append(placement.nodes[number % len(placement.nodes)])
     return [
         {
             f"{prefix}-host": ",".join(address(node.ip, node.port) for node in share),
-            f"{prefix}-partition": str(placed.part),
+            f"{prefix}-partition": str(placement.part),
             f"{prefix}-device": ",".join(node.device for node in share),
         }
         for share in shares

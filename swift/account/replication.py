@@ -11,10 +11,10 @@ from swift.account.schema import KNOWN_TABLES
 from swift.base.timestamp import Timestamp
 from swift.db import stat
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.schema import max_row
 from swift.dbsync.protocol import row_ids
-from swift.dbsync.reclaim import OldThings
+from swift.dbsync.reclaim import ReclaimableRows
 from swift.dbsync.replica import Items, Replica
 
 #: The keys of an answer to ``sync``, in the peer's order.
@@ -24,7 +24,7 @@ _SHOWN = (
 )
 
 
-class OldAccountThings(OldThings):
+class ReclaimableAccountRows(ReclaimableRows):
     """See ``dbsync.reclaim``."""
 
     stat_table = TABLE
@@ -38,7 +38,7 @@ class OldAccountThings(OldThings):
         return not containertable.TABLE.has_unknown_states(connection)
 
     def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """See ``OldThings.has_old_rows``."""
+        """See ``ReclaimableRows.has_old_rows``."""
         found = connection.execute(
             "SELECT 1 FROM container WHERE deleted = 1 AND delete_timestamp < ? LIMIT 1", (before.internal,)
         )
@@ -47,7 +47,7 @@ class OldAccountThings(OldThings):
     def reclaim_rows(
         self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
     ) -> str | None:
-        """See ``OldThings.reclaim_rows``."""
+        """See ``ReclaimableRows.reclaim_rows``."""
         return containertable.TABLE.reclaim(connection, before.internal, after_name=after_name, count=count)
 
 
@@ -95,11 +95,11 @@ class AccountReplica(Replica):
 
 
 def replica_of(broker: AccountBroker) -> AccountReplica:
-    """What replication does with a broker."""
-    return AccountReplica(broker, OldAccountThings())
+    """Return the replica of a broker."""
+    return AccountReplica(broker, ReclaimableAccountRows())
 
 
-def replica_at(place: DatabasePlace, engine: Engine) -> AccountReplica:
+def replica_at(place: DatabasePath, engine: Engine) -> AccountReplica:
     """The replica of a hash directory whose account is not known yet; call ``broker.refresh`` first."""
     return replica_of(AccountBroker(place, engine, ""))
 

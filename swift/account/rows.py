@@ -129,7 +129,7 @@ def merge(existing: ContainerRow | None, new: ContainerRow) -> ContainerRow:
 
 
 def _changed_at(row: ContainerRow) -> tuple[Timestamp, int]:
-    """When a row was last put or deleted, and at the same time the one that only a newer release writes."""
+    """Return the time of a row's last put or deletion, with ``deleted`` as tie-breaker."""
     return max(Timestamp(row.put_timestamp or 0), Timestamp(row.delete_timestamp or 0)), row.deleted
 
 

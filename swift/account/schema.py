@@ -154,7 +154,7 @@ KNOWN_TABLES: Mapping[str, frozenset[str]] = {
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """All of them, and the sync tables."""
+    """Create all tables, including the sync tables."""
     make_tables(connection, TABLES)
 
 

@@ -43,7 +43,7 @@ from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
 
 @dataclass(frozen=True)
 class AccountSettings(Settings):
-    """What an account server can be told beside where its devices are."""
+    """Options of the account server."""
 
     db_preallocation: bool = option(False, "Allocate databases in large steps.")
     db_query_logging: bool = option(False, "Log every SQL statement.")
@@ -236,7 +236,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         return Response(status, headers, text.encode("ascii"))
 
     def _facts(self, broker: AccountBroker, info: AccountFacts) -> HeaderMap:
-        """What HEAD and GET say about an account that is there."""
+        """Return the headers of HEAD and GET for an existing account."""
         headers = {
             "x-account-container-count": str(info.container_count),
             "x-account-object-count": str(info.object_count),

@@ -12,14 +12,14 @@ from swift.account.broker import open_found
 from swift.base.entity import EntityPath
 from swift.compose import Cluster
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.operations import info as database_info
 from swift.operations.info import DatabaseFacts, NoDatabase, moment, sync_points
 
 KIND = "account"
 
 
-def _ask(place: DatabasePlace, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
+def _ask(place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
     broker = open_found(place, engine)
     if broker is None:
         raise NoDatabase("DB file doesn't exist")

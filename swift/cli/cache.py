@@ -23,7 +23,7 @@ from swift.config.files import parser_of
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
-from swift.store.api import Location, Viewpoint
+from swift.store.api import Location, ReadOptions
 from swift.store.metadata import BadMetadata, decode_metadata
 from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier import figures
@@ -35,7 +35,7 @@ from swift.store.tier.policy import CLASSES, MODES, Refused, check_mode
 from swift.store.tier.scrub import TierScrub
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.shared import reports_in
-from swift.store.tier.tier import CONTROL_FILE, CacheTier, Seams
+from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 
 NAME = "swift-cache"
 _CONF = "/etc/swift/object-server.conf"
@@ -92,7 +92,7 @@ class CacheNode:
 def stats(node: CacheNode, _args: argparse.Namespace) -> Said:
     """Figures of all processes together."""
     entries = node.entries()
-    total, states = figures.added_up(reports_in(node.settings.state_path))
+    total, states = figures.merge_reports(reports_in(node.settings.state_path))
     totals, settings = entries.totals(), node.tier.settings
     devices = sorted({device for _, device, _ in total})
     return {
@@ -128,11 +128,11 @@ def _counted(total: figures.Figures, of: str, device: str | None) -> Said:
 
 def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Said]:
     """Yield the activity of each interval until an interrupt."""
-    before, _ = figures.added_up(reports_in(node.settings.state_path))
+    before, _ = figures.merge_reports(reports_in(node.settings.state_path))
     while args.count != 0:
         args.count -= 1
         time.sleep(args.interval)
-        now, _ = figures.added_up(reports_in(node.settings.state_path))
+        now, _ = figures.merge_reports(reports_in(node.settings.state_path))
         change = now - before
         before = now
         yield {of: _counted(change, of, None) for of in node.tier.settings.rules()}
@@ -200,7 +200,7 @@ def dump(node: CacheNode, args: argparse.Namespace) -> Said:
 def _shown(path: bytes, found: Snapshot, entries: Entries) -> Said:
     return {
         "directory": path.decode(),
-        "is_proven": found.epoch == entries.words.epoch(path.split(b"/", 1)[0].decode()),
+        "is_proven": found.epoch == entries.shared_state.epoch(path.split(b"/", 1)[0].decode()),
         "made": found.made_ns / 1e9,
         "inode": found.stamp.inode,
         "changed": found.stamp.changed_ns / 1e9,
@@ -242,8 +242,8 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
             for partition in store.partitions(device, policy):
                 store.hashes(device, partition, policy)
                 for name_hash in chain.from_iterable(store.inventory(partition, policy)):
-                    store.upkeep.find(
-                        Location(device, partition, policy, name_hash), Viewpoint(time.time(), True)
+                    store.maintenance.find(
+                        Location(device, partition, policy, name_hash), ReadOptions(time.time(), True)
                     )
                     read += 1
                     pace()
@@ -312,7 +312,7 @@ def node_of(conf_path: str) -> CacheNode:
     conf = dict(parser_of(conf_path).defaults())
     storage = StorageSettings.parse(conf)
     notice: Callable[[str], None] = lambda text: print(f"{NAME}: {text}", file=sys.stderr)  # noqa: E731
-    tier = CacheTier(settings, Seams(notice=notice))
+    tier = CacheTier(settings, TierDependencies(notice=notice))
     return CacheNode(conf, settings, tier, Devices(storage.devices, mount_check=storage.mount_check))
 
 

@@ -16,7 +16,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.replication import replica_at
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.operations import info as database_info
 from swift.operations.info import DatabaseFacts, moment, sync_points
 
@@ -54,7 +54,7 @@ def _range_lines(each: ShardRange) -> Iterator[str]:
     yield f"    Meta Timestamp: {moment(each.meta_timestamp)}"
 
 
-def _ask(place: DatabasePlace, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
+def _ask(place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
     replica = replica_at(place, engine)
     broker = replica.broker
     assert isinstance(broker, ContainerBroker), "a container's replica has a container's broker"

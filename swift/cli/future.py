@@ -27,7 +27,7 @@ from swift.container.broker import TABLE as CONTAINER_TABLE
 from swift.container.reported import open_found as open_container
 from swift.db import metadata
 from swift.db.broker import Broker, Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.walk import is_hash
 from swift.platform.quarantine import move_to_quarantine
 from swift.store.hashes import mark_dirty
@@ -108,12 +108,12 @@ class FutureStates:
 
     # --- objects --------------------------------------------------------------------------------------
 
-    def _places(self, device_path: str, kind: str) -> Iterator[DatabasePlace]:
+    def _places(self, device_path: str, kind: str) -> Iterator[DatabasePath]:
         """Yield all hash directories of a kind."""
         for partition in filter(str.isdecimal, self._names(f"{device_path}/{kind}")):
             for suffix in filter(is_suffix, self._names(f"{device_path}/{kind}/{partition}")):
                 for name in filter(is_hash, self._names(f"{device_path}/{kind}/{partition}/{suffix}")):
-                    yield DatabasePlace(device_path, kind, partition, name)
+                    yield DatabasePath(device_path, kind, partition, name)
 
     def _objects(self, device_path: str, kind: str, *, change: bool) -> Iterator[FutureState]:
         match = OBJECTS.match(kind)
@@ -144,7 +144,7 @@ class FutureStates:
                 continue
         return ""
 
-    def _put_away(self, place: DatabasePlace, names: Collection[str], newest: Timestamp) -> None:
+    def _put_away(self, place: DatabasePath, names: Collection[str], newest: Timestamp) -> None:
         """Move files to the quarantine: the whole directory if nothing else is in it."""
         reason = f"dated {newest.isoformat}, ahead of the clock"
         if len(names) == len(self._names(place.directory)):
@@ -172,7 +172,7 @@ class FutureStates:
 
     # --- databases ------------------------------------------------------------------------------------
 
-    def _database(self, place: DatabasePlace, kind: _Database, *, change: bool) -> Iterator[FutureState]:
+    def _database(self, place: DatabasePath, kind: _Database, *, change: bool) -> Iterator[FutureState]:
         broker = kind.open(place, Engine(disk=self._disk))
         if broker is None:
             return
@@ -249,7 +249,7 @@ class FutureStates:
 class _Database:
     """Tables and columns with timestamps in one kind of database."""
 
-    open: Callable[[DatabasePlace, Engine], Broker | None]
+    open: Callable[[DatabasePath, Engine], Broker | None]
     names: str
     table: str
     rows: str

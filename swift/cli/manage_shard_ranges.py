@@ -31,7 +31,7 @@ from swift.container.sharding.scan import Cut, find_cuts, in_state, ranges_of_cu
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.http import fields
 from swift.operations.info import NoDatabase, place_of
 
@@ -503,7 +503,7 @@ def _settings(path: str) -> ContainerSharderSettings:
     return settings
 
 
-def _open(place: DatabasePlace) -> ContainerBroker:
+def _open(place: DatabasePath) -> ContainerBroker:
     """Return the newest database of a hash directory, whichever of its files was named."""
     broker = open_found(place, Engine())
     if broker is None:
@@ -511,7 +511,7 @@ def _open(place: DatabasePlace) -> ContainerBroker:
     return broker
 
 
-def _write_back(place: DatabasePlace, path: str) -> None:
+def _write_back(place: DatabasePath, path: str) -> None:
     """Replace a file outside of a hash directory by its changed copy. Raises OSError."""
     copy = f"{path}.{os.getpid()}.tmp"
     shutil.copyfile(place.file(), copy)

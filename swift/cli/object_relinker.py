@@ -38,7 +38,7 @@ from swift.ring.table import PART_POWER_MAX
 from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location
 from swift.store.registry import EngineParts, file_store, load_factory
-from swift.store.relink import Split, Splitter
+from swift.store.relink import RelinkCounts, Splitter
 from swift.store.tier.conf import make_tier, settings_of
 from swift.store.tier.settings import TierSettings
 from swift.store.tier.store import attach
@@ -211,11 +211,11 @@ class DeviceRelinker:
         if shared is not None:
             attach(self._store.core, shared)
 
-    def run(self, device: str, job: RelinkJob) -> Split:
+    def run(self, device: str, job: RelinkJob) -> RelinkCounts:
         """Do all partitions of a policy; the sum. Raises OSError and ``DeviceUnavailable``."""
         path = self.devices.path(device)
         datadir = with_policy_suffix("objects", job.policy.index)
-        total, begin_s, told_s = Split(), time.time(), time.monotonic()
+        total, begin_s, told_s = RelinkCounts(), time.time(), time.monotonic()
         with _held(f"{path}/.relink.{datadir}.lock"):
             found = [part for part in self._store.partitions(device, job.policy) if part.isdigit()]
             progress = RelinkProgress.load(path, job, found)
@@ -239,8 +239,8 @@ class DeviceRelinker:
             waiting = [part for part in waiting if part in self._parts]
         return sorted(waiting, key=int, reverse=True)
 
-    def _partition(self, device: str, part: str, job: RelinkJob) -> Split:
-        store, total = self._store, Split()
+    def _partition(self, device: str, part: str, job: RelinkJob) -> RelinkCounts:
+        store, total = self._store, RelinkCounts()
         splitter = Splitter(
             store.core, job.next_part_power, clobber=self._settings.clobber_hardlink_collisions
         )
@@ -254,7 +254,7 @@ class DeviceRelinker:
                 done = act(location)
             except (OSError, SwiftError) as error:
                 self._log.error(f"cannot {job.action} {device}/{part}/{name_hash}: {error}")
-                done = Split(hash_dirs=1, errors=1)
+                done = RelinkCounts(hash_dirs=1, errors=1)
             pace.take(done.files)
             total.add(done)
             changed.add(name_hash[-3:])
@@ -269,11 +269,13 @@ class DeviceRelinker:
             return
         try:
             with store.replication_lock(device, part, job.policy, 15.0):
-                store.upkeep.remove_partition(device, part, job.policy)
+                store.maintenance.remove_partition(device, part, job.policy)
         except LockTimeout:
             self._log.warning(f"{device}/{part} is busy; kept its empty directory")
 
-    def _tell(self, device: str, job: RelinkJob, done: int, of: int, total: Split, begin_s: float) -> None:
+    def _tell(
+        self, device: str, job: RelinkJob, done: int, of: int, total: RelinkCounts, begin_s: float
+    ) -> None:
         stats = {name: getattr(total, name) for name in ("hash_dirs", "files", "linked", "removed", "errors")}
         policy = {
             "step": job.action,

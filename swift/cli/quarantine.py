@@ -28,7 +28,7 @@ from swift.container.broker import DIALECT as CONTAINER
 from swift.db import files
 from swift.db.connection import Translating, connect
 from swift.db.database import Dialect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.verify import is_broken
 from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
@@ -39,7 +39,7 @@ from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from swift.runtime.service.services import SWIFT_DIR
 from swift.store.api import Location
-from swift.store.core import EngineCore, Unwatched
+from swift.store.core import EngineCore, UntrackedChanges
 from swift.store.hashes import mark_dirty
 from swift.store.layout import is_suffix
 from swift.store.restore import Restorer
@@ -240,7 +240,7 @@ class Quarantine:
             restorer, location = self._object(entry)
             return restorer.restore(location, entry.path)
         partition = self._partition(entry, DATABASES[entry.kind].kind)
-        place = DatabasePlace(entry.device_path, entry.kind, partition, entry.hash)
+        place = DatabasePath(entry.device_path, entry.kind, partition, entry.hash)
         files.restore(self.disk, place, entry.path)
         return place.directory
 
@@ -263,7 +263,7 @@ class Quarantine:
             )
         device_path, kind, partition = f"{parts[0]}/{parts[1]}", parts[2], parts[3]
         self.devices.path(parts[1])
-        changes = Unwatched() if kind in DATABASES else self.core.changes
+        changes = UntrackedChanges() if kind in DATABASES else self.core.changes
         with changes.change(device_path, os.path.abspath(path)):
             if kind not in DATABASES:
                 mark_dirty(

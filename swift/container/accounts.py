@@ -28,7 +28,7 @@ from swift.telemetry.repeated import RepeatedErrors
 
 @dataclass(frozen=True)
 class ContainerSettings(Settings):
-    """What a container server can be told beside where its devices are."""
+    """Options of the container server."""
 
     allowed_sync_hosts: tuple[str, ...] = option(
         (),
@@ -48,8 +48,8 @@ class ContainerSettings(Settings):
     )
 
 
-class AccountsAnswer(Enum):
-    """What the account servers said together."""
+class AccountResponse(Enum):
+    """Combined response of the account servers."""
 
     TOLD = auto()
     ALL_MISSING = auto()
@@ -67,17 +67,17 @@ class AccountUpdater:
         """Refuse header lists that do not fit together: ``HTTPError`` 400."""
         self._nodes(request)
 
-    def report(self, request: Request, target: StorageTarget, info: ContainerFacts) -> AccountsAnswer:
+    def report(self, request: Request, target: StorageTarget, info: ContainerFacts) -> AccountResponse:
         """Tell the account servers that the request names."""
         nodes = self._nodes(request)
         if not nodes:
-            return AccountsAnswer.TOLD
+            return AccountResponse.TOLD
         headers = self._headers(request, info)
         statuses = green.gather(
-            [partial(self._tell, request, target, host, device, headers) for host, device in nodes]
+            [partial(self._send_report, request, target, host, device, headers) for host, device in nodes]
         )
         return (
-            AccountsAnswer.ALL_MISSING if all(status == 404 for status in statuses) else AccountsAnswer.TOLD
+            AccountResponse.ALL_MISSING if all(status == 404 for status in statuses) else AccountResponse.TOLD
         )
 
     def _nodes(self, request: Request) -> list[tuple[str, str]]:
@@ -106,7 +106,7 @@ class AccountUpdater:
             headers["x-account-override-deleted"] = request.headers["x-account-override-deleted"]
         return headers
 
-    def _tell(
+    def _send_report(
         self, request: Request, target: StorageTarget, host: str, device: str, headers: HeaderMap
     ) -> int | None:
         """The status of one account server, None when it could not be asked."""
@@ -115,14 +115,14 @@ class AccountUpdater:
         try:
             address = split_host(host)
         except ValueError as error:
-            self._missed(node, error)
+            self._log_failure(node, error)
             return None
         sent = {"content-length": "0", "user-agent": self._direct.agent, **headers}
         path = node_path(device, partition, target.path.quoted)
         try:
             reply = self._direct.request(NodeAddress(*address), "PUT", path, sent)
         except TransportError as error:
-            self._missed(node, error)
+            self._log_failure(node, error)
             return None
         if reply.status == 404:
             return 404
@@ -134,7 +134,7 @@ class AccountUpdater:
             )
         return reply.status
 
-    def _missed(self, node: str, error: Exception) -> None:
+    def _log_failure(self, node: str, error: Exception) -> None:
         self._failures.error(f"ERROR account update failed with {node} (will retry later): {error}")
 
 

@@ -33,7 +33,7 @@ from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseUnwritable
 from swift.db.database import Dialect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery, PageRow, RowSource, page
 from swift.db.metadata import Metadata
 from swift.db.rowtable import LIVE
@@ -136,7 +136,7 @@ class ContainerFacts:
 
     @property
     def delete_is_newer(self) -> bool:
-        """Whether the last put is older than the last deletion, whatever the counts."""
+        """True if the last deletion is newer than the last put, regardless of the counts."""
         return stat.as_timestamp(self.delete_timestamp) > stat.as_timestamp(self.put_timestamp)
 
 
@@ -149,7 +149,7 @@ class ContainerBroker(Broker):
 
     dialect = DIALECT
 
-    def __init__(self, place: DatabasePlace, engine: Engine, account: str, container: str):
+    def __init__(self, place: DatabasePath, engine: Engine, account: str, container: str):
         super().__init__(place, engine)
         self.account = account
         self.container = container
@@ -180,7 +180,7 @@ class ContainerBroker(Broker):
         return self.make_file(build)
 
     def info(self) -> ContainerFacts:
-        """What is known of the container now; while it is being split, the old file has the counts."""
+        """Return the container's current state; while it is split, the old file has the counts."""
         info = self.read(self.info_of)
         if len(self.databases) > 1:
             retiring = self.read(self.info_of, database=self.oldest)
@@ -227,12 +227,12 @@ class ContainerBroker(Broker):
         return own is None or not own.deleted
 
     def _takes_shards_in(self, connection: sqlite3.Connection) -> bool:
-        """Whether the shards of a split root shrink into it."""
+        """Return True if the shards of a sharded root are shrinking into it."""
         own = shardtable.own_range(connection, self.own_name)
         return own is not None and own.state == State.ACTIVE
 
     def lists_shards(self, info: ContainerFacts) -> bool:
-        """Whether a listing is put together from shards.
+        """Return True if a listing combines shards.
 
         A shard that shrinks lists what it has until all of it is in the shard that takes it in.
         """
@@ -242,7 +242,7 @@ class ContainerBroker(Broker):
         return own is None or own.state not in (State.SHRINKING, State.SHRUNK)
 
     def is_root(self, connection: sqlite3.Connection) -> bool:
-        """Whether this is no shard of another container (§19.2)."""
+        """Return True if the container is not a shard (§19.2)."""
         metadata = meta.parse(connection.execute(f"SELECT metadata FROM {TABLE}").fetchone()[0])
         return self._is_root(metadata, connection)
 
@@ -318,7 +318,7 @@ class ContainerBroker(Broker):
         return existed
 
     def is_empty(self, connection: sqlite3.Connection) -> bool:
-        """Whether no policy has an object and, for a root, no shard has one."""
+        """Return True if no policy has an object and, for a root, no shard has one."""
         counts = connection.execute("SELECT COALESCE(SUM(object_count), 0) FROM policy_stat").fetchone()
         if counts[0] > 0:
             return False

@@ -29,7 +29,7 @@ class HeldPage(NamedTuple):
 
 
 def knows_shards(broker: ContainerBroker) -> bool:
-    """Whether there are, or were, others that may hold rows of a container."""
+    """Return True if other databases hold, or held, rows of the container."""
     return bool(broker.shard_ranges(ShardQuery(include_deleted=True)))
 
 
@@ -80,12 +80,12 @@ def _objects(rows: Sequence[PageRow]) -> list[dict[str, object]]:
 
 
 def _tombstones(rows: Sequence[PageRow]) -> list[dict[str, object]]:
-    """Those below a common prefix are left out: nothing says that it is empty."""
+    """Return the tombstones; those below a common prefix are omitted, because the prefix may hold objects."""
     return [{"name": row[0], "created_at": row[1], "deleted": True} for row in rows if row[-1] is None]
 
 
 def _name_of(row: PageRow) -> str:
-    """What a row stands for in the order of a listing."""
+    """Return the name that positions a row in a listing."""
     return str(row[0] if row[-1] is None else row[-1])
 
 

@@ -27,7 +27,7 @@ _SECONDS = tuple(f"{second:02d}." for second in range(60))
 
 @lru_cache(maxsize=1024)
 def shown_type(content_type: str) -> tuple[str, int | None]:
-    """What listings show of a content type: parameters as ``;name=value``, ``swift_bytes`` as the size."""
+    """Return the content type of a listing: parameters as ``;name=value``, ``swift_bytes`` as the size."""
     if ";" not in content_type:
         return content_type, None
     plain, size = split_swift_bytes(content_type)

@@ -19,7 +19,7 @@ from swift.container import objecttable
 from swift.container.broker import TABLE, ContainerBroker, root_path
 from swift.container.rows import ObjectRow
 from swift.db import metadata as meta
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.dbsync.replica import Replica
 from swift.ring.view import RingView
 
@@ -116,7 +116,7 @@ def _enqueue(
         by_hour[hour].append(row)
     for hour, rows in by_hour.items():
         digest = hasher.digest(QUEUE_ACCOUNT, hour)
-        place = DatabasePlace(
+        place = DatabasePath(
             source.place.device_path, source.place.kind, str(view.partition_of(digest)), digest.hex()
         )
         queue = ContainerBroker(place, source.engine, QUEUE_ACCOUNT, hour)

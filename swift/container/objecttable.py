@@ -103,7 +103,7 @@ def _unknown_names(row: ObjectRow) -> tuple[str, ...]:
 
 
 def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Sequence[ObjectRow]) -> None:
-    """What the triggers would have done row by row: totals of every policy, and the hash."""
+    """Update the totals of every policy and the hash, in place of the row triggers."""
     totals: dict[int, list[int]] = {}
     for sign, rows in ((-1, gone), (1, new)):
         for row in rows:
@@ -139,7 +139,7 @@ def _existing(
 
 
 def _any_between(connection: sqlite3.Connection, first: str, last: str) -> bool:
-    """Whether any name lies there; names often come in order, and then all of a batch are new."""
+    """Return True if a name lies in the range; in ordered batches, usually none does."""
     states = TABLE.state_list(connection)
     found = connection.execute(
         f"SELECT 1 FROM object WHERE deleted IN ({states}) AND name BETWEEN ? AND ? LIMIT 1", (first, last)

@@ -1,4 +1,4 @@
-"""Which storage policy a container has when its replicas disagree (spec: account-container.md §18). Pure."""
+"""Choice of the storage policy when replicas of a container disagree (account-container.md §18). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swift.base.timestamp import Timestamp
 
 @dataclass(frozen=True, slots=True)
 class PolicyClaim:
-    """What one replica says."""
+    """Policy that one replica claims."""
 
     index: int
     count: int
@@ -29,7 +29,7 @@ class PolicyClaim:
 
 
 def wins(theirs: PolicyClaim, ours: PolicyClaim) -> bool:
-    """Whether ``theirs`` is right and ``ours`` is not; False when both name the same policy."""
+    """Return True if ``theirs`` is right and ``ours`` is not; False if both name the same policy."""
     if theirs.index == ours.index:
         return False
     if theirs.is_deleted != ours.is_deleted:
@@ -46,5 +46,5 @@ def wins(theirs: PolicyClaim, ours: PolicyClaim) -> bool:
 
 
 def _order(claim: PolicyClaim) -> tuple[Timestamp, int]:
-    """Where times tie the index decides, so that all replicas decide alike."""
+    """Return the order of a claim; equal times compare by index, so that all replicas decide alike."""
     return claim.status_changed_at, claim.index

@@ -90,7 +90,7 @@ def _states(text: str) -> frozenset[State]:
 
 
 def is_retired(broker: ContainerBroker) -> bool:
-    """Whether a shard knows that other ones have all its names now, though its rows may be here still."""
+    """Return True if a shard knows that other shards have all of its names, though rows may remain."""
     own = broker.read(lambda connection: shardtable.own_range(connection, broker.own_name), merged=False)
     return own is not None and own.deleted
 

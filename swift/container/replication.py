@@ -19,11 +19,11 @@ from swift.container.schema import KNOWN_TABLES
 from swift.container.shardtable import ShardQuery
 from swift.db import stat
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.schema import max_row
 from swift.db.syncpoints import set_sync
 from swift.dbsync.protocol import RemoteState, row_ids
-from swift.dbsync.reclaim import OldThings
+from swift.dbsync.reclaim import ReclaimableRows
 from swift.dbsync.replica import Items, Replica
 
 #: The keys of an answer to ``sync`` that stand in the table, in the peer's order.
@@ -41,7 +41,7 @@ _EVERYTHING = ShardQuery(include_deleted=True, include_own=True)
 _SPLITTING = frozenset((State.SHARDING, State.SHARDED, State.SHRINKING, State.SHRUNK))
 
 
-class OldContainerThings(OldThings):
+class ReclaimableContainerRows(ReclaimableRows):
     """See ``dbsync.reclaim``."""
 
     stat_table = TABLE
@@ -64,7 +64,7 @@ class OldContainerThings(OldThings):
         return _is_reported(info) and not objecttable.TABLE.has_unknown_states(connection)
 
     def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """See ``OldThings.has_old_rows``."""
+        """See ``ReclaimableRows.has_old_rows``."""
         found = connection.execute(
             "SELECT 1 FROM object WHERE deleted = 1 AND created_at < ? LIMIT 1", (before.internal,)
         )
@@ -73,15 +73,15 @@ class OldContainerThings(OldThings):
     def reclaim_rows(
         self, connection: sqlite3.Connection, before: Timestamp, after_name: str, count: int
     ) -> str | None:
-        """See ``OldThings.reclaim_rows``."""
+        """See ``ReclaimableRows.reclaim_rows``."""
         return objecttable.TABLE.reclaim(connection, before.internal, after_name=after_name, count=count)
 
     def has_old_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """See ``OldThings.has_old_ranges``."""
+        """See ``ReclaimableRows.has_old_ranges``."""
         return shardtable.has_old(connection, self._broker.own_name, before.internal)
 
     def reclaim_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> None:
-        """See ``OldThings.reclaim_ranges``."""
+        """See ``ReclaimableRows.reclaim_ranges``."""
         shardtable.reclaim(connection, self._broker.own_name, before.internal)
 
 
@@ -94,7 +94,7 @@ class ContainerReplica(Replica):
     tables = KNOWN_TABLES
 
     def __init__(self, broker: ContainerBroker):
-        super().__init__(broker, OldContainerThings(broker))
+        super().__init__(broker, ReclaimableContainerRows(broker))
         self._container = broker
 
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ class ContainerReplica(Replica):
         shardtable.merge_ranges(connection, new)
 
     def is_being_split(self, connection: sqlite3.Connection) -> bool:
-        """Whether the own range says so and there is somewhere to put the rows."""
+        """Return True if the own range says so and shards for the rows exist."""
         own_name = self._own_name(connection)
         own = shardtable.own_range(connection, own_name)
         return (
@@ -233,7 +233,7 @@ def _claim_of(info: ContainerFacts) -> PolicyClaim:
 
 
 def _is_reported(info: ContainerFacts) -> bool:
-    """Whether the account was told all that it will ever hear of this container."""
+    """Return True if the account has the final report of this container."""
     return (
         stat.as_timestamp(info.reported_put_timestamp) >= stat.as_timestamp(info.put_timestamp)
         and stat.as_timestamp(info.reported_delete_timestamp) >= stat.as_timestamp(info.delete_timestamp)
@@ -242,7 +242,7 @@ def _is_reported(info: ContainerFacts) -> bool:
     )
 
 
-def replica_at(place: DatabasePlace, engine: Engine) -> ContainerReplica:
+def replica_at(place: DatabasePath, engine: Engine) -> ContainerReplica:
     """The replica of a hash directory whose container is not known yet; call ``broker.refresh`` first."""
     return ContainerReplica(ContainerBroker(place, engine, "", ""))
 

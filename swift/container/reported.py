@@ -1,4 +1,4 @@
-"""What an account was told about a container: the ``reported_*`` columns (spec: account-container.md §14).
+"""Last report of a container to its account: the ``reported_*`` columns (spec: account-container.md §14).
 
 For daemons that meet databases on disk without knowing whose they are: ``open_found`` asks the file.
 """
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from swift.container.broker import DIALECT, TABLE, ContainerBroker, ContainerFacts, root_path
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.stat import as_timestamp
 
 
@@ -22,7 +22,7 @@ class ContainerReport(NamedTuple):
     bytes_used: int
 
 
-def open_found(place: DatabasePlace, engine: Engine) -> ContainerBroker | None:
+def open_found(place: DatabasePath, engine: Engine) -> ContainerBroker | None:
     """The refreshed broker of a database on disk, None when there is none; close it.
 
     Raises OSError and the errors of ``db.connection``.
@@ -43,7 +43,7 @@ def open_found(place: DatabasePlace, engine: Engine) -> ContainerBroker | None:
 
 
 def report_of(broker: ContainerBroker, info: ContainerFacts) -> ContainerReport | None:
-    """What the account should hear; None when it knows, or when the container was never put.
+    """Return the report for the account; None if it is current, or the container was never put.
 
     A shard's objects are counted by its root, so a shard reports that it has none.
     """

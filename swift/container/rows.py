@@ -47,11 +47,11 @@ class ObjectRow(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What there is one row of: a name in a policy."""
+        """Key of the row: a name in a policy."""
         return (self.name, self.storage_policy_index)
 
     def times(self) -> tuple[Timestamp, Timestamp, Timestamp]:
-        """When data, content type and metadata were written; raises ``InvalidTimestamp``."""
+        """Return the times of data, content type and metadata; raises ``InvalidTimestamp``."""
         data, ctype, meta = decode_timestamps(self.created_at)
         if self.ctype_timestamp is not None:
             ctype = meta = Timestamp(self.ctype_timestamp)
@@ -126,7 +126,7 @@ def _are_plain(
     deleted: Sequence[int],
     policies: Sequence[int],
 ) -> bool:
-    """Whether ``_checked`` would leave rows as they are; looks at columns, because there are few.
+    """Return True if ``_checked`` would leave rows as they are; looks at columns, because there are few.
 
     Raises TypeError, UnicodeEncodeError and ``InvalidTimestamp`` for some that are not.
     """
@@ -141,7 +141,7 @@ def _are_plain(
 
 
 def _are_times(texts: Sequence[str]) -> bool:
-    """Whether each is a packed timestamp; raises ``InvalidTimestamp`` or TypeError when one is not."""
+    """Return True if all texts are packed timestamps; raises ``InvalidTimestamp`` or TypeError otherwise."""
     usual = texts
     if set(map(len, texts)) != {16}:
         usual = [text for text in texts if len(text) == 16]

@@ -19,7 +19,7 @@ from swift.cluster.syncrealms import Realms, SyncToError, endpoint_of, validate_
 from swift.compose import backend_context, merged
 from swift.config.common import StorageSettings
 from swift.container import listing, records
-from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings
+from swift.container.accounts import AccountResponse, AccountUpdater, ContainerSettings
 from swift.container.broker import (
     LISTED,
     ContainerBroker,
@@ -151,7 +151,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         info = broker.info()
         self._keep_sync_link(broker, info)
         outcome = self._accounts.report(request, target, info)
-        if outcome is AccountsAnswer.ALL_MISSING:
+        if outcome is AccountResponse.ALL_MISSING:
             return error_response(404)
         headers = {_POLICY: str(info.storage_policy_index), **newer}
         return error_response(201 if created else 202, headers=headers)
@@ -252,7 +252,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return Response(status, {"content-type": HTML})
 
     def _creates_itself(self, request: Request, target: StorageTarget) -> bool:
-        """Whether a row may create its container: internal accounts do, shards only when told to."""
+        """Return True if a row may create its container: internal accounts, and shards on request."""
         told = request.headers.get(fields.BACKEND_AUTO_CREATE)
         if told is not None:
             return is_true(told)
@@ -260,7 +260,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return target.path.account.startswith(prefix) and not self._is_shard(target)
 
     def _is_shard(self, target: StorageTarget) -> bool:
-        """Whether the account is one for shards."""
+        """Return True if the account holds shards."""
         prefix = self.context.limits.auto_create_account_prefix
         return target.path.account.startswith(prefix + _SHARDS_PREFIX)
 
@@ -304,7 +304,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
             return error_response(409, headers={fields.BACKEND_TIMESTAMP: error.newer})
         info = broker.info()
         self._keep_sync_link(broker, info)
-        if self._accounts.report(request, target, info) is AccountsAnswer.ALL_MISSING:
+        if self._accounts.report(request, target, info) is AccountResponse.ALL_MISSING:
             return error_response(404)
         return error_response(204 if existed else 404)
 
@@ -468,7 +468,7 @@ def _always(info: ContainerFacts | None) -> HeaderMap:
 
 
 def _facts(info: ContainerFacts) -> HeaderMap:
-    """What HEAD and GET say about a container that is there."""
+    """Return the headers of HEAD and GET for an existing container."""
     put = as_timestamp(info.put_timestamp)
     return {
         "x-container-object-count": str(info.object_count),

@@ -1,6 +1,6 @@
 """The ``shard_range`` table: which part of a container lives where (account-container.md §12, §19).
 
-Reading, filtering and merging rows; deciding about sharding is somebody else's.
+Reading, filtering and merging rows; sharding decisions are made elsewhere.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INSERT = f"INSERT INTO shard_range ({', '.join(_NAMES)}) VALUES ({', '.join('?'
 
 @dataclass(frozen=True, slots=True)
 class ShardQuery:
-    """Which ranges are wanted (§12); empty text means not given."""
+    """Filter of shard ranges (§12); empty text means not given."""
 
     marker: str = ""
     end_marker: str = ""
@@ -37,7 +37,7 @@ class ShardQuery:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the markers leave nothing between them."""
+        """True if the markers leave no range between them."""
         low, high = self.bounds
         return bool(low and high and low >= high)
 
@@ -53,7 +53,7 @@ def own_range(connection: sqlite3.Connection, own_name: str) -> ShardRange | Non
 
 
 def has_other_ranges(connection: sqlite3.Connection, own_name: str) -> bool:
-    """Whether there is any range that is not deleted and not the container's own."""
+    """Return True if an undeleted range other than the container's own exists."""
     found = connection.execute(
         "SELECT 1 FROM shard_range WHERE deleted = 0 AND name != ? LIMIT 1", (own_name,)
     )
@@ -160,7 +160,7 @@ def _unknown_of(connection: sqlite3.Connection, name: str) -> Unknown:
 
 
 def has_old(connection: sqlite3.Connection, own_name: str, before: str) -> bool:
-    """Whether there is a deleted range, not the own one, older than a timestamp text."""
+    """Return True if a deleted range, not the own one, is older than a timestamp text."""
     found = connection.execute(
         "SELECT 1 FROM shard_range WHERE deleted = 1 AND name != ? AND timestamp < ? LIMIT 1",
         (own_name, before),

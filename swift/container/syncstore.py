@@ -1,4 +1,4 @@
-"""Which containers of a device are to be copied to other clusters (spec: account-container.md §17).
+"""Links to a device's containers that are synced to other clusters (spec: account-container.md §17).
 
 ``<device>/sync_containers/<part>/<suffix>/<hash>/<hash>.db`` is a link to the database of a container that
 says where it is copied to, and with which key. The daemon that copies walks these links instead of every
@@ -11,14 +11,14 @@ import contextlib
 import os
 
 from swift.container.broker import ContainerBroker, ContainerFacts
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.disk import Disk
 
 DIRECTORY = "sync_containers"
 
 
 def is_synced(info: ContainerFacts) -> bool:
-    """Whether a container is to be copied."""
+    """Return True if a container has a sync target and key."""
     values = [
         info.metadata.get(name, ("", ""))[0] for name in ("X-Container-Sync-To", "X-Container-Sync-Key")
     ]
@@ -31,7 +31,7 @@ def keep_link(broker: ContainerBroker, info: ContainerFacts) -> None:
         broker.on_disk(_keep, broker.place, broker.newest.path if is_synced(info) else None)
 
 
-def _keep(disk: Disk, place: DatabasePlace, target: str | None) -> None:
+def _keep(disk: Disk, place: DatabasePath, target: str | None) -> None:
     link = link_of(place)
     have = None
     with contextlib.suppress(OSError):
@@ -48,10 +48,10 @@ def _keep(disk: Disk, place: DatabasePlace, target: str | None) -> None:
         return
     os.makedirs(os.path.dirname(link), exist_ok=True)
     with contextlib.suppress(FileExistsError):
-        # Nothing is lost with it: whoever looks at the database next makes it again.
+        # Nothing is lost: the next reader of the database creates it again.
         os.symlink(target, link)
 
 
-def link_of(place: DatabasePlace) -> str:
-    """Where the link of a container is."""
+def link_of(place: DatabasePath) -> str:
+    """Return the path of a container's link."""
     return place._replace(kind=DIRECTORY).file()

@@ -22,7 +22,7 @@ from swift.container.broker import ContainerBroker, ContainerFacts
 from swift.container.reported import ContainerReport, mark_reported, open_found, report_of
 from swift.db.broker import Engine
 from swift.db.files import quarantine
-from swift.db.settled import CALM, Due, Settled
+from swift.db.unchanged import REST_FRACTION, DueDatabase, UnchangedDatabases
 from swift.http import fields
 from swift.platform.disk import Disk
 from swift.ring.ring import Ring
@@ -90,17 +90,17 @@ class ContainerUpdater(DeviceTask):
         self.suppressed: dict[str, float] = {}
         #: A server that is away fails the updates of all its accounts.
         self.failures = RepeatedErrors(context.telemetry.log, context.clock)
-        self._settled: dict[str, Settled] = {}
+        self._unchanged: dict[str, UnchangedDatabases] = {}
 
-    def settled(self, device: str) -> Settled:
-        """What is known of a device's containers, at the beginning of another pass."""
-        if device not in self._settled:
+    def unchanged_databases(self, device: str) -> UnchangedDatabases:
+        """Return the unchanged-database tracker of a device, at the start of a pass."""
+        if device not in self._unchanged:
             interval_s = self.settings.interval
-            self._settled[device] = Settled(
-                self.disk_at(device), RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s
+            self._unchanged[device] = UnchangedDatabases(
+                self.disk_at(device), RECHECK_S, busy_s=interval_s, rest_s=REST_FRACTION * interval_s
             )
-        self._settled[device].begin(0)
-        return self._settled[device]
+        self._unchanged[device].begin(0)
+        return self._unchanged[device]
 
     def begin(self, share: str, pass_context: PassContext) -> ContainerUpdaterPass:
         """A pass over the device ``share``."""
@@ -120,12 +120,14 @@ class ContainerUpdaterPass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._engine = Engine.at(self._disk, self._log.warning)
-        self._direct = DirectClient(task.context.transport, NAME, task.settings, on_no_response=self._missed)
-        self._settled = task.settled(device)
+        self._direct = DirectClient(
+            task.context.transport, NAME, task.settings, on_no_response=self._log_failure
+        )
+        self._unchanged = task.unchanged_databases(device)
 
     # --- planning -------------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Due]:
+    def plan(self) -> Iterator[DueDatabase]:
         """The containers to which something has happened, partitions in random order."""
         device_path = self._device_path()
         if device_path is None:
@@ -133,21 +135,21 @@ class ContainerUpdaterPass(DatabasePassBase):
         # Without a ring nothing can be told; better one error now than one for each container.
         self._task.ring.view()
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._due_among(self._settled, device_path, DIRECTORY, some).due
+            yield from self._due_among(self._unchanged, device_path, DIRECTORY, some).due
 
     # --- doing ----------------------------------------------------------------------------------------
 
-    def do(self, unit: Due) -> None:
+    def do(self, unit: DueDatabase) -> None:
         """Look at one container and tell its account when there is news."""
         started_s = self._pass_context.clock.monotonic()
 
         def work(broker: ContainerBroker) -> None:
             if not self._process(broker):
-                self._settled.settle(unit, self._task.disk.now_ns())
+                self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
         open_broker = partial(open_found, unit.place, self._engine)
         self._on_database(unit.place, open_broker, work, failed="errors", doing="look at container database")
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _process(self, broker: ContainerBroker) -> bool:
         """Tell the news; whether there were any."""
@@ -156,39 +158,41 @@ class ContainerUpdaterPass(DatabasePassBase):
         info = broker.info()
         report = report_of(broker, info)
         if report is None:
-            self._tally.add("no_changes")
+            self._counters.add("no_changes")
             return False
-        self._bring(broker, info, report)
+        self._report(broker, info, report)
         return True
 
-    def _bring(self, broker: ContainerBroker, info: ContainerFacts, report: ContainerReport) -> None:
-        answers = self._tell(info, report)
+    def _report(self, broker: ContainerBroker, info: ContainerFacts, report: ContainerReport) -> None:
+        answers = self._send_report(info, report)
         if has_majority(answers):
             mark_reported(broker, report)
-            self._tally.add("successes")
+            self._counters.add("successes")
             return
-        self._tally.add("failures")
+        self._counters.add("failures")
         if have_status(answers, 404):
             self._quarantine(broker)
             return
         until_s = self._pass_context.clock.monotonic() + self._task.settings.account_suppression_time
         self._task.suppressed[broker.account] = until_s
-        self._log.debug(f"update of {broker.own_name} failed; its account is left in peace for a while")
+        self._log.debug(
+            f"account update of {broker.own_name} failed; retrying after account_suppression_time"
+        )
 
     def _quarantine(self, broker: ContainerBroker) -> None:
-        """Nobody can ever list this container: move it away, as the peer does."""
+        """Quarantine a container without account: it can never be listed."""
         moved = broker.on_disk(quarantine, broker.place, "no account replicas exist")
-        self._tally.add("quarantines")
+        self._counters.add("quarantines")
         self._log.error(f"{broker.own_name}: no account replicas exist; its database was moved to {moved}")
 
     def end(self) -> None:
-        """What was found out is kept for the next pass."""
-        self._settled.end()
+        """End the pass: keep the unchanged containers for the next one."""
+        self._unchanged.end()
 
     # --- telling --------------------------------------------------------------------------------------
 
-    def _tell(self, info: ContainerFacts, report: ContainerReport) -> list[BackendResponse | None]:
-        """What every replica of the account says to the news."""
+    def _send_report(self, info: ContainerFacts, report: ContainerReport) -> list[BackendResponse | None]:
+        """Send the report to every replica of the account; return their responses."""
         part, nodes = self._task.ring.nodes(self._task.context.hasher.digest(info.account))
         headers = {
             "x-put-timestamp": report.put_timestamp,
@@ -200,7 +204,7 @@ class ContainerUpdaterPass(DatabasePassBase):
         }
         return self._direct.request_all(nodes, part, "PUT", EntityPath(info.account, info.container), headers)
 
-    def _missed(self, node: str, error: TransportError) -> None:
+    def _log_failure(self, node: str, error: TransportError) -> None:
         self._task.failures.error(f"ERROR account update failed with {node} (will retry): {error}")
 
 

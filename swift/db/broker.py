@@ -1,6 +1,6 @@
 """The base of account and container brokers: files, pending rows, reads and writes of one hash directory.
 
-A broker belongs to one process and one ``DatabasePlace``. ``refresh`` looks at the directory, which every
+A broker belongs to one process and one ``DatabasePath``. ``refresh`` looks at the directory, which every
 request does first, because another process may have created, replaced or removed a file; only rows for a
 broker that is ``fresh`` are put without, because putting them looks again. Rows become durable in the
 pending file (one sync for all that arrive together) and are merged before anything is read. All writing of
@@ -15,7 +15,7 @@ event loop nor the threads of its device from other databases.
 ===========  ====================================================  =========================================
 state        what it means                                         what may be done
 ===========  ====================================================  =========================================
-UNKNOWN      nobody has looked yet, or what was there went away    look before anything else
+UNKNOWN      not checked yet, or the file disappeared               check before anything else
 ABSENT       there was no database when last looked at             the same
 OPENED       the files are open, but names came or went so lately  read and write; look before each request
              that another change might not show
@@ -44,7 +44,7 @@ from swift.base.errors import InvalidValue, LockTimeout
 from swift.db import files, pending
 from swift.db.connection import BUSY_TIMEOUT_S, DatabaseMissing, Trace, translate
 from swift.db.database import Database, Dialect, Replaced
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.transaction import GroupCommit, Run
 from swift.db.watch import Watch
 from swift.green import Semaphore, pause
@@ -69,34 +69,37 @@ class Freshness:
 
     def __init__(self) -> None:
         self.state = FileState.UNKNOWN
-        #: Whether rows wait to be merged; None: nobody has looked.
+        #: True if rows wait to be merged; None if unknown.
         self.has_pending: bool | None = None
         #: The names whose files are open; empty where some are not.
         self.opened: tuple[str, ...] = ()
 
     @property
     def is_fresh(self) -> bool:
-        """Whether rows may be put without another look."""
+        """True if rows may be put without a new check of the files."""
         return self.state is FileState.FRESH
 
     def saw(self, names: tuple[str, ...]) -> None:
-        """Somebody looked: these are there. The same object as before comes from a directory at rest."""
+        """Record the database files found; the identical tuple means an unchanged directory.
+
+        The same object as before comes from a directory at rest.
+        """
         if not names:
             self.state = FileState.ABSENT
         else:
             self.state = FileState.FRESH if names is self.opened else FileState.OPENED
 
     def learn_pending(self, has_pending: bool) -> None:
-        """What a look said of pending rows, unless somebody put or merged some since."""
+        """Record if rows are pending, unless this process put or merged rows since."""
         if self.has_pending is None:
             self.has_pending = has_pending
 
     def lost(self) -> None:
-        """What was to be written to is not there."""
+        """Record that the file to write to is missing."""
         self.state = FileState.UNKNOWN
 
     def closed(self) -> None:
-        """No file is open any more."""
+        """Record that no file is open."""
         self.state, self.opened = FileState.UNKNOWN, ()
 
     def __repr__(self) -> str:
@@ -118,12 +121,12 @@ _turn_of: ContextVar[Broker | None] = ContextVar("turn_of", default=None)
 
 
 def _silent(_message: str) -> None:
-    """Nobody listens."""
+    """Ignore the message."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What brokers of one device are given from above."""
+    """Dependencies of the brokers of one device."""
 
     disk: Disk = field(default_factory=Disk)
     run: Run = run_inline
@@ -166,7 +169,7 @@ class Broker:
 
     dialect: Dialect
 
-    def __init__(self, place: DatabasePlace, engine: Engine):
+    def __init__(self, place: DatabasePath, engine: Engine):
         self.place = place
         self.engine = engine
         self.databases: list[Database] = []
@@ -184,7 +187,7 @@ class Broker:
     # --- files ------------------------------------------------------------------------------------
 
     def refresh(self) -> bool:
-        """Look at the directory and adopt what is there; whether there is a database.
+        """Adopt the files in the directory; return True if there is a database.
 
         Raises OSError and, from opening a new file, the errors of ``db.connection``.
         """
@@ -193,7 +196,7 @@ class Broker:
         found, unchanged, has_pending = self._run(self._look, have, known.opened)
         known.learn_pending(has_pending)
         if have is not self.databases:
-            # Somebody else adopted what was new; whether that is the newest is seen next time.
+            # Another task adopted the new files; the next refresh checks for newer ones.
             return bool(self.databases)
         known.saw(found)
         if unchanged:
@@ -208,7 +211,7 @@ class Broker:
         return bool(self.databases)
 
     def _look(self, have: list[Database], opened: tuple[str, ...]) -> tuple[tuple[str, ...], bool, bool]:
-        """What is there, whether that is what we have, and whether rows are pending; changes nothing."""
+        """Return the files found, if they are the open ones, and if rows are pending; changes nothing."""
         found = self._watch.databases()
         unchanged = (bool(found) and found is opened) or (
             len(found) == len(have)
@@ -221,7 +224,7 @@ class Broker:
 
     @property
     def exists(self) -> bool:
-        """Whether the last ``refresh`` found a database."""
+        """True if the last ``refresh`` found a database."""
         return bool(self.databases)
 
     @property
@@ -271,12 +274,12 @@ class Broker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request or a disk thread works with it, so that it must not be closed."""
+        """True if a request or a disk thread uses the broker, so that it must not be closed."""
         return self.holders > 0 or self._in_flight > 0 or not self._lane.is_idle
 
     @property
     def weight(self) -> int:
-        """How much memory ``relax`` gives back at most, bytes."""
+        """Bytes of memory that ``relax`` frees at most."""
         weight = self._recent.weight
         for database in self.databases:
             weight += database.weight
@@ -389,14 +392,16 @@ class Broker:
         if not database.is_current:
             raise Replaced(database.path)
         self._merge_locked(None)
-        return None if work is None else database.ask_locked(work)
+        return None if work is None else database.query_locked(work)
 
     def _merge_big(self, path: str) -> None:
         try:
             self._merge_locked(None)
         except Replaced:
-            # The rows are durable; whoever opens the new file merges them.
-            self.engine.warn(f"{path}: left to be merged into a replaced database")
+            # The rows are durable; the next opener of the new file merges them.
+            self.engine.warn(
+                f"{path}: pending rows are left for the next opener, because the database was replaced"
+            )
         except LockTimeout:
             # The rows are durable, and the next batch or read merges them.
             return
@@ -450,7 +455,7 @@ class Broker:
         return self._repeat(lambda: self._change(change))
 
     def alone(self, work: Callable[[sqlite3.Connection, Disk], T]) -> T:
-        """Run ``work`` in a disk thread while nobody else can change the hash directory.
+        """Run ``work`` in a disk thread while the hash directory is locked.
 
         Pending rows are merged before. It is no transaction: ``work`` gets a connection to read the newest
         file and may replace or remove that file; call ``refresh`` afterwards.
@@ -510,7 +515,7 @@ class Broker:
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
                 raise translate(error, asked.path) from error
-        return self._repeat(lambda: self._run_in_turn((database or self.newest).read_patiently, question))
+        return self._repeat(lambda: self._run_in_turn((database or self.newest).read_with_retry, question))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.place.name_hash} {self.databases}>"

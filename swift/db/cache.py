@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from swift.db.broker import Broker
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 
 #: Each open database holds a descriptor and some 100 KB for its schema, whatever it weighs beside that.
 OPEN_MAX = 128
@@ -58,13 +58,13 @@ class BrokerCache(Generic[B]):
         self._make = make
         self._open_max = open_max
         self._weight_max = weight_max
-        self._brokers: OrderedDict[DatabasePlace, B] = OrderedDict()
+        self._brokers: OrderedDict[DatabasePath, B] = OrderedDict()
         #: What those that were used weighed after it, the least recently used ones first; bytes.
-        self._weights: OrderedDict[DatabasePlace, int] = OrderedDict()
+        self._weights: OrderedDict[DatabasePath, int] = OrderedDict()
         self._weight = 0
 
-    def get(self, place: DatabasePlace, *names: str) -> B:
-        """The broker of a place, the same one for everybody who asks while it is in use."""
+    def get(self, place: DatabasePath, *names: str) -> B:
+        """Return the broker of a database; concurrent users share it."""
         broker = self._brokers.get(place)
         if broker is None:
             broker = self._brokers[place] = self._make(place, *names)
@@ -75,7 +75,7 @@ class BrokerCache(Generic[B]):
         _hold(broker)
         return broker
 
-    def peek(self, place: DatabasePlace) -> B | None:
+    def peek(self, place: DatabasePath) -> B | None:
         """The broker of a place when there is one already."""
         broker = self._brokers.get(place)
         if broker is not None:
@@ -94,7 +94,7 @@ class BrokerCache(Generic[B]):
 
     @property
     def weight(self) -> int:
-        """What they weigh together, bytes."""
+        """Memory of all brokers, bytes."""
         return self._weight
 
     def _weigh(self, broker: Broker) -> None:
@@ -106,7 +106,7 @@ class BrokerCache(Generic[B]):
         if self._weight > self._weight_max:
             self._relax_oldest(place)
 
-    def _relax_oldest(self, newest: DatabasePlace) -> None:
+    def _relax_oldest(self, newest: DatabasePath) -> None:
         for place in list(self._weights):
             if self._weight <= self._weight_max:
                 return
@@ -115,7 +115,7 @@ class BrokerCache(Generic[B]):
                 self._drop_weight(place)
                 broker.relax()
 
-    def _drop_weight(self, place: DatabasePlace) -> None:
+    def _drop_weight(self, place: DatabasePath) -> None:
         self._weight -= self._weights.pop(place, 0)
 
     def _make_room(self) -> None:
@@ -127,7 +127,7 @@ class BrokerCache(Generic[B]):
             self._drop_weight(place)
             self._brokers.pop(place).close()
 
-    def forget(self, place: DatabasePlace) -> None:
+    def forget(self, place: DatabasePath) -> None:
         """Close a broker, e.g. because its directory was moved away."""
         self._drop_weight(place)
         broker = self._brokers.pop(place, None)
@@ -135,7 +135,7 @@ class BrokerCache(Generic[B]):
             broker.close()
 
     def forget_device(self, device: str) -> None:
-        """Close the brokers of a device, which went away: nobody can unmount what is open."""
+        """Close the brokers of a device, so that it can be unmounted."""
         for place in [place for place in self._brokers if place.device == device]:
             self.forget(place)
 

@@ -33,7 +33,7 @@ from swift.db.connection import (
     connect,
     prepare,
 )
-from swift.db.files import DatabasePlace, locked
+from swift.db.files import DatabasePath, locked
 from swift.db.schema import Migration, facts_of, migrate
 from swift.platform.devices import FULL
 from swift.platform.disk import UNSUPPORTED, Disk
@@ -46,7 +46,10 @@ _MARGIN = _MB // 2
 
 
 def target_size(size_bytes: int) -> int:
-    """How much to allocate for a file of this size: the next of 1, 2, 5, 10, 25, 50, 100, 150... MB."""
+    """Return the size to allocate for a file of this size: the next of 1, 2, 5, 10, 25, 50, 100, 150...
+
+    MB. MB.
+    """
     for step in _STEPS:
         if size_bytes < step - _MARGIN:
             return step
@@ -99,19 +102,19 @@ _CACHE_MIN_BYTES = 88 << 10
 
 
 def _cache_weight(size_bytes: int, cache_kib: int) -> int:
-    """What a page cache of ``cache_kib`` takes at most over a file of so many bytes."""
+    """Return the largest page cache of ``cache_kib`` for a file of this size, bytes."""
     return max(_CACHE_MIN_BYTES, min(size_bytes, cache_kib << 10))
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """What account and container databases differ in, as far as this package must know."""
+    """Differences between account and container databases."""
 
     kind: str
     #: Each of these names a table (or what an older schema called it) that a database cannot lack.
     required: tuple[frozenset[str], ...]
     migrations: tuple[Migration, ...]
-    #: Asks a database of whom it is.
+    #: Reads the names of a database.
     names: str
     #: Merges rows into the main table inside the caller's transaction.
     merge_rows: Callable[[sqlite3.Connection, Sequence[Any]], None]
@@ -121,7 +124,7 @@ class Dialect:
     pending_fields: int
 
     def check_names(self, connection: sqlite3.Connection, path: str) -> None:
-        """Raise ``DatabaseBroken`` unless a database says of whom it is."""
+        """Raise ``DatabaseBroken`` unless a database holds its names."""
         row = connection.execute(self.names).fetchone()
         if row is None or not all(isinstance(name, str) and name for name in row):
             raise DatabaseBroken(path, "does not say of whom it is")
@@ -133,7 +136,7 @@ class Database:
     def __init__(
         self,
         path: str,
-        place: DatabasePlace,
+        place: DatabasePath,
         disk: Disk,
         dialect: Dialect,
         *,
@@ -203,12 +206,12 @@ class Database:
 
     @property
     def is_open(self) -> bool:
-        """Whether ``open`` succeeded and ``close`` was not called."""
+        """True if ``open`` succeeded and ``close`` was not called."""
         return self._reader is not None
 
     @property
     def is_current(self) -> bool:
-        """Whether the path still names the file that was opened."""
+        """True if the path still names the file that was opened."""
         try:
             return self.is_open and self._look() == self._inode
         except (DatabaseMissing, DatabaseBroken):
@@ -245,12 +248,12 @@ class Database:
         with self._reading:
             return question(self.reader)
 
-    def read_patiently(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    def read_with_retry(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a read that found the file locked again, waiting for it; call in a disk thread."""
         with locked(self._disk, self.place, self._wait_s):
-            return self.ask_locked(question)
+            return self.query_locked(question)
 
-    def ask_locked(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    def query_locked(self, question: Callable[[sqlite3.Connection], _Result]) -> _Result:
         """Run a read in a disk thread whose caller holds the directory's lock; may raise ``Replaced``."""
         if self._writer is None and not self.is_current:
             raise Replaced(self.path)

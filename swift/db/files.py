@@ -1,6 +1,6 @@
-"""Where a database lives and how its files come and go (spec: account-container.md §1, §3).
+"""Database files: location, creation and removal (spec: account-container.md §1, §3).
 
-A ``DatabasePlace`` is the hash directory of one account or container; it may hold several database files (a
+A ``DatabasePath`` is the hash directory of one account or container; it may hold several database files (a
 sharding container has one per epoch). Everything that adds, replaces or removes a file does it under the
 directory's lock, the same that the peer takes. SQLite files must not be opened here by other means while a
 connection may be open: closing such a descriptor would drop the locks of this process.
@@ -31,7 +31,7 @@ _CREATE_TRIES = 5
 SIDE_FILES = ("-wal", "-shm", "-journal")
 
 
-class DatabasePlace(NamedTuple):
+class DatabasePath(NamedTuple):
     """The hash directory of a database; ``kind`` is ``accounts`` or ``containers``."""
 
     device_path: str
@@ -40,7 +40,7 @@ class DatabasePlace(NamedTuple):
     name_hash: str
 
     @classmethod
-    def of_file(cls, path: str) -> DatabasePlace:
+    def of_file(cls, path: str) -> DatabasePath:
         """The place of a file in a hash directory."""
         directory = os.path.dirname(path)
         head, partition, _suffix, name_hash = directory.rsplit("/", 3)
@@ -73,7 +73,7 @@ class DatabasePlace(NamedTuple):
         return stem.partition("_")[2] or None
 
 
-def look(disk: Disk, place: DatabasePlace) -> tuple[str, ...]:
+def database_files(disk: Disk, place: DatabasePath) -> tuple[str, ...]:
     """The paths of database files from the oldest epoch on; raises OSError unless there is no directory."""
     directory = place.directory
     try:
@@ -94,8 +94,8 @@ def look(disk: Disk, place: DatabasePlace) -> tuple[str, ...]:
     return (*found, *(path for _, path in epochs))
 
 
-def has_pending(disk: Disk, place: DatabasePlace) -> bool:
-    """Whether there are rows to be merged; raises OSError."""
+def has_pending(disk: Disk, place: DatabasePath) -> bool:
+    """Return True if rows wait to be merged; raises OSError."""
     try:
         return disk.stat(place.pending).st_size > 0
     except (FileNotFoundError, NotADirectoryError):
@@ -103,24 +103,24 @@ def has_pending(disk: Disk, place: DatabasePlace) -> bool:
 
 
 def locked(
-    disk: Disk, place: DatabasePlace, timeout_s: float = LOCK_TIMEOUT_S
+    disk: Disk, place: DatabasePath, timeout_s: float = LOCK_TIMEOUT_S
 ) -> AbstractContextManager[None]:
     """Hold the directory's lock; raises ``LockTimeout``, and FileNotFoundError without directory."""
     return file_lock(disk, _lock_path(place), timeout_s)
 
 
-def lock(disk: Disk, place: DatabasePlace, timeout_s: float = LOCK_TIMEOUT_S) -> int:
+def lock(disk: Disk, place: DatabasePath, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     """A descriptor that holds the same lock; closing it gives the lock back."""
     return lock_file(disk, _lock_path(place), timeout_s)
 
 
-def _lock_path(place: DatabasePlace) -> str:
+def _lock_path(place: DatabasePath) -> str:
     return f"{place.directory}/.lock"
 
 
 def create(
     disk: Disk,
-    place: DatabasePlace,
+    place: DatabasePath,
     build: Callable[[sqlite3.Connection], None],
     *,
     epoch: str | None = None,
@@ -142,7 +142,7 @@ def create(
 
 def _create(
     disk: Disk,
-    place: DatabasePlace,
+    place: DatabasePath,
     build: Callable[[sqlite3.Connection], None],
     epoch: str | None,
     trace: Trace | None,
@@ -163,7 +163,7 @@ def _create(
     return True
 
 
-def make_place(disk: Disk, place: DatabasePlace) -> list[str]:
+def make_place(disk: Disk, place: DatabasePath) -> list[str]:
     """Make the hash directory; return the directories that got a new entry, see ``make_directories``.
 
     A file or a dangling link in the place of it or of one above goes to the quarantine. Raises OSError.
@@ -180,7 +180,7 @@ def make_place(disk: Disk, place: DatabasePlace) -> list[str]:
     return make_directories(disk, place.directory, below=place.device_path)
 
 
-def _clear_way(disk: Disk, place: DatabasePlace) -> bool:
+def _clear_way(disk: Disk, place: DatabasePath) -> bool:
     """Quarantine what is in the place of a directory; True if something was."""
     suffix = os.path.dirname(place.directory)
     for path in (os.path.dirname(suffix), suffix, place.directory):
@@ -190,7 +190,7 @@ def _clear_way(disk: Disk, place: DatabasePlace) -> bool:
     return False
 
 
-def install(disk: Disk, place: DatabasePlace, temporary: str, *, epoch: str | None) -> bool:
+def install(disk: Disk, place: DatabasePath, temporary: str, *, epoch: str | None) -> bool:
     """Give a synced file the name of a database of that epoch; False when there is one.
 
     The directory must exist. Raises OSError and ``LockTimeout``.
@@ -234,7 +234,7 @@ def _remove_side_files(disk: Disk, path: str) -> None:
         remove_if_there(disk, path + suffix)
 
 
-def quarantine(disk: Disk, place: DatabasePlace, reason: str) -> str:
+def quarantine(disk: Disk, place: DatabasePath, reason: str) -> str:
     """Move the hash directory to the device's quarantine; the new path. Raises OSError."""
     moved = move_to_quarantine(disk, place.device_path, place.kind, place.directory, reason=reason)
     if moved is None:
@@ -242,12 +242,12 @@ def quarantine(disk: Disk, place: DatabasePlace, reason: str) -> str:
     return moved
 
 
-def restore(disk: Disk, place: DatabasePlace, directory: str) -> None:
+def restore(disk: Disk, place: DatabasePath, directory: str) -> None:
     """Move a quarantined hash directory to its place, durably.
 
     Raises FileExistsError when a database is there again, and OSError.
     """
-    if look(disk, place):
+    if database_files(disk, place):
         raise FileExistsError(errno.EEXIST, "a database is there again", place.directory)
     parent = os.path.dirname(place.directory)
     touched = make_directories(disk, parent, below=place.device_path)

@@ -1,4 +1,4 @@
-"""Which rows a listing shows: one indexed query a page, whatever the parameters (account-container.md §10).
+"""Listings: one indexed query a page, for all parameters (account-container.md §10).
 
 A listing without delimiter is one range scan of the ``(deleted, name)`` index. With a delimiter (or ``path``)
 a recursive query seeks from entry to entry: a sub-directory costs one seek, however many names it hides.
@@ -35,7 +35,7 @@ class ListingQuery:
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Where rows come from: a table, the columns of a row (``name`` first) and a condition on ``t``.
+    """Source of rows: a table, the columns of a row (``name`` first) and a condition on ``t``.
 
     The condition begins with ``AND`` and names its parameters with ``:name``.
     """
@@ -89,7 +89,7 @@ class _Bounds:
 
     @property
     def parameters(self) -> dict[str, object]:
-        """What the conditions name."""
+        """Parameters of the conditions."""
         return {"low": self.low, "high": self.high}
 
 
@@ -154,7 +154,7 @@ def _skip_marked_directory(bounds: _Bounds, marker: str, prefix: str, delimiter:
     if marker.find(delimiter, len(prefix)) + len(delimiter) != len(marker):
         return
     after = successor(marker)
-    # Names that nobody may see stay below the bound, wherever a client says that it goes on.
+    # Hidden names stay below the bound, whatever marker the client sends.
     if after is not None and (bounds.low is None or after > bounds.low):
         bounds.low, bounds.low_inclusive = after, True
 

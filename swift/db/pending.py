@@ -1,7 +1,7 @@
 """``.pending`` files: rows that are stored but not yet merged into the tables (account-container.md §6).
 
 Appending and syncing one small file is how a row becomes durable: it costs one flush however many rows of
-one moment share it, and the tables are brought up to date by whoever reads them next, or when much has
+one moment share it, and the tables are updated by the next reader, or when much has
 gathered. The format is the peer's, so each side merges what the other left. An entry is ``:`` and the
 base64 of a pickled tuple; an entry torn by a crash was never acknowledged, cannot be decoded and is skipped.
 
@@ -84,7 +84,7 @@ def append(disk: Disk, path: str, data: bytes) -> int:
 
 
 class Recent:
-    """What this process put into a pending file since it was empty, so that it need not be decoded again.
+    """Rows that this process put into a pending file since it was empty, to avoid decoding them again.
 
     It tells the rows of a file only by comparing every byte, so other processes may do as they like.
     """

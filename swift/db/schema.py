@@ -26,11 +26,11 @@ class SchemaFacts:
     triggers: frozenset[str] = field(default_factory=frozenset)
 
     def has_table(self, name: str) -> bool:
-        """Whether it is a real table."""
+        """Return True if ``name`` is a table."""
         return name in self.tables
 
     def lacks_column(self, table: str, column: str) -> bool:
-        """Whether the table exists without the column."""
+        """Return True if the table exists without the column."""
         return table in self.tables and column not in self.tables[table]
 
 
@@ -81,7 +81,7 @@ def run_statements(connection: sqlite3.Connection, statements: Iterable[str]) ->
 
 
 def make_tables(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
-    """What a kind of database has, and the sync tables that all have."""
+    """Create the tables of a kind of database, and the common sync tables."""
     run_statements(connection, statements)
     for table in SYNC_TABLES:
         run_statements(connection, sync_table_statements(table))

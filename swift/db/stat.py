@@ -94,5 +94,5 @@ def merge_timestamps(
 
 
 def delete_is_newer(row: JsonObject) -> bool:
-    """Whether a stat row was deleted after it was last put."""
+    """Return True if a stat row's deletion is newer than its last put."""
     return as_timestamp(row.get("delete_timestamp")) > as_timestamp(row.get("put_timestamp"))

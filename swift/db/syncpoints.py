@@ -1,4 +1,4 @@
-"""How far replication with each remote database came (account-container.md §3, §7, §13)."""
+"""Sync points: the progress of replication with each remote database (account-container.md §3, §7, §13)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def merge_syncs(connection: sqlite3.Connection, syncs: Iterable[JsonObject], *, 
 
 
 def stale_syncs(connection: sqlite3.Connection, before_s: int) -> bool:
-    """Whether ``reclaim_syncs`` would forget anybody."""
+    """Return True if ``reclaim_syncs`` would remove rows."""
     return any(
         connection.execute(
             f"SELECT 1 FROM {table} WHERE CAST(updated_at AS INTEGER) < ? LIMIT 1", (before_s,)

@@ -72,7 +72,7 @@ class GroupCommit:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being committed or waits for it."""
+        """True if no commit runs or waits."""
         return not self._busy and not self._waiting
 
     def submit(self, items: Sequence[object]) -> None:
@@ -96,7 +96,7 @@ class GroupCommit:
             batch.error = error
             raise
         except BaseException:
-            # This green thread is killed; the disk thread may go on, nobody knows the outcome.
+            # This green thread is killed; the disk thread may go on, and the outcome is unknown.
             batch.error = InterruptedError("the commit was abandoned")
             raise
         finally:

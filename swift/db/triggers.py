@@ -1,9 +1,9 @@
 """Triggers that keep totals: their texts, and doing without them for a moment inside one transaction.
 
 The triggers of a table keep totals and a checksum row by row, which costs several times what the rows
-themselves cost. Who writes many rows at once can keep them for all of them together instead: the triggers are
-taken out, and put back with the very same text before anybody else can see the table. SQLite's changes of
-schema are part of the transaction, so that a crash leaves all of it or nothing.
+themselves cost. Who writes many rows at once can keep them for all of them together instead: the triggers
+are taken out, and put back with the very same text before other connections can see the table. SQLite's
+changes of schema are part of the transaction, so that a crash leaves all of it or nothing.
 """
 
 from __future__ import annotations

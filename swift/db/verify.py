@@ -1,8 +1,9 @@
-"""Whether a database file is sound: its pages can be read, and its totals are those of its rows.
+"""Verification of a database file: its pages are readable, and its totals match its rows.
 
 A small file is checked in one go. A large one would keep writers waiting for too long, since a reader of a
 rollback-journal database locks them out: its table and index are read to the end in pieces, between which
-anybody can write. What the tables mean is the caller's; it names the main table and asks for totals itself.
+any process can write. What the tables mean is the caller's; it names the main table and asks for totals
+itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from swift.base.errors import SwiftError
 from swift.db import files
 from swift.db.broker import Broker
 from swift.db.connection import DatabaseBroken, Translating, connect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.transaction import Run
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
@@ -60,7 +61,7 @@ def verify(
         connection.close()
 
 
-def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -> str | None:
+def quarantine_broken(disk: Disk, place: DatabasePath, error: DatabaseBroken) -> str | None:
     """Move a broken database to the quarantine; its new path, None when it is sound on a second reading.
 
     Raises ``LockTimeout``, ``DatabaseError`` when it cannot be read again, and
@@ -71,9 +72,9 @@ def quarantine_broken(disk: Disk, place: DatabasePlace, error: DatabaseBroken) -
     return files.quarantine(disk, place, error.reason)
 
 
-def put_away(
+def quarantine_and_log(
     disk: DiskHandle,
-    place: DatabasePlace,
+    place: DatabasePath,
     error: DatabaseBroken,
     *,
     tell: Callable[[str], object],

@@ -1,6 +1,6 @@
 """Finding all databases of a device, as daemons do that look at each of them.
 
-It lists directories only; whether there is a database in one is for whoever opens it to find out.
+It lists directories only; opening one shows if it holds a database.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.diskhandle import DiskHandle
 
 PORTION = 32
@@ -17,7 +17,7 @@ _HEX = frozenset("0123456789abcdef")
 
 
 def is_hash(name: str) -> bool:
-    """Whether a directory may be one of a database, by its name."""
+    """Return True if a directory's name may be a database's hash."""
     return len(name) == _HASH_DIGITS and _HEX.issuperset(name)
 
 
@@ -37,7 +37,7 @@ def places(
     kind: str,
     partition: str,
     unreadable: Callable[[OSError], object],
-) -> Iterator[DatabasePlace]:
+) -> Iterator[DatabasePath]:
     """The hash directories of a partition, one by one; ``unreadable`` hears of what cannot be listed."""
 
     def names(directory: str) -> list[str]:
@@ -51,7 +51,7 @@ def places(
     for suffix in names(root):
         for name_hash in names(f"{root}/{suffix}"):
             if is_hash(name_hash):
-                yield DatabasePlace(device_path, kind, partition, name_hash)
+                yield DatabasePath(device_path, kind, partition, name_hash)
 
 
 def portions(partitions: Sequence[str]) -> Iterator[Sequence[str]]:

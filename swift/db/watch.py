@@ -1,15 +1,15 @@
-"""Which database files a hash directory holds, without listing it for every request.
+"""Watch of a hash directory's database files, without listing it for every request.
 
 A directory's change time tells whether a name in it came, went or was given to another file. It moves in
 steps (of some milliseconds, on old filesystems of a second), so a listing made within the step of the last
-change may be out of date without showing it: only listings of directories at rest are kept. Nobody can set a
-change time, other than a modification time.
+change may be out of date without showing it: only listings of directories at rest are kept. No process can
+set a change time, other than a modification time.
 """
 
 from __future__ import annotations
 
 from swift.db import files
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.disk import Disk
 
 #: Two changes that are so far apart have different times on every filesystem, nanoseconds.
@@ -21,7 +21,7 @@ class Watch:
 
     __slots__ = ("_directory", "_disk", "_place", "_seen")
 
-    def __init__(self, disk: Disk, place: DatabasePlace):
+    def __init__(self, disk: Disk, place: DatabasePath):
         self._disk = disk
         self._place = place
         self._directory = place.directory
@@ -42,7 +42,7 @@ class Watch:
             return seen[1]
         # A clock that was set back makes the directory one of the future: not at rest either.
         at_rest = self._disk.now_ns() - status.st_ctime_ns > REST_NS
-        found = files.look(self._disk, self._place)
+        found = files.database_files(self._disk, self._place)
         self._seen = (identity, found) if at_rest else None
         return found
 

@@ -1,4 +1,4 @@
-"""What account and container servers have in common on top of ``BackendApp``: brokers and their errors.
+"""Common base of account and container servers on top of ``BackendApp``: brokers and their errors.
 
 A request names a device, a partition and an entity; ``broker_of`` finds the cached broker and has it look at
 the disk. Errors of the database engine become statuses here: a broken database is quarantined, so that
@@ -19,10 +19,10 @@ from swift.base.truth import is_true
 from swift.db.broker import Broker, Engine
 from swift.db.cache import BrokerCache, Held
 from swift.db.connection import DatabaseBroken, DatabaseFailing, DatabaseMissing, DatabaseUnwritable
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.db.metadata import Metadata
-from swift.db.verify import put_away
+from swift.db.verify import quarantine_and_log
 from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, title_case, utf8_value, wire_value
 from swift.http.request import Request
@@ -109,7 +109,7 @@ class DatabaseApp(BackendApp, Generic[B]):
             raise
         name_hash = self._hash_of(*names)
         self.context.partitions.check_hash(target.partition, self.server_type, name_hash)
-        place = DatabasePlace(device_path, self.directory, target.partition, name_hash)
+        place = DatabasePath(device_path, self.directory, target.partition, name_hash)
         return self.brokers.get(place, *names)
 
     def check_space(self, broker: B) -> None:
@@ -143,7 +143,7 @@ class DatabaseApp(BackendApp, Generic[B]):
         merge(metadata, look)
         return {fields.BACKEND_TIMESTAMP: newest} if newest else {}
 
-    def _make_broker(self, place: DatabasePlace, *names: str) -> B:
+    def _make_broker(self, place: DatabasePath, *names: str) -> B:
         engine = self._engines.get(place.device)
         if engine is None:
             engine = self._engines[place.device] = Engine.at(
@@ -158,10 +158,10 @@ class DatabaseApp(BackendApp, Generic[B]):
 
     def quarantine(self, error: DatabaseBroken, request: Request) -> bool:
         """Move a database aside that stays broken when it is read again, and say so; True if it was moved."""
-        place = DatabasePlace.of_file(error.path)
+        place = DatabasePath.of_file(error.path)
         telemetry = self.context.telemetry
         self.brokers.forget(place)
-        return put_away(
+        return quarantine_and_log(
             self.context.disk_at(place.device, self.disk),
             place,
             error,

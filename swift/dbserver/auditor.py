@@ -16,7 +16,7 @@ from swift.base.errors import SwiftError
 from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.verify import WHOLE_BYTES_MAX, quarantine_broken, verify_files
 from swift.platform.disk import Disk
 from swift.runtime.backendapp import BackendContext
@@ -27,7 +27,7 @@ from swift.runtime.selection import Selection
 
 @dataclass(frozen=True)
 class AuditKind:
-    """What account and container auditors differ in."""
+    """Differences between account and container auditors."""
 
     #: ``account`` or ``container``.
     server_type: str
@@ -36,7 +36,7 @@ class AuditKind:
     #: Of the database, the one with many rows.
     table: str
     #: The refreshed broker of a database on disk, None when there is none.
-    open_found: Callable[[DatabasePlace, Engine], Broker | None]
+    open_found: Callable[[DatabasePath, Engine], Broker | None]
     #: The names whose hash the database lies under, read through the broker as servers read it.
     names: Callable[[Any], tuple[str, ...]]
     #: Sentences about totals that are not what rows say.
@@ -90,7 +90,7 @@ class DatabaseAuditPass(DatabasePassBase):
         self._task = task
         self._engine = Engine.at(self._disk, self._log.warning)
 
-    def plan(self) -> Iterator[DatabasePlace]:
+    def plan(self) -> Iterator[DatabasePath]:
         """The hash directories of all databases, partitions in random order."""
         path = self._device_path()
         if path is None:
@@ -99,7 +99,7 @@ class DatabaseAuditPass(DatabasePassBase):
         for partition in self._partitions(path, directory):
             yield from self._places(path, directory, partition)
 
-    def do(self, unit: DatabasePlace) -> None:
+    def do(self, unit: DatabasePath) -> None:
         """Audit one database."""
         started_s = self._pass_context.clock.monotonic()
         try:
@@ -113,20 +113,20 @@ class DatabaseAuditPass(DatabasePassBase):
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
         except (SwiftError, OSError) as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot audit {unit.directory}: {error}")
             return
         finally:
-            self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+            self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
         if problems is None:
             return
         for problem in problems:
             self._log.error(f"ERROR {self._task.kind.server_type} database {unit.directory}: {problem}")
-        self._tally.add("failures" if problems else "passes")
+        self._counters.add("failures" if problems else "passes")
 
-    def _problems(self, place: DatabasePlace) -> list[str] | None:
-        """What is wrong with the content of a sound database; None when there is no database."""
+    def _problems(self, place: DatabasePath) -> list[str] | None:
+        """Return the inconsistencies of a sound database; None if it does not exist."""
         kind = self._task.kind
         broker = kind.open_found(place, self._engine)
         if broker is None:
@@ -142,7 +142,7 @@ class DatabaseAuditPass(DatabasePassBase):
             broker.close()
 
     def _quarantine(
-        self, disk: Disk, place: DatabasePlace, found: list[tuple[str, int]], error: DatabaseBroken
+        self, disk: Disk, place: DatabasePath, found: list[tuple[str, int]], error: DatabaseBroken
     ) -> None:
         """Move a broken database away, if it still is the one that was read.
 
@@ -155,11 +155,11 @@ class DatabaseAuditPass(DatabasePassBase):
         if moved is None:
             self._log.error(f"{error}; valid when read again")
             return
-        self._tally.add("failures")
-        self._tally.add("quarantines")
+        self._counters.add("failures")
+        self._counters.add("quarantines")
         self._log.error(f"{error}; quarantined to {moved}")
 
 
-def _inodes(disk: Disk, place: DatabasePlace) -> list[tuple[str, int]]:
+def _inodes(disk: Disk, place: DatabasePath) -> list[tuple[str, int]]:
     """Return which database files there are; raises OSError."""
-    return [(path, disk.stat(path).st_ino) for path in files.look(disk, place)]
+    return [(path, disk.stat(path).st_ino) for path in files.database_files(disk, place)]

@@ -1,8 +1,8 @@
 """The database replicator: every database of this node is brought to all nodes that should have it.
 
 Spec: account-container.md §13. One pass walks the devices of this node that are in the ring; what becomes of
-each database is ``visit``'s. A database is visited because something has happened to it since all its copies
-were found equal, because the ring changed, or because it is time to (``db.settled``).
+each database is decided in ``replicate``. A database is processed because it changed since all its copies
+were found equal, because the ring changed, or because it is time to (``db.unchanged``).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from swift.base.documents import JsonObject
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import NodeHealth
 from swift.cluster.owndevices import OwnDevices
-from swift.db.settled import BUSY_S, CALM, Due, Settled
+from swift.db.unchanged import BUSY_RECHECK_S, REST_FRACTION, DueDatabase, UnchangedDatabases
 from swift.dbsync import handoffs
 from swift.dbsync.device import DeviceReplication
 from swift.dbsync.kind import Replication, ReplicatorKind
-from swift.dbsync.losses import Losses
+from swift.dbsync.missingdatabases import MissingDatabases
 from swift.dbsync.remote import NodeAccess
 from swift.dbsync.settings import ReplicatorSettings
 from swift.platform.disk import Disk
@@ -70,8 +70,8 @@ class DatabaseReplicator(DeviceTask):
         access = NodeAccess(direct, settings, module, NodeHealth(context.clock))
         self.own = OwnDevices(context.ring_ip, context.ring_port)
         self.replication = Replication(context, ring, kind, settings, self.disk, access, self.own)
-        self._settled: dict[str, Settled] = {}
-        self._losses: dict[str, Losses] = {}
+        self._unchanged: dict[str, UnchangedDatabases] = {}
+        self._missing_databases: dict[str, MissingDatabases] = {}
 
     def shares(self) -> list[str]:
         """The devices of this node in the ring, in random order; raises RingError and OSError."""
@@ -83,20 +83,23 @@ class DatabaseReplicator(DeviceTask):
         self.rng.shuffle(names)
         return names
 
-    def settled(self, device: str, view: RingView) -> Settled:
-        """What is known of a device's databases, at the beginning of another pass."""
-        if device not in self._settled:
+    def unchanged_databases(self, device: str, view: RingView) -> UnchangedDatabases:
+        """Return the unchanged-database tracker of a device, at the start of a pass."""
+        if device not in self._unchanged:
             settings, disk = self.settings, self.disk_at(device)
-            self._settled[device] = Settled(
-                disk, settings.recheck_interval, busy_s=BUSY_S, calm_s=CALM * settings.interval
+            self._unchanged[device] = UnchangedDatabases(
+                disk,
+                settings.recheck_interval,
+                busy_s=BUSY_RECHECK_S,
+                rest_s=REST_FRACTION * settings.interval,
             )
         self.own.ids(view)
-        self._settled[device].begin(self.own.rings_seen)
-        return self._settled[device]
+        self._unchanged[device].begin(self.own.rings_seen)
+        return self._unchanged[device]
 
-    def losses(self, device: str) -> Losses:
-        """What a device lacks and others are to hear."""
-        return self._losses.setdefault(device, Losses())
+    def missing_databases(self, device: str) -> MissingDatabases:
+        """Return the missing databases of a device."""
+        return self._missing_databases.setdefault(device, MissingDatabases())
 
     def begin(self, share: str, pass_context: PassContext) -> ReplicationPass:
         """A pass over the device ``share``."""
@@ -139,7 +142,7 @@ class ReplicationPass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._databases = DeviceReplication(task.replication, device, pass_context)
-        self._settled = task.settled(device, task.ring.view())
+        self._unchanged = task.unchanged_databases(device, task.ring.view())
         #: The partitions on the device when all of them were looked at.
         self._present: list[str] | None = None
         self._copies: DeviceCopies | None = None
@@ -147,7 +150,7 @@ class ReplicationPass(DatabasePassBase):
 
     # --- planning ----------------------------------------------------------------------------------
 
-    def plan(self) -> Iterator[Due]:
+    def plan(self) -> Iterator[DueDatabase]:
         """The databases that are due, partitions in random order."""
         task = self._task
         device_path = self._device_path()
@@ -156,7 +159,7 @@ class ReplicationPass(DatabasePassBase):
         before_s = task.context.clock.time() - task.settings.reclaim_age
         self._disk.place(handoffs.clean_temporary, f"{device_path}/tmp", before_s)
         if task.settings.handoffs_only:
-            self._log.warning("handoffs_only is on: what belongs here is not replicated; turn it off soon")
+            self._log.warning("handoffs_only is on: only handoffs are replicated; turn it off soon")
         view = task.ring.view()
         kind = task.kind.directory
         self._own_ids = task.own.ids_of(view, self._device)
@@ -164,7 +167,7 @@ class ReplicationPass(DatabasePassBase):
         self._copies = copies = DeviceCopies(view.digest, is_partial=task.settings.handoffs_only)
         copies.partitions = len(found)
         for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
-            scan = self._due_among(self._settled, device_path, kind, some)
+            scan = self._due_among(self._unchanged, device_path, kind, some)
             for directory in scan.empty:
                 self._disk.place(handoffs.remove_empty, directory, self._pass_context.clock.time())
             for place in (*(due.place for due in scan.due), *scan.busy):
@@ -185,13 +188,13 @@ class ReplicationPass(DatabasePassBase):
 
     # --- doing -------------------------------------------------------------------------------------
 
-    def do(self, unit: Due) -> None:
+    def do(self, unit: DueDatabase) -> None:
         """Replicate one database."""
-        failures = self._tally.counts.get("failures", 0)
-        if self._databases.visit(unit.place):
-            self._settled.settle(unit, self._task.disk.now_ns())
+        failures = self._counters.counts.get("failures", 0)
+        if self._databases.replicate(unit.place):
+            self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
         assert self._copies is not None, "units come from the plan"
-        if self._tally.counts.get("failures", 0) != failures:
+        if self._counters.counts.get("failures", 0) != failures:
             self._copies.failed(unit.place.directory)
             return
         is_own = self._is_own(self._task.ring.view(), unit.place.partition)
@@ -199,28 +202,30 @@ class ReplicationPass(DatabasePassBase):
             self._copies.done(unit.place.directory)
 
     def facts(self) -> dict[str, object]:
-        """The nodes that failed, by address and device, and what is not as the ring says."""
+        """Return the failures by address and device, and the counts of misplaced and missing copies."""
         copies = {} if self._copies is None else {self._task.kind.server_type: self._copies}
         return {"failure_nodes": self._databases.failed, **copies_facts(copies)}
 
     def end(self) -> None:
-        """What was found equal is kept for the next pass; others hear of what is missing."""
+        """End the pass: keep the unchanged databases and report missing ones to other nodes."""
         try:
             if self._present is not None:
-                self._tell_losses(self._present)
+                self._report_missing(self._present)
         finally:
-            self._settled.end()
+            self._unchanged.end()
 
-    def _tell_losses(self, present: Sequence[str]) -> None:
+    def _report_missing(self, present: Sequence[str]) -> None:
         task, stop = self._task, self._pass_context.stop
-        view, losses = task.ring.view(), task.losses(self._device)
+        view, missing_databases = task.ring.view(), task.missing_databases(self._device)
         device_path = task.context.devices.path(self._device)
-        gone = self._settled.gone(device_path, task.kind.directory, view.partition_of)
+        gone = self._unchanged.missing_partitions(device_path, task.kind.directory, view.partition_of)
         own_ids = task.own.ids_of(view, self._device)
-        losses.note(view, own_ids, {int(name) for name in present}, gone | self._databases.quarantined)
-        losses.tell(view, task.direct, self._log, lambda: not stop.requested)
+        missing_databases.note(
+            view, own_ids, {int(name) for name in present}, gone | self._databases.quarantined
+        )
+        missing_databases.tell(view, task.direct, self._log, lambda: not stop.requested)
         if self._copies is not None:
             now_present = self._partitions(device_path, task.kind.directory)
             self._copies.partitions = len(now_present)
             own = next((f"{d.ip}/{d.device}" for d in view.devices if d is not None and d.id in own_ids), "")
-            self._copies.lacks(own, own, losses.lacking(set(map(int, now_present))))
+            self._copies.lacks(own, own, missing_databases.lacking(set(map(int, now_present))))

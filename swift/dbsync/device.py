@@ -1,4 +1,4 @@
-"""What a replicator does with one database: clean it, bring it to where it belongs, remove it if it may.
+"""Replication of one database: clean it, sync it to its primaries, remove it if it is a handoff.
 
 Spec: account-container.md §13. A database is compared with its copies one after another. One that does not
 belong here is brought to where it does and then removed. One that was deleted long ago is removed, one that
@@ -16,12 +16,12 @@ from swift.base.misplaced import MisplacedGuard
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
-from swift.db.files import DatabasePlace
-from swift.db.verify import put_away
+from swift.db.files import DatabasePath
+from swift.db.verify import quarantine_and_log
 from swift.dbsync import handoffs
 from swift.dbsync.kind import Replication
-from swift.dbsync.reclaim import age, reclaim, remove_leftovers
-from swift.dbsync.remote import NodeFailed, NodeLeftAlone, RemoteDatabase
+from swift.dbsync.reclaim import age, reclaim, remove_temporary
+from swift.dbsync.remote import NodeFailed, NodeSkipped, RemoteDatabase
 from swift.dbsync.replica import Replica
 from swift.dbsync.session import RemoteUnmounted, ReplicationSession
 from swift.ring.device import Node
@@ -37,7 +37,7 @@ class DeviceReplication:
         self._replication = replication
         self._device = device
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = context.telemetry.log
         self._disk = context.disk_at(device, replication.disk)
         self._engine = Engine.at(self._disk, self._log.warning)
@@ -47,7 +47,7 @@ class DeviceReplication:
         #: How often each node failed: address → device → count.
         self.failed: dict[str, dict[str, int]] = {}
 
-    def visit(self, place: DatabasePlace) -> bool:
+    def replicate(self, place: DatabasePath) -> bool:
         """Replicate one database; whatever goes wrong is counted and logged.
 
         True when all its copies are equal now and nothing is left to be done.
@@ -57,35 +57,35 @@ class DeviceReplication:
         in_order = False
         try:
             if replica.broker.refresh():
-                self._tally.add("attempts")
-                if self._is_in_its_place(replica):
+                self._counters.add("attempts")
+                if self._check_location(replica):
                     in_order = self._process(replica)
         except DatabaseMissing:
             # It was removed or replaced while we looked; the next pass sees what is there.
             return False
         except DatabaseBroken as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._quarantine(place, error)
         except (DatabaseError, LockTimeout, NoSpace, OSError) as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._replication.context.telemetry.faults.note(self._device, error)
             self._log.error(f"ERROR cannot replicate {place.directory}: {error}")
         finally:
             replica.broker.close()
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
         return in_order
 
     # --- is it what it seems -----------------------------------------------------------------------
 
-    def _is_in_its_place(self, replica: Replica) -> bool:
-        """Whether the directory is the one of the names in the database; quarantines it otherwise."""
+    def _check_location(self, replica: Replica) -> bool:
+        """Return True if the directory matches the names in the database; else quarantine it."""
         names = replica.broker.read(replica.names, merged=False)
         place = replica.broker.place
         if self._replication.context.hasher.hexdigest(*names) == place.name_hash:
             self._misplaced.fits(self._device)
             self._replication.kind.identify(replica, names)
             return True
-        self._tally.add("failures")
+        self._counters.add("failures")
         what = f"{place.directory} holds the database of {'/'.join(names)}"
         if self._misplaced.may_move(self._device):
             self._quarantine(place, DatabaseBroken(place.file(), what))
@@ -94,22 +94,24 @@ class DeviceReplication:
             self._log.error(f"ERROR {what}; are the hash path settings in swift.conf right?")
         return False
 
-    def _quarantine(self, place: DatabasePlace, why: DatabaseBroken) -> None:
+    def _quarantine(self, place: DatabasePath, why: DatabaseBroken) -> None:
         note = partial(self._replication.context.telemetry.faults.note, self._device)
-        if put_away(self._disk, place, why, tell=lambda text: self._log.error(f"ERROR {text}"), note=note):
+        if quarantine_and_log(
+            self._disk, place, why, tell=lambda text: self._log.error(f"ERROR {text}"), note=note
+        ):
             self.quarantined.add(self._replication.ring.view().partition_of(bytes.fromhex(place.name_hash)))
 
     # --- where does it belong ----------------------------------------------------------------------
 
     def _process(self, replica: Replica) -> bool:
-        """See ``visit``."""
+        """See ``replicate``."""
         shared, broker = self._replication, replica.broker
         now = Timestamp(shared.context.clock.time())
         self._clean(replica, now)
         before = age(now, shared.settings.reclaim_age)
         if broker.read(lambda connection: replica.old.is_reclaimable(connection, before)):
             if handoffs.remove(broker, lambda c: replica.old.is_reclaimable(c, before)):
-                self._tally.add(f"removes.{self._device}")
+                self._counters.add(f"removes.{self._device}")
             return False
         view = shared.ring.view()
         part = view.partition_of(bytes.fromhex(broker.place.name_hash))
@@ -124,33 +126,36 @@ class DeviceReplication:
         # A copy here is removed only if nothing has changed since this moment.
         seen = broker.read(replica.info)
         others = primaries if index is None else (*primaries[index + 1 :], *primaries[:index])
-        answers = self._tell(replica, view, part, others, now)
+        answers = self._sync_nodes(replica, view, part, others, now)
         if shared.kind.afterwards is not None:
             shared.kind.afterwards(replica, view, shared.context.hasher, answers)
         if index is None:
-            self._leave(replica, seen, answers)
+            self._remove_handoff(replica, seen, answers)
             return False
         return all(answers) and not broker.read(replica.holds_unsplit_rows)
 
     def _clean(self, replica: Replica, now: Timestamp) -> None:
-        """Forget what is too old."""
+        """Reclaim old rows and remove temporary files."""
         reclaim_age, place = self._replication.settings.reclaim_age, replica.broker.place
         reclaim(replica.broker, replica.old, now, reclaim_age)
         before_s = now.seconds - reclaim_age
-        self._disk.place(remove_leftovers, place.directory, ".tmp", before_s)
+        self._disk.place(remove_temporary, place.directory, ".tmp", before_s)
 
     def _own_index(self, view: RingView, primaries: Sequence[Node]) -> int | None:
-        """Which of the primaries this device is, None for a handoff."""
+        """Return this device's index among the primaries, None for a handoff."""
         ids = self._replication.own.ids(view)
         found = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
         return next(found, None)
 
     # --- telling others ----------------------------------------------------------------------------
 
-    def _tell(
+    def _sync_nodes(
         self, replica: Replica, view: RingView, part: int, nodes: Sequence[Node], now: Timestamp
     ) -> list[bool]:
-        """Bring the database to nodes; which of them have it now. Handoffs stand in for unmounted devices."""
+        """Sync the database to nodes; return their success.
+
+        Handoffs replace unmounted devices. Handoffs stand in for unmounted devices.
+        """
         waiting = list(nodes)
         handoff_nodes = view.handoffs(part)
         own_ids = self._replication.own.ids(view)
@@ -164,15 +169,15 @@ class DeviceReplication:
                 spare = next((n for n in handoff_nodes if not self._is_this_device(n, own_ids)), None)
                 if spare is not None:
                     waiting.append(spare)
-                self._note(node, False)
+                self._count_result(node, False)
                 answers.append(False)
             except NodeFailed as error:
-                say = self._log.debug if isinstance(error, NodeLeftAlone) else self._log.error
+                say = self._log.debug if isinstance(error, NodeSkipped) else self._log.error
                 say(f"ERROR syncing {replica.broker.place.directory} with {node.replication_key}: {error}")
-                self._note(node, False)
+                self._count_result(node, False)
                 answers.append(False)
             else:
-                self._note(node, True)
+                self._count_result(node, True)
                 answers.append(True)
         return answers
 
@@ -196,21 +201,21 @@ class DeviceReplication:
             replica,
             remote,
             shared.settings,
-            self._tally,
+            self._counters,
             now=now,
             many_policies=len(shared.context.policies) > 1,
         )
 
-    def _note(self, node: Node, came_through: bool) -> None:
-        self._tally.add("successes" if came_through else "failures")
+    def _count_result(self, node: Node, came_through: bool) -> None:
+        self._counters.add("successes" if came_through else "failures")
         if not came_through:
             devices = self.failed.setdefault(node.replication_ip, {})
             devices[node.device] = devices.get(node.device, 0) + 1
 
     # --- leaving -----------------------------------------------------------------------------------
 
-    def _leave(self, replica: Replica, seen: dict[str, object], answers: Sequence[bool]) -> None:
-        """Remove a database that does not belong here, when enough nodes have all of it."""
+    def _remove_handoff(self, replica: Replica, seen: dict[str, object], answers: Sequence[bool]) -> None:
+        """Remove a handoff database if enough nodes have all of it."""
         needed = self._replication.settings.handoff_delete
         enough = sum(answers) >= min(needed, len(answers)) if needed else all(answers)
         if not enough or not answers:
@@ -223,4 +228,4 @@ class DeviceReplication:
             return not changed and not replica.holds_unsplit_rows(connection)
 
         if handoffs.remove(replica.broker, is_unchanged):
-            self._tally.add(f"removes.{self._device}")
+            self._counters.add(f"removes.{self._device}")

@@ -1,6 +1,6 @@
 """Removing databases that are not needed on a device any more, and what is left around them.
 
-A database goes by renaming its whole directory out of the way while nobody else can change it, so that a row
+A database is removed by renaming its whole directory away while it is locked, so that a row
 which arrives at that moment either stops the removal or finds no database here and is refused.
 """
 
@@ -16,7 +16,7 @@ from swift.db.broker import Broker
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 
-#: A directory without entries is removed when nobody has touched it for so long, seconds.
+#: Age at which an empty directory is removed, seconds.
 EMPTY_FOR_S = 3600.0
 
 
@@ -55,17 +55,17 @@ def _clean_up(disk: Disk, away: str, directory: str) -> None:
 
 
 def remove_empty(disk: Disk, directory: str, now_s: float) -> None:
-    """Remove a directory without entries that nobody is about to use; ``now_s`` is Unix time."""
+    """Remove an empty directory that is not about to be used; ``now_s`` is Unix time."""
     try:
         if disk.stat(directory).st_mtime < now_s - EMPTY_FOR_S:
             disk.rmdir(directory)
     except OSError:
-        # Somebody else removed it or has put something there.
+        # Another process removed it or has created an entry.
         return
 
 
 def clean_temporary(disk: Disk, directory: str, before_s: float) -> None:
-    """Remove what nobody will finish from a device's temporary directory: older than Unix ``before_s``."""
+    """Remove stale files from a device's temporary directory: older than Unix ``before_s``."""
     try:
         names = disk.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):

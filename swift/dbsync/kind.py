@@ -1,4 +1,4 @@
-"""What account and container replicators differ in, and what all visits of one replicator share."""
+"""Differences between account and container replicators, and their shared dependencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from swift.base.hashing import PathHasher
 from swift.cluster.owndevices import OwnDevices
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.dbsync.remote import NodeAccess
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
@@ -20,12 +20,12 @@ from swift.runtime.backendapp import BackendContext
 
 @dataclass(frozen=True)
 class ReplicatorKind:
-    """What account and container replicators differ in."""
+    """Differences between account and container replicators."""
 
     server_type: str
     #: Of the devices: ``accounts`` or ``containers``.
     directory: str
-    replica_at: Callable[[DatabasePlace, Engine], Replica]
+    replica_at: Callable[[DatabasePath, Engine], Replica]
     identify: Callable[[Replica, tuple[str, ...]], None]
     #: Called when the copies of a database were told; with the ring, and which of them have it now.
     afterwards: Callable[[Replica, RingView, PathHasher, Sequence[bool]], object] | None = None
@@ -38,7 +38,7 @@ class ReplicatorKind:
 
 @dataclass(frozen=True)
 class Replication:
-    """What a replicator and its visits are made of."""
+    """Dependencies of a replicator."""
 
     context: BackendContext
     ring: Ring

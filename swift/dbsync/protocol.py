@@ -1,12 +1,13 @@
-"""What replicas of a database say to each other (spec: account-container.md §13).
+"""Protocol between replicas of a database (spec: account-container.md §13).
 
 A request is ``REPLICATE /<device>/<partition>/<hash>`` with a JSON array ``[operation, argument...]``. This
 file names the operations and turns what a remote says about its database into a ``RemoteState``; it does no
 I/O.
 
 Whole databases travel by rsync, as the peer does it, or by an *upload*: a REPLICATE whose body is the file
-and whose ``BACKEND_DATABASE_UPLOAD`` header names the sender's database. A server that takes uploads says so
-with the same header in all its answers, so nobody has to guess (doc/decisions/0003-database-uploads.md).
+and whose ``BACKEND_DATABASE_UPLOAD`` header names the sender's database. A server that takes uploads says
+so with the same header in all its answers, so that no version is guessed
+(doc/decisions/0003-database-uploads.md).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ MERGED_ROWS_PER_SECOND = 2000
 
 @dataclass(frozen=True, slots=True)
 class RemoteState:
-    """What a remote said about its database; None is what older or single-policy nodes leave out."""
+    """State of a remote database; None for fields that older or single-policy nodes omit."""
 
     max_row: int
     hash: str
@@ -89,7 +90,9 @@ class RemoteState:
         )
 
     def is_much_behind(self, max_row: int, per_diff: int) -> bool:
-        """Whether sending a database of ``max_row`` rows whole is less work than sending what it lacks."""
+        """Return True if sending a database of ``max_row`` rows whole is less work than sending what it
+        lacks.
+        """
         return max_row - self.max_row > per_diff and self.max_row / max_row < MUCH_BEHIND
 
 

@@ -16,12 +16,12 @@ from swift.base.errors import InvalidValue
 from swift.db import files
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.syncpoints import get_sync, merge_syncs, set_sync
 from swift.dbserver.app import DatabaseApp, whole_body
-from swift.dbsync import losses, protocol
-from swift.dbsync.arrivals import DatabaseArrivals, epoch_in
+from swift.dbsync import missingdatabases, protocol
 from swift.dbsync.protocol import RemoteState, check_identity
+from swift.dbsync.receivedfiles import ReceivedFiles, epoch_in
 from swift.dbsync.replica import Items, Replica
 from swift.http import fields
 from swift.http.request import Request
@@ -65,7 +65,7 @@ class Receiver:
 
     def _answer(self, request: Request) -> Response:
         if fields.BACKEND_LOST_PARTITIONS in request.headers:
-            return self._hear_of_losses(request)
+            return self._touch_missing(request)
         place = self._place(request)
         if self._app.space.enabled:
             self._app.space.check(place.device_path, None)
@@ -88,25 +88,23 @@ class Receiver:
             # 404 asks for a whole database, which is right once the broken one is out of the way.
             return error_response(404 if self._app.quarantine(error, request) else 503)
 
-    def _place(self, request: Request) -> DatabasePlace:
+    def _place(self, request: Request) -> DatabasePath:
         device, partition, name_hash = split_backend_path(request, 3, 3)
         self._app.context.partitions.check(partition, self._app.server_type)
         if len(name_hash) != 32 or not _HEX.issuperset(name_hash):
             raise HTTPError(400, f"Invalid path: {request.raw_path}", content_type=TEXT)
-        return DatabasePlace(
-            self._app.context.devices.path(device), self._app.directory, partition, name_hash
-        )
+        return DatabasePath(self._app.context.devices.path(device), self._app.directory, partition, name_hash)
 
-    def _hear_of_losses(self, request: Request) -> Response:
+    def _touch_missing(self, request: Request) -> Response:
         """Have our replicator visit what another node lacks."""
         device, _partition = split_backend_path(request, 2, 2)
         context = self._app.context
         device_path = context.devices.path(device)
-        lost = losses.partitions_in(whole_body(request, losses.BODY_BYTES_MAX))
+        lost = missingdatabases.partitions_in(whole_body(request, missingdatabases.BODY_BYTES_MAX))
         for partition in lost:
             context.partitions.check(partition, self._app.server_type)
         disk = self._disk_at(device)
-        response = _json(disk.place(losses.touch, device_path, self._app.directory, lost))
+        response = _json(disk.place(missingdatabases.touch, device_path, self._app.directory, lost))
         response.headers[fields.BACKEND_LOST_PARTITIONS] = "true"
         return response
 
@@ -114,10 +112,10 @@ class Receiver:
         """A disk with threads of its own, because merging a whole database takes long."""
         return self._app.context.disk_at(device, self._app.disk, "replication")
 
-    def _arrivals(self, place: DatabasePlace) -> DatabaseArrivals:
-        return DatabaseArrivals(self._disk_at(place.device), place)
+    def _arrivals(self, place: DatabasePath) -> ReceivedFiles:
+        return ReceivedFiles(self._disk_at(place.device), place)
 
-    def _found(self, place: DatabasePlace) -> Replica | None:
+    def _found(self, place: DatabasePath) -> Replica | None:
         """The replica of a place by the names that its database has, None when there is none."""
         cache = self._app.brokers
         broker = cache.peek(place)
@@ -128,8 +126,8 @@ class Receiver:
             broker = cache.get(place, *names)
         return self._replica_of(broker) if broker.refresh() else None
 
-    def _names_at(self, disk: Disk, place: DatabasePlace) -> tuple[str, ...] | None:
-        if not files.look(disk, place):
+    def _names_at(self, disk: Disk, place: DatabasePath) -> tuple[str, ...] | None:
+        if not files.database_files(disk, place):
             return None
         nameless = self._nameless(place)
         try:
@@ -144,7 +142,7 @@ class Receiver:
             raise HTTPError(409, f"The database there is of {'/'.join(names)}", content_type=TEXT)
         return names
 
-    def _nameless(self, place: DatabasePlace) -> Replica:
+    def _nameless(self, place: DatabasePath) -> Replica:
         """A replica that knows no names yet and works in the calling thread."""
         blanks = ("",) * (1 if self._app.server_type == "account" else 2)
         broker: Broker = self._app.broker_class(place, Engine(disk=self._app.disk), *blanks)
@@ -199,7 +197,7 @@ class Receiver:
 
     # --- whole databases ---------------------------------------------------------------------------
 
-    def _upload(self, request: Request, place: DatabasePlace, remote_id: str) -> Response:
+    def _upload(self, request: Request, place: DatabasePath, remote_id: str) -> Response:
         """Store a body as what rsync would have brought."""
         upload = self._arrivals(place).upload(remote_id)
         try:
@@ -210,7 +208,7 @@ class Receiver:
             upload.discard()
         return error_response(204)
 
-    def _complete(self, place: DatabasePlace, remote_id: str, file_name: str | None) -> Response:
+    def _complete(self, place: DatabasePath, remote_id: str, file_name: str | None) -> Response:
         arrivals = self._arrivals(place)
         replica = self._nameless(place)
         try:
@@ -220,7 +218,7 @@ class Receiver:
         return error_response(204 if done else 404)
 
     def _merge_arrival(
-        self, request: Request, place: DatabasePlace, remote_id: str, file_name: str | None
+        self, request: Request, place: DatabasePath, remote_id: str, file_name: str | None
     ) -> Response:
         """Exchange our database for the arrived one with all our rows merged in."""
         arrivals = self._arrivals(place)
@@ -238,21 +236,21 @@ class Receiver:
             # Sharding has started here; the file is from before. While it goes on, ``replace`` refuses.
             return error_response(404)
         try:
-            arrived = arrivals.open(replica, remote_id, self._hash_of)
+            received = arrivals.open(replica, remote_id, self._hash_of)
         except DatabaseBroken as error:
             return self._refuse(error)
         try:
             broker.merge_pending()
-            arrivals.catch_up(arrived, target)
+            arrivals.catch_up(received, target)
             now = self._app.now()
-            broker.alone(lambda have, _disk: arrived.replace(have, target, remote_id, now))
+            broker.alone(lambda have, _disk: received.replace(have, target, remote_id, now))
         finally:
-            arrived.close()
+            received.close()
         broker.refresh()
         return error_response(204)
 
     def _refuse(self, error: DatabaseBroken) -> Response:
-        self._app.context.telemetry.log.error(f"ERROR what arrived is of no use: {error}")
+        self._app.context.telemetry.log.error(f"ERROR received database or rows are invalid: {error}")
         return error_response(404)
 
 
@@ -287,7 +285,7 @@ def _list(value: object) -> list[Any]:
 
 
 def _has_all(info: JsonObject, remote: RemoteState) -> bool:
-    """Whether equal hashes tell that there is nothing of the remote's left to send."""
+    """Return True if equal hashes show that the remote has no rows left to send."""
     return info["hash"] == remote.hash and info["point"] < remote.max_row
 
 

@@ -1,7 +1,7 @@
-"""Forgetting what is so old that no replica can need it any more (spec: account-container.md §13 "Reclaim").
+"""Reclaim of rows so old that no replica needs them (spec: account-container.md §13 "Reclaim").
 
-``OldThings`` is what account and container say about their tables; ``reclaim`` removes it. Every look is a
-read: a database in which nothing is old is not written.
+``ReclaimableRows`` describes the tables of account and container; ``reclaim`` removes old rows. Every check
+is a read: a database in which nothing is old is not written.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from swift.platform.disk import Disk
 PAGE = 10_000
 
 
-class OldThings(ABC):
+class ReclaimableRows(ABC):
     """Subclasses name their tables; every method runs inside the caller's transaction."""
 
     stat_table: ClassVar[str]
 
     @abstractmethod
     def is_reclaimable(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """Whether the whole database was deleted before that time and nobody needs it any more."""
+        """Return True if the whole database was deleted before that time and is not needed."""
 
     @abstractmethod
     def has_old_rows(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """Whether there is a tombstone older than that."""
+        """Return True if there is a tombstone older than that."""
 
     @abstractmethod
     def reclaim_rows(
@@ -41,7 +41,7 @@ class OldThings(ABC):
         """Remove tombstones older than ``before``, a page of names; where to go on, None at the end."""
 
     def has_old_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> bool:
-        """Whether there is a deleted shard range older than that."""
+        """Return True if there is a deleted shard range older than that."""
         return False
 
     def reclaim_ranges(self, connection: sqlite3.Connection, before: Timestamp) -> None:
@@ -51,7 +51,7 @@ class OldThings(ABC):
     def has_old_facts(
         self, connection: sqlite3.Connection, before: Timestamp, long_before: Timestamp
     ) -> bool:
-        """Whether ``reclaim_facts`` would remove anything."""
+        """Return True if ``reclaim_facts`` would remove anything."""
         row = connection.execute(f"SELECT metadata FROM {self.stat_table}").fetchone()
         have = meta.parse(row[0])
         return (
@@ -69,7 +69,7 @@ class OldThings(ABC):
         self.reclaim_ranges(connection, long_before)
 
 
-def reclaim(broker: Broker, old: OldThings, now: Timestamp, reclaim_age_s: float) -> None:
+def reclaim(broker: Broker, old: ReclaimableRows, now: Timestamp, reclaim_age_s: float) -> None:
     """Remove what is older than ``reclaim_age_s``; raises the errors of ``db.connection``."""
     before = age(now, reclaim_age_s)
     long_before = age(now, 2 * reclaim_age_s)
@@ -82,7 +82,7 @@ def reclaim(broker: Broker, old: OldThings, now: Timestamp, reclaim_age_s: float
         after = broker.write(_page(old, before, after))
 
 
-def _page(old: OldThings, before: Timestamp, after: str):  # type: ignore[no-untyped-def]
+def _page(old: ReclaimableRows, before: Timestamp, after: str):  # type: ignore[no-untyped-def]
     return lambda connection: old.reclaim_rows(connection, before, after, PAGE)
 
 
@@ -91,8 +91,8 @@ def age(now: Timestamp, seconds: float) -> Timestamp:
     return Timestamp(max(0.0, now.seconds - seconds))
 
 
-def remove_leftovers(disk: Disk, directory: str, suffix: str, before_s: float) -> None:
-    """Remove what nobody will finish: files ``*suffix`` of ``directory`` older than Unix ``before_s``."""
+def remove_temporary(disk: Disk, directory: str, suffix: str, before_s: float) -> None:
+    """Remove stale files ``*suffix`` of ``directory`` that are older than Unix ``before_s``."""
     try:
         names = disk.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):

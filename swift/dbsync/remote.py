@@ -30,13 +30,13 @@ class NodeFailed(SwiftError):
     """A node did not do what it was asked; the sentence says what."""
 
 
-class NodeLeftAlone(NodeFailed):
+class NodeSkipped(NodeFailed):
     """A node gave no answer a moment ago, so it was not asked."""
 
 
 @dataclass(frozen=True)
 class NodeAccess:
-    """How a replicator reaches nodes; the same for all of its databases."""
+    """Access of a replicator to nodes; the same for all of its databases."""
 
     direct: DirectClient
     settings: ReplicatorSettings
@@ -77,7 +77,7 @@ class RemoteDatabase:
     def _ask(self, body: bytes, more_time_s: float = 0.0) -> BackendResponse:
         direct, health = self._access.direct, self._access.health
         if health.is_absent(replication_server(self.node)):
-            raise NodeLeftAlone("it gave no answer a moment ago")
+            raise NodeSkipped("it was unresponsive a moment ago")
         headers = {"content-type": "application/json", "user-agent": direct.agent}
         try:
             reply = direct.request(
@@ -94,7 +94,7 @@ class RemoteDatabase:
         """Like ``say``; raises ``NodeFailed`` unless the answer is a success."""
         return success(operation, self.say(operation, *arguments, more_time_s=more_time_s))
 
-    def tell_items(self, items: str, own_id: str) -> None:
+    def send_items(self, items: str, own_id: str) -> None:
         """Send rows that are JSON text already; raises ``NodeFailed`` unless the node took them."""
         text = f'["{MERGE_ITEMS}", {items}, {json.dumps(own_id)}]'
         success(MERGE_ITEMS, self._ask(text.encode("utf-8", "surrogatepass")))
@@ -144,7 +144,7 @@ class RemoteDatabase:
         finally:
             disk.place(_close, fd)
         if reply.status != 204:
-            raise NodeFailed(f"an upload was answered with {reply.status} {reply.reason}")
+            raise NodeFailed(f"an upload failed with {reply.status} {reply.reason}")
 
 
 def _opened(disk: Disk, path: str) -> int:
@@ -162,5 +162,5 @@ def _close(disk: Disk, fd: int) -> None:
 def success(operation: str, reply: BackendResponse) -> BackendResponse:
     """The reply; raises ``NodeFailed`` unless it is a success."""
     if not reply.is_success:
-        raise NodeFailed(f"{operation} was answered with {reply.status} {reply.reason}")
+        raise NodeFailed(f"{operation} failed with {reply.status} {reply.reason}")
     return reply

@@ -23,7 +23,7 @@ from swift.db.schema import max_row
 from swift.db.syncpoints import all_syncs, merge_syncs, set_sync
 from swift.db.unknown import merge_single_row, merge_tables
 from swift.dbsync.protocol import RemoteState
-from swift.dbsync.reclaim import OldThings
+from swift.dbsync.reclaim import ReclaimableRows
 
 #: What came in a message, rows or ranges, not yet checked.
 Items = Sequence[Any]
@@ -39,7 +39,7 @@ class Replica(ABC):
     #: Table to columns that this release knows, lower-case.
     tables: ClassVar[Mapping[str, frozenset[str]]]
 
-    def __init__(self, broker: Broker, old: OldThings):
+    def __init__(self, broker: Broker, old: ReclaimableRows):
         self.broker = broker
         #: What is too old to be kept.
         self.old = old
@@ -67,7 +67,7 @@ class Replica(ABC):
         """Merge rows of a message and remember how far ``source`` came; raises ``InvalidValue``."""
 
     def sync_arguments(self, info: JsonObject, *, many_policies: bool) -> list[object]:
-        """What ``sync`` says about this database."""
+        """Return the arguments of ``sync`` for this database."""
         names = ("max_row", "hash", "id", "created_at", "put_timestamp", "delete_timestamp", "metadata")
         return [info[name] for name in names]
 
@@ -80,21 +80,21 @@ class Replica(ABC):
         return
 
     def is_being_split(self, connection: sqlite3.Connection) -> bool:
-        """Whether rows are on their way into shards, so that they must not be sent to replicas."""
+        """Return True if rows are on their way into shards, so that they must not be sent to replicas."""
         return False
 
     def holds_unsplit_rows(self, connection: sqlite3.Connection) -> bool:
-        """Whether a sharder must still work here before this copy may be removed."""
+        """Return True if a sharder must still work here before this copy may be removed."""
         return False
 
     def _forget_reports(self, connection: sqlite3.Connection) -> None:
-        """What was reported about another replica was not reported about this one."""
+        """Forget reports to the account: they were about another replica."""
         return
 
     # --- learning from a remote --------------------------------------------------------------------
 
     def lacks(self, connection: sqlite3.Connection, remote: RemoteState) -> bool:
-        """Whether ``adopt`` would change anything."""
+        """Return True if ``adopt`` would change anything."""
         row = stat.stat_row(connection, self.stat_table)
         have = meta.parse(row["metadata"])
         return (
@@ -120,9 +120,9 @@ class Replica(ABC):
 
     @abstractmethod
     def _is_deleted(self, connection: sqlite3.Connection) -> bool:
-        """Whether the account or container is (§9)."""
+        """Return True if the account or container is deleted (§9)."""
 
-    def take_in(self, connection: sqlite3.Connection, source: sqlite3.Connection, now: Timestamp) -> None:
+    def absorb(self, connection: sqlite3.Connection, source: sqlite3.Connection, now: Timestamp) -> None:
         """Merge what another file of the same database knows beside its rows."""
         self.adopt(connection, self.state_of(source), now)
         merge_syncs(connection, all_syncs(source, incoming=True), incoming=True)
@@ -131,7 +131,7 @@ class Replica(ABC):
         merge_tables(connection, source, self.tables)
 
     def state_of(self, connection: sqlite3.Connection) -> RemoteState:
-        """What a file would say of itself, as far as ``adopt`` needs it."""
+        """Return a database file's state, as far as ``adopt`` needs it."""
         return RemoteState.of_mapping({"max_row": -1, **stat.stat_row(connection, self.stat_table)})
 
     # --- identity ----------------------------------------------------------------------------------

@@ -17,12 +17,12 @@ from swift.cluster.transport import BackendResponse
 from swift.db import files
 from swift.db.syncpoints import all_syncs, get_sync, set_sync
 from swift.dbsync import protocol
-from swift.dbsync.arrivals import snapshot
 from swift.dbsync.protocol import RemoteState
+from swift.dbsync.receivedfiles import snapshot
 from swift.dbsync.remote import NodeFailed, RemoteDatabase, success
 from swift.dbsync.replica import Replica
 from swift.dbsync.settings import ReplicatorSettings
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 
 
 class RemoteUnmounted(SwiftError):
@@ -37,7 +37,7 @@ class ReplicationSession:
         replica: Replica,
         remote: RemoteDatabase,
         settings: ReplicatorSettings,
-        tally: Tally,
+        counters: Counters,
         *,
         now: Timestamp,
         many_policies: bool = False,
@@ -45,7 +45,7 @@ class ReplicationSession:
         self._replica = replica
         self._remote = remote
         self._settings = settings
-        self._tally = tally
+        self._counters = counters
         self._now = now
         self._many_policies = many_policies
 
@@ -59,7 +59,7 @@ class ReplicationSession:
         info = replica.broker.read(replica.info)
         reply = self._sync(info)
         if reply.status == 404:
-            self._tally.add("rsyncs")
+            self._counters.add("rsyncs")
             if self._install_whole(info):
                 return
             reply = self._sync(info)
@@ -68,7 +68,7 @@ class ReplicationSession:
         if remote.shard_max_row is not None:
             self._exchange_ranges(remote, info)
             if replica.broker.read(replica.is_being_split):
-                self._tally.add("deferred")
+                self._counters.add("deferred")
                 return
         self._send_rows(remote, info)
 
@@ -95,7 +95,7 @@ class ReplicationSession:
             try:
                 replica.broker.write(lambda connection: replica.merge_ranges(connection, theirs))
             except InvalidValue as error:
-                raise NodeFailed(f"its shard ranges are of no use: {error}")
+                raise NodeFailed(f"its shard ranges are invalid: {error}")
         ours = replica.broker.read(replica.ranges)
         if ours:
             there.tell(protocol.MERGE_SHARD_RANGES, ours, info["id"])
@@ -107,21 +107,21 @@ class ReplicationSession:
         known = replica.broker.read(lambda connection: get_sync(connection, remote.id, incoming=False))
         point = max(remote.point, known)
         if point >= info["max_row"]:
-            self._tally.add("no_changes")
+            self._counters.add("no_changes")
             return
         if remote.hash == info["hash"]:
-            self._tally.add("hashmatches")
+            self._counters.add("hashmatches")
             if remote.point > known:
                 self._remember(remote.id, remote.point)
             return
         if remote.is_much_behind(info["max_row"], self._settings.per_diff) and self._merge_whole(info):
             return
-        self._tally.add("diffs")
+        self._counters.add("diffs")
         self._send_batches(remote, info["id"], point)
 
     def _merge_whole(self, info: dict[str, object]) -> bool:
         """Send the whole database to be merged; whether the node did. If not, rows will do in time."""
-        self._tally.add("remote_merges")
+        self._counters.add("remote_merges")
         try:
             success(protocol.RSYNC_THEN_MERGE, self._send_whole(protocol.RSYNC_THEN_MERGE, info))
         except NodeFailed:
@@ -137,10 +137,10 @@ class ReplicationSession:
         sent = 0
         while (batch := batch_after(point))[1] > point:
             if sent == self._settings.max_diffs:
-                self._tally.add("diff_caps")
+                self._counters.add("diff_caps")
                 raise NodeFailed(f"more than {sent} messages of rows are to be sent; the rest follows later")
             text, point = batch
-            self._remote.tell_items(text, own_id)
+            self._remote.send_items(text, own_id)
             sent += 1
         syncs = replica.broker.read(lambda connection: all_syncs(connection, incoming=True))
         self._remote.tell(protocol.MERGE_SYNCS, syncs)
@@ -178,13 +178,13 @@ def _parsed(reply: BackendResponse) -> Any:
     try:
         return json.loads(reply.body)
     except (ValueError, RecursionError):
-        raise NodeFailed("its answer is no JSON")
+        raise NodeFailed("its response is not JSON")
 
 
 def _state_of(reply: BackendResponse) -> RemoteState:
     if not reply.is_success:
-        raise NodeFailed(f"sync was answered with {reply.status} {reply.reason}")
+        raise NodeFailed(f"sync failed with {reply.status} {reply.reason}")
     try:
         return RemoteState.of_mapping(_parsed(reply))
     except InvalidValue as error:
-        raise NodeFailed(f"its answer is of no use: {error}")
+        raise NodeFailed(f"its response is invalid: {error}")

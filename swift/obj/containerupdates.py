@@ -1,6 +1,6 @@
-"""Telling container servers about object writes (spec: object-server.md §11, §12).
+"""Container updates for object writes (spec: object-server.md §11, §12).
 
-What is to be told is computed as values (``Update``); ``Updater`` sends them to all hosts at once. A client
+Updates are computed as values (``Update``); ``UpdateSender`` sends them to all hosts at once. A client
 waits for that only so long, and not at all for an unresponsive server (``cluster.health``); what
 failed is kept on the object's device as an async pending and delivered later.
 """
@@ -30,7 +30,7 @@ from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext
 from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore
 from swift.store.calls import Effort
-from swift.store.handle import StoreHandle, placed
+from swift.store.handle import StoreHandle, as_call
 from swift.store.metadata import Metadata
 from swift.telemetry.repeated import RepeatedErrors
 
@@ -46,7 +46,7 @@ _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 
 
 class Update(NamedTuple):
-    """One row for a container, and who is to be told; no hosts means straight to async pending."""
+    """One container row and its hosts; without hosts it becomes an async pending at once."""
 
     op: str
     path: EntityPath
@@ -58,12 +58,12 @@ class Update(NamedTuple):
 
     @property
     def timestamp(self) -> Timestamp:
-        """What names the async pending of this update."""
+        """Timestamp in the name of this update's pending file."""
         return Timestamp(self.headers.get("x-meta-timestamp") or self.headers["x-timestamp"])
 
     @property
     def target(self) -> str:
-        """Where the row goes, quoted: into the container, or the shard that stands in for it."""
+        """Quoted path of the row: in the container, or in the shard that replaces it."""
         account, container, obj = self.path
         return quote_path(f"/{self.container_path or f'{account}/{container}'}/{obj}")
 
@@ -238,7 +238,7 @@ class UpdateMaker:
 
 @lru_cache(maxsize=NAMES_MAX)
 def _has_overrides(names: tuple[str, ...]) -> bool:
-    """Whether any of these headers changes the container's row."""
+    """Return True if a header changes the container's row."""
     return any(name.startswith(_OVERRIDES) for name in names)
 
 
@@ -262,8 +262,8 @@ def without_swift_bytes(content_type: str) -> str:
     )
 
 
-class Updater:
-    """Delivers updates, or keeps them for later."""
+class UpdateSender:
+    """Sends updates, or saves them for later."""
 
     def __init__(self, context: BackendContext, settings: ObjectSettings, store_at: StoreAt):
         self._context = context
@@ -278,49 +278,59 @@ class Updater:
 
         Gives the places (``address:port/device``) that took the row of the ``container`` until then.
         """
-        waiting, told = [], list[str]()
+        waiting, accepted = [], list[str]()
         for update in (*updates, *(() if container is None else (container,))):
             update.headers["user-agent"] = self._direct.agent
             if not update.hosts:
-                self._keep(key, update, None)
+                self._save_for_later(key, update, None)
                 continue
             for host, device in update.hosts:
                 done = Event()
-                took = told if update is container else None
-                spawn_detached(self._deliver, key, update, host, device, done, took)
+                accepted_by = accepted if update is container else None
+                spawn_detached(self._deliver, key, update, host, device, done, accepted_by)
                 waiting.append(done)
         clock = self._context.clock
         deadline = clock.monotonic() + self._settings.container_update_timeout
         for done in waiting:
             if not done.wait(max(0.0, deadline - clock.monotonic())):
                 break
-        return told
+        return accepted
 
     def _deliver(
-        self, key: ObjectKey, update: Update, host: str, device: str, done: Event, took: list[str] | None
+        self,
+        key: ObjectKey,
+        update: Update,
+        host: str,
+        device: str,
+        done: Event,
+        accepted_by: list[str] | None,
     ) -> None:
         try:
-            reply, reason = self._ask(update, host, device, done)
+            reply, reason = self._request(update, host, device, done)
             if reply is None or not reply.is_success:
-                self._keep(key, update, self._redirected(update, f"{host}/{device}", reply, reason))
-            elif took is not None:
-                took.append(f"{host}/{device}")
+                self._save_for_later(
+                    key, update, self._redirect_or_log(update, f"{host}/{device}", reply, reason)
+                )
+            elif accepted_by is not None:
+                accepted_by.append(f"{host}/{device}")
         except Exception as error:
-            # Nobody waits for this green thread's result; an update that cannot be kept is logged.
+            # No caller waits for this green thread's result; an update that cannot be saved is logged.
             self._context.telemetry.log.exception(
                 f"ERROR container update of {key.path} to {host}", error, txid=update.headers["x-trans-id"]
             )
         finally:
             done.set()
 
-    def _ask(self, update: Update, host: str, device: str, done: Event) -> tuple[BackendResponse | None, str]:
-        """What a server answers, or why it does not; of a silent one only now and then, and nobody waits."""
+    def _request(
+        self, update: Update, host: str, device: str, done: Event
+    ) -> tuple[BackendResponse | None, str]:
+        """Return a server's response, or the failure's reason; rarely tries unresponsive servers."""
         address, place = split_address(host), f"{host}/{device}"
         if address is None:
             return None, f"bad address {host!r}"
         if self._health.is_unresponsive(place):
             if not self._health.is_probe_due(place):
-                return None, "no answer to anybody"
+                return None, "unresponsive"
             done.set()
         self._health.requested(place, self._context.clock.monotonic())
         try:
@@ -334,29 +344,31 @@ class Updater:
         self._health.responded(place)
         return reply, ""
 
-    def _redirected(self, update: Update, who: str, reply: BackendResponse | None, reason: str) -> str | None:
-        """The shard that an update must go to later, None for the same place; logs a failure."""
+    def _redirect_or_log(
+        self, update: Update, server: str, reply: BackendResponse | None, reason: str
+    ) -> str | None:
+        """Return the shard that must get the update later, None for the same container; logs failures."""
         if reply is not None:
             if reply.status == 301:
                 redirect = redirect_of(reply)
                 return None if redirect is None else redirect.container
             reason = f"status {reply.status}"
         self._failures.error(
-            f"ERROR Container update failed (saving for async update later): {reason} from {who}",
+            f"ERROR Container update failed (saving for async update later): {reason} from {server}",
             txid=update.headers["x-trans-id"],
         )
         return None
 
-    def _keep(self, key: ObjectKey, update: Update, redirect: str | None) -> None:
+    def _save_for_later(self, key: ObjectKey, update: Update, redirect: str | None) -> None:
         headers = {title_case(name): value for name, value in update.headers.items()}
         record = AsyncUpdate(
             update.op, update.path, headers, update.db_state, redirect or update.container_path
         )
-        _save_surely(self._store_at(key.policy, key.device), key, record, update.timestamp)
+        _save_record(self._store_at(key.policy, key.device), key, record, update.timestamp)
 
 
-@placed(Effort.SHORT)
-def _save_surely(engine: ObjectStore, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
+@as_call(Effort.SHORT)
+def _save_record(engine: ObjectStore, key: ObjectKey, record: AsyncUpdate, timestamp: Timestamp) -> None:
     """Save; again when the object updater removed the emptied directory in the midst of it."""
     for _ in range(SAVE_TRIES - 1):
         try:

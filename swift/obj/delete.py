@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from swift.base.timestamp import Timestamp
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.request import Guard, Judge, check_removal, guard_of, next_part_power_of
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.obj.request import Check, Guard, check_removal, guard_of, next_part_power_of
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
-from swift.store.handle import placed
+from swift.store.handle import as_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class DeleteVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DeleteResult:
-    """What was decided and done, and what was there before."""
+    """Outcome of a DELETE, with the object's state before."""
 
     verdict: DeleteVerdict
     before: ObjectState
@@ -87,7 +87,7 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     """Look the verdict up; with X-If-Delete-At the expirer must have meant this very object."""
     newer = state.write_timestamp < plan.timestamp
     wanted = plan.if_delete_at
-    if state.put_away and state.kind == ABSENT:
+    if state.quarantine_reason and state.kind == ABSENT:
         # There was an object; which one can no longer be compared.
         return _PUT_AWAY if wanted is None else DeleteVerdict(503, bare=True)
     if wanted is None:
@@ -102,13 +102,17 @@ def decide_delete(state: ObjectState, plan: DeletePlan) -> DeleteVerdict:
     return DeleteVerdict(404 if state.kind == DELETED else 204, tombstone=True)
 
 
-def carry_out_delete(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: DeletePlan, judge: Judge | None = None
+def apply_delete(
+    engine: ObjectStore,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: DeletePlan,
+    check_state: Check | None = None,
 ) -> DeleteResult:
-    """Decide and write while the object is held; ``judge`` may object by raising."""
-    with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
-        if judge is not None:
-            judge(edit.state)
+    """Decide and write while the object is held; ``check_state`` may object by raising."""
+    with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
+        if check_state is not None:
+            check_state(edit.state)
         verdict = decide_delete(edit.state, plan)
         if verdict.tombstone:
             check_removal(edit.state, plan.guard)
@@ -116,4 +120,4 @@ def carry_out_delete(
         return DeleteResult(verdict, edit.state)
 
 
-store_delete = placed(Effort.SHORT)(carry_out_delete)
+store_delete = as_call(Effort.SHORT)(apply_delete)

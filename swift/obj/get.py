@@ -61,7 +61,7 @@ def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
 
 
 def keeps_cache(request: Request, state: ObjectState, settings: ObjectSettings) -> bool:
-    """Whether the kernel should keep the object in memory after it was read."""
+    """Return True if the kernel should keep the object in memory after it was read."""
     if state.size > settings.keep_cache_size:
         return False
     headers = request.headers
@@ -75,7 +75,7 @@ def not_found(request: Request, state: ObjectState) -> Response:
 
     Raises ``HTTPError`` 503 if this request has put files away: the object is not known to be absent.
     """
-    if state.put_away and state.kind == ABSENT:
+    if state.quarantine_reason and state.kind == ABSENT:
         raise HTTPError(503, headers=dict(UNREADABLE))
     headers: HeaderMap = {}
     if state.timestamp:
@@ -170,7 +170,7 @@ def _multipart(
     def arrange(raw: StoredObject) -> Iterator[bytes]:
         return gathered(parts.body(lambda span: raw.blocks(span.start, span.stop)))
 
-    body = BlockBody(stored.arranged(arrange), parts.length, stored, failed)
+    body = BlockBody(stored.transformed(arrange), parts.length, stored, failed)
     return _with_body(Response(206, headers), body)
 
 

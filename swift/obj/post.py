@@ -17,17 +17,17 @@ from swift.http.validate import check_metadata
 from swift.obj.put import copied_headers, with_delete_at
 from swift.obj.request import (
     PLAIN,
+    Check,
     Guard,
-    Judge,
     check_change,
     check_end,
     guard_of,
     next_part_power_of,
     parse_delete_at,
 )
-from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.api import LIVE, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
-from swift.store.handle import placed
+from swift.store.handle import as_call
 from swift.store.metadata import Metadata
 
 
@@ -46,7 +46,7 @@ class PostPlan:
 
 @dataclass(frozen=True, slots=True)
 class PostChange:
-    """What a POST stores, and the object's effective content type afterwards."""
+    """Change of a POST: the stored values and the object's effective content type."""
 
     timestamp: Timestamp
     stored_ctype_timestamp: Timestamp | None
@@ -86,10 +86,10 @@ def parse_post(request: Request, limits: Limits, stored: frozenset[str]) -> Post
 
 
 def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChange:
-    """What to store; raises ``HTTPError`` 404 or 409."""
+    """Return the values to store; raises ``HTTPError`` 404 or 409."""
     if state.kind != LIVE:
         # Of an object that was quarantined just now nothing is known, not even that it is absent.
-        raise HTTPError(503 if state.put_away else 404)
+        raise HTTPError(503 if state.quarantine_reason else 404)
     check_change(state, plan.copied, plan.guard)
     known = state.ctype_timestamp
     newer = plan.timestamp > state.timestamp
@@ -118,16 +118,20 @@ def decide_post(state: ObjectState, plan: PostPlan, key: ObjectKey) -> PostChang
     return PostChange(timestamp, stored_at, metadata, content_type, ctype_timestamp)
 
 
-def carry_out_post(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PostPlan, judge: Judge | None = None
+def apply_post(
+    engine: ObjectStore,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: PostPlan,
+    check_state: Check | None = None,
 ) -> PostResult:
-    """Decide and write while the object is held; ``judge`` may object by raising."""
-    with engine.edit(key, view, create=False, next_part_power=plan.next_part_power) as edit:
-        if judge is not None:
-            judge(edit.state)
+    """Decide and write while the object is held; ``check_state`` may object by raising."""
+    with engine.edit(key, options, create=False, next_part_power=plan.next_part_power) as edit:
+        if check_state is not None:
+            check_state(edit.state)
         change = decide_post(edit.state, plan, key)
         edit.post(change.timestamp, change.stored_ctype_timestamp, change.metadata)
         return PostResult(change, edit.state)
 
 
-store_post = placed(Effort.SHORT)(carry_out_post)
+store_post = as_call(Effort.SHORT)(apply_post)

@@ -33,10 +33,10 @@ from swift.obj.request import (
     next_part_power_of,
     parse_delete_at,
 )
-from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, Viewpoint
+from swift.store.api import Draft, Edit, ObjectKey, ObjectState, ObjectStore, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged
-from swift.store.handle import OpenDraft, placed
+from swift.store.handle import OpenDraft, as_call
 from swift.store.metadata import Metadata
 
 #: Headers stored as metadata; those that a POST may change.
@@ -52,7 +52,7 @@ class PutPlan:
     """A PUT that may be tried."""
 
     timestamp: Timestamp
-    #: Bytes announced; None when nobody knows.
+    #: Bytes announced; None if unknown.
     size: int | None
     content_type: str
     #: Copied headers under their stored names.
@@ -70,7 +70,7 @@ class PutPlan:
     footers: HeaderMap = field(default_factory=dict)
 
     def metadata(self, key: ObjectKey, size: int, etag: str) -> Metadata:
-        """What is stored with the body."""
+        """Return the metadata to store with the body."""
         path = key.path
         return {
             "X-Timestamp": self.timestamp.internal,
@@ -94,7 +94,7 @@ class PutPlan:
 
 @dataclass(slots=True)
 class PutResult:
-    """What a successful PUT stored, and what was there before."""
+    """Outcome of a PUT, with the object's state before."""
 
     etag: str
     size: int
@@ -197,7 +197,7 @@ def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: 
 def _copied_names(
     names: tuple[str, ...], stored: frozenset[str], with_sysmeta: bool
 ) -> tuple[tuple[str, str], ...]:
-    """Which headers are stored, and under which names."""
+    """Return the headers to store, with the names to store them under."""
     prefixes = USER_PREFIXES if with_sysmeta else CLIENT_PREFIXES
     return tuple((name, title_case(name)) for name in names if name in stored or name.startswith(prefixes))
 
@@ -216,7 +216,7 @@ def refusal(state: ObjectState, plan: PutPlan) -> HTTPError | None:
     Raises ``HTTPError`` 403 when it is locked.
     """
     check_removal(state, plan.guard)
-    if plan.conditions is not None and state.put_away:
+    if plan.conditions is not None and state.quarantine_reason:
         # The condition may be about the state that was quarantined just now.
         return HTTPError(503)
     if plan.conditions is not None and not plan.conditions.hold(state):
@@ -236,16 +236,16 @@ def check(state: ObjectState, plan: PutPlan, etag: str) -> None:
         raise refused
 
 
-@placed(Effort.SHORT)
+@as_call(Effort.SHORT)
 def store_small(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, body: bytes
+    engine: ObjectStore, key: ObjectKey, options: ReadOptions, plan: PutPlan, body: bytes
 ) -> PutResult:
     """Decide and write in one call; raises ``HTTPError`` and what engines raise."""
     etag = md5(body, usedforsecurity=False).hexdigest()
     for is_new in (plan.conditions is None, False):
         try:
             with engine.edit(
-                key, view, create=True, is_new=is_new, next_part_power=plan.next_part_power
+                key, options, create=True, is_new=is_new, next_part_power=plan.next_part_power
             ) as edit:
                 check(edit.state, plan, etag)
                 draft = edit.draft(len(body), etag=etag)
@@ -261,7 +261,12 @@ def store_small(
 
 
 def publish_draft(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: OpenDraft, commit: bool = True
+    engine: ObjectStore,
+    key: ObjectKey,
+    options: ReadOptions,
+    plan: PutPlan,
+    draft: OpenDraft,
+    commit: bool = True,
 ) -> PutResult:
     """Decide and publish a finished draft, which is gone afterwards in any case.
 
@@ -269,7 +274,7 @@ def publish_draft(
     """
     try:
         etag = draft.etag
-        with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
+        with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
             check(edit.state, plan, etag)
             return _publish(edit, key, plan, draft.raw, etag, commit=commit and not plan.no_commit)
     finally:
@@ -288,20 +293,20 @@ def _publish(
 
 
 def commit_archive(
-    engine: ObjectStore, key: ObjectKey, view: Viewpoint, plan: PutPlan, *, judge: bool = False
+    engine: ObjectStore, key: ObjectKey, options: ReadOptions, plan: PutPlan, *, check_state: bool = False
 ) -> None:
     """Make a stored fragment archive durable; nothing for replicated objects.
 
-    With ``judge`` the object is looked at again first; raises like ``check``.
+    With ``check_state`` the object is looked at again first; raises like ``check``.
     """
     fragment = plan.fragment(key)
     if fragment is None or plan.no_commit:
         return
-    with engine.edit(key, view, create=True, next_part_power=plan.next_part_power) as edit:
-        if judge:
+    with engine.edit(key, options, create=True, next_part_power=plan.next_part_power) as edit:
+        if check_state:
             check(edit.state, plan, plan.etag or "")
         edit.commit(plan.timestamp, fragment)
 
 
-store_draft = placed(Effort.LONG)(publish_draft)
-store_commit = placed(Effort.LONG)(commit_archive)
+store_draft = as_call(Effort.LONG)(publish_draft)
+store_commit = as_call(Effort.LONG)(commit_archive)

@@ -25,7 +25,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendContext, refuse_sync_key, split_backend_path
-from swift.store.api import EXPIRED, LIVE, FragmentPreference, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import EXPIRED, LIVE, FragmentPreference, ObjectKey, ObjectState, ReadOptions
 from swift.wire import reservation
 
 PLAIN = "text/plain"
@@ -65,18 +65,18 @@ def key_of(request: Request, context: BackendContext) -> ObjectKey:
 
 
 def is_flagged(headers: HeaderMap, name: str) -> bool:
-    """Whether a header that is usually absent says yes."""
+    """Return True if a header, usually absent, has a true value."""
     return name in headers and is_true(headers[name])
 
 
 def opens_expired(request: Request) -> bool:
-    """Whether expired objects count as existing for this request."""
+    """Return True if the request treats expired objects as existing."""
     headers = request.headers
     return is_flagged(headers, fields.BACKEND_OPEN_EXPIRED) or is_flagged(headers, fields.BACKEND_REPLICATION)
 
 
-def read_view(request: Request, context: BackendContext) -> Viewpoint:
-    """How GET and HEAD look at objects: at the request's X-Timestamp, or now."""
+def read_options_of(request: Request, context: BackendContext) -> ReadOptions:
+    """Return the read options of a GET or HEAD: at the request's X-Timestamp, or now."""
     headers = request.headers
     moment_s = context.clock.time()
     if "x-timestamp" in headers:
@@ -84,7 +84,7 @@ def read_view(request: Request, context: BackendContext) -> Viewpoint:
     preferences = None
     if fields.BACKEND_FRAGMENT_PREFERENCES in headers:
         preferences = parse_preferences(headers[fields.BACKEND_FRAGMENT_PREFERENCES])
-    return Viewpoint(moment_s, opens_expired(request), preferences)
+    return ReadOptions(moment_s, opens_expired(request), preferences)
 
 
 def parse_preferences(text: str) -> list[FragmentPreference] | None:
@@ -114,7 +114,7 @@ def next_part_power_of(request: Request) -> int | None:
 def parse_delete_at(
     headers: HeaderMap, timestamp: Timestamp, *, may_be_past: bool, after: bool, equal_is_past: bool = True
 ) -> int | None:
-    """When the object shall expire (Unix seconds), None when never; raises ``HTTPError`` 400.
+    """Return the expiry time (Unix seconds), None for never; raises ``HTTPError`` 400.
 
     ``after`` lets X-Delete-After count; ``equal_is_past`` tells whether the request's own second is late.
     """
@@ -149,26 +149,26 @@ def _refuse(text: str) -> NoReturn:
 
 
 #: Raises what is to be answered when an object must not be changed as it is.
-Judge = Callable[[ObjectState], None]
+Check = Callable[[ObjectState], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a change asks for that the object must or must not be."""
+    """Preconditions of a change."""
 
     if_match: EtagList | None
     if_none_match: EtagList | None
     #: X-Backend-Etag-Is-At, see ``condition_etag``.
     etag_is_at: str
     #: The sender asks for promises, and wants to know by which version conditions are judged.
-    is_promised: bool
+    is_reserving: bool
     #: Locks are to be looked at too (``obj.locks``), or alone.
-    is_guarded: bool = False
+    checks_locks: bool = False
     #: X-Backend-If-Predecessor: when the data that is there must have been written.
     predecessor: Timestamp | None = None
 
     def hold(self, state: ObjectState) -> bool:
-        """Whether they hold for the object as it is."""
+        """Return True if the object's state meets the conditions."""
         if self.predecessor is not None and self.predecessor != state.write_timestamp:
             return False
         etag = condition_etag(self.etag_is_at, state) if state.exists else None
@@ -180,7 +180,7 @@ class Conditions:
         """Raise ``HTTPError`` 404 when there is no object, and 412 when they do not hold for it."""
         if self.if_match is None and self.if_none_match is None and self.predecessor is None:
             return
-        if state.put_away:
+        if state.quarantine_reason:
             raise self.refused(state, 503)
         if not state.exists:
             raise self.refused(state, 404)
@@ -189,7 +189,7 @@ class Conditions:
 
     def refused(self, state: ObjectState, status: int = 412) -> HTTPError:
         """The answer when they do not hold, or when there is nothing to change."""
-        said = reservation.version_headers(state.write_timestamp) if self.is_promised else {}
+        said = reservation.version_headers(state.write_timestamp) if self.is_reserving else {}
         return HTTPError(status, headers=said)
 
 
@@ -199,19 +199,19 @@ def conditions_of(headers: HeaderMap) -> Conditions | None:
     Those about the version that is there count only when the object is promised to one writer: elsewhere
     they could not be kept.
     """
-    is_promised = reservation.OFFER in headers and reservation.is_offered(headers)
+    is_reserving = reservation.OFFER in headers and reservation.is_offered(headers)
     if_none_match = headers.get("if-none-match")
-    if_match = headers.get("if-match") if is_promised else None
-    is_guarded = is_promised and fields.BACKEND_OBJECT_LOCK in headers
-    predecessor = _predecessor(headers) if is_promised else None
-    if if_none_match is None and if_match is None and predecessor is None and not is_guarded:
+    if_match = headers.get("if-match") if is_reserving else None
+    checks_locks = is_reserving and fields.BACKEND_OBJECT_LOCK in headers
+    predecessor = _predecessor(headers) if is_reserving else None
+    if if_none_match is None and if_match is None and predecessor is None and not checks_locks:
         return None
     return Conditions(
         None if if_match is None else EtagList.parse(if_match),
         None if if_none_match is None else EtagList.parse(if_none_match),
         headers.get(fields.BACKEND_ETAG_IS_AT, ""),
-        is_promised,
-        is_guarded,
+        is_reserving,
+        checks_locks,
         predecessor,
     )
 
@@ -246,12 +246,12 @@ _NO_AUTHORITY = parse_authority(None)
 
 
 class Guard(NamedTuple):
-    """What a change is allowed, and when it is judged."""
+    """Permissions of a change, and the moment to check them at."""
 
     authority: frozenset[str]
     moment_s: float
     #: The sender wants to know by which version it was judged.
-    is_promised: bool
+    is_reserving: bool
 
 
 def guard_of(headers: HeaderMap, timestamp: Timestamp) -> Guard | None:
@@ -297,5 +297,5 @@ def lock_in(stored: Mapping[str, str]) -> ObjectLock:
 
 
 def _locked(state: ObjectState, guard: Guard) -> HTTPError:
-    said = reservation.version_headers(state.write_timestamp) if guard.is_promised else {}
+    said = reservation.version_headers(state.write_timestamp) if guard.is_reserving else {}
     return HTTPError(403, "The object is locked", headers=said, content_type=PLAIN)

@@ -1,4 +1,4 @@
-"""A conditional change: reserved, given back, and at last carried out or forgotten.
+"""A conditional change: reserved, released, and finally applied or discarded.
 
 See ``wire.reservation`` for the conversation. Nothing of it can be read before ``commit``. A fragment
 archive is on disk before its node promises anything, because a committed object needs the archives of
@@ -13,11 +13,11 @@ from typing import Generic, TypeVar
 from swift.base.timestamp import ZERO, Timestamp
 from swift.http import fields
 from swift.http.response import HTTPError
-from swift.obj.delete import DeletePlan, DeleteResult, carry_out_delete, decide_delete
-from swift.obj.post import PostPlan, PostResult, carry_out_post
+from swift.obj.delete import DeletePlan, DeleteResult, apply_delete, decide_delete
+from swift.obj.post import PostPlan, PostResult, apply_post
 from swift.obj.put import PutPlan, PutResult, check, commit_archive, publish_draft
 from swift.obj.request import Conditions, check_change, check_removal
-from swift.store.api import ObjectKey, ObjectState, ObjectStore, Reservation, Viewpoint
+from swift.store.api import ObjectKey, ObjectState, ObjectStore, ReadOptions, Reservation
 from swift.store.calls import Effort
 from swift.store.errors import AlreadyReserved
 from swift.store.handle import OpenDraft, StoreHandle
@@ -26,14 +26,14 @@ R = TypeVar("R")
 
 
 class ReservedChange(ABC, Generic[R]):
-    """What all of them have in common; call one method at a time."""
+    """Base of reserved changes; call one method at a time."""
 
     effort = Effort.SHORT
 
-    def __init__(self, store: StoreHandle, key: ObjectKey, view: Viewpoint, timestamp: Timestamp):
+    def __init__(self, store: StoreHandle, key: ObjectKey, options: ReadOptions, timestamp: Timestamp):
         self._store = store
         self._key = key
-        self._view = view
+        self._options = options
         self._timestamp = timestamp
         #: The version that the condition was judged by.
         self.predecessor = ZERO
@@ -44,7 +44,7 @@ class ReservedChange(ABC, Generic[R]):
 
         Raises ``HTTPError`` when the object must not be changed, and what engines raise.
         """
-        return self._store.place(self.effort, self._reserve)
+        return self._store.call(self.effort, self._reserve)
 
     def _reserve(self, engine: ObjectStore) -> Timestamp | None:
         self._release(engine)
@@ -55,9 +55,9 @@ class ReservedChange(ABC, Generic[R]):
                 raise superseded(error.writer)
             return error.writer
         try:
-            # Only now: whoever held it before has stored what it wanted.
-            state = engine.look(self._key, self._view)
-            self._judge(state)
+            # Only now: the earlier holder of the reservation has stored its change.
+            state = engine.stat(self._key, self._options)
+            self._check(state)
         except BaseException:
             self._release(engine)
             raise
@@ -67,7 +67,7 @@ class ReservedChange(ABC, Generic[R]):
 
     def release(self) -> None:
         """Give the object back, keep the change."""
-        self._store.place(self.effort, self._release)
+        self._store.call(self.effort, self._release)
 
     def _release(self, _engine: ObjectStore) -> None:
         reservation, self._reservation = self._reservation, None
@@ -79,27 +79,27 @@ class ReservedChange(ABC, Generic[R]):
 
         Without a promise too: the writer has those of enough other nodes, or all nodes have stored it.
         """
-        return self._store.place(self.effort, self._commit)
+        return self._store.call(self.effort, self._commit)
 
     def _commit(self, engine: ObjectStore) -> R:
         if self._reservation is not None and not self._reservation.holds():
             raise HTTPError(503)
-        newest = engine.look(self._key, self._view).write_timestamp
+        newest = engine.stat(self._key, self._options).write_timestamp
         if newest >= self._timestamp:
             # Of a writer that asked for no promise; that ours is superseded says more than that there is one.
             raise superseded(newest)
-        result = self._carry_out(engine)
+        result = self._apply(engine)
         reservation, self._reservation = self._reservation, None
         if reservation is not None:
-            reservation.fulfil()
+            reservation.complete()
         return result
 
     def forget(self) -> None:
         """Leave nothing of what was not committed; again does nothing."""
-        self._store.place(self.effort, self._forget)
+        self._store.call(self.effort, self._forget)
 
     def _forget(self, engine: ObjectStore) -> None:
-        # A writer that was told of the promise and went away: what it did elsewhere, nobody knows here.
+        # The writer knows of the reservation and disconnected: its state on other nodes is unknown.
         reservation, self._reservation = self._reservation, None
         try:
             self._discard(engine, may_be_needed=reservation is not None)
@@ -108,15 +108,15 @@ class ReservedChange(ABC, Generic[R]):
                 reservation.abandon()
 
     @abstractmethod
-    def _judge(self, state: ObjectState) -> None:
+    def _check(self, state: ObjectState) -> None:
         """Raise ``HTTPError`` when the object, as it is, must not be changed."""
 
     def _prepare(self, engine: ObjectStore) -> None:
         """Do what must be done before the object is promised; again does nothing."""
 
     @abstractmethod
-    def _carry_out(self, engine: ObjectStore) -> R:
-        """Make the change durable."""
+    def _apply(self, engine: ObjectStore) -> R:
+        """Apply the change durably."""
 
     def _discard(self, engine: ObjectStore, *, may_be_needed: bool) -> None:
         """Forget what ``_prepare`` did, unless it may be a part of what was committed on other nodes."""
@@ -128,29 +128,33 @@ def superseded(newer: Timestamp) -> HTTPError:
 
 
 class ReservedPut(ReservedChange[PutResult]):
-    """A PUT whose body is here."""
+    """A PUT whose body has arrived."""
 
     effort = Effort.LONG
 
-    def __init__(self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: PutPlan, draft: OpenDraft):
-        super().__init__(store, key, view, plan.timestamp)
+    def __init__(
+        self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PutPlan, draft: OpenDraft
+    ):
+        super().__init__(store, key, options, plan.timestamp)
         self._plan = plan
         self._draft = draft
         self._etag = draft.etag
         #: The result of storing an archive that is not durable yet.
         self._stored: PutResult | None = None
 
-    def _judge(self, state: ObjectState) -> None:
+    def _check(self, state: ObjectState) -> None:
         check(state, self._plan, self._etag)
 
     def _prepare(self, engine: ObjectStore) -> None:
         if self._key.policy.ec is not None and self._stored is None:
-            self._stored = publish_draft(engine, self._key, self._view, self._plan, self._draft, commit=False)
+            self._stored = publish_draft(
+                engine, self._key, self._options, self._plan, self._draft, commit=False
+            )
 
-    def _carry_out(self, engine: ObjectStore) -> PutResult:
+    def _apply(self, engine: ObjectStore) -> PutResult:
         if self._stored is None:
-            return publish_draft(engine, self._key, self._view, self._plan, self._draft)
-        commit_archive(engine, self._key, self._view, self._plan, judge=True)
+            return publish_draft(engine, self._key, self._options, self._plan, self._draft)
+        commit_archive(engine, self._key, self._options, self._plan, check_state=True)
         result, self._stored = self._stored, None
         return result
 
@@ -159,60 +163,65 @@ class ReservedPut(ReservedChange[PutResult]):
         stored, self._stored = self._stored, None
         fragment = self._plan.fragment(self._key)
         if stored is not None and fragment is not None and not may_be_needed:
-            with engine.edit(self._key, self._view, create=False) as edit:
-                edit.withdraw(self._plan.timestamp, fragment)
+            with engine.edit(self._key, self._options, create=False) as edit:
+                edit.abort(self._plan.timestamp, fragment)
 
 
 class ReservedLook(ReservedChange[None]):
-    """No change: while it has the promise nobody else decides by the version that is there."""
+    """A reservation without a change: it keeps other writers from judging by this version."""
 
-    def _judge(self, state: ObjectState) -> None:
-        """Whatever is there may be known."""
+    def _check(self, state: ObjectState) -> None:
+        """Accept any state."""
 
-    def _carry_out(self, engine: ObjectStore) -> None:
-        """Nothing is to be done."""
+    def _apply(self, engine: ObjectStore) -> None:
+        """Do nothing."""
 
 
 class ReservedPost(ReservedChange[PostResult]):
-    """New metadata for the version that is meant, and newer than all there is."""
+    """A POST to the expected version."""
 
     def __init__(
-        self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: PostPlan, conditions: Conditions
+        self, store: StoreHandle, key: ObjectKey, options: ReadOptions, plan: PostPlan, conditions: Conditions
     ):
-        super().__init__(store, key, view, plan.timestamp)
+        super().__init__(store, key, options, plan.timestamp)
         self._plan = plan
         self._conditions = conditions
 
-    def _judge(self, state: ObjectState) -> None:
+    def _check(self, state: ObjectState) -> None:
         if state.exists:
             check_change(state, self._plan.copied, self._plan.guard)
         self._conditions.demand(state)
         if state.timestamp >= self._timestamp:
             raise superseded(state.timestamp)
 
-    def _carry_out(self, engine: ObjectStore) -> PostResult:
-        return carry_out_post(engine, self._key, self._view, self._plan, self._judge)
+    def _apply(self, engine: ObjectStore) -> PostResult:
+        return apply_post(engine, self._key, self._options, self._plan, self._check)
 
 
 class ReservedDelete(ReservedChange[DeleteResult]):
-    """The end of the version that is meant."""
+    """A DELETE of the expected version."""
 
     def __init__(
-        self, store: StoreHandle, key: ObjectKey, view: Viewpoint, plan: DeletePlan, conditions: Conditions
+        self,
+        store: StoreHandle,
+        key: ObjectKey,
+        options: ReadOptions,
+        plan: DeletePlan,
+        conditions: Conditions,
     ):
-        super().__init__(store, key, view, plan.timestamp)
+        super().__init__(store, key, options, plan.timestamp)
         self._plan = plan
         self._conditions = conditions
 
-    def _judge(self, state: ObjectState) -> None:
+    def _check(self, state: ObjectState) -> None:
         check_removal(state, self._plan.guard)
         self._conditions.demand(state)
         verdict = decide_delete(state, self._plan)
         if verdict.status == 409:
             raise superseded(state.write_timestamp)
         if verdict.status != 204:
-            # Nothing is there that could be seen; a tombstone is left to those who need no promise.
+            # No visible object; only unconditional deletes write a tombstone.
             raise self._conditions.refused(state, verdict.status)
 
-    def _carry_out(self, engine: ObjectStore) -> DeleteResult:
-        return carry_out_delete(engine, self._key, self._view, self._plan, self._judge)
+    def _apply(self, engine: ObjectStore) -> DeleteResult:
+        return apply_delete(engine, self._key, self._options, self._plan, self._check)

@@ -26,21 +26,8 @@ from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
 from swift.obj import get
-from swift.obj.compare import digests
-from swift.obj.containerupdates import Update, UpdateMaker, Updater, without_swift_bytes
+from swift.obj.containerupdates import Update, UpdateMaker, UpdateSender, without_swift_bytes
 from swift.obj.delete import DeletePlan, DeleteResult, parse_delete, store_delete
-from swift.obj.intake import (
-    SMALL_BYTES,
-    DraftWriter,
-    MimeBody,
-    Stages,
-    accept_trailers,
-    await_order,
-    read_small,
-    receive,
-    receive_all,
-    stages_of,
-)
 from swift.obj.post import PostResult, parse_post, store_post
 from swift.obj.put import (
     PutPlan,
@@ -51,17 +38,38 @@ from swift.obj.put import (
     store_draft,
     store_small,
 )
-from swift.obj.request import PLAIN, conditions_of, is_flagged, key_of, opens_expired, policy_of, read_view
+from swift.obj.replication import digests
+from swift.obj.request import (
+    PLAIN,
+    conditions_of,
+    is_flagged,
+    key_of,
+    opens_expired,
+    policy_of,
+    read_options_of,
+)
 from swift.obj.reserved import ReservedChange, ReservedDelete, ReservedLook, ReservedPost, ReservedPut
 from swift.obj.settings import ObjectSettings
-from swift.obj.ssync.receiver import SsyncContext, SsyncHead, answer
+from swift.obj.ssync.receiver import SsyncContext, SsyncHead, serve_ssync
 from swift.obj.stores import make_stores
+from swift.obj.upload import (
+    SMALL_BYTES,
+    DraftWriter,
+    MimeBody,
+    PutStages,
+    accept_trailers,
+    await_command,
+    parse_stages,
+    read_small,
+    receive,
+    receive_all,
+)
 from swift.platform.devices import Devices
 from swift.platform.regularfiles import CALL_FAILED, DEVICE_LOST, IrregularFile, UnreadableFile
 from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
 from swift.runtime.backendapp import BackendApp, BackendContext, Handler, split_backend_path
-from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, HashCollision, MisplacedLeft
 from swift.store.metadata import AttributesTooLarge
@@ -93,9 +101,9 @@ class ObjectServer(BackendApp):
         super().__init__(context)
         self._stores = stores
         self._stored = settings.stored_headers
-        self._updater = Updater(context, settings, stores.at)
-        self._digest_book = digests.DigestBook(context.clock.monotonic)
-        self.ssync_places = SharedSlots(settings.replication_concurrency)
+        self._update_sender = UpdateSender(context, settings, stores.at)
+        self._digest_cache = digests.DigestCache(context.clock.monotonic)
+        self.ssync_slots = SharedSlots(settings.replication_concurrency)
 
     def verbs(self) -> Mapping[str, Handler]:
         """The verbs of object-server.md."""
@@ -112,7 +120,7 @@ class ObjectServer(BackendApp):
         return {verb: _translated(handler, self.context) for verb, handler in table.items()}
 
     def _slowed(self, handler: Handler) -> Handler:
-        """A handler that takes as long as the operator wants at least, and tells of slow DELETEs."""
+        """Wrap a handler: delay it by the ``slow`` option and log slow DELETEs."""
         least_s = self.settings.slow
         told_s = self.settings.slow_delete_log_threshold_seconds
 
@@ -170,7 +178,7 @@ class ObjectServer(BackendApp):
             request.headers[fields.BACKEND_NEXT_PART_POWER] = str(home.next_part_power)
         key = key._replace(partition=home.partition)
         if home.before is not None:
-            self._stores.at(key.policy, key.device).gather(key, home.before)
+            self._stores.at(key.policy, key.device).relink(key, home.before)
         return key
 
     # --- reading -------------------------------------------------------------------------------------
@@ -178,16 +186,18 @@ class ObjectServer(BackendApp):
     def get(self, request: Request) -> Response:
         """GET, verified (§6)."""
         key = self._key(request)
-        view = read_view(request, self.context)
+        options = read_options_of(request, self.context)
         try:
-            return self._get_once(request, key, view)
+            return self._get_once(request, key, options)
         except CorruptBody as error:
             # It is quarantined now, unless another file had replaced it: then the answer is about that.
-            return self._get_once(request, key, view, put_away=str(error))
+            return self._get_once(request, key, options, quarantine_reason=str(error))
 
-    def _get_once(self, request: Request, key: ObjectKey, view: Viewpoint, put_away: str = "") -> Response:
+    def _get_once(
+        self, request: Request, key: ObjectKey, options: ReadOptions, quarantine_reason: str = ""
+    ) -> Response:
         store = self._stores.at(key.policy, key.device)
-        stored = store.open(key, view)
+        stored = store.open(key, options)
         state = stored.state
         settings = self.settings
         percent = settings.etag_validate_pct
@@ -197,7 +207,7 @@ class ObjectServer(BackendApp):
         )
         if state.kind != LIVE:
             stored.close()
-            state.put_away = state.put_away or put_away
+            state.quarantine_reason = state.quarantine_reason or quarantine_reason
             return get.not_found(request, state)
         try:
             headers = get.object_headers(state, self._stored)
@@ -217,9 +227,9 @@ class ObjectServer(BackendApp):
     def head(self, request: Request) -> Response:
         """HEAD (§6)."""
         key = self._key(request)
-        view = read_view(request, self.context)
+        options = read_options_of(request, self.context)
         store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.look(key, view)
+        state: ObjectState = store.stat(key, options)
         if state.kind != LIVE:
             return get.not_found(request, state)
         headers = get.object_headers(state, self._stored)
@@ -236,18 +246,18 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_put(request, key, self.context.limits, self._stored)
-        view = self._write_view(request, plan.timestamp.seconds)
+        options = self._write_options(request, plan.timestamp.seconds)
         fragment = request.headers.get(fields.BACKEND_SSYNC_FRAG_INDEX, "")
         if fragment.isascii() and fragment.isdigit():
-            view = view._replace(fragment=int(fragment))
-        stages = stages_of(request)
+            options = options._replace(fragment=int(fragment))
+        stages = parse_stages(request)
         size = plan.size
         if stages is not None:
-            result = self._put_stages(request, key, view, plan, stages)
+            result = self._put_stages(request, key, options, plan, stages)
         elif size is not None and size <= SMALL_BYTES and not request.expects_continue:
-            result = self._put_small(request, key, view, plan, size)
+            result = self._put_small(request, key, options, plan, size)
         else:
-            result = self._put_large(request, key, view, plan)
+            result = self._put_large(request, key, options, plan)
         make = UpdateMaker(request, key, self.context, self.settings)
         before = result.before.delete_at if result.before.kind == LIVE else None
         updates = make.expiry(before, plan.delete_at, result.metadata, plan.timestamp)
@@ -256,18 +266,18 @@ class ObjectServer(BackendApp):
         return Response(201, {"content-type": HTML, "etag": f'"{result.etag}"', **told})
 
     def _put_small(
-        self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, size: int
+        self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan, size: int
     ) -> PutResult:
         body = read_small(request.body, size)
         store = self._stores.at(key.policy, key.device)
-        return store_small(store, key, view, plan, body)
+        return store_small(store, key, options, plan, body)
 
-    def _put_large(self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> PutResult:
+    def _put_large(self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> PutResult:
         body = request.body
         etag_follows = (
             body.length is None and request.expects_continue and etagtrailer.is_offered(request.headers)
         )
-        self._admit(key, view, plan)
+        self._admit(key, options, plan)
         writer = self._begin(key, plan, etag_follows=etag_follows)
         try:
             if etag_follows:
@@ -285,12 +295,12 @@ class ObjectServer(BackendApp):
             writer.abandon()
             raise
         store = self._stores.at(key.policy, key.device)
-        return store_draft(store, key, view, plan, writer.draft)
+        return store_draft(store, key, options, plan, writer.draft)
 
     def _put_stages(
-        self, request: Request, key: ObjectKey, view: Viewpoint, plan: PutPlan, stages: Stages
+        self, request: Request, key: ObjectKey, options: ReadOptions, plan: PutPlan, stages: PutStages
     ) -> PutResult:
-        before = self._admit(key, view, plan)
+        before = self._admit(key, options, plan)
         writer = self._begin(key, plan, etag_follows=stages.etag_follows)
         body, settings = request.body, self.settings
         try:
@@ -306,43 +316,45 @@ class ObjectServer(BackendApp):
             raise
         store = self._stores.at(key.policy, key.device)
         if stages.reserve:
-            put = ReservedPut(store, key, view, plan, writer.draft)
-            return self._keep_promise(put, body, documents, stages)
-        result = store_draft(store, key, view, plan, writer.draft, not stages.commit)
+            put = ReservedPut(store, key, options, plan, writer.draft)
+            return self._commit_reserved(put, body, documents, stages)
+        result = store_draft(store, key, options, plan, writer.draft, not stages.commit)
         if stages.commit:
-            await_order(body, documents, stages, {})
-            store_commit(store, key, view, plan)
+            await_command(body, documents, stages, {})
+            store_commit(store, key, options, plan)
         return result
 
-    def _keep_promise(
-        self, change: ReservedChange[R], body: RequestBody, documents: MimeBody, stages: Stages
+    def _commit_reserved(
+        self, change: ReservedChange[R], body: RequestBody, documents: MimeBody, stages: PutStages
     ) -> R:
-        """Promise the object to this writer, and do what it says then."""
+        """Reserve the object for this writer and follow its commands."""
         try:
-            order = reservation.RESERVE
-            while order != reservation.COMMIT:
+            command = reservation.RESERVE
+            while command != reservation.COMMIT:
                 said: HeaderMap = {}
-                if order == reservation.RESERVE:
+                if command == reservation.RESERVE:
                     said = reservation.told(change.reserve(), change.predecessor)
                 else:
                     change.release()
-                order = self._next_order(body, documents, stages, said)
+                command = self._next_command(body, documents, stages, said)
             return change.commit()
         finally:
             change.forget()
 
-    def _next_order(self, body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
-        """The next document's order; a writer that lets its promise run out is gone."""
+    def _next_command(
+        self, body: RequestBody, documents: MimeBody, stages: PutStages, said: HeaderMap
+    ) -> str:
+        """Return the next document's command; a writer whose reservation expires is disconnected."""
         try:
             with green.Timeout(reservation.FORGOTTEN_AFTER_S):
-                return await_order(body, documents, stages, said)
+                return await_command(body, documents, stages, said)
         except green.DeadlineExceeded:
-            raise BodyTimeout("the writer says nothing")
+            raise BodyTimeout("the writer sent no command in time")
 
-    def _admit(self, key: ObjectKey, view: Viewpoint, plan: PutPlan) -> ObjectState:
-        """Look at the object before the body is read; raises ``HTTPError`` when it must not be replaced."""
+    def _admit(self, key: ObjectKey, options: ReadOptions, plan: PutPlan) -> ObjectState:
+        """Check the object before reading the body; raises ``HTTPError`` if it must not be replaced."""
         store = self._stores.at(key.policy, key.device)
-        state: ObjectState = store.look(key, view)
+        state: ObjectState = store.stat(key, options)
         refused = refusal(state, plan)
         if refused is not None:
             raise refused
@@ -358,12 +370,12 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_post(request, self.context.limits, self._stored)
-        view = self._write_view(request, plan.timestamp.seconds)
+        options = self._write_options(request, plan.timestamp.seconds)
         store = self._stores.at(key.policy, key.device)
-        result = store_post(store, key, view, plan)
-        return self._posted(request, key, result)
+        result = store_post(store, key, options, plan)
+        return self._post_response(request, key, result)
 
-    def _posted(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
+    def _post_response(self, request: Request, key: ObjectKey, result: PostResult) -> Response:
         change, before = result.change, result.before
         make = UpdateMaker(request, key, self.context, self.settings)
         delete_at = change.metadata.get("X-Delete-At")
@@ -383,9 +395,9 @@ class ObjectServer(BackendApp):
         self.check_date(request)
         key = self._key(request)
         plan = parse_delete(request)
-        view = self._write_view(request, plan.timestamp.seconds, open_expired=False)
+        options = self._write_options(request, plan.timestamp.seconds, open_expired=False)
         store = self._stores.at(key.policy, key.device)
-        result = store_delete(store, key, view, plan)
+        result = store_delete(store, key, options, plan)
         return self._deleted(request, key, plan, result)
 
     def _deleted(self, request: Request, key: ObjectKey, plan: DeletePlan, result: DeleteResult) -> Response:
@@ -407,13 +419,13 @@ class ObjectServer(BackendApp):
         return error_response(verdict.status, headers=headers)
 
     def reserve(self, request: Request) -> Response:
-        """RESERVE: a POST or DELETE with conditions, of an object that is promised to its writer.
+        """RESERVE: a conditional POST or DELETE of an object that is reserved for its writer.
 
-        HEAD changes nothing: the sender wants to know, and to bring others to the same version, while nobody
-        decides by what is there. It has a verb of its own because a node that does not know it must not take
-        it for an ordinary one.
+        HEAD changes nothing: it reserves the object while the sender reads the version and repairs other
+        nodes. RESERVE is a verb of its own, so that nodes without support do not take it for an ordinary
+        request.
         """
-        conditions, stages = conditions_of(request.headers), stages_of(request)
+        conditions, stages = conditions_of(request.headers), parse_stages(request)
         method = request.headers.get(fields.BACKEND_RESERVED_METHOD, "")
         if method not in ("HEAD", "POST", "DELETE"):
             raise HTTPError(400, f"{method!r} cannot be reserved", content_type=PLAIN)
@@ -425,33 +437,33 @@ class ObjectServer(BackendApp):
         key = self._key(request)
         store = self._stores.at(key.policy, key.device)
         if method == "HEAD":
-            look = ReservedLook(store, key, self._write_view(request, 0.0), request.timestamp)
-            self._keep_promise_of(request, look, stages)
+            lookup = ReservedLook(store, key, self._write_options(request, 0.0), request.timestamp)
+            self._commit_reserved_change(request, lookup, stages)
             return error_response(204)
         if conditions is None:
             raise HTTPError(400, f"RESERVE of {method} is for conditions", content_type=PLAIN)
         if method == "POST":
             posting = parse_post(request, self.context.limits, self._stored)
-            view = self._write_view(request, posting.timestamp.seconds)
-            post = ReservedPost(store, key, view, posting, conditions)
-            return self._posted(request, key, self._keep_promise_of(request, post, stages))
+            options = self._write_options(request, posting.timestamp.seconds)
+            post = ReservedPost(store, key, options, posting, conditions)
+            return self._post_response(request, key, self._commit_reserved_change(request, post, stages))
         deleting = parse_delete(request)
-        view = self._write_view(request, deleting.timestamp.seconds, open_expired=False)
-        delete = ReservedDelete(store, key, view, deleting, conditions)
-        return self._deleted(request, key, deleting, self._keep_promise_of(request, delete, stages))
+        options = self._write_options(request, deleting.timestamp.seconds, open_expired=False)
+        delete = ReservedDelete(store, key, options, deleting, conditions)
+        return self._deleted(request, key, deleting, self._commit_reserved_change(request, delete, stages))
 
-    def _keep_promise_of(self, request: Request, change: ReservedChange[R], stages: Stages) -> R:
-        """``_keep_promise`` of a change that has no body."""
+    def _commit_reserved_change(self, request: Request, change: ReservedChange[R], stages: PutStages) -> R:
+        """``_commit_reserved`` of a change that has no body."""
         body, settings = request.body, self.settings
         body.send_continue(stages.continue_headers)
         deadline = time.monotonic() + settings.max_upload_time
         documents = MimeBody(body, stages, chunk_bytes=settings.network_chunk_size, deadline=deadline)
-        return self._keep_promise(change, body, documents, stages)
+        return self._commit_reserved(change, body, documents, stages)
 
-    def _write_view(
+    def _write_options(
         self, request: Request, moment_s: float, *, open_expired: bool | None = None
-    ) -> Viewpoint:
-        return Viewpoint(moment_s, opens_expired(request) if open_expired is None else open_expired)
+    ) -> ReadOptions:
+        return ReadOptions(moment_s, opens_expired(request) if open_expired is None else open_expired)
 
     def _update(
         self, request: Request, key: ObjectKey, updates: list[Update], container: Update | None
@@ -459,7 +471,7 @@ class ObjectServer(BackendApp):
         """Tell containers and the expirer's queue; what the answer says of that."""
         if container is None and not updates:
             return {}
-        told = self._updater.send(key, updates, container)
+        told = self._update_sender.send(key, updates, container)
         if fields.BACKEND_REPORT_TOLD not in request.headers:
             return {}
         return {fields.BACKEND_CONTAINER_TOLD: ",".join(told)}
@@ -473,18 +485,18 @@ class ObjectServer(BackendApp):
         self.context.partitions.check(partition, policy.ring_name)
         store = self._stores.at(policy, device)
         headers: HeaderMap = {"content-type": HTML}
-        answer: object = None
+        found: object = None
         if suffixes:
             names = suffixes.split("-")
             store.invalidate(device, partition, policy, names)
             if is_flagged(request.headers, fields.BACKEND_MAKE_DURABLE):
-                store.upkeep.make_durable(device, partition, policy, names)
+                store.maintenance.make_durable(device, partition, policy, names)
                 headers[fields.BACKEND_MAKE_DURABLE] = "true"
         elif is_flagged(request.headers, fields.BACKEND_PARTITION_DIGESTS):
             return self._digests(request, device, policy)
         else:
-            answer = store.hashes(device, partition, policy)
-        return Response(200, headers, pickle.dumps(answer, 2))
+            found = store.hashes(device, partition, policy)
+        return Response(200, headers, pickle.dumps(found, 2))
 
     def _digests(self, request: Request, device: str, policy: Policy) -> Response:
         """The digests of many partitions at once, for our own daemons."""
@@ -492,15 +504,15 @@ class ObjectServer(BackendApp):
         if length is None or length > digests.BODY_BYTES_MAX:
             raise HTTPError(413 if length else 411, "a question is a short body", content_type=PLAIN)
         try:
-            asked = digests.decode_question(request.body.read(-1))
-        except digests.BadQuestion as error:
+            asked = digests.decode_request(request.body.read(-1))
+        except digests.BadDigestMessage as error:
             raise HTTPError(400, str(error), content_type=PLAIN)
         for part in asked:
             self.context.partitions.check(str(part), policy.ring_name)
         store = self._stores.at(policy, device)
-        told = store.place(Effort.HASHES, self._digest_book.answer, device, policy, asked)
+        told = store.call(Effort.HASHES, self._digest_cache.digests, device, policy, asked)
         headers = {"content-type": "application/json", fields.BACKEND_PARTITION_DIGESTS: "true"}
-        return Response(200, headers, digests.encode_answer(told))
+        return Response(200, headers, digests.encode_response(told))
 
     def ssync(self, request: Request) -> Response:
         """SSYNC: a conversation in which another node pushes objects (§14)."""
@@ -511,10 +523,10 @@ class ObjectServer(BackendApp):
         if text is not None and not (text.isascii() and text.isdigit()):
             raise HTTPError(400, f"Invalid X-Backend-Ssync-Frag-Index {text!r}")
         session = SsyncHead(device, partition, policy, None if text is None else int(text))
-        return answer(request, session, self._ssync_context(session))
+        return serve_ssync(request, session, self._ssync_context(session))
 
     def _ssync_context(self, session: SsyncHead) -> SsyncContext:
-        """What a conversation needs of this server; raises ``DeviceUnavailable``."""
+        """Return the server's context for an ssync session; raises ``DeviceUnavailable``."""
         context, settings = self.context, self.settings
         store = self._stores.at(session.policy, session.device).for_purpose(Effort.SSYNC)
         handlers = self.verbs()
@@ -522,7 +534,7 @@ class ObjectServer(BackendApp):
             settings=settings,
             store=store,
             execute=lambda request: self._guarded(handlers[request.method], request),
-            places=self.ssync_places,
+            slots=self.ssync_slots,
             now_s=context.clock.time,
             log=context.telemetry.log,
         )

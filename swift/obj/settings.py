@@ -29,7 +29,7 @@ NEVER_STORED = frozenset(("content-length", "etag", "deleted", "x-timestamp", "c
 
 @dataclass(frozen=True)
 class ObjectSettings(Settings):
-    """How the object server stores, reads and reports."""
+    """Options of the object server."""
 
     #: Options of the peer that a take-over may bring along, and why they change nothing here.
     without_effect: ClassVar[Mapping[str, str]] = {
@@ -54,7 +54,7 @@ class ObjectSettings(Settings):
         True, "Whether objects that were asked for with a token may stay in the page cache as well."
     )
     keep_cache_slo_manifest: bool = option(
-        False, "Whether manifests of static large objects stay in the page cache whoever asks."
+        False, "Whether manifests of static large objects stay in the page cache for all clients."
     )
     etag_validate_pct: float = option(
         100.0, "Percentage of reads that compare the MD5 of the whole body.", kind=number(0, 100)

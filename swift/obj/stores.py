@@ -22,10 +22,10 @@ def make_stores(
     tier: TierSettings | None = None,
     at_exit: Callable[[Callable[[], None]], object] = atexit.register,
 ) -> StoreRegistry:
-    """The engines of all policies as the settings say; daemons parse ``settings`` from their own section.
+    """Return the engines of all policies by the settings; daemons parse ``settings`` from their own section.
 
-    ``tier`` is the node's: whoever changes objects must be told of it; ``at_exit`` takes what is to be done
-    when the process ends. Raises ``ConfigError``.
+    ``tier`` is the node's: every process that changes objects needs it. ``at_exit`` registers calls for the
+    end of the process. Raises ``ConfigError``.
     """
     storage = storage or StorageSettings()
     disk, notice = Disk(), context.telemetry.log.warning

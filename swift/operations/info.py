@@ -28,7 +28,7 @@ from swift.config.commandline import CommandLine
 from swift.db import stat
 from swift.db.broker import Broker, Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import DatabasePlace, look
+from swift.db.files import DatabasePath, database_files
 from swift.db.metadata import Metadata
 from swift.db.syncpoints import described_syncs
 from swift.platform.disk import Disk
@@ -65,7 +65,7 @@ class DatabaseFacts:
 
 
 #: Opens the broker of a place and asks it; ``verbose`` as on the command line.
-Ask = Callable[[DatabasePlace, Engine, Cluster, argparse.Namespace], DatabaseFacts]
+Ask = Callable[[DatabasePath, Engine, Cluster, argparse.Namespace], DatabaseFacts]
 
 
 def moment(value: object) -> str:
@@ -83,7 +83,7 @@ def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
 
 
 @contextmanager
-def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
+def place_of(file: str, kind: str) -> Iterator[DatabasePath]:
     """Yield the place of a database file; copy one outside of a hash directory. Raises ``NoDatabase``.
 
     After a split the file of a container has an epoch in its name; it is found by its former name as well.
@@ -94,11 +94,11 @@ def place_of(file: str, kind: str) -> Iterator[DatabasePlace]:
     # Looking at a database may merge rows, and takes its lock.
     become_owner([os.path.dirname(path)])
     if _is_in_place(path, kind):
-        yield DatabasePlace.of_file(path)
+        yield DatabasePath.of_file(path)
         return
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
         name_hash = md5(path.encode(), usedforsecurity=False).hexdigest()
-        place = DatabasePlace(f"{folder}/copy", f"{kind}s", "0", name_hash)
+        place = DatabasePath(f"{folder}/copy", f"{kind}s", "0", name_hash)
         os.makedirs(place.directory)
         shutil.copyfile(path, place.file())
         yield place
@@ -111,7 +111,7 @@ def _is_in_place(path: str, kind: str) -> bool:
 
 
 def _has_later_epoch(path: str, kind: str) -> bool:
-    return _is_in_place(path, kind) and bool(look(Disk(), DatabasePlace.of_file(path)))
+    return _is_in_place(path, kind) and bool(database_files(Disk(), DatabasePath.of_file(path)))
 
 
 def _metadata_of(facts: DatabaseFacts, prefix: str) -> dict[str, str]:
@@ -228,10 +228,10 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
 
 
 @contextmanager
-def _unlocked(place: DatabasePlace) -> Iterator[DatabasePlace]:
+def _unlocked(place: DatabasePath) -> Iterator[DatabasePath]:
     """Copy the database files of a place whose lock another process holds."""
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
-        copy = DatabasePlace(f"{folder}/copy", place.kind, place.partition, place.name_hash)
+        copy = DatabasePath(f"{folder}/copy", place.kind, place.partition, place.name_hash)
         os.makedirs(copy.directory)
         for name in os.listdir(place.directory):
             if name.endswith(".db"):

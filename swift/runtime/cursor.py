@@ -23,7 +23,7 @@ SAVED_EVERY_S = 10.0
 
 
 @dataclass
-class Journey:
+class ResumeState:
     """Saved state of an unfinished pass."""
 
     #: Unix time at which the pass over the share began, whichever process began it.
@@ -49,21 +49,21 @@ class Cursor:
         self._log = log
         self._next_save_s = clock.monotonic() + SAVED_EVERY_S
         self._is_noted = False
-        self.journey = self._read() or Journey(clock.time())
+        self.resume_state = self._read() or ResumeState(clock.time())
 
     @property
     def position(self) -> object:
         """Position at which to resume: the last one noted, or None at the start of a pass."""
-        return self.journey.position
+        return self.resume_state.position
 
     @property
     def begun_s(self) -> float:
         """Unix time at which the pass began, possibly before a restart."""
-        return self.journey.begun_s
+        return self.resume_state.begun_s
 
     def note(self, position: object) -> None:
         """Everything before ``position`` is done; ``position`` is what JSON can carry."""
-        self.journey.position = position
+        self.resume_state.position = position
         self._is_noted = True
 
     def save_if_due(self) -> bool:
@@ -77,7 +77,7 @@ class Cursor:
         self._next_save_s = self._clock.monotonic() + SAVED_EVERY_S
         try:
             make_directories(os.path.dirname(self.path))
-            replace_text(self.path, json.dumps(vars(self.journey)) + "\n")
+            replace_text(self.path, json.dumps(vars(self.resume_state)) + "\n")
         except OSError as error:
             self._log.warning(f"cannot write {self.path}: {error.strerror}")
 
@@ -92,25 +92,25 @@ class Cursor:
         except OSError as error:
             self._log.warning(f"cannot remove {self.path}: {error.strerror}")
 
-    def _read(self) -> Journey | None:
+    def _read(self) -> ResumeState | None:
         """Return the state that an earlier process saved, or None when there is no usable one."""
         if not self.path:
             return None
         try:
             value = parse(read_regular(Disk(), self.path).decode())
-            journey = Journey(**value)
+            resume_state = ResumeState(**value)
             numbers = (
-                journey.begun_s,
-                journey.units,
-                journey.bytes,
-                journey.seconds,
-                *journey.counts.values(),
+                resume_state.begun_s,
+                resume_state.units,
+                resume_state.bytes,
+                resume_state.seconds,
+                *resume_state.counts.values(),
             )
             if not all(isinstance(number, (int, float)) for number in numbers):
                 return None
         except (OSError, UnicodeDecodeError, TypeError, AttributeError):
             return None
-        return journey
+        return resume_state
 
     def __repr__(self) -> str:
         return f"<Cursor {self.path} at {self.position!r}>"

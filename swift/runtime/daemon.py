@@ -22,7 +22,7 @@ from swift import green
 from swift.base.clock import Clock, SystemClock
 from swift.green import pause
 from swift.runtime.cursor import Cursor, cursor_path
-from swift.runtime.report import Progress, PrometheusFile, Tally
+from swift.runtime.report import Counters, Progress, PrometheusFile
 from swift.runtime.share import ShareResult, ShareRun, log_failure
 from swift.runtime.stop import Stop
 from swift.runtime.supervise import Tell, Workers
@@ -64,7 +64,7 @@ class Schedule:
 class PassContext:
     """Context of a pass over one share."""
 
-    tally: Tally
+    counters: Counters
     clock: Clock
     stop: Stop
     #: Monotonic seconds by which the next pass is due: what waits longer can wait for that.
@@ -269,24 +269,24 @@ class Runner:
         own_stop = stop.branch()
         path = cursor_path(self._recon.directory, self._task.name, share)
         cursor = Cursor("" if self._is_limited else path, self._clock, log)
-        journey, schedule = cursor.journey, self._schedule
-        tally = Tally(self._telemetry, self._task.name, journey.counts)
+        resume_state, schedule = cursor.resume_state, self._schedule
+        counters = Counters(self._telemetry, self._task.name, resume_state.counts)
         progress = Progress(
             self._telemetry,
             self._clock,
             title=share,
             interval_s=schedule.report_interval_s,
             terminal=self._terminal,
-            units=journey.units,
-            bytes_read=journey.bytes,
-            seconds=journey.seconds,
+            units=resume_state.units,
+            bytes_read=resume_state.bytes,
+            seconds=resume_state.seconds,
         )
         pace = Throttle(schedule.bytes_per_second, self._clock, own_stop.wait)
-        context = PassContext(tally, self._clock, own_stop, deadline_s, cursor, progress, pace)
+        context = PassContext(counters, self._clock, own_stop, deadline_s, cursor, progress, pace)
         run = ShareRun(
             share,
             self._task.begin(share, context),
-            tally=tally,
+            counters=counters,
             progress=progress,
             cursor=cursor,
             stop=own_stop,

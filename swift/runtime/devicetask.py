@@ -11,9 +11,9 @@ from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.db import walk
 from swift.db.broker import Broker
 from swift.db.connection import DatabaseBroken, DatabaseError, DatabaseMissing
-from swift.db.files import DatabasePlace
-from swift.db.settled import Scan, Settled
-from swift.db.verify import put_away
+from swift.db.files import DatabasePath
+from swift.db.unchanged import Scan, UnchangedDatabases
+from swift.db.verify import quarantine_and_log
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from swift.runtime.backendapp import BackendContext
@@ -65,7 +65,7 @@ class DevicePassBase:
         self._device_task = task
         self._device = device
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = context.telemetry.log
         self._disk = task.disk_at(device)
 
@@ -78,7 +78,7 @@ class DevicePassBase:
         try:
             return self._device_task.context.devices.path(self._device)
         except DeviceUnavailable:
-            self._tally.add(self.unavailable_event)
+            self._counters.add(self.unavailable_event)
             self._log.warning(f"skipping {self._device} as it is not mounted")
             return None
 
@@ -99,7 +99,7 @@ class DatabasePassBase(DevicePassBase):
         found = walk.partitions(self._disk, device_path, directory, task.rng)
         return [partition for partition in found if task.selection.has_partition(partition)]
 
-    def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePlace]:
+    def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePath]:
         """Yield the databases of a partition, until the work is to end."""
         for place in walk.places(self._disk, device_path, directory, partition, self._tell_unreadable):
             if self._pass_context.stop.requested:
@@ -108,20 +108,22 @@ class DatabasePassBase(DevicePassBase):
 
     def _tell_unreadable(self, error: OSError) -> None:
         """Count and log a directory that cannot be listed; the walk goes on beside it."""
-        self._tally.add(self.unavailable_event)
+        self._counters.add(self.unavailable_event)
         self._note(error)
         self._log.error(f"ERROR cannot list databases: {error}")
 
-    def _due_among(self, settled: Settled, device_path: str, directory: str, some: Sequence[str]) -> Scan:
+    def _due_among(
+        self, unchanged_databases: UnchangedDatabases, device_path: str, directory: str, some: Sequence[str]
+    ) -> Scan:
         """Return the databases of some partitions, using the record of unchanged databases."""
-        scan = settled.scan(device_path, directory, some, self._device_task.disk.now_ns())
+        scan = unchanged_databases.scan(device_path, directory, some, self._device_task.disk.now_ns())
         for error in scan.unreadable:
             self._tell_unreadable(error)
         return scan
 
     def _on_database(
         self,
-        place: DatabasePlace,
+        place: DatabasePath,
         open_broker: Callable[[], B | None],
         work: Callable[[B], object],
         *,
@@ -142,20 +144,20 @@ class DatabasePassBase(DevicePassBase):
             # It was removed or replaced while we looked; the next pass sees what is there.
             return
         except DatabaseBroken as error:
-            self._tally.add(failed)
+            self._counters.add(failed)
             self._quarantine_broken(place, error)
         except failures as error:
-            self._tally.add(failed)
+            self._counters.add(failed)
             self._note(error)
             self._log.error(f"ERROR cannot {doing} {place.directory}: {error}")
 
-    def _quarantine_broken(self, place: DatabasePlace, error: DatabaseBroken) -> None:
+    def _quarantine_broken(self, place: DatabasePath, error: DatabaseBroken) -> None:
         """Move a broken database away: replication brings a whole one. One of another place is only told."""
         if os.path.dirname(error.path) != place.directory:
             self._log.error(f"ERROR cannot process {place.directory}: {error}")
             return
-        if put_away(self._disk, place, error, tell=self._tell_error, note=self._note):
-            self._tally.add("quarantines")
+        if quarantine_and_log(self._disk, place, error, tell=self._tell_error, note=self._note):
+            self._counters.add("quarantines")
 
     def _tell_error(self, text: str) -> None:
         self._log.error(f"ERROR {text}")

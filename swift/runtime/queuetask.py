@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import ClassVar, TypeVar
 
 from swift.runtime.daemon import Pass, PassContext, PassReport
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.runtime.share import log_failure
 from swift.telemetry.log import Log
 
@@ -28,12 +28,12 @@ class QueueTask:
         return {}
 
 
-def as_far_as_readable(rows: Iterator[T], what: str, tally: Tally, log: Log) -> Iterator[T]:
+def as_far_as_readable(rows: Iterator[T], what: str, counters: Counters, log: Log) -> Iterator[T]:
     """Yield the rows of a part of a queue until a read fails; the failure is logged and counted."""
     try:
         yield from rows
     except Exception as error:
-        tally.add("errors")
+        counters.add("errors")
         log_failure(log, f"cannot read {what}", error)
 
 

@@ -1,6 +1,6 @@
 """Reports of a daemon at work: counts, progress, the metrics page.
 
-One ``Tally`` counts for the log, for statsd and for Prometheus, so that the three never disagree. A daemon
+``Counters`` feed the log, statsd and Prometheus, so that the three never disagree. A daemon
 has no port; its Prometheus page is the file ``<recon_cache_path>/<daemon>.prom``, in the format that
 node_exporter collects from text files.
 """
@@ -20,27 +20,27 @@ from swift.telemetry.telemetry import Telemetry
 TERMINAL_S = 0.2
 
 
-class Tally:
-    """Counts the events of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
+class Counters:
+    """Event counters of one share of a pass, under the peer's metric names (cli-and-config.md §13)."""
 
     def __init__(self, telemetry: Telemetry, daemon: str, counts: Mapping[str, int] | None = None):
         """Start with ``counts`` from before a restart, which only this process reports."""
         self._telemetry = telemetry
         self._daemon = daemon
         self.counts: dict[str, int] = dict(counts or {})
-        #: Grows with everything that is counted or timed: a sign of life.
-        self.moves = 0
+        #: Grows with every event and duration; a share without activity has stalled.
+        self.activity = 0
 
     def add(self, event: str, amount: int = 1) -> None:
         """Count an event here, in statsd and for Prometheus."""
-        self.moves += 1
+        self.activity += 1
         self.counts[event] = self.counts.get(event, 0) + amount
         self._telemetry.statsd.increment(event, amount)
         count_event(self._telemetry, self._daemon, event, amount)
 
     def timing(self, name: str, seconds: float) -> None:
         """Record a duration with statsd."""
-        self.moves += 1
+        self.activity += 1
         self._telemetry.statsd.timing(name, seconds)
 
     def __str__(self) -> str:
@@ -88,32 +88,32 @@ class Progress:
         """Seconds of work on the share."""
         return self._clock.monotonic() - self._started_s
 
-    def unit_done(self, tally: Tally) -> None:
+    def unit_done(self, counters: Counters) -> None:
         """Count a unit; tells when it is time to."""
         self.units += 1
         now = self._clock.monotonic()
         if now >= self._next_log_s:
             self._next_log_s = now + self._interval_s
-            self._log.info(self.sentence(tally))
+            self._log.info(self.sentence(counters))
         if self._terminal is not None and now >= self._next_line_s:
             self._next_line_s = now + TERMINAL_S
-            self._show(self.sentence(tally))
+            self._show(self.sentence(counters))
 
-    def end(self, tally: Tally) -> None:
+    def end(self, counters: Counters) -> None:
         """Log the final line of this share; idle shares get none."""
         if self._terminal is not None:
             self._show("")
-        if self.units or tally.counts:
-            self._log.info(f"{self.sentence(tally)}; completed")
+        if self.units or counters.counts:
+            self._log.info(f"{self.sentence(counters)}; completed")
 
-    def sentence(self, tally: Tally) -> str:
+    def sentence(self, counters: Counters) -> str:
         """E.g. ``sda: 120 done in 2.4s, 50.0/s; 118 successes, 2 failures``."""
         elapsed_s = self.elapsed_s
         rate = self.units / elapsed_s if elapsed_s > 0 else 0.0
         head = f"{self._title}: {self.units} done in {elapsed_s:.1f}s, {rate:.1f}/s"
         if self.bytes and elapsed_s > 0:
             head += f", {self.bytes / elapsed_s / 1e6:.1f} MB/s"
-        return f"{head}; {tally}" if tally.counts else head
+        return f"{head}; {counters}" if counters.counts else head
 
     def _show(self, text: str) -> None:
         assert self._terminal is not None

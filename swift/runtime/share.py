@@ -16,7 +16,7 @@ from swift.base.clock import Clock
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
-from swift.runtime.report import Progress, Tally
+from swift.runtime.report import Counters, Progress
 from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
 from swift.telemetry.log import Log
@@ -69,7 +69,7 @@ class ShareRun:
         share: str,
         turn: UnitsOfWork,
         *,
-        tally: Tally,
+        counters: Counters,
         progress: Progress,
         cursor: Cursor,
         stop: Stop,
@@ -79,7 +79,7 @@ class ShareRun:
     ):
         self.share = share
         self._turn = turn
-        self._tally = tally
+        self._counters = counters
         self._progress = progress
         self._cursor = cursor
         self._stop = stop
@@ -125,7 +125,7 @@ class ShareRun:
                 moved, moved_s = self._moved(), now_s
             elif stall_s and now_s - moved_s >= stall_s:
                 self._stop.request()
-                self._tally.add("stalls")
+                self._counters.add("stalls")
                 self._log.error(
                     f"ERROR {self.share} has not moved for {stall_s:g}s; the pass goes on without it"
                 )
@@ -139,12 +139,12 @@ class ShareRun:
 
     def _moved(self) -> tuple[int, ...]:
         progress = self._progress
-        return progress.units, progress.bytes, progress.planned, self._tally.moves
+        return progress.units, progress.bytes, progress.planned, self._counters.activity
 
     def result(self) -> ShareResult:
         """Return the result so far."""
         progress = self._progress
-        counts = dict(self._tally.counts)
+        counts = dict(self._counters.counts)
         return ShareResult(
             self._turn.facts(),
             counts,
@@ -178,7 +178,7 @@ class ShareRun:
             self._cursor.clear()
         else:
             self._save()
-        self._progress.end(self._tally)
+        self._progress.end(self._counters)
 
     def _drive(self) -> bool:
         """Do all units; whether that was not cut short."""
@@ -218,18 +218,22 @@ class ShareRun:
             self._turn.do(unit)
         except Exception as error:
             self._fail(f"{unit} failed", error)
-        self._progress.unit_done(self._tally)
+        self._progress.unit_done(self._counters)
         if self._cursor.save_if_due():
             self._save()
 
     def _save(self) -> None:
-        journey, progress = self._cursor.journey, self._progress
-        journey.units, journey.bytes, journey.seconds = progress.units, progress.bytes, progress.elapsed_s
-        journey.counts = dict(self._tally.counts)
+        resume_state, progress = self._cursor.resume_state, self._progress
+        resume_state.units, resume_state.bytes, resume_state.seconds = (
+            progress.units,
+            progress.bytes,
+            progress.elapsed_s,
+        )
+        resume_state.counts = dict(self._counters.counts)
         self._cursor.save()
 
     def _fail(self, what: str, error: Exception) -> None:
-        self._tally.add("errors")
+        self._counters.add("errors")
         log_failure(self._log, what, error)
 
 

@@ -37,7 +37,7 @@ EXPIRED = "expired"
 
 
 class ObjectKey(NamedTuple):
-    """Which object, and where: the partition is the one the request names."""
+    """Identity and location of an object: the partition is the request's."""
 
     device: str
     partition: str
@@ -54,7 +54,7 @@ class FragmentPreference:
     exclude: frozenset[int] = frozenset()
 
 
-class Viewpoint(NamedTuple):
+class ReadOptions(NamedTuple):
     """From where an object is looked at."""
 
     #: Objects whose X-Delete-At is not after this moment (Unix seconds) are expired.
@@ -69,7 +69,7 @@ class Viewpoint(NamedTuple):
 
 @dataclass(slots=True)
 class ObjectState:
-    """What is known about an object without its body."""
+    """State of an object without its body."""
 
     kind: str = ABSENT
     #: Effective metadata (data and POSTs merged); of a tombstone its own.
@@ -93,16 +93,16 @@ class ObjectState:
     durable: bool = True
     #: Why files were quarantined by the call that returns this state: then it does not say that there was no
     #: object. Empty when none were.
-    put_away: str = ""
+    quarantine_reason: str = ""
 
     @property
     def exists(self) -> bool:
-        """Whether an object can be served."""
+        """True if an object can be served."""
         return self.kind == LIVE
 
     @property
     def write_timestamp(self) -> Timestamp:
-        """What a PUT or DELETE must be newer than (object-server.md §4.10, §8)."""
+        """Timestamp that a PUT or DELETE must exceed (object-server.md §4.10, §8)."""
         return self.data_timestamp if self.kind == LIVE else self.timestamp
 
     @property
@@ -126,31 +126,31 @@ class StoredObject(Protocol):
     #: Whether the body's MD5 is compared; checksums of our own always are. Set it before reading.
     check_md5: bool
 
-    def read_quickly(self, size_max: int) -> bytes | None:
-        """The whole verified body when it is at most ``size_max`` bytes and in memory; else None.
+    def read_cached(self, size_max: int) -> bytes | None:
+        """Return the verified body if it is at most ``size_max`` bytes and in memory; else None.
 
         The only call that is fit for the event loop. Raises ``CorruptBody``.
         """
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
-        """The bytes from ``start`` to ``stop`` in large pieces, verified as far as checksums allow.
+        """Yield the bytes from ``start`` to ``stop`` in large pieces, verified as far as checksums allow.
 
         A full read is always verified: its last piece comes only when everything before it was right.
         Raises ``CorruptBody`` after quarantining.
         """
 
     def pieces(self, start: int, stop: int) -> Iterator[bytes | FileBody]:
-        """Like ``blocks``; what was verified a moment ago and is in memory may come as a range of the file.
+        """Yield pieces like ``blocks``; recently verified pieces in memory may come as file ranges.
 
         Such a range may be sent until the object is closed.
         """
 
     def close(self) -> None:
-        """Release it; again does nothing."""
+        """Close the object; repeated calls do nothing."""
 
 
 class Draft(Protocol):
-    """A body on its way to the device, visible to nobody."""
+    """Body being written; invisible to readers."""
 
     #: Bytes written so far.
     size: int
@@ -163,18 +163,18 @@ class Draft(Protocol):
         """MD5 hex of what was written."""
 
     def accept_etag(self, etag: str, sums: str) -> bool:
-        """Take the MD5 that the sender computed, of a draft made with ``etag_follows``.
+        """Set the MD5 that the sender computed, for a draft made with ``etag_follows``.
 
         False, and the draft is worthless, unless ``sums`` is the ``base.checksum.ChunkSums.digest`` of
         what was written.
         """
 
     def discard(self) -> None:
-        """Throw it away; after it was published this does nothing."""
+        """Remove the draft; does nothing after it was published."""
 
 
 class Edit(Protocol):
-    """One object held exclusively."""
+    """Exclusive lock on one object, with its changes."""
 
     state: ObjectState
 
@@ -183,7 +183,7 @@ class Edit(Protocol):
     def __exit__(self, *args: object) -> None: ...
 
     def draft(self, size: int | None, *, etag: str = "") -> Draft:
-        """A new body; ``size`` None when unknown. Raises ``NoSpace``.
+        """Return a new body; ``size`` is None if unknown. Raises ``NoSpace``. Raises ``NoSpace``.
 
         ``etag`` is the MD5 hex of what will be written, when the caller has it already.
         """
@@ -196,7 +196,8 @@ class Edit(Protocol):
         *,
         fragment: int | None = None,
     ) -> None:
-        """Make a draft the object. An archive (``fragment``) is not durable before ``commit``.
+        """Publish a draft as the object. An archive (``fragment``) is not durable before ``commit``. An
+        archive (``fragment``) is not durable before ``commit``.
 
         Raises ``AttributesTooLarge`` when the device has no room for so much metadata of one object.
         """
@@ -204,8 +205,8 @@ class Edit(Protocol):
     def commit(self, timestamp: Timestamp, fragment: int) -> None:
         """Make a fragment archive durable."""
 
-    def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
-        """Forget a fragment archive that will not be committed; one that is durable stays."""
+    def abort(self, timestamp: Timestamp, fragment: int) -> None:
+        """Remove an uncommitted fragment archive; a durable one stays."""
 
     def post(self, timestamp: Timestamp, ctype_timestamp: Timestamp | None, metadata: Metadata) -> None:
         """Store metadata beside the data; ``ctype_timestamp`` is given when it has a Content-Type.
@@ -214,25 +215,25 @@ class Edit(Protocol):
         """
 
     def delete(self, timestamp: Timestamp) -> None:
-        """Leave a tombstone."""
+        """Write a tombstone."""
 
 
 class Reservation(Protocol):
-    """An object promised to one writer (``wire.reservation``)."""
+    """Reservation of an object for one writer (``wire.reservation``)."""
 
     def holds(self) -> bool:
-        """Whether the promise is still good: not given back, and not older than its lease."""
+        """Return True if the reservation is valid: neither released nor past its lease."""
 
     def release(self) -> None:
-        """Give it back unused, so that all is as before; again does nothing."""
+        """Release the reservation without a change; repeated calls do nothing."""
 
-    def fulfil(self) -> None:
-        """The writer's version is stored here, and supersedes those of all who vanished before."""
+    def complete(self) -> None:
+        """Record that the writer's version is stored; it supersedes those of all vanished writers."""
 
     def abandon(self) -> None:
-        """The writer is gone, and may have stored its version on other nodes.
+        """Record that the writer vanished and may have stored its version on other nodes.
 
-        From now on the object is promised to newer writers only, whose versions supersede that one.
+        From now on only newer writers can reserve the object: their versions supersede that one.
         """
 
 
@@ -247,7 +248,7 @@ class AsyncUpdate(NamedTuple):
 
 
 class UpdateRef(NamedTuple):
-    """Where a kept update is; ``name`` is the engine's, and tells object and time."""
+    """Location of a pending update; ``name`` is the engine's and encodes object and time."""
 
     device: str
     policy: Policy
@@ -259,7 +260,7 @@ class UpdateRef(NamedTuple):
 
 @dataclass(frozen=True)
 class PendingUpdate:
-    """A kept update that is to be delivered, and how far that is."""
+    """Pending update with the progress of its delivery."""
 
     ref: UpdateRef
     timestamp: Timestamp
@@ -274,47 +275,50 @@ class PendingUpdate:
 
 
 class PendingUpdates(Protocol):
-    """Container updates kept for later (object-disk.md §14). Errors are those of ``ObjectStore``."""
+    """Container updates saved for later (object-disk.md §14).
+
+    Errors are those of ``ObjectStore``. Errors are those of ``ObjectStore``.
+    """
 
     @effort(Effort.SHORT)
     def save(self, device: str, policy: Policy, update: AsyncUpdate, timestamp: Timestamp) -> None:
-        """Keep an update for later, durably; one of the same object and time is replaced."""
+        """Save an update durably; replaces one of the same object and time."""
 
     @effort(Effort.SHORT)
     def groups(self, device: str, policy: Policy) -> list[str]:
-        """The parts in which the updates of a policy are walked, unsorted; what they mean is the engine's."""
+        """Return the engine's groups of a policy's updates, unsorted."""
 
     @effort(Effort.SHORT)
     def objects(self, device: str, policy: Policy, group: str) -> tuple[list[list[UpdateRef]], list[str]]:
-        """The updates of each object in a group, newest first; and names of what are no updates."""
+        """Return the updates of each object in a group, newest first, and names that are no updates."""
 
     @effort(Effort.SHORT)
-    def strangers(self, device: str, policies: Iterable[Policy]) -> list[str]:
-        """Where a device keeps updates of none of these policies: names for a warning."""
+    def unknown_policies(self, device: str, policies: Iterable[Policy]) -> list[str]:
+        """Return directories with updates of unknown policies, for a warning."""
 
     @effort(Effort.SHORT)
     def load(self, ref: UpdateRef) -> PendingUpdate | None:
-        """Read one; None when it is gone. Raises ``Damaged``."""
+        """Read an update; None if it is gone. Raises ``Damaged``. Raises ``Damaged``."""
 
     @effort(Effort.SHORT)
     def rewrite(self, pending: PendingUpdate) -> None:
-        """Remember how far the delivery is, durably."""
+        """Save the progress of a delivery durably."""
 
     @effort(Effort.SHORT)
     def remove(self, ref: UpdateRef) -> bool:
-        """Forget one that was delivered; whether it was there.
+        """Remove a delivered update; return True if it existed.
 
         Should a power cut bring it back, it is delivered again, which changes nothing.
         """
 
     @effort(Effort.SHORT)
     def quarantine(self, ref: UpdateRef, reason: str = "") -> str | None:
-        """Move a damaged one out of the way; where it is now, None when it was gone."""
+        """Move a damaged update to the quarantine; return its new path, None if it was gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an engine can do that not every engine can."""
+    """Optional features of an engine."""
 
     #: What it keeps are files and directories of a device as object-disk.md has them: rsync may bring them.
     rsyncable: bool
@@ -323,7 +327,7 @@ class Capabilities:
 
 
 class Location(NamedTuple):
-    """Where an object is, known by its hash only: what walks over a device meet."""
+    """Location of an object by its hash alone, as device walks find it."""
 
     device: str
     partition: str
@@ -332,26 +336,26 @@ class Location(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is at a location; the key is None when no readable file tells the object's name."""
+    """Object at a location; the key is None if no readable file holds the object's name."""
 
     key: ObjectKey | None
     state: ObjectState
 
 
 class AuditReport(NamedTuple):
-    """What an audit found out about one location."""
+    """Result of the audit of one location."""
 
     found: Found
     #: Why the object was quarantined; None when nothing is wrong.
     quarantined: str | None = None
     #: Bytes of body that were read.
     bytes_read: int = 0
-    #: Path of the file with the body, for whoever wants to look at it; empty when there is none.
+    #: Path of the file with the body, for audit watchers; empty if there is none.
     data_path: str = ""
 
 
-class HandedOver(NamedTuple):
-    """What another node is known to have, so that a handoff may forget it (replication.md §5.2)."""
+class SyncedVersion(NamedTuple):
+    """Version that another node is known to have, so that a handoff may remove it (replication.md §5.2)."""
 
     #: Of the data, or of the tombstone.
     timestamp: Timestamp
@@ -367,32 +371,39 @@ class HandedOver(NamedTuple):
 Pace = Callable[[int], None]
 
 
-class Upkeep(Protocol):
-    """What daemons do with stored objects. Errors are those of ``ObjectStore``."""
+class Maintenance(Protocol):
+    """Maintenance operations of daemons.
+
+    Errors are those of ``ObjectStore``. Errors are those of ``ObjectStore``.
+    """
 
     @effort(Effort.SSYNC)
-    def find(self, location: Location, view: Viewpoint) -> Found:
-        """What is at a location. Damage is quarantined, a name of another hash is damage."""
+    def find(self, location: Location, options: ReadOptions) -> Found:
+        """Return the object at a location.
+
+        Damage is quarantined; a name with another hash is damage. Damage is quarantined, a name of another
+        hash is damage.
+        """
 
     @effort(Effort.AUDIT)
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
-        """Check an object's files, the body's checksum only when ``full``, and quarantine what is broken.
+        """Check an object's files, with ``full`` also the body's checksum, and quarantine damaged ones.
 
         Partial files of rsync older than ``temporary_age_s`` are removed, missing checksums of metadata
-        added, and the suffix of a tombstone past its time is marked dirty. Raises like ``look``.
+        added, and the suffix of a tombstone past its time is marked dirty. Raises like ``stat``.
         """
 
     @effort(Effort.SSYNC)
     def quarantine(self, location: Location, reason: str) -> None:
-        """Move what is at a location out of sight, as damage is."""
+        """Move the object at a location to the quarantine."""
 
     @effort(Effort.SSYNC)
-    def purge(self, location: Location, handed: HandedOver) -> bool:
-        """Forget exactly what was handed over; whether nothing is left at the location."""
+    def purge(self, location: Location, synced: SyncedVersion) -> bool:
+        """Remove exactly the synced version; return True if the location is empty."""
 
     @effort(Effort.HASHES)
-    def mark(self, device: str, partition: str, policy: Policy) -> str:
-        """Another text whenever ``ObjectStore.hashes`` may be others; empty when nobody can say.
+    def change_token(self, device: str, partition: str, policy: Policy) -> str:
+        """Return a token that changes whenever ``ObjectStore.hashes`` may change; empty if unknown.
 
         What follows its slash is another text when suffixes came or went, or the cache of hashes did: then
         the suffixes have to be listed. It costs three stats.
@@ -400,22 +411,25 @@ class Upkeep(Protocol):
 
     @effort(Effort.HASHES)
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """Seconds since the partition was last changed; infinite when nobody can say. It costs a stat."""
+        """Return the seconds since the partition's last change; infinite if unknown.
+
+        It costs a stat. It costs a stat.
+        """
 
     @effort(Effort.HASHES)
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
-        """Return when all that these suffixes hold survives a power cut, whoever wrote it there."""
+        """Return when everything in these suffixes survives a power cut."""
 
     @effort(Effort.HASHES)
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
-        """Make a device ready for objects of a policy that others bring; names of what has no place there.
+        """Prepare a device for objects of a policy; return the names that do not belong there.
 
         What was left half-written before ``before_s`` (Unix seconds) is removed.
         """
 
     @effort(Effort.HASHES)
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """Remove a partition that holds no objects; whether it is gone."""
+        """Remove a partition without objects; return True if it is gone."""
 
 
 class ObjectStore(Protocol):
@@ -423,62 +437,70 @@ class ObjectStore(Protocol):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this engine can do beyond its verbs."""
+        """Optional features of this engine."""
 
     @property
-    def upkeep(self) -> Upkeep:
-        """What daemons need."""
+    def maintenance(self) -> Maintenance:
+        """Maintenance operations for daemons."""
 
     @property
     def updates(self) -> PendingUpdates:
-        """Container updates that are kept for later."""
+        """Pending container updates."""
 
     def run(self, device: str, effort: Effort) -> Run:
-        """Return where calls of an effort to a device are made, see ``store.calls``.
+        """Return the executor of calls of an effort to a device, see ``store.calls``.
 
         Raises ``DeviceUnavailable`` before anything is set up for a device.
         """
 
     @effort(Effort.SHORT)
-    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
-        """The state of an object. Raises ``HashCollision`` and ``FilesChanged``."""
+    def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
+        """Return the state of an object.
+
+        Raises ``HashCollision`` and ``FilesChanged``. Raises ``HashCollision`` and ``FilesChanged``.
+        """
 
     @effort(Effort.SHORT)
-    def open(self, key: ObjectKey, view: Viewpoint) -> StoredObject:
-        """The object for reading; its state tells whether there is one. Raises like ``look``."""
+    def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
+        """Open the object for reading; its state tells if it exists.
+
+        Raises like ``stat``. Raises like ``stat``.
+        """
 
     def edit(
         self,
         key: ObjectKey,
-        view: Viewpoint,
+        options: ReadOptions,
         *,
         create: bool,
         is_new: bool = False,
         next_part_power: int | None = None,
     ) -> Edit:
-        """Hold the object exclusively (enter the result). Raises like ``look``, and ``LockTimeout``.
+        """Lock the object exclusively (enter the result). Raises like ``stat``, and ``LockTimeout``.
+        Raises like ``stat``, and ``LockTimeout``.
 
         ``create`` false promises that nothing will be put or deleted. ``is_new`` is a guess that there was
         nothing before, which costs a little when it is wrong; what another process writes at the same moment
-        may then count as written later, so whoever asks whether the object exists must not guess. While
+        may then count as written later, so callers that must know if the object exists may not guess. While
         partitions are being split, ``next_part_power`` has every change made in the future partition as well.
         """
 
     @effort(Effort.SHORT)
-    def gather(self, key: ObjectKey, partition: str) -> None:
-        """Have an object's partition know what is left of it in the one it had before they were split."""
+    def relink(self, key: ObjectKey, partition: str) -> None:
+        """Link the files of an object from its partition before the split into its current one."""
 
     def reserve(self, key: ObjectKey, writer: Timestamp) -> Reservation:
-        """Promise an object to the writer of a version; raises ``AlreadyReserved``.
+        """Reserve an object for the writer of a version; raises ``AlreadyReserved``.
 
-        It binds only those who ask for it, in any process of this node, and outlives its process: what a
-        killed one promised is given to others only when nobody can rely on it any more, and then, as after
-        ``Reservation.abandon``, only to newer ones.
+        It binds only writers that reserve, in any process of this node, and outlives its process: a killed
+        process's reservation ends with its lease, and then, as after ``Reservation.abandon``, only newer
+        writers can reserve.
         """
 
     @effort(Effort.SHORT)
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> Draft:
-        """A new body before the object is held; hand it to ``Edit.put``. Raises ``NoSpace``.
+        """Return a new body before the object is locked; pass it to ``Edit.put``. Raises ``NoSpace``.
+        Raises ``NoSpace``.
 
         With ``etag_follows`` the MD5 is not computed but comes from the sender: ``Draft.accept_etag``.
         """
@@ -493,7 +515,7 @@ class ObjectStore(Protocol):
         recalculate: Iterable[str] = (),
         list_suffixes: bool = False,
     ) -> Mapping[str, object]:
-        """Suffix → hash of a partition, dirty ones computed afresh (object-disk.md §11)."""
+        """Return suffix → hash of a partition; dirty ones are recomputed (object-disk.md §11)."""
 
     @effort(Effort.HASHES)
     def invalidate(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
@@ -501,13 +523,13 @@ class ObjectStore(Protocol):
 
     @effort(Effort.HASHES)
     def partitions(self, device: str, policy: Policy) -> list[str]:
-        """The partitions that a device holds, unsorted."""
+        """Return the partitions of a device, unsorted."""
 
     @effort(Effort.SSYNC)
     def inventory(
         self, device: str, partition: str, policy: Policy, suffixes: Iterable[str] | None = None
     ) -> Iterator[str]:
-        """The hashes of the objects and tombstones of a partition, or of some of its suffixes.
+        """Yield the hashes of objects and tombstones of a partition, or of some of its suffixes.
 
         In ascending order within ascending suffixes, listed as the walk goes on. Some may be empty by then.
         """
@@ -516,10 +538,10 @@ class ObjectStore(Protocol):
     def replication_lock(
         self, device: str, partition: str, policy: Policy, timeout_s: float, *, incoming: bool = True
     ) -> AbstractContextManager[None]:
-        """Hold a partition, which is made if need be, against everybody else who replicates into it.
+        """Lock a partition, created if missing, against other replication into it.
 
         Who writes what is ``incoming`` also takes one of the few places of its device. Who sends must not:
         two devices that send to each other would each hold the place that the other waits for.
-        Entering blocks: do it where waiting harms nobody, or with ``timeout_s`` 0 again and again. It raises
+        Entering blocks: do it in a thread that may wait, or poll with ``timeout_s`` 0. It raises
         ``LockTimeout``.
         """

@@ -1,4 +1,4 @@
-"""Container updates kept for later: the ``async_pending`` files (spec: object-disk.md §14).
+"""Pending container updates: the ``async_pending`` files (spec: object-disk.md §14).
 
 One pickle per object and timestamp; an equal name is replaced, so that several failing hosts leave one
 file. Written as plain dictionaries with the header names the peer uses, which its updater reads as well. Of
@@ -88,7 +88,7 @@ class FileUpdates:
             move_to_quarantine(disk, device_path, quarantine_kind(policy), directory, reason=reason)
         unsynced = make_directories(disk, directory, below=device_path)
         if not unsynced:
-            # It may be as new as if we had made it, and not yet synced by whoever did.
+            # Another process may have just created it without a sync.
             unsynced = [async_dir(device_path, policy)]
         temporary = temporary_dir(device_path, policy)
         make_directories(disk, temporary, below=device_path)
@@ -122,7 +122,7 @@ class FileUpdates:
         found = [[UpdateRef(device, policy, name) for name in names] for _, names in grouped]
         return found, [f"{directory}/{name}" for name in bad]
 
-    def strangers(self, device: str, policies: Iterable[Policy]) -> list[str]:
+    def unknown_policies(self, device: str, policies: Iterable[Policy]) -> list[str]:
         """See ``PendingUpdates``."""
         path = self._devices.path(device)
         known = {os.path.basename(async_dir(path, policy)) for policy in policies}

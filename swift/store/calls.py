@@ -1,4 +1,4 @@
-"""Where an engine's blocking calls run: the one answer to "may this call run on the event loop?".
+"""Executors of an engine's blocking calls: they decide which calls may run on the event loop.
 
 The interface declares the ``effort`` of each method. The engine translates an effort to a ``Run``, because
 only it knows if such a call waits for a disk, for another node or for nothing. ``store.handle`` puts both
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 class Effort(Enum):
-    """How long a call may take; the value is the purpose under which ``Pools`` keep threads apart."""
+    """Expected duration of a call; the value is its thread pool's purpose."""
 
     #: A few system calls: looking, opening, a small body, metadata, a tombstone, an update.
     SHORT = "short"

@@ -1,4 +1,4 @@
-"""Which files of a hash directory win, and which go (spec: object-disk.md §6, §7).
+"""Selection of the valid and the obsolete files of a hash directory (spec: object-disk.md §6, §7).
 
 ``choose`` is pure: it gets names and returns a ``Choice`` that says which files make up the object, which
 are obsolete, and which may be reclaimed once they are old. Opening, cleaning up and hashing all act on the
@@ -28,7 +28,7 @@ from swift.store.layout import DATA, DURABLE, META, TOMBSTONE, FileName, Unexpec
 
 @dataclass(slots=True)
 class Choice:
-    """What the names of one hash directory mean."""
+    """Meaning of the file names of one hash directory."""
 
     data: FileName | None = None
     meta: FileName | None = None
@@ -43,7 +43,7 @@ class Choice:
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither an object nor a tombstone is there."""
+        """True if neither an object nor a tombstone is there."""
         return self.data is None and self.tombstone is None
 
     def picture(self) -> str:
@@ -70,7 +70,7 @@ Files = dict[str, list[FileName]]
 DataRule = Callable[[Files, Choice], None]
 
 
-def take_out(groups: Files, choice: Choice, is_obsolete: Callable[[FileName], bool]) -> None:
+def exclude(groups: Files, choice: Choice, is_obsolete: Callable[[FileName], bool]) -> None:
     """Move every file that is obsolete from its group to ``choice.obsolete``."""
     for extension, files in groups.items():
         gone = [file for file in files if is_obsolete(file)]
@@ -105,7 +105,7 @@ def _fragment_data(
         choice.durable_timestamp = durable_at
     if durable_at is not None:
         orphans = durable is None
-        take_out(
+        exclude(
             groups,
             choice,
             lambda file: file.timestamp < durable_at or (orphans and file.extension == DURABLE),
@@ -189,7 +189,7 @@ def choose(
 
 
 def _newer_of_two(names: Collection[str]) -> Choice | None:
-    """What every change of a plain object leaves: two bodies or tombstones, of which the newer one wins.
+    """Choose between two bodies or tombstones of a plain object: the newer one wins.
 
     The rules below say the same. None when that is not what the names are.
     """
@@ -232,7 +232,7 @@ def _tombstone_rule(groups: Files, choice: Choice) -> None:
     if not tombstones:
         return
     newest = tombstones[0]
-    take_out(
+    exclude(
         groups,
         choice,
         lambda file: (
@@ -267,7 +267,7 @@ def _replicated_data(groups: Files, choice: Choice) -> None:
         choice.possible_reclaim.extend(groups.get(META, ()))
         return
     winner = choice.data = files[0]
-    take_out(
+    exclude(
         groups,
         choice,
         lambda file: file is not winner and (file.extension == DATA or file.timestamp <= winner.timestamp),
@@ -297,7 +297,9 @@ class ReclaimRules:
 def files_to_remove(
     choice: Choice, rules: ReclaimRules, now_s: float, mtime_of: Callable[[str], float]
 ) -> list[FileName]:
-    """What cleanup removes, the tombstone last; ``mtime_of`` gives a file's mtime by name."""
+    """Return the files that cleanup removes, the tombstone last; ``mtime_of`` gives a file's mtime by
+    name.
+    """
     horizon = now_s - rules.reclaim_age_s
     gone = list(choice.obsolete)
     for file in choice.possible_reclaim:
@@ -353,7 +355,7 @@ def remove_if_empty(disk: Disk, directory: str) -> bool:
 def remove_made(disk: Disk, directory: str, made: Sequence[str], *, keep: str, is_held: bool = False) -> None:
     """Take back ``directory`` and the parents that ``make_directories`` made, while they are empty.
 
-    ``keep`` (the partition) and what is above it stays. A hash directory that somebody else holds stays as
+    ``keep`` (the partition) and what is above it stays. A hash directory that another process holds stays as
     well, because it is about to be filled; ``is_held`` says that the caller does.
     """
     # ``made`` are the parents of new directories, so its last entry existed before.
@@ -366,7 +368,7 @@ def remove_made(disk: Disk, directory: str, made: Sequence[str], *, keep: str, i
 
 
 def _remove_unheld(disk: Disk, directory: str) -> bool:
-    """Like ``remove_if_empty``, unless somebody holds the directory."""
+    """Like ``remove_if_empty``, unless another process holds the directory."""
     try:
         fd = disk.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:

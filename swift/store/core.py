@@ -1,7 +1,7 @@
-"""What the parts of the filesystem engine share: the ground they stand on and the steps they have in common.
+"""Shared core of the filesystem engine.
 
-``engine`` answers the interface, ``edit`` changes one object, ``upkeep`` is for daemons; all three are handed
-the ``EngineCore`` and none of them knows another.
+``engine`` implements the interface, ``edit`` changes one object, ``maintenance`` serves daemons. All get
+the ``EngineCore`` and do not know each other.
 
 Every part that changes what a hash directory holds does so within ``Changes.change``, on which caches of it
 stand. What the watcher does before is done before the disk is touched; what it does afterwards is done before
@@ -31,14 +31,14 @@ from swift.platform.quarantine import move_to_quarantine
 from swift.platform.regularfiles import UnreadableFile, is_in_the_way
 from swift.platform.syncing import SingleSyncs, Syncs
 from swift.policy.policy import Policy
-from swift.store.api import ObjectKey, Viewpoint
+from swift.store.api import ObjectKey, ReadOptions
 from swift.store.calls import InlinePools, Pools
 from swift.store.chooser import ReclaimRules, remove_made
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.hashes import mark_dirty
-from swift.store.layout import Place, quarantine_kind, suffix_of, temporary_dir
+from swift.store.layout import ObjectPath, quarantine_kind, suffix_of, temporary_dir
 from swift.store.metadata import AttributesTooLarge, Metadata, write_attribute, write_metadata
-from swift.store.reader import Loaded, load, names_in
+from swift.store.reader import Loaded, list_names, load
 from swift.store.verified import SIDECAR_ATTRIBUTE, SMALL_BYTES, encode_sums
 
 
@@ -49,8 +49,8 @@ class Changes(Protocol):
         """A block in which a hash directory, or a suffix or partition with all below it, changes."""
 
 
-class Unwatched:
-    """Nobody wants to know."""
+class UntrackedChanges:
+    """Tracks nothing."""
 
     def change(self, device_path: str, directory: str) -> AbstractContextManager[object]:
         """See ``Changes``."""
@@ -73,7 +73,7 @@ class FileDraft:
         "file",
         "size",
         "_disk",
-        "_place",
+        "_object_path",
         "_made",
         "_md5",
         "_etag",
@@ -89,7 +89,7 @@ class FileDraft:
         disk: Disk,
         file: UnnamedFile,
         *,
-        place: Place,
+        object_path: ObjectPath,
         size: int | None,
         made: Sequence[str],
         sync_every_bytes: int,
@@ -98,7 +98,7 @@ class FileDraft:
     ):
         self._disk = disk
         self.file = file
-        self._place = place
+        self._object_path = object_path
         self._made = made
         self.size = 0
         self._md5 = None if etag_follows or etag else md5(usedforsecurity=False)
@@ -177,10 +177,10 @@ class FileDraft:
         self.file.discard()
         made, self._made = self._made, ()
         if made:
-            remove_made(self._disk, self._place.directory, made, keep=self._place.partition)
+            remove_made(self._disk, self._object_path.directory, made, keep=self._object_path.partition)
 
     def __repr__(self) -> str:
-        return f"<FileDraft {self.size} bytes for {self._place.directory}>"
+        return f"<FileDraft {self.size} bytes for {self._object_path.directory}>"
 
 
 #: How often an object is looked at whose files or directory others change at the same time.
@@ -228,82 +228,87 @@ class EngineCore:
         self.pools = pools or InlinePools()
         self.misplaced = MisplacedGuard()
         #: Told of every change; set before the engine is used.
-        self.changes: Changes = Unwatched()
+        self.changes: Changes = UntrackedChanges()
         #: Partitions whose own ancestors are known to be durable.
         self.durable_partitions: set[str] = set()
         self._unnamed_unsupported: set[str] = set()
         self._new_syncs = new_syncs
         self._syncs: dict[str, Syncs] = {}
 
-    def place(self, key: ObjectKey) -> Place:
+    def object_path(self, key: ObjectKey) -> ObjectPath:
         """The directories of an object; raises ``DeviceUnavailable``."""
-        return Place(key, self.devices.path(key.device))
+        return ObjectPath(key, self.devices.path(key.device))
 
     def syncs(self, device_path: str) -> Syncs:
-        """How changes of a device are made durable."""
+        """Return the sync strategy of a device."""
         syncs = self._syncs.get(device_path)
         if syncs is None:
             syncs = self._syncs[device_path] = self._new_syncs(self.disk)
         return syncs
 
     def loaded(
-        self, key: ObjectKey, view: Viewpoint, *, open_data: bool, quarantines: bool = True
-    ) -> tuple[Place, Loaded]:
+        self, key: ObjectKey, options: ReadOptions, *, open_data: bool, quarantines: bool = True
+    ) -> tuple[ObjectPath, Loaded]:
         """The files behind a key as a viewer sees them; raises ``Damaged`` only when not to quarantine.
 
         Raises OSError when the device fails, ``UnreadableFile`` when files are there. The state says why
         files were put away on the way to it.
         """
-        place = self.place(key)
+        object_path = self.object_path(key)
         failure: FilesChanged | None = None
-        put_away = ""
+        quarantine_reason = ""
         for _ in range(TRIES):
             try:
-                names = names_in(self.disk, place.directory)
+                names = list_names(self.disk, object_path.directory)
                 try:
-                    loaded = load(self.disk, place.directory, names, key, view, open_data=open_data)
+                    loaded = load(self.disk, object_path.directory, names, key, options, open_data=open_data)
                 except OSError as error:
                     raise UnreadableFile(error.errno, error.strerror, error.filename) from error
-                loaded.state.put_away = put_away
-                return place, loaded
+                loaded.state.quarantine_reason = quarantine_reason
+                return object_path, loaded
             except FilesChanged as error:
                 failure = error
             except Damaged as error:
                 if not quarantines:
                     raise
-                put_away = str(error)
-                self.quarantine(place, put_away)
-        raise failure or FilesChanged(f"{place.directory} is damaged again and again")
+                quarantine_reason = str(error)
+                self.quarantine(object_path, quarantine_reason)
+        raise failure or FilesChanged(f"{object_path.directory} is repeatedly damaged")
 
-    def mark_dirty(self, place: Place) -> None:
+    def mark_dirty(self, object_path: ObjectPath) -> None:
         """Journal the suffix of an object as changed; see ``hashes.mark_dirty``."""
-        mark_dirty(self.disk, place.partition, (suffix_of(place.key.hash),), device_path=place.device)
+        mark_dirty(
+            self.disk,
+            object_path.partition,
+            (suffix_of(object_path.key.hash),),
+            device_path=object_path.device,
+        )
 
     # --- damage --------------------------------------------------------------------------------------
 
-    def quarantine(self, place: Place, reason: str) -> None:
+    def quarantine(self, object_path: ObjectPath, reason: str) -> None:
         """Move the hash directory away, or what is in the place of a directory above it. Raises OSError.
 
         ``reason`` stays with what was moved, for ``swift-quarantine``.
         """
-        if self.clear_way(place):
+        if self.clear_obstacle(object_path):
             return
-        policy = place.key.policy
-        with self.changes.change(place.device, place.directory):
-            self.mark_dirty(place)
+        policy = object_path.key.policy
+        with self.changes.change(object_path.device, object_path.directory):
+            self.mark_dirty(object_path)
             path = move_to_quarantine(
-                self.disk, place.device, quarantine_kind(policy), place.directory, reason=reason
+                self.disk, object_path.device, quarantine_kind(policy), object_path.directory, reason=reason
             )
-        self.notice(f"Quarantined {place.directory} to {path}: {reason}")
+        self.notice(f"Quarantined {object_path.directory} to {path}: {reason}")
 
-    def clear_way(self, place: Place) -> bool:
+    def clear_obstacle(self, object_path: ObjectPath) -> bool:
         """Quarantine a file or dangling link in the place of the partition or suffix; True if there was one.
 
         Raises OSError.
         """
-        return self.clear_directory(place.device, place.key.policy, place.partition) or self.clear_directory(
-            place.device, place.key.policy, place.suffix
-        )
+        return self.clear_directory(
+            object_path.device, object_path.key.policy, object_path.partition
+        ) or self.clear_directory(object_path.device, object_path.key.policy, object_path.suffix)
 
     def clear_directory(self, device_path: str, policy: Policy, path: str) -> bool:
         """Quarantine what is at ``path`` unless it is a directory; True if something was. Raises OSError."""
@@ -315,7 +320,7 @@ class EngineCore:
         self.notice(f"Quarantined {path} to {moved}: {reason}")
         return moved is not None
 
-    def quarantine_body(self, place: Place, loaded: Loaded, reason: str) -> None:
+    def quarantine_body(self, object_path: ObjectPath, loaded: Loaded, reason: str) -> None:
         """Quarantine after a bad read, unless the file was replaced since it was opened."""
         assert loaded.fd is not None
         try:
@@ -323,26 +328,26 @@ class EngineCore:
         except FileNotFoundError:
             return
         if current.st_ino == self.disk.fstat(loaded.fd).st_ino:
-            self.quarantine(place, reason)
+            self.quarantine(object_path, reason)
 
     # --- making things -------------------------------------------------------------------------------
 
-    def make_place(self, place: Place) -> list[str]:
+    def make_directories_of(self, object_path: ObjectPath) -> list[str]:
         """Make the hash directory; the directories that got a new entry, see ``make_directories``."""
         try:
-            made = make_directories(self.disk, place.directory, below=place.device)
+            made = make_directories(self.disk, object_path.directory, below=object_path.device)
         except (FileNotFoundError, NotADirectoryError):
-            if not self.clear_way(place):
+            if not self.clear_obstacle(object_path):
                 raise
-            made = make_directories(self.disk, place.directory, below=place.device)
+            made = make_directories(self.disk, object_path.directory, below=object_path.device)
         if len(made) > 2:
             # The partition is new as well: another process had removed it.
-            self.durable_partitions.discard(place.partition)
+            self.durable_partitions.discard(object_path.partition)
         return made
 
     def draft_at(
         self,
-        place: Place,
+        object_path: ObjectPath,
         size: int | None,
         *,
         made: Sequence[str] = (),
@@ -350,8 +355,8 @@ class EngineCore:
         etag: str = "",
     ) -> FileDraft:
         """A draft in an existing hash directory; with ``made`` it removes what was made for it."""
-        self.space.check(place.device, size)
-        file = self.unnamed_file(place)
+        self.space.check(object_path.device, size)
+        file = self.unnamed_file(object_path)
         try:
             self.space.preallocate(file.fd, size)
         except BaseException:
@@ -360,7 +365,7 @@ class EngineCore:
         return FileDraft(
             self.disk,
             file,
-            place=place,
+            object_path=object_path,
             size=size,
             made=made,
             sync_every_bytes=self.rules.sync_every_bytes,
@@ -368,20 +373,20 @@ class EngineCore:
             etag=etag,
         )
 
-    def unnamed_file(self, place: Place) -> UnnamedFile:
+    def unnamed_file(self, object_path: ObjectPath) -> UnnamedFile:
         """An empty file, named later, near its final place: filesystems put both close. Raises OSError."""
-        if place.device not in self._unnamed_unsupported:
+        if object_path.device not in self._unnamed_unsupported:
             try:
-                return UnnamedFile(self.disk, self.disk.open_unnamed(place.directory), None)
+                return UnnamedFile(self.disk, self.disk.open_unnamed(object_path.directory), None)
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
                     raise
-                self._unnamed_unsupported.add(place.device)
-        temporary = temporary_dir(place.device, place.key.policy)
+                self._unnamed_unsupported.add(object_path.device)
+        temporary = temporary_dir(object_path.device, object_path.key.policy)
         try:
             return open_temporary(self.disk, temporary)
         except FileNotFoundError:
-            make_directories(self.disk, temporary, below=place.device)
+            make_directories(self.disk, temporary, below=object_path.device)
             return open_temporary(self.disk, temporary)
 
     def __repr__(self) -> str:

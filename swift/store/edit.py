@@ -16,13 +16,13 @@ from swift.platform.durable import UnnamedFile, make_directories, publish, renam
 from swift.platform.locks import lock_directory
 from swift.platform.regularfiles import is_in_the_way
 from swift.platform.syncing import moments, sync_directory
-from swift.store.api import Draft, ObjectState, Viewpoint
+from swift.store.api import Draft, ObjectState, ReadOptions
 from swift.store.chooser import choose, clean_up, remove_if_empty, remove_made
 from swift.store.core import TRIES, EngineCore, FileDraft
 from swift.store.errors import BadFragmentIndex, Damaged, FilesChanged
 from swift.store.hashes import mark_dirty
 from swift.store.layout import (
-    Place,
+    ObjectPath,
     data_name,
     meta_name,
     objects_dir,
@@ -31,7 +31,7 @@ from swift.store.layout import (
     tombstone_name,
 )
 from swift.store.metadata import Metadata, write_metadata
-from swift.store.reader import load, names_in
+from swift.store.reader import list_names, load
 
 
 class FileEdit:
@@ -40,8 +40,8 @@ class FileEdit:
     __slots__ = (
         "state",
         "_core",
-        "_place",
-        "_view",
+        "_object_path",
+        "_options",
         "_create",
         "_is_new",
         "_is_fresh",
@@ -56,8 +56,8 @@ class FileEdit:
     def __init__(
         self,
         core: EngineCore,
-        place: Place,
-        view: Viewpoint,
+        object_path: ObjectPath,
+        options: ReadOptions,
         *,
         create: bool,
         is_new: bool = False,
@@ -65,8 +65,8 @@ class FileEdit:
     ):
         self.state = ObjectState()
         self._core = core
-        self._place = place
-        self._view = view
+        self._object_path = object_path
+        self._options = options
         self._create = create
         self._is_new = is_new
         self._is_fresh = False
@@ -81,40 +81,47 @@ class FileEdit:
     # --- holding -------------------------------------------------------------------------------------
 
     def __enter__(self) -> FileEdit:
-        core, place = self._core, self._place
-        put_away = ""
+        core, object_path = self._core, self._object_path
+        quarantine_reason = ""
         for _ in range(TRIES):
             try:
                 if not self._hold():
-                    self.state.put_away = put_away
+                    self.state.quarantine_reason = quarantine_reason
                     return self
                 assert self._fd is not None
                 # A directory made a moment ago is empty, or others put something there in the same moment.
-                names = self._names = [] if self._is_fresh else names_in(core.disk, self._fd)
+                names = self._names = [] if self._is_fresh else list_names(core.disk, self._fd)
                 if names:
-                    loaded = load(core.disk, place.directory, names, place.key, self._view, open_data=False)
+                    loaded = load(
+                        core.disk,
+                        object_path.directory,
+                        names,
+                        object_path.key,
+                        self._options,
+                        open_data=False,
+                    )
                     self.state = loaded.state
-                self.state.put_away = put_away
+                self.state.quarantine_reason = quarantine_reason
                 return self
             except Damaged as error:
                 self._release()
-                put_away = str(error)
-                core.quarantine(place, put_away)
+                quarantine_reason = str(error)
+                core.quarantine(object_path, quarantine_reason)
             except FilesChanged:
                 self._release()
             except BaseException:
                 self._leave()
                 raise
-        raise FilesChanged(f"{place.directory} keeps changing")
+        raise FilesChanged(f"{object_path.directory} keeps changing")
 
     def __exit__(self, *_args: object) -> None:
         self._leave()
 
     def _hold(self) -> bool:
         """Lock the hash directory, making it if wanted; False when there is none and none is wanted."""
-        disk, directory = self._core.disk, self._place.directory
+        disk, directory = self._core.disk, self._object_path.directory
         if self._is_new:
-            made = self._core.make_place(self._place)
+            made = self._core.make_directories_of(self._object_path)
             self._made.extend(made)
             self._is_fresh = bool(made)
         for _ in range(TRIES):
@@ -126,12 +133,12 @@ class FileEdit:
                 self._is_fresh = False
                 if not self._create:
                     return False
-                self._made.extend(self._core.make_place(self._place))
+                self._made.extend(self._core.make_directories_of(self._object_path))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
         if is_in_the_way(disk, directory):
             raise Damaged("a dangling symbolic link is in place of the hash directory")
-        raise FilesChanged(f"{directory} is removed again and again")
+        raise FilesChanged(f"{directory} is repeatedly removed")
 
     def _release(self) -> None:
         fd, self._fd = self._fd, None
@@ -143,9 +150,9 @@ class FileEdit:
         if not self._changed and self._made:
             remove_made(
                 self._core.disk,
-                self._place.directory,
+                self._object_path.directory,
                 self._made,
-                keep=self._place.partition,
+                keep=self._object_path.partition,
                 is_held=self._fd is not None,
             )
         self._release()
@@ -155,11 +162,11 @@ class FileEdit:
     def draft(self, size: int | None, *, etag: str = "") -> FileDraft:
         """See ``Edit``."""
         try:
-            return self._core.draft_at(self._place, size, etag=etag)
+            return self._core.draft_at(self._object_path, size, etag=etag)
         except FileNotFoundError:
             # A hasher removed the empty directory, unless all of the device is gone.
-            self._core.devices.path(self._place.key.device)
-            raise FilesChanged(f"{self._place.directory} was removed meanwhile")
+            self._core.devices.path(self._object_path.key.device)
+            raise FilesChanged(f"{self._object_path.directory} was removed meanwhile")
 
     def put(
         self,
@@ -171,7 +178,7 @@ class FileEdit:
     ) -> None:
         """See ``Edit``."""
         assert isinstance(draft, FileDraft)
-        ec = self._place.key.policy.ec
+        ec = self._object_path.key.policy.ec
         if ec is not None and (fragment is None or not 0 <= fragment < ec.fragments):
             raise BadFragmentIndex(f"fragment index {fragment} is not below {ec.fragments}")
         draft.finish(metadata)
@@ -193,8 +200,8 @@ class FileEdit:
         core = self._core
         old, new = data_name(timestamp, fragment), data_name(timestamp, fragment, durable=True)
         try:
-            core.mark_dirty(self._place)
-            rename_durably(core.disk, core.syncs(self._place.device), old, new, dir_fd=self._fd)
+            core.mark_dirty(self._object_path)
+            rename_durably(core.disk, core.syncs(self._object_path.device), old, new, dir_fd=self._fd)
         except FileNotFoundError:
             if not self._is_superseded(timestamp):
                 raise
@@ -204,20 +211,22 @@ class FileEdit:
                 self._link_for_next_power(new, self._next_power, instead_of=old)
         self._clean_up()
 
-    def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
+    def abort(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``. Nothing is synced: what a power cut brings back is as good as never committed."""
-        name, place = data_name(timestamp, fragment), self._place
+        name, object_path = data_name(timestamp, fragment), self._object_path
         if name not in self._names:
             return
         with self._changing():
-            self._core.mark_dirty(place)
-            self._core.disk.unlink(f"{place.directory}/{name}")
+            self._core.mark_dirty(object_path)
+            self._core.disk.unlink(f"{object_path.directory}/{name}")
             self._names = [left for left in self._names if left != name]
-            if not self._names and remove_if_empty(self._core.disk, place.directory):
-                remove_if_empty(self._core.disk, place.suffix)
+            if not self._names and remove_if_empty(self._core.disk, object_path.directory):
+                remove_if_empty(self._core.disk, object_path.suffix)
 
     def _is_superseded(self, timestamp: Timestamp) -> bool:
-        choice = choose(names_in(self._core.disk, self._place.directory), self._place.key.policy.ec)
+        choice = choose(
+            list_names(self._core.disk, self._object_path.directory), self._object_path.key.policy.ec
+        )
         if choice.tombstone is not None and choice.tombstone.timestamp > timestamp:
             return True
         return choice.durable_timestamp is not None and choice.durable_timestamp >= timestamp
@@ -228,13 +237,13 @@ class FileEdit:
 
     def delete(self, timestamp: Timestamp) -> None:
         """See ``Edit``."""
-        path = self._place.key.path
+        path = self._object_path.key.path
         name = f"/{path.account}/{path.container}/{path.obj}"
         metadata = {"X-Timestamp": timestamp.internal, "name": name}
         self._publish_metadata(tombstone_name(timestamp), metadata)
 
     def _publish_metadata(self, name: str, metadata: Metadata) -> None:
-        file = self._core.unnamed_file(self._place)
+        file = self._core.unnamed_file(self._object_path)
         try:
             write_metadata(self._core.disk, file.fd, metadata)
             with self._changing():
@@ -246,30 +255,30 @@ class FileEdit:
     # --- steps ---------------------------------------------------------------------------------------
 
     def _changing(self) -> AbstractContextManager[object]:
-        return self._core.changes.change(self._place.device, self._place.directory)
+        return self._core.changes.change(self._object_path.device, self._object_path.directory)
 
     def _publish(self, file: UnnamedFile, name: str) -> None:
         assert self._fd is not None
-        place = self._place
+        object_path = self._object_path
         try:
             publish(
                 self._core.disk,
-                self._core.syncs(place.device),
+                self._core.syncs(object_path.device),
                 file,
                 name,
-                directory=place.directory,
+                directory=object_path.directory,
                 dir_fd=self._fd,
                 dir_opened=self._opened,
                 unsynced=self._unsynced(),
-                announce=lambda: self._core.mark_dirty(place),
+                announce=lambda: self._core.mark_dirty(object_path),
                 replace=name in self._names,
             )
         except FileNotFoundError:
-            raise FilesChanged(f"{place.directory} was removed meanwhile")
+            raise FilesChanged(f"{object_path.directory} was removed meanwhile")
         except FileExistsError:
-            raise FilesChanged(f"{place.directory} got the same name meanwhile")
+            raise FilesChanged(f"{object_path.directory} got the same name meanwhile")
         self._changed = True
-        self._core.durable_partitions.add(place.partition)
+        self._core.durable_partitions.add(object_path.partition)
         if name not in self._names:
             self._names = [*self._names, name]
         if self._next_power is not None:
@@ -279,53 +288,55 @@ class FileEdit:
         """The ancestors that may not be durable yet, from the leaf up.
 
         A directory that holds a file was synced before that file got its name. An empty one may have
-        been made by us or, a moment ago, by somebody who has not synced it yet.
+        been made by this process or, a moment ago, by another one that has not synced it yet.
         """
         if self._names:
             return []
-        place = self._place
-        parents = [place.suffix, place.partition]
-        if place.partition not in self._core.durable_partitions:
-            parents += [objects_dir(place.device, place.key.policy), place.device]
+        object_path = self._object_path
+        parents = [object_path.suffix, object_path.partition]
+        if object_path.partition not in self._core.durable_partitions:
+            parents += [objects_dir(object_path.device, object_path.key.policy), object_path.device]
         return parents
 
     def _clean_up(self) -> None:
         """Remove what is obsolete now. The change itself is durable, so failing here fails nothing."""
-        core, place = self._core, self._place
+        core, object_path = self._core, self._object_path
         if len(self._names) == 1 and self._names[0].endswith(".data"):
             return
-        choice = choose(self._names, place.key.policy.ec)
+        choice = choose(self._names, object_path.key.policy.ec)
         try:
             self._names = clean_up(
-                core.disk, place.directory, self._names, choice, core.rules.reclaim, core.clock.time()
+                core.disk, object_path.directory, self._names, choice, core.rules.reclaim, core.clock.time()
             )
         except OSError as error:
-            core.notice(f"cannot clean up {place.directory}: {error}")
+            core.notice(f"cannot clean up {object_path.directory}: {error}")
 
     def _link_for_next_power(self, name: str, next_part_power: int, *, instead_of: str | None = None) -> None:
         """Also name the file in the partition it will have after a part power increase (spec §9.7, §10)."""
-        core, place = self._core, self._place
-        target = str(int(place.key.hash[:8], 16) >> (32 - next_part_power))
-        if target == place.key.partition:
+        core, object_path = self._core, self._object_path
+        target = str(int(object_path.key.hash[:8], 16) >> (32 - next_part_power))
+        if target == object_path.key.partition:
             return
-        partition = partition_dir(place.device, place.key.policy, target)
-        directory = f"{partition}/{suffix_of(place.key.hash)}/{place.key.hash}"
+        partition = partition_dir(object_path.device, object_path.key.policy, target)
+        directory = f"{partition}/{suffix_of(object_path.key.hash)}/{object_path.key.hash}"
         try:
-            with core.changes.change(place.device, directory):
-                touched = make_directories(core.disk, directory, below=place.device)
-                mark_dirty(core.disk, partition, (suffix_of(place.key.hash),), device_path=place.device)
+            with core.changes.change(object_path.device, directory):
+                touched = make_directories(core.disk, directory, below=object_path.device)
+                mark_dirty(
+                    core.disk, partition, (suffix_of(object_path.key.hash),), device_path=object_path.device
+                )
                 with suppress(FileExistsError):
-                    core.disk.link(f"{place.directory}/{name}", f"{directory}/{name}")
+                    core.disk.link(f"{object_path.directory}/{name}", f"{directory}/{name}")
                 if instead_of is not None:
                     with suppress(FileNotFoundError):
                         core.disk.unlink(f"{directory}/{instead_of}")
                 for parent in (directory, *touched):
                     sync_directory(core.disk, parent)
                 names = core.disk.listdir(directory)
-                choice = choose(names, place.key.policy.ec)
+                choice = choose(names, object_path.key.policy.ec)
                 clean_up(core.disk, directory, names, choice, core.rules.reclaim, core.clock.time())
         except OSError as error:
-            core.notice(f"cannot link {place.directory}/{name} into partition {target}: {error}")
+            core.notice(f"cannot link {object_path.directory}/{name} into partition {target}: {error}")
 
     def __repr__(self) -> str:
-        return f"<FileEdit {self._place.directory} {self.state.kind}>"
+        return f"<FileEdit {self._object_path.directory} {self.state.kind}>"

@@ -16,7 +16,7 @@ from functools import partial
 from swift.base.calls import Run
 from swift.base.timestamp import Timestamp
 from swift.policy.policy import Policy
-from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import Capabilities, Location, ObjectKey, ObjectState, ReadOptions
 from swift.store.asyncpending import FileUpdates
 from swift.store.calls import Effort
 from swift.store.chooser import remove_made
@@ -24,12 +24,12 @@ from swift.store.core import TRIES, EngineCore, FileDraft
 from swift.store.edit import FileEdit
 from swift.store.errors import FilesChanged
 from swift.store.hashes import SuffixHash, SuffixHasher, mark_dirty
-from swift.store.layout import Place, is_suffix, objects_dir, partition_dir
+from swift.store.layout import ObjectPath, is_suffix, objects_dir, partition_dir
+from swift.store.maintenance import FileMaintenance
 from swift.store.partitionlock import ReplicationLocks
 from swift.store.reader import Loaded
 from swift.store.relink import Linker
 from swift.store.reservation import FileReservation, reserve
-from swift.store.upkeep import FileUpkeep
 from swift.store.verified import FileObject, RecentChecks
 
 _CAPABILITIES = Capabilities(rsyncable=True, sendfile=True)
@@ -71,69 +71,71 @@ class FileStore:
 
     # --- reading -------------------------------------------------------------------------------------
 
-    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+    def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """See ``ObjectStore``."""
-        return self.core.loaded(key, view, open_data=False)[1].state
+        return self.core.loaded(key, options, open_data=False)[1].state
 
-    def open(self, key: ObjectKey, view: Viewpoint) -> FileObject:
+    def open(self, key: ObjectKey, options: ReadOptions) -> FileObject:
         """See ``ObjectStore``."""
-        return self.opened(*self.core.loaded(key, view, open_data=True))
+        return self.opened(*self.core.loaded(key, options, open_data=True))
 
-    def opened(self, place: Place, loaded: Loaded) -> FileObject:
+    def opened(self, object_path: ObjectPath, loaded: Loaded) -> FileObject:
         """The object behind files that were opened just now."""
         return FileObject(
             self.core.disk,
             loaded.state,
             loaded.fd,
-            lambda reason: self.core.quarantine_body(place, loaded, reason),
+            lambda reason: self.core.quarantine_body(object_path, loaded, reason),
             self._recent_checks,
             self.core.rules.read_bytes,
         )
 
     @property
-    def upkeep(self) -> FileUpkeep:
+    def maintenance(self) -> FileMaintenance:
         """See ``ObjectStore``."""
-        return FileUpkeep(self.core)
+        return FileMaintenance(self.core)
 
     # --- changing ------------------------------------------------------------------------------------
 
     def edit(
         self,
         key: ObjectKey,
-        view: Viewpoint,
+        options: ReadOptions,
         *,
         create: bool,
         is_new: bool = False,
         next_part_power: int | None = None,
     ) -> FileEdit:
         """See ``ObjectStore``."""
-        place = self.core.place(key)
-        return FileEdit(self.core, place, view, create=create, is_new=is_new, next_part_power=next_part_power)
+        object_path = self.core.object_path(key)
+        return FileEdit(
+            self.core, object_path, options, create=create, is_new=is_new, next_part_power=next_part_power
+        )
 
-    def gather(self, key: ObjectKey, partition: str) -> None:
+    def relink(self, key: ObjectKey, partition: str) -> None:
         """See ``ObjectStore``."""
-        Linker(self.core).gather(Location(key.device, partition, key.policy, key.hash), key.partition)
+        Linker(self.core).link_from(Location(key.device, partition, key.policy, key.hash), key.partition)
 
     def reserve(self, key: ObjectKey, writer: Timestamp) -> FileReservation:
         """See ``ObjectStore``."""
-        return reserve(self.core.disk, self.core.clock, self.core.place(key), writer)
+        return reserve(self.core.disk, self.core.clock, self.core.object_path(key), writer)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> FileDraft:
         """See ``ObjectStore``."""
-        place = self.core.place(key)
-        self.core.space.check(place.device, size)
+        object_path = self.core.object_path(key)
+        self.core.space.check(object_path.device, size)
         made: list[str] = []
         for _ in range(TRIES):
-            made = self.core.make_place(place) or made
+            made = self.core.make_directories_of(object_path) or made
             try:
-                return self.core.draft_at(place, size, made=made, etag_follows=etag_follows)
+                return self.core.draft_at(object_path, size, made=made, etag_follows=etag_follows)
             except FileNotFoundError:
                 # A hasher removed the empty directory, unless all of the device is gone.
                 self.core.devices.path(key.device)
             except BaseException:
-                remove_made(self.core.disk, place.directory, made, keep=place.partition)
+                remove_made(self.core.disk, object_path.directory, made, keep=object_path.partition)
                 raise
-        raise FilesChanged(f"{place.directory} is removed again and again")
+        raise FilesChanged(f"{object_path.directory} is repeatedly removed")
 
     # --- partitions ----------------------------------------------------------------------------------
 
@@ -163,7 +165,10 @@ class FileStore:
         return {}
 
     def hasher(self, device: str, partition: str, policy: Policy) -> SuffixHasher:
-        """What computes the suffix hashes of a partition. Raises ``DeviceUnavailable``."""
+        """Return the suffix hasher of a partition.
+
+        Raises ``DeviceUnavailable``. Raises ``DeviceUnavailable``.
+        """
         core, device_path = self.core, self.core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         changing = partial(core.changes.change, device_path)

@@ -1,4 +1,4 @@
-"""What can be wrong with an object; the object server turns these into statuses."""
+"""Errors of object engines; the object server translates them to statuses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class BadFragmentIndex(StoreError):
 class AlreadyReserved(StoreError):
     """The object is promised to another writer; ``writer`` is the timestamp of its write, zero if unknown.
 
-    With ``is_over`` that one is gone, nobody knows how far it came, and only a newer writer may follow it.
+    With ``is_over`` that writer vanished at an unknown point, and only a newer writer may follow it.
     """
 
     def __init__(self, writer: Timestamp, *, is_over: bool = False):

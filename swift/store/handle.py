@@ -1,8 +1,8 @@
-"""Handles: how everything outside of ``store`` reaches an engine.
+"""Handles: the access of other packages to an engine.
 
 All calls of an engine block. A ``StoreHandle`` makes each call where it may: on the event loop while the
 device is quick, else in a thread, by the ``effort`` that the interface declares. A function of several steps
-is ``placed``: it is called with a handle and runs as one call, with the engine itself. Nothing else outside
+is ``as_call``: it is called with a handle and runs as one call, with the engine itself. Nothing else outside
 of ``store`` gets an engine (``test/house/test_handles.py``).
 """
 
@@ -19,13 +19,13 @@ from swift.http.body import FileBody
 from swift.policy.policy import Policy
 from swift.store.api import (
     Draft,
+    Maintenance,
     ObjectKey,
     ObjectState,
     ObjectStore,
     PendingUpdates,
+    ReadOptions,
     StoredObject,
-    Upkeep,
-    Viewpoint,
 )
 from swift.store.calls import Effort
 
@@ -36,7 +36,7 @@ R = TypeVar("R")
 B = TypeVar("B", bound=bytes | FileBody)
 
 #: Hashes of objects that one call lists.
-LISTED = 100
+LISTED_PER_CALL = 100
 
 
 class Handle(Generic[E]):
@@ -74,18 +74,18 @@ def _method(method: Callable[Concatenate[E, P], R]) -> Callable[Concatenate[Hand
     return cast(Callable[Concatenate[Handle[E], P], R], _Method(method))
 
 
-class UpkeepHandle(Handle[Upkeep]):
-    """What daemons do with stored objects, see ``Upkeep``."""
+class MaintenanceHandle(Handle[Maintenance]):
+    """Maintenance operations on one device, see ``Maintenance``."""
 
-    find = _method(Upkeep.find)
-    audit = _method(Upkeep.audit)
-    quarantine = _method(Upkeep.quarantine)
-    purge = _method(Upkeep.purge)
-    mark = _method(Upkeep.mark)
-    idle_s = _method(Upkeep.idle_s)
-    make_durable = _method(Upkeep.make_durable)
-    prepare = _method(Upkeep.prepare)
-    remove_partition = _method(Upkeep.remove_partition)
+    find = _method(Maintenance.find)
+    audit = _method(Maintenance.audit)
+    quarantine = _method(Maintenance.quarantine)
+    purge = _method(Maintenance.purge)
+    change_token = _method(Maintenance.change_token)
+    idle_s = _method(Maintenance.idle_s)
+    make_durable = _method(Maintenance.make_durable)
+    prepare = _method(Maintenance.prepare)
+    remove_partition = _method(Maintenance.remove_partition)
 
 
 class UpdatesHandle(Handle[PendingUpdates]):
@@ -94,7 +94,7 @@ class UpdatesHandle(Handle[PendingUpdates]):
     save = _method(PendingUpdates.save)
     groups = _method(PendingUpdates.groups)
     objects = _method(PendingUpdates.objects)
-    strangers = _method(PendingUpdates.strangers)
+    unknown_policies = _method(PendingUpdates.unknown_policies)
     load = _method(PendingUpdates.load)
     rewrite = _method(PendingUpdates.rewrite)
     remove = _method(PendingUpdates.remove)
@@ -107,8 +107,8 @@ class StoreHandle(Handle[ObjectStore]):
     Raises ``DeviceUnavailable`` before anything is set up for a device.
     """
 
-    look = _method(ObjectStore.look)
-    gather = _method(ObjectStore.gather)
+    stat = _method(ObjectStore.stat)
+    relink = _method(ObjectStore.relink)
     hashes = _method(ObjectStore.hashes)
     invalidate = _method(ObjectStore.invalidate)
     partitions = _method(ObjectStore.partitions)
@@ -124,9 +124,9 @@ class StoreHandle(Handle[ObjectStore]):
         super().__init__(engine, lambda effort: self._runs[effort.value])
 
     @cached_property
-    def upkeep(self) -> UpkeepHandle:
+    def maintenance(self) -> MaintenanceHandle:
         """See ``ObjectStore``."""
-        return UpkeepHandle(self._engine.upkeep, self._run_of)
+        return MaintenanceHandle(self._engine.maintenance, self._run_of)
 
     @cached_property
     def updates(self) -> UpdatesHandle:
@@ -140,9 +140,9 @@ class StoreHandle(Handle[ObjectStore]):
             handle = self._purposes[effort] = StoreHandle(self._engine, self.device, effort)
         return handle
 
-    def open(self, key: ObjectKey, view: Viewpoint) -> OpenObject:
+    def open(self, key: ObjectKey, options: ReadOptions) -> OpenObject:
         """Open an object for reading; see ``ObjectStore``."""
-        return OpenObject(self._short(self._engine.open, key, view), self._long)
+        return OpenObject(self._short(self._engine.open, key, options), self._long)
 
     def draft(self, key: ObjectKey, size: int | None, *, etag_follows: bool = False) -> OpenDraft:
         """Begin a new body; see ``ObjectStore``."""
@@ -155,7 +155,7 @@ class StoreHandle(Handle[ObjectStore]):
         """The hashes in a partition, some in each list; see ``ObjectStore``."""
         run = self._run_of(Effort.SSYNC)
         names = run(self._engine.inventory, self.device, partition, policy, suffixes)
-        while some := run(_some, names):
+        while some := run(_next_batch, names):
             yield some
 
     @contextmanager
@@ -171,7 +171,7 @@ class StoreHandle(Handle[ObjectStore]):
             # Letting go waits for nothing.
             lock.__exit__(None, None, None)
 
-    def place(self, effort: Effort, work: Callable[[ObjectStore, Unpack[Ts]], T], *args: *Ts) -> T:
+    def call(self, effort: Effort, work: Callable[[ObjectStore, Unpack[Ts]], T], *args: *Ts) -> T:
         """Run a function of several steps as one call; its first argument is the engine.
 
         It must not keep the engine, nor anything of it that blocks.
@@ -182,11 +182,11 @@ class StoreHandle(Handle[ObjectStore]):
         return f"StoreHandle({self._engine!r}, {self.device!r})"
 
 
-def _some(names: Iterator[str]) -> list[str]:
-    return list(islice(names, LISTED))
+def _next_batch(names: Iterator[str]) -> list[str]:
+    return list(islice(names, LISTED_PER_CALL))
 
 
-def placed(
+def as_call(
     effort: Effort,
 ) -> Callable[[Callable[Concatenate[ObjectStore, P], R]], Callable[Concatenate[StoreHandle, P], R]]:
     """Make a function of an engine one of a handle: it runs as one call of this effort."""
@@ -225,7 +225,7 @@ class OpenObject:
         A body of at most ``size_max`` bytes that is in memory is read at once.
         """
         try:
-            data = self._stored.read_quickly(size_max)
+            data = self._stored.read_cached(size_max)
             return self._run(self._read) if data is None else data
         finally:
             self._stored.close()
@@ -241,8 +241,8 @@ class OpenObject:
         """See ``StoredObject``."""
         return _Placed(self._stored.pieces(start, stop), self._run)
 
-    def arranged(self, arrange: Callable[[StoredObject], Iterator[bytes]]) -> Iterator[bytes]:
-        """What ``arrange`` makes of the body; it runs where the body is read."""
+    def transformed(self, arrange: Callable[[StoredObject], Iterator[bytes]]) -> Iterator[bytes]:
+        """Return ``arrange`` applied to the body; it runs where the body is read."""
         return _Placed(arrange(self._stored), self._run)
 
     def close(self) -> None:
@@ -276,7 +276,7 @@ class OpenDraft:
     __slots__ = ("raw", "_run")
 
     def __init__(self, raw: Draft, run: Run):
-        #: For placed functions.
+        #: For as_call functions.
         self.raw = raw
         self._run = run
 

@@ -1,7 +1,7 @@
 """Suffix hashes of a partition and the two files that cache them (spec: object-disk.md §11).
 
 ``hashes.pkl`` holds the last known hash of every suffix, ``hashes.invalid`` is a journal of suffixes that
-changed since. Writers append to the journal before a file becomes visible; whoever asks for hashes folds
+changed since. Writers append to the journal before a file becomes visible; a request for hashes folds
 the journal into the pickle and computes the dirty ones afresh. Both files change only under ``.lock``.
 
 The journal is not synced with every change, so a power cut may lose its end. Therefore the pickle carries
@@ -61,12 +61,12 @@ def mark_dirty(disk: Disk, partition_path: str, suffixes: Iterable[str], *, devi
         try:
             _append(disk, partition_path, lines)
         except FileNotFoundError:
-            # The partition is being given away right now; whoever makes it again marks it again.
+            # The partition is being removed right now; the process that creates it again marks it again.
             return
 
 
 def make_partition(disk: Disk, path: str, *, below: str) -> None:
-    """Make a missing partition durably: who writes into it later may believe that it is. Raises OSError."""
+    """Make a missing partition durably: later writers rely on that. Raises OSError."""
     for parent in make_directories(disk, path, below=below):
         sync_directory(disk, parent)
 
@@ -83,8 +83,8 @@ def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
         disk.close(lock)
 
 
-def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
-    """Return what changes with every line of the journal and with ``partition_stamp``, after a slash.
+def journal_token(disk: Disk, partition_path: str, now_ns: int) -> str:
+    """Return what changes with every line of the journal and with ``cache_stamp``, after a slash.
 
     It is empty while there are lines, while the last one is too fresh to be sure, and without a cache of
     hashes. ``now_ns`` is Unix time by the kernel's clock, which stamps files. Raises OSError.
@@ -95,11 +95,11 @@ def journal_mark(disk: Disk, partition_path: str, now_ns: int) -> str:
         return ""
     if found.st_size or found.st_mtime_ns + FRESH_NS > now_ns:
         return ""
-    stamp = partition_stamp(disk, partition_path)
+    stamp = cache_stamp(disk, partition_path)
     return f"{found.st_ino:x}-{found.st_mtime_ns:x}/{stamp}" if stamp else ""
 
 
-def partition_stamp(disk: Disk, partition_path: str) -> str:
+def cache_stamp(disk: Disk, partition_path: str) -> str:
     """Return what changes when ``hashes.pkl`` is replaced or a name in the partition comes or goes.
 
     It is empty without ``hashes.pkl``: removing that file is the known way to have a partition hashed anew.
@@ -158,7 +158,9 @@ def read_hashes(disk: Disk, partition_path: str) -> dict[str, object]:
 
 
 def _is_of_this_boot(disk: Disk, path: str, hashes: dict[str, object]) -> bool:
-    """Whether no change that should be in these hashes can have been lost by a crash of the machine."""
+    """Return True if no change that should be in these hashes can have been lost by a crash of the
+    machine.
+    """
     boot = disk.boot()
     if not boot.id:
         return True
@@ -226,9 +228,9 @@ class SuffixHasher:
         self._changing = changing
 
     def get_deferred(self, dirty_max: int) -> dict[str, SuffixHash]:
-        """All suffix hashes, with nothing written while at most ``dirty_max`` suffixes are dirty.
+        """Return all suffix hashes; write nothing while at most ``dirty_max`` suffixes are dirty.
 
-        They stay dirty on the disk, so whoever remembers the answer may forget it. Raises like ``get``.
+        They stay dirty on the disk, so the caller need not store the result. Raises like ``get``.
         """
         try:
             with file_lock(self._disk, f"{self._path}/{LOCK_FILE}"):
@@ -244,7 +246,7 @@ class SuffixHasher:
         return {name: value for name, value in result.items() if name not in _RESERVED}
 
     def get(self, recalculate: Iterable[str] = (), *, list_suffixes: bool = False) -> dict[str, SuffixHash]:
-        """All suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
+        """Return all suffix hashes; see the interface. Raises OSError and ``LockTimeout``."""
         wanted = [suffix for suffix in recalculate if is_suffix(suffix)]
         while True:
             try:
@@ -275,12 +277,12 @@ class SuffixHasher:
             except (FileNotFoundError, NotADirectoryError):
                 del hashes[suffix]
             except OSError:
-                # Left dirty: the next one who asks tries again.
+                # Left dirty: the next request retries.
                 hashes[suffix] = None
         return hashes if changed else None
 
     def _store(self, seen: dict[str, object], hashes: dict[str, object]) -> bool:
-        """Write unless somebody else did meanwhile."""
+        """Write unless another process did meanwhile."""
         try:
             with file_lock(self._disk, f"{self._path}/{LOCK_FILE}"):
                 if read_hashes(self._disk, self._path) != seen:

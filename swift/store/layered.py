@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Concatenate, Generic, ParamSpec, TypeVar
 
-from swift.store.api import Capabilities, Edit, ObjectState, ObjectStore, PendingUpdates, StoredObject, Upkeep
+from swift.store.api import (
+    Capabilities,
+    Edit,
+    Maintenance,
+    ObjectState,
+    ObjectStore,
+    PendingUpdates,
+    StoredObject,
+)
 
 E = TypeVar("E")
 P = ParamSpec("P")
@@ -48,9 +56,9 @@ class ForwardingStore(Forwarding[ObjectStore]):
         return self.inner.capabilities
 
     @property
-    def upkeep(self) -> Upkeep:
+    def maintenance(self) -> Maintenance:
         """See ``ObjectStore``."""
-        return self.inner.upkeep
+        return self.inner.maintenance
 
     @property
     def updates(self) -> PendingUpdates:
@@ -58,10 +66,10 @@ class ForwardingStore(Forwarding[ObjectStore]):
         return self.inner.updates
 
     run = _forward(ObjectStore.run)
-    look = _forward(ObjectStore.look)
+    stat = _forward(ObjectStore.stat)
     open = _forward(ObjectStore.open)
     edit = _forward(ObjectStore.edit)
-    gather = _forward(ObjectStore.gather)
+    relink = _forward(ObjectStore.relink)
     reserve = _forward(ObjectStore.reserve)
     draft = _forward(ObjectStore.draft)
     hashes = _forward(ObjectStore.hashes)
@@ -101,7 +109,7 @@ class ForwardingObject(Forwarding[StoredObject]):
     def check_md5(self, check: bool) -> None:
         self.inner.check_md5 = check
 
-    read_quickly = _forward(StoredObject.read_quickly)
+    read_cached = _forward(StoredObject.read_cached)
     blocks = _forward(StoredObject.blocks)
     pieces = _forward(StoredObject.pieces)
     close = _forward(StoredObject.close)
@@ -129,20 +137,20 @@ class ForwardingEdit(Forwarding[Edit]):
     draft = _forward(Edit.draft)
     put = _forward(Edit.put)
     commit = _forward(Edit.commit)
-    withdraw = _forward(Edit.withdraw)
+    abort = _forward(Edit.abort)
     post = _forward(Edit.post)
     delete = _forward(Edit.delete)
 
 
-class ForwardingUpkeep(Forwarding[Upkeep]):
-    """``Upkeep`` that hands every call to ``inner``."""
+class ForwardingMaintenance(Forwarding[Maintenance]):
+    """``Maintenance`` that hands every call to ``inner``."""
 
-    find = _forward(Upkeep.find)
-    audit = _forward(Upkeep.audit)
-    quarantine = _forward(Upkeep.quarantine)
-    purge = _forward(Upkeep.purge)
-    mark = _forward(Upkeep.mark)
-    idle_s = _forward(Upkeep.idle_s)
-    make_durable = _forward(Upkeep.make_durable)
-    prepare = _forward(Upkeep.prepare)
-    remove_partition = _forward(Upkeep.remove_partition)
+    find = _forward(Maintenance.find)
+    audit = _forward(Maintenance.audit)
+    quarantine = _forward(Maintenance.quarantine)
+    purge = _forward(Maintenance.purge)
+    change_token = _forward(Maintenance.change_token)
+    idle_s = _forward(Maintenance.idle_s)
+    make_durable = _forward(Maintenance.make_durable)
+    prepare = _forward(Maintenance.prepare)
+    remove_partition = _forward(Maintenance.remove_partition)

@@ -73,7 +73,7 @@ def _parse_fragment(name: str, stem: str, fragments: int) -> FileName:
 
 
 def is_rsync_temporary(name: str) -> bool:
-    """Whether rsync (or our own replacing of a name) left this partial file."""
+    """Return True if rsync (or our own replacing of a name) left this partial file."""
     return _RSYNC_TEMPORARY.match(name) is not None
 
 
@@ -116,7 +116,7 @@ def suffix_of(object_hash: str) -> str:
 
 
 def is_suffix(name: str) -> bool:
-    """Whether a name in a partition is a suffix directory: three lower-case hex digits."""
+    """Return True if a name in a partition is a suffix directory: three lower-case hex digits."""
     return len(name) == SUFFIX_DIGITS and not name.strip("0123456789abcdef")
 
 
@@ -135,7 +135,7 @@ def quarantine_kind(policy: Policy) -> str:
     return with_policy_suffix("objects", policy.index)
 
 
-class Place:
+class ObjectPath:
     """The device, partition, suffix and hash directory of an object; nothing is touched."""
 
     __slots__ = ("key", "device", "partition", "suffix", "directory")

@@ -147,7 +147,7 @@ def _pickled(texts: Texts) -> bytes:
 
 @lru_cache(maxsize=FRAMES_MAX)
 def _frames(names: tuple[str, ...]) -> tuple[bytes, ...]:
-    """What pickle writes before the length of each value, and after the last value; none for odd names.
+    """Return the pickle bytes before the length of each value, and after the last; none for odd names.
 
     Only lengths and texts differ between objects that have the same names, so pickle is asked once.
     """
@@ -165,7 +165,7 @@ def _frames(names: tuple[str, ...]) -> tuple[bytes, ...]:
 
 
 def guess_metadata(blob: bytes) -> Texts | None:
-    """What ``encode_metadata`` made ``blob`` of; None for any other bytes."""
+    """Return the metadata that ``encode_metadata`` made ``blob`` of; None for any other bytes."""
     texts = _between_frames(blob)
     # A guess that leads back to the very same bytes is right, and far less work than unpickling.
     return texts if texts and encode_metadata(texts) == blob else None

@@ -1,4 +1,4 @@
-"""How long devices take: a wrapper that counts the seconds of every call of an engine by device.
+"""Latency metrics of devices: a wrapper that measures every call of an engine.
 
 A device that grows slow before it fails shows here first, beside those that hold the same kind of objects.
 Calls that raise are left out: a device that does not exist must not become a series of numbers. Named by
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from swift.policy.policy import Policy
-from swift.store.api import Edit, ObjectKey, ObjectStore, Viewpoint
+from swift.store.api import Edit, ObjectKey, ObjectStore, ReadOptions
 from swift.store.layered import ForwardingEdit, ForwardingStore
 from swift.store.registry import EngineParts
 from swift.telemetry.metrics import Registry
@@ -25,47 +25,47 @@ HELP = "Time that a device took for a call of its object engine."
 
 
 def _counted(
-    method: Callable[Concatenate[ForwardingStore, P], R],
+    method: Callable[Concatenate[ForwardingStore, P], R], name: str
 ) -> Callable[Concatenate[ForwardingStore, P], R]:
-    """Make a call of the wrapped engine one that is counted; its first argument tells the device."""
+    """Return a method that measures calls of ``method`` under ``name``; its first argument has the device."""
 
     def call(store: ForwardingStore, /, *args: P.args, **options: P.kwargs) -> R:
         began = time.monotonic()
         result = method(store, *args, **options)
         assert isinstance(store, ObservedStore)
-        store.count(method.__name__, str(getattr(args[0], "device", args[0])), began)
+        store.count(name, str(getattr(args[0], "device", args[0])), began)
         return result
 
     return call
 
 
 class ObservedStore(ForwardingStore):
-    """Counts ``look``, ``open``, ``change`` (from the lock of an object to its release) and ``hashes``."""
+    """Measures calls by device: ``look``, ``open``, ``hashes``, and ``change`` (from lock to release)."""
 
     def __init__(self, inner: ObjectStore, metrics: Registry):
         super().__init__(inner)
         self._metrics = metrics
 
     def count(self, call: str, device: str, began: float) -> None:
-        """A call that began then (monotonic seconds) has ended."""
+        """Record a call that began at ``began`` (monotonic seconds)."""
         seconds = time.monotonic() - began
         self._metrics.histogram(NAME, HELP, call=call, device=device).observe(seconds)
 
-    look = _counted(ForwardingStore.look)
-    open = _counted(ForwardingStore.open)
-    hashes = _counted(ForwardingStore.hashes)
+    stat = _counted(ForwardingStore.stat, "look")
+    open = _counted(ForwardingStore.open, "open")
+    hashes = _counted(ForwardingStore.hashes, "hashes")
 
     def edit(
         self,
         key: ObjectKey,
-        view: Viewpoint,
+        options: ReadOptions,
         *,
         create: bool,
         is_new: bool = False,
         next_part_power: int | None = None,
     ) -> Edit:
         """See ``ObjectStore``."""
-        inner = super().edit(key, view, create=create, is_new=is_new, next_part_power=next_part_power)
+        inner = super().edit(key, options, create=create, is_new=is_new, next_part_power=next_part_power)
         return _ObservedEdit(inner, self, key.device)
 
 

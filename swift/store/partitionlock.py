@@ -39,19 +39,19 @@ class ReplicationLocks:
     ) -> Iterator[None]:
         """Hold a partition, making it if need be. Raises ``LockTimeout``, ``DeviceUnavailable``, OSError.
 
-        Blocking: call it where waiting harms nobody, or with ``timeout_s`` 0 again and again.
+        Blocking: call it in a thread that may wait, or poll with ``timeout_s`` 0.
         """
         device_path = self._devices.path(device)
         path = partition_dir(device_path, policy, partition)
         make_partition(self._disk, path, below=device_path)
         with (
             file_lock(self._disk, f"{path}/{REPLICATION_LOCK_FILE}", timeout_s),
-            self._place(device_path, timeout_s) if incoming else nullcontext(),
+            self._object_path(device_path, timeout_s) if incoming else nullcontext(),
         ):
             yield
 
     @contextmanager
-    def _place(self, device_path: str, timeout_s: float) -> Iterator[None]:
+    def _object_path(self, device_path: str, timeout_s: float) -> Iterator[None]:
         """One of the places of a device: the first that is free; the last one is waited for."""
         first = f"{device_path}/{DEVICE_LOCK_FILE}"
         if self._per_device <= 0:

@@ -20,7 +20,7 @@ from swift.platform.regularfiles import (
     is_in_the_way,
     open_with_status,
 )
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, Viewpoint
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
 from swift.store.chooser import Choice, choose
 from swift.store.errors import Damaged, FilesChanged, HashCollision
 from swift.store.layout import DATA, FileName
@@ -29,7 +29,7 @@ from swift.store.metadata import Metadata, read_metadata
 #: What a POST cannot change.
 _DATA_ONLY = ("Content-Length", "ETag", "deleted", "X-Static-Large-Object")
 _SYSMETA = fields.OBJECT_SYSMETA.title()
-#: The path of a key whose object is known by its hash only; whoever asks so checks the name itself.
+#: The path of a key whose object is known by its hash only; such callers check the name themselves.
 ANY_NAME = EntityPath("")
 
 
@@ -45,7 +45,7 @@ class Loaded:
         self.fd = fd
 
 
-def names_in(disk: Disk, directory: int | str) -> list[str]:
+def list_names(disk: Disk, directory: int | str) -> list[str]:
     """The names in a hash directory or its descriptor, none when it is absent.
 
     Raises ``Damaged`` for what is no directory, and OSError. A directory that cannot be listed is the
@@ -66,7 +66,7 @@ def load(
     directory: str,
     names: Sequence[str],
     key: ObjectKey,
-    view: Viewpoint,
+    options: ReadOptions,
     *,
     open_data: bool,
 ) -> Loaded:
@@ -75,7 +75,7 @@ def load(
     Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged`` for files that were read and
     contradict themselves, ``HashCollision``, and OSError when the device fails.
     """
-    choice = choose_for(names, key, view)
+    choice = choose_for(names, key, options)
     data = choice.data
     path = "" if data is None else f"{directory}/{data.name}"
     fd: int | None = None
@@ -92,7 +92,7 @@ def load(
             status = disk.stat(path, follow_symlinks=False)
             check_regular(status.st_mode, path)
             size = status.st_size
-        return Loaded(state_of(choice, key, view, read, size), choice, path, fd)
+        return Loaded(state_of(choice, key, options, read, size), choice, path, fd)
     except BaseException as error:
         if fd is not None:
             disk.close(fd)
@@ -107,7 +107,7 @@ def load(
         raise
 
 
-def choose_for(names: Sequence[str], key: ObjectKey, view: Viewpoint) -> Choice:
+def choose_for(names: Sequence[str], key: ObjectKey, options: ReadOptions) -> Choice:
     """The choice among ``names`` as this viewer is to have it."""
     if len(names) == 1 and names[0].endswith(DATA) and key.policy.ec is None:
         # By far the most frequent directory: one object that was never touched again.
@@ -115,11 +115,11 @@ def choose_for(names: Sequence[str], key: ObjectKey, view: Viewpoint) -> Choice:
             return Choice(data=FileName(names[0], Timestamp(names[0][:-5]), DATA))
         except InvalidTimestamp:
             pass
-    return choose(names, key.policy.ec, preferences=view.preferences, fragment=view.fragment)
+    return choose(names, key.policy.ec, preferences=options.preferences, fragment=options.fragment)
 
 
 def state_of(
-    choice: Choice, key: ObjectKey, view: Viewpoint, read: Callable[[FileName], Metadata], size: int
+    choice: Choice, key: ObjectKey, options: ReadOptions, read: Callable[[FileName], Metadata], size: int
 ) -> ObjectState:
     """The state behind a choice; ``read`` gives a file's metadata, ``size`` is that of the data file.
 
@@ -129,8 +129,8 @@ def state_of(
         if choice.tombstone is None:
             return ObjectState(ABSENT)
         return ObjectState(DELETED, read(choice.tombstone), choice.tombstone.timestamp)
-    state = _merge(choice, choice.data, read)
-    _check(state, key, size, view)
+    state = _merge_post(choice, choice.data, read)
+    _check(state, key, size, options)
     if key.policy.is_ec:
         _add_fragments(state, choice)
     else:
@@ -138,7 +138,7 @@ def state_of(
     return state
 
 
-def _merge(choice: Choice, data: FileName, read: Callable[[FileName], Metadata]) -> ObjectState:
+def _merge_post(choice: Choice, data: FileName, read: Callable[[FileName], Metadata]) -> ObjectState:
     written = data.timestamp
     metadata = read(data)
     state = ObjectState(LIVE, metadata, written, written, written)
@@ -150,8 +150,8 @@ def _merge(choice: Choice, data: FileName, read: Callable[[FileName], Metadata])
         return state
     posted = read(choice.meta)
     state.posted = dict(posted)
-    ctype_at = _take_newer_type(posted, choice, written, read)
-    _overlay(posted, metadata)
+    ctype_at = _apply_newer_type(posted, choice, written, read)
+    _apply_post(posted, metadata)
     if ctype_at is None or written > ctype_at:
         posted.pop("Content-Type-Timestamp", None)
         if "Content-Type" in metadata:
@@ -163,7 +163,7 @@ def _merge(choice: Choice, data: FileName, read: Callable[[FileName], Metadata])
     return state
 
 
-def _take_newer_type(
+def _apply_newer_type(
     posted: Metadata, choice: Choice, written: Timestamp, read: Callable[[FileName], Metadata]
 ) -> Timestamp | None:
     """Take the content type of a separate file when it is newer; when it was set, None when never."""
@@ -179,7 +179,7 @@ def _take_newer_type(
     return typed_at
 
 
-def _overlay(posted: Metadata, metadata: Metadata) -> None:
+def _apply_post(posted: Metadata, metadata: Metadata) -> None:
     """Put what only a PUT can set over what a POST set."""
     for name, value in metadata.items():
         if name in _DATA_ONLY or name.startswith(_SYSMETA):
@@ -199,7 +199,7 @@ def _timestamp(metadata: Metadata, name: str) -> Timestamp | None:
         raise Damaged(f"{name} is not a timestamp: {text!r}")
 
 
-def _check(state: ObjectState, key: ObjectKey, size: int, view: Viewpoint) -> None:
+def _check(state: ObjectState, key: ObjectKey, size: int, options: ReadOptions) -> None:
     metadata = state.metadata
     name = metadata.get("name")
     if name is None:
@@ -208,14 +208,14 @@ def _check(state: ObjectState, key: ObjectKey, size: int, view: Viewpoint) -> No
     if path is not ANY_NAME and name != f"/{path.account}/{path.container}/{path.obj}":
         raise HashCollision(f"{key.path} is stored as {name}")
     try:
-        expired = "X-Delete-At" in metadata and int(metadata["X-Delete-At"]) <= view.moment_s
+        expired = "X-Delete-At" in metadata and int(metadata["X-Delete-At"]) <= options.moment_s
         length = int(metadata["Content-Length"])
     except (KeyError, ValueError) as error:
         raise Damaged(f"bad X-Delete-At or Content-Length: {error}")
     if length != size:
         raise Damaged(f"{size} bytes on disk, {length} in the metadata")
     state.size = size
-    if expired and not view.open_expired:
+    if expired and not options.open_expired:
         state.kind = EXPIRED
 
 

@@ -1,4 +1,4 @@
-"""Which engine keeps the objects of a policy; third parties plug in here.
+"""Registry of object engines by policy; third parties plug in here.
 
 A policy's ``diskfile_module`` names an entry point of the group ``swift.diskfile``, e.g.
 ``egg:mypackage#my_engine``. The entry point is a callable that takes ``EngineParts`` and a ``Policy`` and
@@ -42,7 +42,7 @@ _BUILT_IN = frozenset(("", "egg:swift#replication.fs", "egg:swift#erasure_coding
 
 @dataclass(frozen=True)
 class EngineParts:
-    """What every engine is made of."""
+    """Dependencies of every engine."""
 
     devices: Devices
     hasher: PathHasher

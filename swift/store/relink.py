@@ -1,7 +1,7 @@
-"""Splitting partitions: objects also get, and later only have, their place under the next part power.
+"""Relinking for a larger part power: link objects into their new partitions, then remove the old links.
 
 ``relink`` gives every file that counts a second name in the partition of the next power; ``remove_old``
-takes the first one away, once the second is durably there; ``gather`` is for requests that come meanwhile.
+takes the first one away, once the second is durably there; ``relink`` is for requests that come meanwhile.
 All hold the old hash directory, so that no request changes it then. Nothing is removed of which the new place
 has not the same or something newer. spec: object-disk.md §16
 """
@@ -24,12 +24,12 @@ from swift.store.core import EngineCore
 from swift.store.errors import Damaged
 from swift.store.hashes import mark_dirty
 from swift.store.layout import partition_dir, quarantine_kind, suffix_of
-from swift.store.reader import names_in
+from swift.store.reader import list_names
 
 
 @dataclass
-class Split:
-    """What was done, by the peer's names of these counts."""
+class RelinkCounts:
+    """Counts of a relink, by the peer's names."""
 
     hash_dirs: int = 0
     files: int = 0
@@ -39,7 +39,7 @@ class Split:
     #: Whether what was in the way was moved to the quarantine or left in place.
     collisions: int = 0
 
-    def add(self, other: Split) -> None:
+    def add(self, other: RelinkCounts) -> None:
         """Add up."""
         for name in ("hash_dirs", "files", "linked", "removed", "errors", "collisions"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -59,13 +59,13 @@ def required(old: list[str], new: list[str], ec: ErasureCode | None) -> list[str
 
 
 class Linker:
-    """Has objects known in two partitions of a device."""
+    """Links objects into two partitions of a device."""
 
     def __init__(self, core: EngineCore, *, clobber: bool = False):
         self._core = core
         self._clobber = clobber
 
-    def gather(self, location: Location, partition: str) -> None:
+    def link_from(self, location: Location, partition: str) -> None:
         """Have everything that counts of an object be known in ``partition`` as well.
 
         What another file of the same name is there, stays. Raises OSError and ``LockTimeout``.
@@ -74,12 +74,12 @@ class Linker:
         old = self._directory(location)
         new = self._directory(location._replace(partition=partition))
         try:
-            names = names_in(disk, old)
+            names = list_names(disk, old)
             if not names:
                 return
-            wanted = required(names, names_in(disk, new), location.policy.ec)
+            wanted = required(names, list_names(disk, new), location.policy.ec)
         except Damaged:
-            # Who reads the new one finds out; the old one is nobody's any more.
+            # Readers of the new partition notice; the old one is no longer used.
             return
         if all(_is_same(disk, f"{old}/{name}", f"{new}/{name}") for name in wanted):
             return
@@ -105,14 +105,14 @@ class Linker:
                 yield old, new, []
                 return
             held.callback(core.disk.close, fd)
-            for place in (old, new):
-                held.enter_context(core.changes.change(device, place))
-            self._tidy(new, policy.ec)
-            yield old, new, self._tidy(old, policy.ec)
+            for object_path in (old, new):
+                held.enter_context(core.changes.change(device, object_path))
+            self._remove_partial_files(new, policy.ec)
+            yield old, new, self._remove_partial_files(old, policy.ec)
 
-    def _tidy(self, directory: str, ec: ErasureCode | None) -> list[str]:
+    def _remove_partial_files(self, directory: str, ec: ErasureCode | None) -> list[str]:
         core = self._core
-        names = names_in(core.disk, directory)
+        names = list_names(core.disk, directory)
         if not names:
             return []
         return clean_up(
@@ -121,10 +121,10 @@ class Linker:
 
     def _link(
         self, location: Location, old: str, new: str, old_names: list[str], *, keeps_new: bool = False
-    ) -> Split:
-        core, done = self._core, Split(hash_dirs=1 if old_names else 0)
+    ) -> RelinkCounts:
+        core, done = self._core, RelinkCounts(hash_dirs=1 if old_names else 0)
         disk, device = core.disk, core.devices.path(location.device)
-        wanted = required(old_names, names_in(disk, new), location.policy.ec)
+        wanted = required(old_names, list_names(disk, new), location.policy.ec)
         done.files = len(wanted)
         touched: list[str] = []
         linked = 0
@@ -156,7 +156,7 @@ class Linker:
         if linked:
             for directory in dict.fromkeys((new, *touched)):
                 sync_directory(disk, directory)
-            self._tidy(new, location.policy.ec)
+            self._remove_partial_files(new, location.policy.ec)
         done.linked = linked
         return done
 
@@ -169,18 +169,18 @@ class Splitter(Linker):
         self._power = next_part_power
 
     def is_in_place(self, location: Location) -> bool:
-        """Whether an object lies where it belongs already."""
+        """Return True if an object lies where it belongs already."""
         return location.partition == self._target(location)
 
     def _target(self, location: Location) -> str:
         return target_partition(location.hash, self._power)
 
-    def relink(self, location: Location) -> Split:
+    def relink(self, location: Location) -> RelinkCounts:
         """Make an object known in its next place as well. Raises OSError and ``LockTimeout``."""
         with self._both(location, self._target(location)) as (old, new, old_names):
             return self._link(location, old, new, old_names)
 
-    def remove_old(self, location: Location) -> Split:
+    def remove_old(self, location: Location) -> RelinkCounts:
         """Let an object be in its next place only. Raises OSError and ``LockTimeout``."""
         core = self._core
         with self._both(location, self._target(location)) as (old, new, old_names):
@@ -188,7 +188,7 @@ class Splitter(Linker):
             if done.errors or not old_names:
                 return done
             device = core.devices.path(location.device)
-            ours = [name for name in old_names if not self._is_strange(name, location.policy.ec)]
+            ours = [name for name in old_names if not self._is_unexpected(name, location.policy.ec)]
             partition = partition_dir(device, location.policy, location.partition)
             mark_dirty(core.disk, partition, (suffix_of(location.hash),), device_path=device)
             for name in ours:
@@ -200,7 +200,7 @@ class Splitter(Linker):
         return done
 
     @staticmethod
-    def _is_strange(name: str, ec: ErasureCode | None) -> bool:
+    def _is_unexpected(name: str, ec: ErasureCode | None) -> bool:
         return bool(choose([name], ec).unexpected)
 
 

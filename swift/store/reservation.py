@@ -1,12 +1,12 @@
-"""An object promised to one writer, between all processes of a node, without holding up anybody else.
+"""Reservation of an object for one writer, across all processes of a node, without blocking others.
 
-While a conditional write makes sure of the other nodes, this one must promise the object to nobody else;
-unconditional writes, reads and daemons go on. The promise is the ``flock`` of a file in the device's
-temporary directory, so it ends with the process. One that ended so may yet be relied upon: its writer may
-just be committing on other nodes. So the file says until when, and a file that nobody holds keeps the object
-from others until then, as does the time after a boot, when such a file may have been lost. It also says which
-write it was: that one may be stored on another node without anybody knowing, so only newer ones may follow,
-which supersede it wherever it turns up.
+While a conditional write reserves the object on other nodes, this node must not reserve it for another;
+unconditional writes, reads and daemons go on. The reservation is the ``flock`` of a file in the
+device's temporary directory, so it ends with the process. A writer may still rely on a reservation that ended
+so: it may be committing on other nodes. So the file holds the lease's end, and an unlocked file blocks other
+writers until then. The time after a boot blocks them as well, because the file may be lost. The file also
+holds the writer's version: it may be stored on another node, so only newer versions may follow, which
+supersede it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.regularfiles import open_own
 from swift.store.errors import AlreadyReserved
-from swift.store.layout import Place, temporary_dir
+from swift.store.layout import ObjectPath, temporary_dir
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
@@ -50,9 +50,9 @@ class FileReservation:
         if self._vanished:
             self._leave(self._vanished)
         else:
-            self.fulfil()
+            self.complete()
 
-    def fulfil(self) -> None:
+    def complete(self) -> None:
         """See ``Reservation``."""
         fd, self._fd = self._fd, None
         if fd is not None:
@@ -66,7 +66,7 @@ class FileReservation:
         self._leave(self._writer)
 
     def _leave(self, vanished: Timestamp) -> None:
-        """Promise the object to nobody now, and later to those only who are newer than one that vanished."""
+        """End the reservation; later ones must be newer than the writer that vanished."""
         fd, self._fd = self._fd, None
         if fd is not None:
             try:
@@ -78,17 +78,17 @@ class FileReservation:
         return f"<FileReservation {self._path} {'holds' if self.holds() else 'gone'}>"
 
 
-def reserve(disk: Disk, clock: Clock, place: Place, writer: Timestamp) -> FileReservation:
+def reserve(disk: Disk, clock: Clock, object_path: ObjectPath, writer: Timestamp) -> FileReservation:
     """Promise an object; raises ``AlreadyReserved`` and OSError."""
     if clock.monotonic() < FORGOTTEN_AFTER_S:
         raise AlreadyReserved(ZERO)
-    directory = temporary_dir(place.device, place.key.policy)
-    path = f"{directory}/reserved-{place.key.hash}"
+    directory = temporary_dir(object_path.device, object_path.key.policy)
+    path = f"{directory}/reserved-{object_path.key.hash}"
     while True:
         try:
             fd = open_own(disk, path, _FLAGS, 0o600)
         except FileNotFoundError:
-            make_directories(disk, directory, below=place.device)
+            make_directories(disk, directory, below=object_path.device)
             continue
         try:
             _lock(disk, fd)
@@ -128,7 +128,7 @@ def _write(disk: Disk, fd: int, until_s: float, writer: Timestamp) -> None:
 
 
 def _written(disk: Disk, fd: int) -> tuple[float, Timestamp]:
-    """Until when the last holder may commit, on the monotonic clock, and who it is; zeros when unknown."""
+    """Return the last holder's deadline (monotonic clock) and its version; zeros if unknown."""
     until, _, writer = disk.pread(fd, 128, 0).decode("latin-1").partition(" ")
     try:
         return float(until), Timestamp(writer)

@@ -1,4 +1,4 @@
-"""Bringing objects back from the quarantine: they are read to their end first, then moved to their place.
+"""Restore of quarantined objects: read them completely first, then move them back.
 
 What was quarantined by mistake, or copied back from a backup, is worth something only if it is sound: the
 files must load, agree with each other, belong to the hash directory's name and match their checksum. A place
@@ -10,13 +10,13 @@ from __future__ import annotations
 from swift.platform.durable import make_directories
 from swift.platform.locks import lock_directory
 from swift.platform.syncing import sync_directory
-from swift.store.api import LIVE, Found, Location, ObjectKey, Viewpoint
+from swift.store.api import LIVE, Found, Location, ObjectKey, ReadOptions
 from swift.store.chooser import remove_if_empty
 from swift.store.core import EngineCore
 from swift.store.errors import Damaged
-from swift.store.layout import Place
-from swift.store.reader import ANY_NAME, load, names_in
-from swift.store.upkeep import FileUpkeep, archive_walk
+from swift.store.layout import ObjectPath
+from swift.store.maintenance import FileMaintenance, archive_walk
+from swift.store.reader import ANY_NAME, list_names, load
 
 
 class Restorer:
@@ -24,7 +24,7 @@ class Restorer:
 
     def __init__(self, core: EngineCore):
         self._core = core
-        self._upkeep = FileUpkeep(core)
+        self._upkeep = FileMaintenance(core)
 
     def verify(self, location: Location, directory: str) -> Found:
         """Read the files in ``directory`` to their end, as those of ``location``; return what they are.
@@ -32,15 +32,15 @@ class Restorer:
         Raises ``Damaged``, ``FilesChanged``, and OSError when the device fails.
         """
         disk, key = self._core.disk, _key_of(location)
-        names = names_in(disk, directory)
+        names = list_names(disk, directory)
         if not names:
             raise Damaged("there are no files")
-        view = Viewpoint(self._core.clock.time(), open_expired=True)
-        loaded = load(disk, directory, names, key, view, open_data=True)
+        options = ReadOptions(self._core.clock.time(), open_expired=True)
+        loaded = load(disk, directory, names, key, options, open_data=True)
         try:
             found = self._upkeep.found(location, loaded.state)
             if found.key is None:
-                raise Damaged("no file says of which object it is")
+                raise Damaged("no file holds the object's name")
             if found.state.kind == LIVE:
                 walk = archive_walk(location.policy, found.state)
                 self._upkeep.read_all(loaded, lambda _count: None, walk)
@@ -54,25 +54,25 @@ class Restorer:
 
         Files whose names are taken there stay in the quarantine.
         """
-        core, place = self._core, self._core.place(_key_of(location))
-        with core.changes.change(place.device, place.directory):
-            touched = make_directories(core.disk, place.directory, below=place.device)
-            core.mark_dirty(place)
-            self._move_files(place, directory)
+        core, object_path = self._core, self._core.object_path(_key_of(location))
+        with core.changes.change(object_path.device, object_path.directory):
+            touched = make_directories(core.disk, object_path.directory, below=object_path.device)
+            core.mark_dirty(object_path)
+            self._move_files(object_path, directory)
             for parent in touched:
                 sync_directory(core.disk, parent)
         remove_if_empty(core.disk, directory)
-        return place.directory
+        return object_path.directory
 
-    def _move_files(self, place: Place, directory: str) -> None:
+    def _move_files(self, object_path: ObjectPath, directory: str) -> None:
         disk = self._core.disk
-        lock = lock_directory(disk, place.directory)
+        lock = lock_directory(disk, object_path.directory)
         try:
-            taken = set(disk.listdir(place.directory))
+            taken = set(disk.listdir(object_path.directory))
             for name in disk.listdir(directory):
                 if name not in taken:
-                    disk.rename(f"{directory}/{name}", f"{place.directory}/{name}")
-            sync_directory(disk, place.directory)
+                    disk.rename(f"{directory}/{name}", f"{object_path.directory}/{name}")
+            sync_directory(disk, object_path.directory)
         finally:
             disk.close(lock)
 

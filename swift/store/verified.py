@@ -72,7 +72,7 @@ class Sidecar:
         return cls(chunk, struct.unpack(f">{len(packed) // 4}I", packed))
 
     def matches(self, number: int, pieces: Iterable[bytes]) -> bool:
-        """Whether ``pieces`` together are chunk ``number``."""
+        """Return True if ``pieces`` together are chunk ``number``."""
         checksum = 0
         for piece in pieces:
             checksum = zlib.crc32(piece, checksum)
@@ -105,7 +105,7 @@ class RecentChecks:
         chunks[chunk] = self._clock.monotonic()
 
     def knows(self, file: Identity, chunk: int) -> bool:
-        """Whether the chunk was found right less than ``BELIEVED_S`` ago."""
+        """Return True if the chunk was found right less than ``BELIEVED_S`` ago."""
         chunks = self._files.get(file)
         checked = None if chunks is None else chunks.get(chunk)
         return checked is not None and self._clock.monotonic() - checked < BELIEVED_S
@@ -171,10 +171,10 @@ class FileObject:
             self._disk.close(fd)
 
     def __del__(self) -> None:
-        # Whoever asked for it may have been ended before it got the answer.
+        # The requesting task may have been killed before it got the result.
         self.close()
 
-    def read_quickly(self, size_max: int) -> bytes | None:
+    def read_cached(self, size_max: int) -> bytes | None:
         """See ``StoredObject``."""
         size = self.state.size
         if self._fd is None or size > size_max:
@@ -208,7 +208,7 @@ class FileObject:
         return self._sendable(sidecar, start, stop)
 
     def has_sums(self) -> bool:
-        """Whether every part of the body can be verified by itself."""
+        """Return True if every part of the body can be verified by itself."""
         return self.state.size > SMALL_BYTES and self._read_sidecar() is not None
 
     def _read_sidecar(self) -> Sidecar | None:
@@ -243,7 +243,7 @@ class FileObject:
             position = end
 
     def _is_right(self, sidecar: Sidecar, number: int) -> bool:
-        """Whether a chunk is what was written; needs little memory for it."""
+        """Return True if a chunk is what was written; needs little memory for it."""
         begin = number * sidecar.chunk
         end = min(begin + sidecar.chunk, self.state.size)
         pieces = range(begin, end, CHECKED_BYTES)
@@ -251,17 +251,19 @@ class FileObject:
         return sidecar.matches(number, (self._read(at, min(CHECKED_BYTES, end - at)) for at in pieces))
 
     def _is_at_hand(self, file: Identity, chunk: int, position: int) -> bool:
-        """Whether the chunk at ``position`` was checked and, by a sample of its pages, stayed in memory."""
+        """Return True if the chunk at ``position`` was checked and, by a sample of its pages, stayed in
+        memory.
+        """
         if not self._recent.knows(file, position // chunk):
             return False
         assert self._fd is not None
         begin = position // chunk * chunk
         end = min(begin + chunk, self.state.size)
         probes = range(end - 1, begin, -PROBE_EVERY_BYTES)
-        return all(self._disk.read_cached(self._fd, 1, place) is not None for place in probes)
+        return all(self._disk.read_cached(self._fd, 1, object_path) is not None for object_path in probes)
 
     def _prefetch(self, offset: int, length: int) -> None:
-        """What is longer than the kernel reads ahead is asked for at once."""
+        """Request ranges beyond the kernel's readahead at once."""
         assert self._fd is not None
         if length > CHECKED_BYTES:
             self._disk.prefetch(self._fd, offset, length)

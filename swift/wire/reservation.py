@@ -1,6 +1,6 @@
 """Conditional writes: nodes promise an object to one writer before any of them stores it.
 
-A PUT that must not replace what others wrote goes in two rounds (``obj.intake``). The proxy offers this
+A PUT that must not replace what others wrote goes in two rounds (``obj.upload``). The proxy offers this
 in its head; a node that understands says so in its first ``100 Continue``. Once the body is there the node
 tries to reserve the object for this writer, judges the condition, and says in the next ``100`` (``HELD``)
 whether this writer has it or which other one, known by the timestamp of its write. The proxy then sends one

@@ -17,7 +17,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Broker, Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.green import ThreadPool
 
@@ -74,16 +74,16 @@ CONTAINER = {
 NEVER_WAITS = {"put_rows"}
 
 
-def make_account(place, engine):
-    broker = AccountBroker(place("accounts"), engine, "a")
+def make_account(object_path, engine):
+    broker = AccountBroker(object_path("accounts"), engine, "a")
     broker.listing_policy = ()
     broker.refresh()
     broker.create(Timestamp(1), created_at=Timestamp(1))
     return broker
 
 
-def make_container(place, engine, name="1"):
-    broker = ContainerBroker(place("containers", name), engine, "a", f"c{name}")
+def make_container(object_path, engine, name="1"):
+    broker = ContainerBroker(object_path("containers", name), engine, "a", f"c{name}")
     broker.listing_policy = (0,)
     broker.refresh()
     broker.create(Timestamp(1), 0, created_at=Timestamp(1))
@@ -99,11 +99,11 @@ RUNS = {"on the loop": lambda: run_inline, "in threads": lambda: ThreadPool(4).c
 
 
 @pytest.fixture
-def place(tmp_path):
+def object_path(tmp_path):
     (tmp_path / "sda").mkdir()
 
     def make(kind, name="1"):
-        return DatabasePlace(str(tmp_path / "sda"), kind, "7", name * 32)
+        return DatabasePath(str(tmp_path / "sda"), kind, "7", name * 32)
 
     return make
 
@@ -137,11 +137,11 @@ def test_every_public_method_of_a_broker_is_in_the_table(kind, methods):
 @pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize(("kind", "name", "call"), CALLS, ids=[f"{kind}-{name}" for kind, name, _ in CALLS])
 def test_a_call_to_a_locked_database_lets_others_run_and_succeeds_once_it_is_free(
-    place, kind, name, call, runs
+    object_path, kind, name, call, runs
 ):
     engine = Engine(run=RUNS[runs]())
-    broker = MAKERS[kind](place, engine)
-    other = make_container(place, engine, "2")
+    broker = MAKERS[kind](object_path, engine)
+    other = make_container(object_path, engine, "2")
     with closing(Locked(broker)) as lock:
         if name == "refresh":
             broker.close()
@@ -158,15 +158,15 @@ def test_a_call_to_a_locked_database_lets_others_run_and_succeeds_once_it_is_fre
 
 
 @pytest.mark.parametrize("runs", RUNS)
-def test_a_database_that_stays_locked_is_given_up_with_an_error(place, runs):
-    broker = make_container(place, Engine(run=RUNS[runs](), wait_s=0.3))
+def test_a_database_that_stays_locked_is_given_up_with_an_error(object_path, runs):
+    broker = make_container(object_path, Engine(run=RUNS[runs](), wait_s=0.3))
     with closing(Locked(broker)), pytest.raises(LockTimeout):
         broker.info()
 
 
-def test_a_question_may_ask_another_one(place):
+def test_a_question_may_ask_another_one(object_path):
     """Also while it waits for a locked database: tools work so."""
-    broker = make_container(place, Engine())
+    broker = make_container(object_path, Engine())
 
     def ask():
         return broker.read(lambda _connection: broker.info().object_count)

@@ -61,7 +61,7 @@ def test_the_lock_is_given_back_after_an_error(store):
 def test_objects_can_be_changed_by_clients_meanwhile(store):
     with store.replication_lock("sda", "7", GOLD, 0.0):
         put(store, key_of(), ts(10))
-    assert store.look(key_of(), NOW).exists
+    assert store.stat(key_of(), NOW).exists
 
 
 def test_calls_of_every_effort_have_somewhere_to_run(store):

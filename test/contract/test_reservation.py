@@ -69,7 +69,7 @@ def test_a_promise_is_good_for_a_lease_and_keeps_others_away_after_it(bench):
 def test_writers_that_ask_for_no_promise_are_not_held_up(store):
     promise = store.reserve(key_of(), ts(1))
     put(store, key_of(), ts(10))
-    assert store.look(key_of(), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == LIVE
     promise.release()
 
 
@@ -111,9 +111,9 @@ def test_an_archive_that_is_not_committed_can_be_withdrawn(bench):
     key = key_of(policy=EC)
     put(bench.store, key, ts(10), fragment=2, commit=False)
     with bench.store.edit(key, NOW, create=False) as edit:
-        edit.withdraw(ts(10), 2)
+        edit.abort(ts(10), 2)
     assert bench.names(key) == []
-    assert bench.store.look(key, NOW).kind == ABSENT
+    assert bench.store.stat(key, NOW).kind == ABSENT
 
 
 def test_withdrawing_spares_what_is_durable_and_what_is_others(bench):
@@ -122,9 +122,9 @@ def test_withdrawing_spares_what_is_durable_and_what_is_others(bench):
     put(bench.store, key, ts(11), fragment=3, commit=False)
     before = bench.names(key)
     with bench.store.edit(key, NOW, create=False) as edit:
-        edit.withdraw(ts(10), 2)
-        edit.withdraw(ts(12), 2)
-        edit.withdraw(ts(11), 2)
+        edit.abort(ts(10), 2)
+        edit.abort(ts(12), 2)
+        edit.abort(ts(11), 2)
     assert bench.names(key) == before
 
 
@@ -150,13 +150,13 @@ def test_who_gives_a_promise_back_leaves_the_memory_of_those_who_vanished_before
 
 def test_what_is_stored_supersedes_those_who_vanished_before(store):
     store.reserve(key_of(), ts(5)).abandon()
-    store.reserve(key_of(), ts(7)).fulfil()
+    store.reserve(key_of(), ts(7)).complete()
     assert store.reserve(key_of(), ts(4)).holds()
 
 
 def test_nothing_is_left_of_a_promise_that_was_fulfilled(files):
     files.store.reserve(key_of(), ts(1)).abandon()
-    files.store.reserve(key_of(), ts(2)).fulfil()
+    files.store.reserve(key_of(), ts(2)).complete()
     assert list(files.root.glob("sda/tmp/*")) == []
 
 

@@ -123,13 +123,13 @@ def link(data, source):
         green.wait_readable(listener.fileno())
         sock, _ = listener.accept()
         listener.close()
-        view = memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
+        options = memoryview(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(data) + data)
         sock.setblocking(False)
         green.wait_readable(sock.fileno())
         sock.recv(65536)
-        while view:
+        while options:
             try:
-                view = view[sock.send(view) :]
+                options = options[sock.send(options) :]
             except BlockingIOError:
                 green.wait_writable(sock.fileno())
             except OSError:

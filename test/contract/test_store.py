@@ -29,13 +29,13 @@ from swift.store.api import (
     AsyncUpdate,
     FragmentPreference,
     ObjectKey,
-    Viewpoint,
+    ReadOptions,
 )
 from swift.store.asyncpending import decode_update
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import BadFragmentIndex, CorruptBody, HashCollision
-from swift.store.layered import ForwardingEdit, ForwardingObject, ForwardingStore, ForwardingUpkeep
+from swift.store.layered import ForwardingEdit, ForwardingMaintenance, ForwardingObject, ForwardingStore
 from swift.store.observed import ObservedStore
 from swift.store.tier.policy import MODES
 from swift.telemetry.metrics import Registry
@@ -46,7 +46,7 @@ GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
 HASHER = PathHasher(b"p", b"s")
 NOW_S = 1_700_000_000.0
-NOW = Viewpoint(NOW_S)
+NOW = ReadOptions(NOW_S)
 
 
 class _Full:
@@ -128,14 +128,14 @@ class Wrapping(ForwardingStore):
     """A wrapper of everything that does nothing."""
 
     @property
-    def upkeep(self):
-        return ForwardingUpkeep(self.inner.upkeep)
+    def maintenance(self):
+        return ForwardingMaintenance(self.inner.maintenance)
 
-    def open(self, key, view):
-        return ForwardingObject(self.inner.open(key, view))
+    def open(self, key, options):
+        return ForwardingObject(self.inner.open(key, options))
 
-    def edit(self, key, view, **how):
-        return ForwardingEdit(self.inner.edit(key, view, **how))
+    def edit(self, key, options, **how):
+        return ForwardingEdit(self.inner.edit(key, options, **how))
 
 
 class WrappedBench(FileBench):
@@ -240,8 +240,8 @@ def delete(store, key, at):
         edit.delete(at)
 
 
-def read(store, key, start=0, stop=None, view=NOW):
-    stored = store.open(key, view)
+def read(store, key, start=0, stop=None, options=NOW):
+    stored = store.open(key, options)
     try:
         return b"".join(stored.blocks(start, stored.state.size if stop is None else stop))
     finally:
@@ -249,7 +249,7 @@ def read(store, key, start=0, stop=None, view=NOW):
 
 
 def test_nothing_is_known_about_an_object_that_never_was(store):
-    state = store.look(key_of(), NOW)
+    state = store.stat(key_of(), NOW)
     assert (state.kind, bool(state.timestamp), state.etag) == (ABSENT, False, None)
     stored = store.open(key_of(), NOW)
     assert stored.state.kind == ABSENT
@@ -258,7 +258,7 @@ def test_nothing_is_known_about_an_object_that_never_was(store):
 
 def test_what_was_put_is_read_back(store):
     put(store, key_of(), ts(10), b"hello", **{"X-Object-Meta-Colour": "gr\xc3\xbcn"})
-    state = store.look(key_of(), NOW)
+    state = store.stat(key_of(), NOW)
     assert state.kind == LIVE
     assert state.size == 5
     assert state.metadata["X-Object-Meta-Colour"] == "gr\xc3\xbcn"
@@ -269,7 +269,7 @@ def test_what_was_put_is_read_back(store):
 def test_objects_of_other_partitions_policies_and_names_are_others(store):
     put(store, key_of(), ts(10))
     for other in (key_of(partition="8"), key_of(policy=Policy(2, "silver")), key_of("p")):
-        assert store.look(other, NOW).kind == ABSENT
+        assert store.stat(other, NOW).kind == ABSENT
 
 
 @pytest.mark.parametrize("size", [0, 1, 65536, 65537, 1 << 20, (3 << 20) + 5])
@@ -286,8 +286,8 @@ def test_every_span_of_every_size_is_read_exactly(store, size):
 def test_a_small_body_can_be_read_without_waiting_or_not_at_all(store):
     put(store, key_of(), ts(10), b"small")
     stored = store.open(key_of(), NOW)
-    assert stored.read_quickly(4) is None
-    assert stored.read_quickly(5) in (b"small", None)
+    assert stored.read_cached(4) is None
+    assert stored.read_cached(5) in (b"small", None)
     stored.close()
     stored.close()
 
@@ -309,7 +309,7 @@ def test_an_older_put_that_comes_late_changes_nothing(bench, store):
 def test_an_offset_makes_a_put_newer_than_a_tombstone_of_the_same_time(store):
     delete(store, key_of(), ts(NOW_S))
     put(store, key_of(), ts(NOW_S), b"lost")
-    assert store.look(key_of(), NOW).kind == DELETED
+    assert store.stat(key_of(), NOW).kind == DELETED
     put(store, key_of(), ts(NOW_S, 1), b"moved")
     assert read(store, key_of()) == b"moved"
 
@@ -327,7 +327,7 @@ def test_a_deleted_object_is_remembered_with_its_time(bench, store):
     bench.clock.now_s = 100.0
     put(store, key_of(), ts(10))
     delete(store, key_of(), ts(11))
-    state = store.look(key_of(), NOW)
+    state = store.stat(key_of(), NOW)
     assert (state.kind, state.timestamp, state.write_timestamp) == (DELETED, ts(11), ts(11))
     assert bench.names(key_of()) == [f"{ts(11).internal}.ts"]
 
@@ -347,7 +347,7 @@ def test_a_post_replaces_user_metadata_but_not_what_belongs_to_the_body(store):
         **{"X-Object-Meta-A": "1", "X-Object-Sysmeta-S": "s", "X-Delete-At": "9999999999"},
     )
     post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
-    state = store.look(key_of(), NOW)
+    state = store.stat(key_of(), NOW)
     assert "X-Object-Meta-A" not in state.metadata
     assert "X-Delete-At" not in state.metadata
     assert state.metadata["X-Object-Meta-B"] == "2"
@@ -361,7 +361,7 @@ def test_the_newest_content_type_wins_whichever_post_it_came_with(store):
     put(store, key_of(), ts(10))
     post(store, key_of(), ts(12), ctype_at=ts(12))
     post(store, key_of(), ts(13), **{"X-Object-Meta-B": "2"})
-    state = store.look(key_of(), NOW)
+    state = store.stat(key_of(), NOW)
     assert (state.metadata["Content-Type"], state.ctype_timestamp) == ("new/type", ts(12))
     assert state.metadata["X-Object-Meta-B"] == "2"
     assert state.data_content_type == "text/plain"
@@ -371,23 +371,23 @@ def test_a_put_makes_older_posts_meaningless(bench, store):
     put(store, key_of(), ts(10))
     post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
     put(store, key_of(), ts(13))
-    assert "X-Object-Meta-B" not in store.look(key_of(), NOW).metadata
+    assert "X-Object-Meta-B" not in store.stat(key_of(), NOW).metadata
     assert bench.names(key_of()) == [f"{ts(13).internal}.data"]
 
 
 def test_an_object_expires_for_those_who_look_later(store):
     put(store, key_of(), ts(10), **{"X-Delete-At": "2000"})
-    assert store.look(key_of(), Viewpoint(1999.9)).kind == LIVE
-    state = store.look(key_of(), Viewpoint(2000.0))
+    assert store.stat(key_of(), ReadOptions(1999.9)).kind == LIVE
+    state = store.stat(key_of(), ReadOptions(2000.0))
     assert (state.kind, state.timestamp, state.delete_at) == (EXPIRED, ts(10), 2000)
-    assert store.look(key_of(), Viewpoint(2000.0, open_expired=True)).kind == LIVE
+    assert store.stat(key_of(), ReadOptions(2000.0, open_expired=True)).kind == LIVE
 
 
 def test_an_object_stored_under_the_same_hash_but_another_name_is_not_served(store):
     put(store, key_of(), ts(10))
     stranger = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     with pytest.raises(HashCollision):
-        store.look(stranger, NOW)
+        store.stat(stranger, NOW)
     with pytest.raises(HashCollision), store.edit(stranger, NOW, create=True):
         pass
     assert read(store, key_of()) == b"body"
@@ -489,13 +489,13 @@ def test_a_damaged_body_is_never_read_to_its_end_and_then_gone(bench, store, siz
         got.extend(stored.blocks(0, size))
     stored.close()
     assert body.startswith(b"".join(got))
-    assert store.look(key_of(), NOW).kind == ABSENT
+    assert store.stat(key_of(), NOW).kind == ABSENT
 
 
 def test_an_unknown_device_is_unavailable_for_everything(store):
     key = key_of(device="nodisk")
     calls = [
-        lambda: store.look(key, NOW),
+        lambda: store.stat(key, NOW),
         lambda: store.open(key, NOW),
         lambda: store.draft(key, 1),
         lambda: store.edit(key, NOW, create=True).__enter__(),
@@ -515,20 +515,20 @@ def test_a_full_device_takes_no_body_but_a_tombstone(bench):
     with pytest.raises(NoSpace):
         put(store, key_of(), ts(NOW_S), b"x" * 100)
     delete(store, key_of(), ts(NOW_S))
-    assert store.look(key_of(), NOW).kind == DELETED
+    assert store.stat(key_of(), NOW).kind == DELETED
     assert list(store.inventory("sda", "7", GOLD)) == [key_of().hash]
 
 
 def test_an_archive_is_nothing_to_ordinary_readers_until_it_is_committed(store):
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), fragment=3, commit=False)
-    assert store.look(key, NOW).kind == ABSENT
-    welcome = Viewpoint(NOW_S, preferences=[])
-    state = store.look(key, welcome)
+    assert store.stat(key, NOW).kind == ABSENT
+    welcome = ReadOptions(NOW_S, preferences=[])
+    state = store.stat(key, welcome)
     assert (state.kind, state.durable, state.fragments) == (LIVE, False, [(ts(NOW_S), [3])])
     with store.edit(key, NOW, create=True) as edit:
         edit.commit(ts(NOW_S), 3)
-    state = store.look(key, NOW)
+    state = store.stat(key, NOW)
     assert (state.kind, state.durable, state.durable_timestamp) == (LIVE, True, ts(NOW_S))
 
 
@@ -537,9 +537,9 @@ def test_preferences_exclude_archives(store):
     put(store, key, ts(NOW_S), b"three", fragment=3)
     put(store, key, ts(NOW_S), b"five", fragment=5)
     assert read(store, key) == b"five"
-    without_five = Viewpoint(NOW_S, preferences=[FragmentPreference(ts(NOW_S), frozenset([5]))])
-    assert read(store, key, view=without_five) == b"three"
-    assert read(store, key, view=Viewpoint(NOW_S, fragment=3)) == b"three"
+    without_five = ReadOptions(NOW_S, preferences=[FragmentPreference(ts(NOW_S), frozenset([5]))])
+    assert read(store, key, options=without_five) == b"three"
+    assert read(store, key, options=ReadOptions(NOW_S, fragment=3)) == b"three"
 
 
 def test_committing_an_archive_that_was_superseded_is_fine(store):
@@ -625,38 +625,38 @@ def test_an_archive_is_committed_in_both_partitions_during_a_part_power_increase
     future = key._replace(partition=str(int(key.hash[:8], 16) >> (32 - 9)))
     put(store, key, ts(10), b"old", fragment=3, next_part_power=9)
     put(store, key, ts(11), b"new", fragment=3, next_part_power=9)
-    for place in (key, future):
-        state = store.look(place, Viewpoint(NOW_S, preferences=[]))
+    for object_path in (key, future):
+        state = store.stat(object_path, ReadOptions(NOW_S, preferences=[]))
         assert (state.durable, state.fragments) == (True, [(ts(11), [3])])
-        assert read(store, place) == b"new"
+        assert read(store, object_path) == b"new"
 
 
 def test_what_is_left_in_the_partition_of_before_is_gathered_from_there(store):
     old, new = key_of(partition="7"), key_of(partition="14")
-    store.gather(new, "7")
-    assert store.look(new, NOW).kind == ABSENT
+    store.relink(new, "7")
+    assert store.stat(new, NOW).kind == ABSENT
     put(store, old, ts(10), b"old")
     for _ in range(2):
-        store.gather(new, "7")
+        store.relink(new, "7")
         assert read(store, new) == read(store, old) == b"old"
     post(store, old, ts(11), **{"X-Object-Meta-A": "1"})
-    store.gather(new, "7")
-    assert store.look(new, NOW).metadata["X-Object-Meta-A"] == "1"
+    store.relink(new, "7")
+    assert store.stat(new, NOW).metadata["X-Object-Meta-A"] == "1"
     put(store, new, ts(12), b"new")
-    store.gather(new, "7")
+    store.relink(new, "7")
     assert read(store, new) == b"new"
     delete(store, old, ts(NOW_S))
-    store.gather(new, "7")
-    assert store.look(new, NOW).kind == DELETED
+    store.relink(new, "7")
+    assert store.stat(new, NOW).kind == DELETED
 
 
 def test_archives_are_gathered_with_what_they_are_worth(store):
     old, new = key_of(policy=EC, partition="7"), key_of(policy=EC, partition="14")
     put(store, old, ts(10), b"body", fragment=3)
     put(store, old, ts(NOW_S), b"more", fragment=3, commit=False)
-    store.gather(new, "7")
+    store.relink(new, "7")
     assert read(store, new) == b"body"
-    state = store.look(new, Viewpoint(NOW_S, preferences=[]))
+    state = store.stat(new, ReadOptions(NOW_S, preferences=[]))
     assert state.fragments == [(ts(NOW_S), [3]), (ts(10), [3])]
 
 
@@ -686,10 +686,10 @@ def test_engines_agree_on_every_sequence_of_changes(tmp_path_factory, steps):
                 put(bench.store, key_of(), at, str(at).encode())
             elif verb == "delete":
                 delete(bench.store, key_of(), at)
-            elif bench.store.look(key_of(), NOW).kind == LIVE:
+            elif bench.store.stat(key_of(), NOW).kind == LIVE:
                 ctype_at = ts(second, offset) if verb == "type" else None
                 post(bench.store, key_of(), at, ctype_at, **{"X-Object-Meta-At": str(at)})
-        state = bench.store.look(key_of(), NOW)
+        state = bench.store.stat(key_of(), NOW)
         pictures.append((state, bench.names(key_of()), dict(bench.store.hashes("sda", "7", GOLD))))
     assert pictures[0] == pictures[1]
 

@@ -39,7 +39,7 @@ def refs(kept, policy=GOLD):
 
 def test_nothing_was_kept_on_a_fresh_device(kept):
     assert kept.groups("sda", GOLD) == []
-    assert kept.strangers("sda", [GOLD]) == []
+    assert kept.unknown_policies("sda", [GOLD]) == []
 
 
 def test_what_was_saved_is_found_and_read_as_it_was(kept):
@@ -64,8 +64,8 @@ def test_policies_keep_their_updates_apart(kept):
     save(kept, policy=EC)
     assert refs(kept, GOLD) == []
     assert len(refs(kept, EC)) == 1
-    assert len(kept.strangers("sda", [GOLD])) == 1
-    assert kept.strangers("sda", [GOLD, EC]) == []
+    assert len(kept.unknown_policies("sda", [GOLD])) == 1
+    assert kept.unknown_policies("sda", [GOLD, EC]) == []
 
 
 def test_progress_is_remembered_in_its_place(kept):

@@ -19,7 +19,7 @@ INSIDE = (
 #: Commands without an event loop may block.
 COMMANDS = ("cli/", "load/", "aio/", "operations/", "plan/")
 #: Types whose values block. A value of the first ones is the argument of a placed function and nothing else.
-ENGINES = ("ObjectStore", "Edit", "Upkeep", "PendingUpdates")
+ENGINES = ("ObjectStore", "Edit", "Maintenance", "PendingUpdates")
 RAW_STORE = {*ENGINES, "Draft", "Reservation", "StoredObject"}
 #: What makes an engine, or a connection to a database.
 MAKERS = {"FileStore", "EngineCore", "TierStore", "file_store", "load_factory", "connect", "Database"}
@@ -27,7 +27,7 @@ RUNS = {"Run", "run_inline"}
 #: Attributes that lead from a handle or a registry to what is behind it.
 WAYS = {"_engine", "_target", "_runs", "_run_of", "_stored"}
 ALLOWED = {
-    "dbsync/arrivals.py: connect": "in functions of a disk, which are placed",
+    "dbsync/receivedfiles.py: connect": "in functions of a disk, which are placed",
     "runtime/deviceidentity.py: connect": "at the start, before there are requests",
 }
 
@@ -50,7 +50,15 @@ def faults_of(tree):
 def _ways(node):
     owner = ast.unparse(node.value)
     last = owner.rpartition(".")[2]
-    if node.attr in WAYS and last in ("store", "stores", "_store", "_stores", "handle", "stored", "upkeep"):
+    if node.attr in WAYS and last in (
+        "store",
+        "stores",
+        "_store",
+        "_stores",
+        "handle",
+        "stored",
+        "maintenance",
+    ):
         yield f"{owner}.{node.attr}"
     if node.attr == "engine" and last in ("stores", "_stores", "registry"):
         yield f"{owner}.engine"

@@ -171,7 +171,7 @@ def assert_sound(server):
                 location = Location("sda", partition, policy, object_hash)
                 # Archives of this test are no real fragments: their bytes are checked by reading them.
                 full = not policy.is_ec
-                report = store.upkeep.audit(
+                report = store.maintenance.audit(
                     location, full=full, pace=lambda _bytes: None, temporary_age_s=1e9
                 )
                 assert report.quarantined is None, report

@@ -17,7 +17,7 @@ from swift.container.rows import ObjectRow
 from swift.db import files
 from swift.db.broker import Engine
 from swift.db.connection import chexor
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from test.sim.sqlitecut import Log, PagedDisk, RecordedDisk, materialize
 
@@ -46,7 +46,7 @@ class World:
         live = root / "live"
         live.mkdir()
         self.log = Log(str(live))
-        self.place = DatabasePlace(str(live), self.kind, "1", self.name_hash)
+        self.place = DatabasePath(str(live), self.kind, "1", self.name_hash)
         self.disk = RecordedDisk(self.log)
         self.broker = self.open(self.place, Engine(disk=self.disk))
         self.known = NOTHING
@@ -96,8 +96,8 @@ class World:
 
     def seen(self, root):
         """What a server sees that starts on this device."""
-        place = DatabasePlace(str(root), self.kind, "1", self.name_hash)
-        if not files.look(self.disk, place):
+        place = DatabasePath(str(root), self.kind, "1", self.name_hash)
+        if not files.database_files(self.disk, place):
             return NOTHING
         broker = self.open(place, Engine())
         if not broker.refresh():

@@ -32,10 +32,10 @@ from swift.store.api import (
     DELETED,
     LIVE,
     AsyncUpdate,
-    HandedOver,
     Location,
     ObjectKey,
-    Viewpoint,
+    ReadOptions,
+    SyncedVersion,
 )
 from swift.store.asyncpending import decode_update
 from swift.store.chooser import ReclaimRules
@@ -52,10 +52,10 @@ GOLD = Policy(0, "gold", is_default=True)
 EC = Policy(1, "ec", ec=ErasureCode("liberasurecode_rs_vand", 4, 2))
 HASHER = PathHasher(b"p", b"s")
 NOW_S = 1_700_000_000.0
-VIEW = Viewpoint(NOW_S)
+VIEW = ReadOptions(NOW_S)
 #: Every member of a durable set is durable; the stories of archives are about this one.
 INDEX = 2
-EC_VIEW = Viewpoint(NOW_S, fragment=INDEX)
+EC_VIEW = ReadOptions(NOW_S, fragment=INDEX)
 WANTED_BY_DEFAULT = 4000
 WANTED = int(os.environ.get("SWIFT_POWER_CUT_STATES", WANTED_BY_DEFAULT))
 
@@ -304,12 +304,12 @@ def commit(store, key, second, fragment):
 def purge(world, key, second, *, fragment=None, meta=None):
     """Forget what another node has; until that is durable it may all be there, or some of it."""
     location = Location(key.device, key.partition, key.policy, key.hash)
-    handed = HandedOver(at(second), fragment, meta_timestamp=None if meta is None else at(meta))
+    synced = SyncedVersion(at(second), fragment, meta_timestamp=None if meta is None else at(meta))
     if meta is not None:
         # The data may be there without what was posted to it, as both were handed over.
         world.allowed[key].add((LIVE, world.current[key][1], "blue", world.current[key][3]))
     world.allowed[key].add(ABSENT_OUTCOME)
-    world.store.upkeep.purge(location, handed)
+    world.store.maintenance.purge(location, synced)
     world.current[key] = ABSENT_OUTCOME
     world.cut_power()
 
@@ -536,19 +536,19 @@ def handed_over(world):
     world.put(A, 5, b"three", "red")
     world.delete(A, 6)
     purge(world, A, 6)
-    world.store.upkeep.remove_partition(A.device, A.partition, A.policy)
+    world.store.maintenance.remove_partition(A.device, A.partition, A.policy)
     world.cut_power()
     world.put(A, 7, b"life goes on", "black")
 
 
 def partition_made_again(world):
     """The replicator is a process of its own; a partition that it removed is not durable any more."""
-    replicator = store_on(world.disk, world.clock, world.reclaim_age_s).upkeep
+    replicator = store_on(world.disk, world.clock, world.reclaim_age_s).maintenance
 
     def give_away(second):
         world.allowed[A].add(ABSENT_OUTCOME)
         location = Location(A.device, A.partition, A.policy, A.hash)
-        assert replicator.purge(location, HandedOver(at(second)))
+        assert replicator.purge(location, SyncedVersion(at(second)))
         assert replicator.remove_partition(A.device, A.partition, A.policy)
         world.current[A] = ABSENT_OUTCOME
         world.cut_power()

@@ -38,7 +38,7 @@ class LongRunning:
 def replicator(sim, tmp_path):
     node = sim.primaries("account", "a")[0]
     made = LongRunning(sim, node, tmp_path)
-    while made.asks() and not made.task._settled[f"sdb{node}"]._known:
+    while made.asks() and not made.task._unchanged[f"sdb{node}"]._known:
         continue
     return made
 

@@ -22,9 +22,9 @@ from swift.store.tier.entries import Entries
 from swift.store.tier.extents import ExtentLog
 from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import CLASSES
-from swift.store.tier.shared import BYTES, Words
+from swift.store.tier.shared import BYTES, SharedState
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import CacheTier, Seams
+from swift.store.tier.tier import CacheTier, TierDependencies
 from test.sim import test_powercut as plain
 from test.sim.powercut import Killed, SimulatedDisk
 from test.support.tiers import tier_settings
@@ -40,8 +40,8 @@ class Node:
     """The memory that processes of one run of the kernel share, and who lives."""
 
     def __init__(self):
-        self.words = Words(bytearray(BYTES))
-        self.words.renew()
+        self.shared_state = SharedState(bytearray(BYTES))
+        self.shared_state.renew()
         self.alive = set()
 
 
@@ -49,7 +49,7 @@ class SimulatedMember:
     """A process of a node."""
 
     def __init__(self, node, token):
-        self.node, self.token, self.words = node, token, node.words
+        self.node, self.token, self.shared_state = node, token, node.shared_state
         node.alive.add(token)
 
     def is_alive(self, token):
@@ -224,7 +224,7 @@ def tiered(store, node, index, world):
     root = type("Nowhere", (), {"__truediv__": lambda _self, name: f"/nowhere/{name}"})()
     tier = SpoiltTier(
         tier_settings(root, world.mode, classes=world.classes),
-        Seams(
+        TierDependencies(
             disk=store.core.disk,
             open_session=lambda _path, _owner: SimulatedMember(node, next(_tokens).to_bytes(8, "big")),
             open_index=open_index,
@@ -249,11 +249,11 @@ class Both(TierStore):
     def core(self) -> EngineCore:
         return self.files.core
 
-    def look(self, key, view):
-        return self._ec.look(key, view) if key.policy.ec else super().look(key, view)
+    def stat(self, key, options):
+        return self._ec.stat(key, options) if key.policy.ec else super().stat(key, options)
 
-    def open(self, key, view):
-        return self._ec.open(key, view) if key.policy.ec else super().open(key, view)
+    def open(self, key, options):
+        return self._ec.open(key, options) if key.policy.ec else super().open(key, options)
 
 
 class TierWorld(plain.World):

@@ -23,7 +23,7 @@ from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.cursor import Cursor
 from swift.runtime.daemon import PassContext, Runner, Schedule
-from swift.runtime.report import Progress, Tally
+from swift.runtime.report import Counters, Progress
 from swift.runtime.selection import Selection
 from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
@@ -174,7 +174,7 @@ class DaemonFixture:
 
     def pass_context(self, name="test", interval_s=30.0):
         return PassContext(
-            Tally(self.telemetry, name),
+            Counters(self.telemetry, name),
             self.clock,
             self.stop,
             self.clock.monotonic() + interval_s,
@@ -194,7 +194,7 @@ class CountingPass:
         yield from self.task.units(self)
 
     def do(self, unit):
-        self.pass_context.tally.add("successes")
+        self.pass_context.counters.add("successes")
         self.task.act(self, unit)
 
     def facts(self):

@@ -12,7 +12,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.schema import create_tables as create_container
 from swift.db.broker import Engine
 from swift.db.connection import chexor
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from test.unit.account.test_schema import AGES as ACCOUNT_AGES
 from test.unit.container.test_schema import BEFORE_POLICIES, DROPS
 
@@ -45,7 +45,7 @@ HASH = "0" * 29 + "abc"
 def make_container(root, account="a", container="c"):
     """The broker of a new container on ``root``/sda; close it."""
     (root / "sda").mkdir()
-    place = DatabasePlace(str(root / "sda"), "containers", "7", HASH)
+    place = DatabasePath(str(root / "sda"), "containers", "7", HASH)
     broker = ContainerBroker(place, Engine(), account, container)
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
     return broker
@@ -54,7 +54,7 @@ def make_container(root, account="a", container="c"):
 def make_account(root, name_hash=HASH):
     """The broker of a new account ``a`` on ``root``/sda; close it."""
     (root / "sda").mkdir(exist_ok=True)
-    broker = AccountBroker(DatabasePlace(str(root / "sda"), "accounts", "7", name_hash), Engine(), "a")
+    broker = AccountBroker(DatabasePath(str(root / "sda"), "accounts", "7", name_hash), Engine(), "a")
     broker.create(Timestamp(5), created_at=Timestamp(5))
     return broker
 

@@ -17,7 +17,7 @@ from swift.base.timestamp import Timestamp
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
-from swift.store.api import ObjectKey, Viewpoint
+from swift.store.api import ObjectKey, ReadOptions
 from swift.store.registry import EngineParts, StoreRegistry, file_store
 
 # --- ageddisk ---------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def bounded(seconds=20):
 
 
 NOW_S = 1_700_000_000.0
-NOW = Viewpoint(NOW_S)
+NOW = ReadOptions(NOW_S)
 GOLD = Policy(0, "gold", is_default=True)
 HASHER = PathHasher(b"p", b"s")
 PATH = EntityPath("AUTH_a", "c", "o")

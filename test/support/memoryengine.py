@@ -31,23 +31,23 @@ from swift.store.api import (
     Capabilities,
     Draft,
     Found,
-    HandedOver,
     Location,
     ObjectKey,
     ObjectState,
     Pace,
     PendingUpdate,
+    ReadOptions,
+    SyncedVersion,
     UpdateRef,
-    Viewpoint,
 )
 from swift.store.calls import Effort, Run, run_inline
 from swift.store.chooser import ReclaimRules, choose, files_to_remove
 from swift.store.errors import AlreadyReserved, BadFragmentIndex, CorruptBody, Damaged
 from swift.store.hashes import SuffixFeeds, SuffixHash
 from swift.store.layout import DATA, META, data_name, meta_name, parse_name, suffix_of, tombstone_name
+from swift.store.maintenance import FragmentWalk, archive_walk
 from swift.store.metadata import Metadata
 from swift.store.reader import ANY_NAME, choose_for, state_of
-from swift.store.upkeep import FragmentWalk, archive_walk
 from swift.wire.reservation import LEASE_S
 
 BLOCK_BYTES = 1 << 20
@@ -101,22 +101,22 @@ class MemoryStore:
         if device not in self.available:
             raise DeviceUnavailable(device)
 
-    def _load(self, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, bytes]:
+    def _load(self, key: ObjectKey, options: ReadOptions) -> tuple[ObjectState, bytes]:
         where = self._where(key)
         with self._lock:
             try:
-                return self._state(where, key, view)
+                return self._state(where, key, options)
             except Damaged as error:
                 self.quarantine(where, str(error))
-                state, body = self._state(where, key, view)
-                state.put_away = str(error)
+                state, body = self._state(where, key, options)
+                state.quarantine_reason = str(error)
                 return state, body
 
-    def _state(self, where: Where, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, bytes]:
+    def _state(self, where: Where, key: ObjectKey, options: ReadOptions) -> tuple[ObjectState, bytes]:
         directory = self._directories.get(where, {})
-        choice = choose_for(list(directory), key, view)
+        choice = choose_for(list(directory), key, options)
         body = b"" if choice.data is None else directory[choice.data.name].body
-        state = state_of(choice, key, view, lambda file: dict(directory[file.name].metadata), len(body))
+        state = state_of(choice, key, options, lambda file: dict(directory[file.name].metadata), len(body))
         return state, body
 
     def quarantine(self, where: Where, reason: str) -> None:
@@ -152,24 +152,24 @@ class MemoryStore:
         return run_inline
 
     @property
-    def upkeep(self) -> MemoryUpkeep:
+    def maintenance(self) -> MemoryMaintenance:
         """See ``ObjectStore``."""
-        return MemoryUpkeep(self)
+        return MemoryMaintenance(self)
 
-    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+    def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """See ``ObjectStore``."""
-        return self._load(key, view)[0]
+        return self._load(key, options)[0]
 
-    def open(self, key: ObjectKey, view: Viewpoint) -> MemoryObject:
+    def open(self, key: ObjectKey, options: ReadOptions) -> MemoryObject:
         """See ``ObjectStore``."""
-        state, body = self._load(key, view)
+        state, body = self._load(key, options)
         where = self._where(key)
         return MemoryObject(state, body, lambda reason: self.quarantine(where, reason))
 
     def edit(
         self,
         key: ObjectKey,
-        view: Viewpoint,
+        options: ReadOptions,
         *,
         create: bool,
         is_new: bool = False,
@@ -177,9 +177,9 @@ class MemoryStore:
     ) -> MemoryEdit:
         """See ``ObjectStore``."""
         self._where(key)
-        return MemoryEdit(self, key, view, next_part_power)
+        return MemoryEdit(self, key, options, next_part_power)
 
-    def gather(self, key: ObjectKey, partition: str) -> None:
+    def relink(self, key: ObjectKey, partition: str) -> None:
         """See ``ObjectStore``."""
         with self._lock:
             left = self._directories.get(self._where(key._replace(partition=partition)))
@@ -306,7 +306,7 @@ class MemoryReservation:
         if forget is not None:
             forget()
 
-    def fulfil(self) -> None:
+    def complete(self) -> None:
         """See ``Reservation``."""
         forget, self._forget = self._forget, None
         if forget is not None:
@@ -335,7 +335,7 @@ class MemoryObject:
             self._quarantine(reason)
             raise CorruptBody(reason)
 
-    def read_quickly(self, size_max: int) -> bytes | None:
+    def read_cached(self, size_max: int) -> bytes | None:
         """See ``StoredObject``."""
         if len(self._body) > size_max:
             return None
@@ -404,17 +404,17 @@ class MemoryDraft:
 class MemoryEdit:
     """``Edit`` under the store's one lock."""
 
-    def __init__(self, store: MemoryStore, key: ObjectKey, view: Viewpoint, next_part_power: int | None):
+    def __init__(self, store: MemoryStore, key: ObjectKey, options: ReadOptions, next_part_power: int | None):
         self.state = ObjectState()
         self._store = store
         self._key = key
-        self._view = view
+        self._options = options
         self._next_power = next_part_power
 
     def __enter__(self) -> MemoryEdit:
         self._store._lock.acquire()
         try:
-            self.state = self._store.look(self._key, self._view)
+            self.state = self._store.stat(self._key, self._options)
         except BaseException:
             self._store._lock.release()
             raise
@@ -451,7 +451,7 @@ class MemoryEdit:
                 directory[data_name(timestamp, fragment, durable=True)] = file
             self._store._clean_up(directory, key.policy)
 
-    def withdraw(self, timestamp: Timestamp, fragment: int) -> None:
+    def abort(self, timestamp: Timestamp, fragment: int) -> None:
         """See ``Edit``."""
         self._store.files(self._key).pop(data_name(timestamp, fragment), None)
 
@@ -488,17 +488,17 @@ class MemoryEdit:
         return keys
 
 
-class MemoryUpkeep:
-    """``Upkeep`` in memory."""
+class MemoryMaintenance:
+    """``Maintenance`` in memory."""
 
     def __init__(self, store: MemoryStore):
         self._store = store
 
-    def find(self, location: Location, view: Viewpoint) -> Found:
-        """See ``Upkeep``."""
+    def find(self, location: Location, options: ReadOptions) -> Found:
+        """See ``Maintenance``."""
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
         while True:
-            state = self._store.look(key, view)
+            state = self._store.stat(key, options)
             name = state.metadata.get("name")
             if name is None:
                 return Found(None, state)
@@ -511,20 +511,20 @@ class MemoryUpkeep:
         return location.device, location.policy.index, location.partition, location.hash
 
     def quarantine(self, location: Location, reason: str) -> None:
-        """See ``Upkeep``."""
+        """See ``Maintenance``."""
         self._store.quarantine(self._where(location), reason)
 
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
-        """See ``Upkeep``; there are no partial files here."""
+        """See ``Maintenance``; there are no partial files here."""
         before = len(self._store.quarantined)
-        view = Viewpoint(self._store.clock.time(), open_expired=True)
-        found = self.find(location, view)
+        options = ReadOptions(self._store.clock.time(), open_expired=True)
+        found = self.find(location, options)
         read = 0
         if found.key is not None and found.state.kind == LIVE:
             try:
                 walk = archive_walk(location.policy, found.state)
                 if full:
-                    read = self._read_all(self._store.open(found.key, view), walk, pace)
+                    read = self._read_all(self._store.open(found.key, options), walk, pace)
             except Damaged as error:
                 self.quarantine(location, str(error))
             except CorruptBody:
@@ -545,49 +545,49 @@ class MemoryUpkeep:
             walk.finish()
         return read
 
-    def purge(self, location: Location, handed: HandedOver) -> bool:
-        """See ``Upkeep``."""
+    def purge(self, location: Location, synced: SyncedVersion) -> bool:
+        """See ``Maintenance``."""
         with self._store._lock:
             directory = self._store._directories.get(self._where(location), {})
-            at, index = handed.timestamp, handed.fragment
+            at, index = synced.timestamp, synced.fragment
             window_s = self._store.rules.commit_window_s
             wanted = {tombstone_name(at), data_name(at, index)}
             if index is not None:
                 wanted.add(data_name(at, index, durable=True))
                 file = directory.get(data_name(at, index))
-                if not handed.durable and file and file.mtime >= self._store.clock.time() - window_s:
+                if not synced.durable and file and file.mtime >= self._store.clock.time() - window_s:
                     wanted.remove(data_name(at, index))
             for name in wanted:
                 directory.pop(name, None)
-            if handed.meta_timestamp is not None and not any(name.endswith(DATA) for name in directory):
+            if synced.meta_timestamp is not None and not any(name.endswith(DATA) for name in directory):
                 for name in [name for name in directory if name.endswith(META)]:
-                    if parse_name(name).timestamp <= handed.meta_timestamp:
+                    if parse_name(name).timestamp <= synced.meta_timestamp:
                         del directory[name]
             if not directory:
                 self._store._directories.pop(self._where(location), None)
             return not directory
 
-    def mark(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Upkeep``; hashing costs nothing here, so nobody is to rely on what it was."""
+    def change_token(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Maintenance``; hashing costs nothing here, so nobody is to rely on what it was."""
         self._store.check_device(device)
         return ""
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Upkeep``; a look costs nothing here, so nothing is worth waiting for."""
+        """See ``Maintenance``; a look costs nothing here, so nothing is worth waiting for."""
         self._store.check_device(device)
         return math.inf
 
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
-        """See ``Upkeep``; there is no power here that could be cut."""
+        """See ``Maintenance``; there is no power here that could be cut."""
         self._store.check_device(device)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
-        """See ``Upkeep``."""
+        """See ``Maintenance``."""
         self._store.check_device(device)
         return []
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """See ``Upkeep``; an empty partition is none."""
+        """See ``Maintenance``; an empty partition is none."""
         return not any(self._store.inventory(device, partition, policy))
 
 
@@ -620,7 +620,7 @@ class MemoryUpdates:
         found = sorted((ref for ref in self._kept if ref[:2] == (device, policy)), reverse=True, key=_name)
         return [list(refs) for _, refs in groupby(found, key=lambda ref: ref.name.partition("-")[0])], []
 
-    def strangers(self, device: str, policies: Iterable[Policy]) -> list[str]:
+    def unknown_policies(self, device: str, policies: Iterable[Policy]) -> list[str]:
         """See ``PendingUpdates``."""
         self._check_device(device)
         known = set(policies)

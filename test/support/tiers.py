@@ -6,12 +6,12 @@ import os
 import shutil
 from dataclasses import replace
 
-from swift.store.layered import ForwardingStore, ForwardingUpkeep
+from swift.store.layered import ForwardingMaintenance, ForwardingStore
 from swift.store.tier.policy import CLASSES
 from swift.store.tier.settings import TierSettings, option_of
 from swift.store.tier.shared import TierSession
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import CacheTier, Seams
+from swift.store.tier.tier import CacheTier, TierDependencies
 
 #: Whether the nodes of all tests have a tier, to see what else the tests then find.
 EVERYWHERE = bool(os.environ.get("SWIFT_TIER"))
@@ -28,8 +28,8 @@ def tier_settings(root, mode="write-through", **more):
     return replace(settings, **{**values, **more})
 
 
-def make_tier(root, mode="write-through", **seams):
-    return CacheTier(tier_settings(root, mode), Seams(**seams))
+def make_tier(root, mode="write-through", **dependencies):
+    return CacheTier(tier_settings(root, mode), TierDependencies(**dependencies))
 
 
 class PerPolicy(ForwardingStore):
@@ -46,17 +46,17 @@ class PerPolicy(ForwardingStore):
         return self._stores[policy.index]
 
     @property
-    def upkeep(self):
-        return UpkeepPerPolicy(self)
+    def maintenance(self):
+        return MaintenancePerPolicy(self)
 
-    def look(self, key, view):
-        return self.engine(key.policy).look(key, view)
+    def stat(self, key, options):
+        return self.engine(key.policy).stat(key, options)
 
-    def open(self, key, view):
-        return self.engine(key.policy).open(key, view)
+    def open(self, key, options):
+        return self.engine(key.policy).open(key, options)
 
-    def edit(self, key, view, **how):
-        return self.engine(key.policy).edit(key, view, **how)
+    def edit(self, key, options, **how):
+        return self.engine(key.policy).edit(key, options, **how)
 
     def hashes(self, device, partition, policy, **how):
         return self.engine(policy).hashes(device, partition, policy, **how)
@@ -65,21 +65,21 @@ class PerPolicy(ForwardingStore):
         self.engine(policy).invalidate(device, partition, policy, suffixes)
 
 
-class UpkeepPerPolicy(ForwardingUpkeep):
+class MaintenancePerPolicy(ForwardingMaintenance):
     """What daemons have of ``PerPolicy``."""
 
     def __init__(self, stores):
-        super().__init__(stores.inner.upkeep)
+        super().__init__(stores.inner.maintenance)
         self._stores = stores
 
-    def find(self, location, view):
-        return self._stores.engine(location.policy).upkeep.find(location, view)
+    def find(self, location, options):
+        return self._stores.engine(location.policy).maintenance.find(location, options)
 
     def mark(self, device, partition, policy):
-        return self._stores.engine(policy).upkeep.mark(device, partition, policy)
+        return self._stores.engine(policy).maintenance.change_token(device, partition, policy)
 
     def idle_s(self, device, partition, policy):
-        return self._stores.engine(policy).upkeep.idle_s(device, partition, policy)
+        return self._stores.engine(policy).maintenance.idle_s(device, partition, policy)
 
 
 def tier_section(cache, state, **options):
@@ -105,7 +105,7 @@ class LostSessions:
         self.now_s = 1000.0
 
     @property
-    def seams(self):
+    def dependencies(self):
         return {"open_session": self._open, "monotonic": lambda: self.now_s}
 
     def _open(self, directory, owner):

@@ -35,7 +35,7 @@ from swift.container import objecttable
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.entry import module_words
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
@@ -209,7 +209,7 @@ class Pair:
 
     def make_container(self, node: int, container: str, names: Sequence[str]) -> None:
         """A database with these rows, made without a server."""
-        place = DatabasePlace(
+        place = DatabasePath(
             f"{self.root}/n{node}/sd{node}", "containers", "0", self._hasher.hexdigest(ACCOUNT, container)
         )
         broker = ContainerBroker(place, Engine(), ACCOUNT, container)

@@ -30,7 +30,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.listing import as_json
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from tools.bench.options import bare_parser
 
@@ -72,7 +72,7 @@ def make_container(root: Path, name: str, rows: int) -> ContainerBroker:
     """A container of so many objects; raises the errors of ``db.connection`` and OSError."""
     device = root / "sda"
     device.mkdir(exist_ok=True)
-    place = DatabasePlace(str(device), "containers", "0", f"{rows:032x}")
+    place = DatabasePath(str(device), "containers", "0", f"{rows:032x}")
     broker = ContainerBroker(place, Engine(), "AUTH_bench", name)
     put = Timestamp(1_700_000_000)
     broker.create(put, 0, created_at=put)

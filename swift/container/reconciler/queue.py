@@ -115,5 +115,5 @@ class ReconcilerQueue:
         return int(digest, 16) % self._processes == self._process
 
     def is_empty(self, container: str) -> bool:
-        """Whether a container of the queue has no entry."""
+        """Return True if a container of the queue has no entry."""
         return next(iter(self._client.objects(QUEUE_ACCOUNT, container)), None) is None

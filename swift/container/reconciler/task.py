@@ -1,4 +1,4 @@
-"""What the container reconciler does in a pass over its queue (spec: account-container.md §18).
+"""A pass of the container reconciler over its queue (spec: account-container.md §18).
 
 The copy in the right policy gets a time a little above everything that the wrong policy has, so that nothing
 written there before comes back; only when it is stored is the wrong copy removed, and only then does the
@@ -33,12 +33,12 @@ from swift.runtime.queuetask import QueueTask, as_far_as_readable
 
 @dataclass(frozen=True)
 class ContainerReconcilerSettings(Settings):
-    """How often the queue is worked on, and which of it by this process."""
+    """Options of the container reconciler."""
 
     interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
     reclaim_age: int = option(
-        604800, "Seconds after which an entry whose object nobody has is given up.", kind=COUNT
+        604800, "Seconds after which an entry is dropped if no node has its object.", kind=COUNT
     )
     request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
     concurrency: int = option(1, "Objects moved at the same time.", kind=integer(1))
@@ -122,7 +122,7 @@ class ReconcilerPass:
     def __init__(self, task: ContainerReconciler, pass_context: PassContext):
         self._task = task
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = task.context.telemetry.log
         self._containers: list[str] = []
 
@@ -132,7 +132,7 @@ class ReconcilerPass:
         for container in queue.containers(self._pass_context.clock.time()):
             self._containers.append(container)
             what = f"{QUEUE_ACCOUNT}/{container}"
-            for entry in as_far_as_readable(queue.entries(container), what, self._tally, self._log):
+            for entry in as_far_as_readable(queue.entries(container), what, self._counters, self._log):
                 if self._pass_context.stop.requested:
                     return
                 yield entry
@@ -142,17 +142,17 @@ class ReconcilerPass:
         try:
             outcome = self._reconcile(unit)
         except UnexpectedResponse as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot reconcile {unit}: {error}")
             return
-        self._tally.add(outcome)
+        self._counters.add(outcome)
         if outcome in _DONE:
             self._pop(unit)
 
     # --- deciding -------------------------------------------------------------------------------------
 
     def _reconcile(self, entry: MisplacedObject) -> str:
-        """What became of it; raises ``UnexpectedResponse``."""
+        """Return the outcome; raises ``UnexpectedResponse``."""
         task = self._task
         policies = task.context.policies
         right = self._policy_of(entry)
@@ -221,7 +221,7 @@ class ReconcilerPass:
         now_s = self._pass_context.clock.time()
         if entry.timestamp.seconds + self._task.settings.reclaim_age > now_s:
             return "unavailable_source"
-        self._log.error(f"{entry.path} is in no policy; nobody has had it for long: {entry} is given up")
+        self._log.error(f"{entry.path} is in no policy and was not found for long: {entry} is dropped")
         return "lost_source"
 
     def _throw_tombstone(self, entry: MisplacedObject) -> None:
@@ -261,7 +261,7 @@ class ReconcilerPass:
 
 
 def claim_of(reply: BackendResponse) -> PolicyClaim | None:
-    """What a container server says of the policy; None when it has never heard of the container."""
+    """Return a container server's policy claim; None if it does not know the container."""
     if not (reply.is_success or reply.status == 404):
         return None
     try:
@@ -285,7 +285,7 @@ def _in(policy_index: int) -> HeaderMap:
 
 
 def _time_of(headers: HeaderMap) -> Timestamp:
-    """When what is answered was last changed; zero when the answer does not say."""
+    """Return the time of the last change in a response; zero if it is missing."""
     try:
         return Timestamp(headers.get(fields.BACKEND_TIMESTAMP) or headers.get("x-timestamp", "0"))
     except InvalidTimestamp:

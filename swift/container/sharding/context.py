@@ -1,4 +1,4 @@
-"""How far the rows of a file were brought to shards; kept in metadata (spec: account-container.md §19.3)."""
+"""Progress of cleaving the rows of a file, stored in metadata (spec: account-container.md §19.3)."""
 
 from __future__ import annotations
 

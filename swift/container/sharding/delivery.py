@@ -9,7 +9,7 @@ from swift.base.shardrange import ShardRange
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.dbsync.device import DeviceReplication
 from swift.dbsync.kind import Replication
 from swift.dbsync.replica import Replica
@@ -27,18 +27,18 @@ class ShardDelivery(DeviceReplication):
         self._shard_engine = engine
         self._copies = 0
 
-    def _tell(
+    def _sync_nodes(
         self, replica: Replica, view: RingView, part: int, nodes: Sequence[Node], now: Timestamp
     ) -> list[bool]:
-        answers = super()._tell(replica, view, part, nodes, now)
+        answers = super()._sync_nodes(replica, view, part, nodes, now)
         is_at_home = len(nodes) < len(view.primaries(part))
         self._copies = sum(answers) + is_at_home
         return answers
 
-    def deliver(self, place: DatabasePlace) -> int:
+    def deliver(self, place: DatabasePath) -> int:
         """Bring a shard to its primaries; how many have all of it now."""
         self._copies = 0
-        self.visit(place)
+        self.replicate(place)
         return self._copies
 
     def open_shard(
@@ -48,7 +48,7 @@ class ShardDelivery(DeviceReplication):
         account, _, container = shard.name.partition("/")
         digest = self._replication.context.hasher.digest(account, container)
         part = self._replication.ring.view().partition_of(digest)
-        place = DatabasePlace(device_path, "containers", str(part), digest.hex())
+        place = DatabasePath(device_path, "containers", str(part), digest.hex())
         broker = ContainerBroker(place, self._shard_engine, account, container)
         if not broker.refresh():
             made = Timestamp(shard.timestamp)

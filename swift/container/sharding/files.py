@@ -52,7 +52,7 @@ def begin_epoch(broker: ContainerBroker, epoch: str) -> bool:
 
 
 class _Kept:
-    """What goes into the new file."""
+    """Rows for the new file."""
 
     def __init__(self, connection: sqlite3.Connection):
         columns = [name for name in columns_of(connection, TABLE) if name not in _NOT_COPIED]
@@ -98,7 +98,7 @@ def remove_retiring(broker: ContainerBroker, seen_max_row: int) -> bool:
         return True
 
     def work(_connection: sqlite3.Connection, disk: Disk) -> bool:
-        if old.ask_locked(lambda connection: max_row(connection, "object")) > seen_max_row:
+        if old.query_locked(lambda connection: max_row(connection, "object")) > seen_max_row:
             return False
         disk.unlink(old.path)
         return True

@@ -1,4 +1,4 @@
-"""What ``swift-manage-shard-ranges`` says of overlaps and gaps of shards, and the ranges that mend them.
+"""Analysis of overlaps and gaps for ``swift-manage-shard-ranges``, with the repairing ranges.
 
 Spec: cli-and-config.md §12. The sharder moves the objects afterwards.
 """
@@ -18,7 +18,7 @@ _BUSY = (State.SHARDING, State.SHRINKING)
 
 @dataclass(frozen=True)
 class RepairVerdict:
-    """What was found: whether it can be mended, and the ranges that mend it; none when nothing is wrong."""
+    """Result of an analysis: if it can be repaired, and the repairing ranges; none if nothing is wrong."""
 
     is_fit: bool
     changes: list[ShardRange]

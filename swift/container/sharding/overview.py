@@ -1,4 +1,4 @@
-"""What operators are told of containers that are split or due for it (spec: account-container.md §19)."""
+"""Sharding overview for operators: sharded containers and candidates (spec: account-container.md §19)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Overview:
     _warned: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def note(self, directory: str, lists: dict[str, JsonObject]) -> None:
-        """What a visit found; no list when there is nothing to show."""
+        """Record the result of processing a container; no list if there is nothing to show."""
         self.shown.pop(directory, None)
         if lists:
             self.shown[directory] = lists
@@ -35,7 +35,7 @@ class Overview:
             self.shown.pop(directory, None)
 
     def may_warn(self, directory: str, kind: str, now_s: float, interval_s: float) -> bool:
-        """Whether a warning is due again; it counts as given."""
+        """Return True if a warning is due again, and count it as given."""
         last_s = self._warned.get((directory, kind))
         if last_s is not None and now_s - last_s < interval_s:
             return False
@@ -60,7 +60,7 @@ def recon_lists(overviews: Iterable[Overview], limit: int) -> JsonObject:
 
 
 def state_counts(ranges: Sequence[ShardRange]) -> dict[str, int]:
-    """How many shards are in each of the states that recon counts."""
+    """Return the number of shards in each of recon's states."""
     counts = Counter(item.state for item in ranges)
     return {state.name.lower(): counts[state] for state in _COUNTED}
 
@@ -74,7 +74,7 @@ def compactible(
     max_shrinking: int,
     max_expanding: int,
 ) -> int:
-    """How many shards could be merged into others, or into the root."""
+    """Return the number of shards that could be merged into others, or into the root."""
     found = shrink.find_mergings(
         ranges,
         own,
@@ -88,7 +88,7 @@ def compactible(
 
 @dataclass(frozen=True)
 class RootAudit:
-    """What is wrong with the shards of a root."""
+    """Defects in the shards of a root."""
 
     gaps: list[repair.Gap]
     overlaps: list[ShardRange]

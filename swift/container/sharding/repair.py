@@ -1,4 +1,4 @@
-"""Which shards of a root overlap, and which names no shard takes (spec: account-container.md §19). Pure."""
+"""Repair of a root's shards: overlaps and gaps (spec: account-container.md §19). Pure."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _best(items: Sequence[ShardRange], lower: str, upper: str) -> list[ShardRang
 
 
 def isolated_in(acceptors: Iterable[ShardRange], donors: Iterable[ShardRange]) -> str:
-    """Where ranges have rows although the sequence as a whole has not been filled; empty if nowhere."""
+    """Return the part where ranges have rows although the sequence has gaps; empty if none."""
     states = {item.state for item in acceptors}
     if states <= _WHOLE:
         return ""
@@ -84,7 +84,7 @@ def isolated_in(acceptors: Iterable[ShardRange], donors: Iterable[ShardRange]) -
 
 
 def are_related(one: ShardRange, other: ShardRange) -> bool:
-    """Whether one of two shards was split off the other."""
+    """Return True if one shard was split off the other."""
     return _is_child(one, other) or _is_child(other, one)
 
 
@@ -95,7 +95,7 @@ def _is_child(child: ShardRange, parent: ShardRange) -> bool:
 
 
 def is_younger(item: ShardRange, now: Timestamp, age_s: float) -> bool:
-    """Whether a range was made, or got its bounds, less than so many seconds ago."""
+    """Return True if a range was created, or got its bounds, less than ``age_s`` ago."""
     return Timestamp(item.timestamp).seconds + age_s > now.seconds
 
 

@@ -1,4 +1,4 @@
-"""What shards and roots say to each other (spec: account-container.md §19.3)."""
+"""Requests between shards and roots (spec: account-container.md §19.3)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Roots:
     # --- asking ---------------------------------------------------------------------------------------
 
     def auditing_ranges(self, root: str, own: ShardRange) -> list[ShardRange]:
-        """What a root knows of the part of a shard, deleted ranges and its own too."""
+        """Return the root's ranges for a shard, including deleted ones and the root's own."""
         return self._ranges(root, "auditing", own.lower, own.upper, include_deleted=True)
 
     def updating_ranges(self, root: str, first: str, last: str) -> list[ShardRange]:

@@ -1,4 +1,4 @@
-"""Where a container may be cut, by its rows (spec: account-container.md §19.3)."""
+"""Scan for cut points of a container by its rows (spec: account-container.md §19.3)."""
 
 from __future__ import annotations
 

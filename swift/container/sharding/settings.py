@@ -20,7 +20,7 @@ _PERCENT = number(0)
 
 @dataclass(frozen=True)
 class ContainerSharderSettings(Settings):
-    """Which containers are split, into what, and how fast."""
+    """Options of the container sharder."""
 
     auto_shard: bool = option(False, "Split containers that are large enough without being told to.")
     interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
@@ -123,7 +123,7 @@ class ContainerSharderSettings(Settings):
                 raise ConfigError(f"[container-sharder] {words}")
 
     def replication(self) -> ReplicatorSettings:
-        """How shards are brought to their nodes."""
+        """Return the settings for the replication of shards."""
         return ReplicatorSettings(
             node_timeout=self.node_timeout,
             conn_timeout=self.conn_timeout,

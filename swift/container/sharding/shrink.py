@@ -1,4 +1,4 @@
-"""Which shards are so small that they are to be put together (spec: account-container.md §19.4). Pure."""
+"""Selection of small shards to merge (spec: account-container.md §19.4). Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _may_join(run: Sequence[ShardRange], item: ShardRange, expand_to: int, max_s
 
 
 def _are_all_of(run: Sequence[ShardRange], own: ShardRange, expand_to: int) -> bool:
-    """Whether a run has all names of a container, and fewer rows than it may have."""
+    """Return True if a run has all names of a container, and fewer rows than the limit."""
     is_whole = bool(run) and (run[0].lower, run[-1].upper) == (own.lower, own.upper)
     return is_whole and sum(map(rows_of, run)) < expand_to
 

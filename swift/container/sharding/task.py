@@ -15,13 +15,13 @@ from swift.container.broker import ContainerBroker
 from swift.container.replicator import KIND
 from swift.container.reported import open_found
 from swift.container.sharding.delivery import ShardDelivery
+from swift.container.sharding.observer import Observer
 from swift.container.sharding.overview import Overview, recon_lists
 from swift.container.sharding.roots import Roots
+from swift.container.sharding.session import ShardingSession
 from swift.container.sharding.settings import ContainerSharderSettings
-from swift.container.sharding.standing import Observer
-from swift.container.sharding.visit import Visit
 from swift.db.broker import Engine
-from swift.db.settled import CALM, Due, Settled
+from swift.db.unchanged import REST_FRACTION, DueDatabase, UnchangedDatabases
 from swift.dbsync.daemon import DatabaseReplicator
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.platform.disk import Disk
@@ -71,20 +71,24 @@ class ContainerSharder(DeviceTask):
         replicator = DatabaseReplicator(context, container_ring, KIND, settings.replication(), disk=self.disk)
         self.replication = replicator.replication
         self.own = replicator.own
-        self._settled: dict[str, Settled] = {}
+        self._unchanged: dict[str, UnchangedDatabases] = {}
         #: Of each device.
         self.overviews: dict[str, Overview] = {}
 
-    def settled(self, device: str) -> Settled:
-        """What is known of a device's containers, at the beginning of another pass."""
-        if device not in self._settled:
+    def unchanged_databases(self, device: str) -> UnchangedDatabases:
+        """Return the unchanged-database tracker of a device, at the start of a pass."""
+        if device not in self._unchanged:
             interval_s = self.settings.interval
-            self._settled[device] = Settled(
-                self.disk_at(device), RECHECK_S, busy_s=interval_s, calm_s=CALM * interval_s, is_eager=True
+            self._unchanged[device] = UnchangedDatabases(
+                self.disk_at(device),
+                RECHECK_S,
+                busy_s=interval_s,
+                rest_s=REST_FRACTION * interval_s,
+                visits_new=True,
             )
         self.own.ids(self.ring.view())
-        self._settled[device].begin(self.own.rings_seen)
-        return self._settled[device]
+        self._unchanged[device].begin(self.own.rings_seen)
+        return self._unchanged[device]
 
     def begin(self, share: str, pass_context: PassContext) -> ShardingPass:
         """A pass over the device ``share``."""
@@ -130,30 +134,30 @@ class ShardingPass(DatabasePassBase):
         self._task = task
         self._engine = Engine.at(self._disk, self._log.warning, wait_s=task.settings.broker_timeout)
         self._delivery = ShardDelivery(task.replication, device, pass_context, self._engine)
-        self._settled = task.settled(device)
+        self._unchanged = task.unchanged_databases(device)
         self._overview = task.overviews.setdefault(device, Overview())
-        self._observer = Observer(self._overview, task.settings, self._tally, self._log.warning)
+        self._observer = Observer(self._overview, task.settings, self._counters, self._log.warning)
 
-    def plan(self) -> Iterator[Due]:
+    def plan(self) -> Iterator[DueDatabase]:
         """The containers to which something has happened, partitions in random order."""
         device_path = self._device_path()
         if device_path is None:
             return
         for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._due_among(self._settled, device_path, DIRECTORY, some).due
+            yield from self._due_among(self._unchanged, device_path, DIRECTORY, some).due
 
-    def do(self, unit: Due) -> None:
+    def do(self, unit: DueDatabase) -> None:
         """Take one container some steps on."""
 
         def work(broker: ContainerBroker) -> None:
-            visit = self._visit_of(broker)
+            visit = self._session_of(broker)
             is_candidate = visit.is_candidate
             # Writers do not keep a container from being split, nor its totals from its root.
-            self._settled.hurry(unit.place, is_urgent=is_candidate)
+            self._unchanged.prioritize(unit.place, is_urgent=is_candidate)
             if is_candidate:
-                self._run_visit(visit, broker)
+                self._run_session(visit, broker)
             if visit.is_at_rest:
-                self._settled.settle(unit, self._task.disk.now_ns())
+                self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
         open_broker = partial(open_found, unit.place, self._engine)
         self._on_database(
@@ -165,7 +169,7 @@ class ShardingPass(DatabasePassBase):
             expected=(UnexpectedResponse,),
         )
 
-    def _run_visit(self, visit: Visit, broker: ContainerBroker) -> None:
+    def _run_session(self, visit: ShardingSession, broker: ContainerBroker) -> None:
         clock = self._pass_context.clock
         started_s = clock.monotonic()
         visit.run()
@@ -173,31 +177,31 @@ class ShardingPass(DatabasePassBase):
         self._observer.look(broker, index, Timestamp(clock.time()), clock.monotonic() - started_s)
 
     def _index_of(self, broker: ContainerBroker) -> tuple[int | None, int]:
-        """Which of its replicas this device has, None for a handoff, and how many there are."""
+        """Return this device's replica index, None for a handoff, and the replica count."""
         view = self._task.ring.view()
         primaries = view.primaries(view.partition_of(bytes.fromhex(broker.place.name_hash)))
         ids = self._task.own.ids(view)
         at = (n for n, node in enumerate(primaries) if node.id in ids and node.device == self._device)
         return next(at, None), len(primaries)
 
-    def _visit_of(self, broker: ContainerBroker) -> Visit:
+    def _session_of(self, broker: ContainerBroker) -> ShardingSession:
         index, replica_count = self._index_of(broker)
-        return Visit(
+        return ShardingSession(
             broker,
             self._task.settings,
             self._task.roots,
             self._delivery,
-            self._tally,
+            self._counters,
             now=Timestamp(self._pass_context.clock.time()),
             is_leader=index == 0,
             replica_count=replica_count,
         )
 
     def end(self) -> None:
-        """What was found out is kept for the next pass."""
+        """End the pass: keep the unchanged containers for the next one."""
         shown = list(self._overview.shown)
         self._overview.forget([path for path in shown if not self._disk.is_directory(path)])
-        self._settled.end()
+        self._unchanged.end()
 
 
 def _make(parts: DaemonParts) -> ContainerSharder:

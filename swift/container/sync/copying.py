@@ -20,7 +20,7 @@ from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.telemetry.log import Log
 
 #: What belongs to the answer, or is about this cluster.
@@ -52,14 +52,14 @@ class Copier:
         target: SyncTarget,
         container: EntityPath,
         *,
-        tally: Tally,
+        counters: Counters,
         log: Log,
     ):
         self._client = client
         self._remote = remote
         self._target = target
         self.container = container
-        self._tally = tally
+        self._counters = counters
         self._log = log
 
     def copy(self, row: ObjectRow) -> bool:
@@ -72,7 +72,7 @@ class Copier:
         try:
             return self._delete(row) if row.deleted else self._put(row)
         except (RemoteError, UnexpectedResponse, BodyError) as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._log.error(f"ERROR cannot copy {self.container}/{row.name}: {error}")
             return False
 
@@ -80,7 +80,7 @@ class Copier:
         stamp = row.times()[0].internal
         answer = self._remote.ask("DELETE", self._target, row.name, stamp, {})
         if answer.is_success:
-            self._tally.add("deletes")
+            self._counters.add("deletes")
         return answer.is_success or answer.status in (404, 409) or self._refused(row, "DELETE", answer.status)
 
     def _put(self, row: ObjectRow) -> bool:
@@ -107,7 +107,7 @@ class Copier:
             return self._refused(row, "PUT", answer.status)
         if _TARGET in sent and not self._is_link(row, self._head(row, stamp), stamp):
             return False
-        self._tally.add("puts")
+        self._counters.add("puts")
         return True
 
     def _ask_here(self, method: str, row: ObjectRow) -> AbstractContextManager[Response]:
@@ -141,7 +141,7 @@ class Copier:
             return self._refused(row, "HEAD", there.status)
         if _time(there.headers.get("x-timestamp")) > stamp:
             return True
-        self._tally.add("failures")
+        self._counters.add("failures")
         self._log.error(
             f"ERROR cannot copy {self.container}/{row.name}: it is a symbolic link, of which "
             f"{self._target.sync_to.url} made an empty object; its proxies need the symlink filter"
@@ -149,7 +149,7 @@ class Copier:
         return False
 
     def _refused(self, row: ObjectRow, method: str, status: int) -> bool:
-        self._tally.add("failures")
+        self._counters.add("failures")
         self._log.error(
             f"ERROR cannot copy {self.container}/{row.name} to {self._target.sync_to.url}: "
             f"{method} answered {status}"

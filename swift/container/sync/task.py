@@ -1,4 +1,4 @@
-"""What container sync does in a pass: new rows are copied, those that other nodes copied are checked.
+"""A pass of container sync: copies new rows, verifies those that other nodes copied.
 
 Spec: account-container.md §17. Each primary of a container copies its share of the new rows, up to sync point
 1; before that it looks at all rows up to there again, from sync point 2 on, so that a row whose node was away
@@ -30,7 +30,7 @@ from swift.container.sync.copying import Copier
 from swift.container.sync.remote import RemoteCluster, SyncTarget
 from swift.container.syncstore import DIRECTORY, is_synced, keep_link
 from swift.db.broker import Engine
-from swift.db.settled import Due, Settled
+from swift.db.unchanged import DueDatabase, UnchangedDatabases
 from swift.gateway.internal_client import InternalClient
 from swift.http import fields
 from swift.platform.disk import Disk
@@ -45,7 +45,7 @@ from swift.runtime.share import log_failure
 
 @dataclass(frozen=True)
 class ContainerSyncSettings(Settings):
-    """How often containers are copied, and through what."""
+    """Options of container sync."""
 
     interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
@@ -111,11 +111,13 @@ class ContainerSync(DeviceTask):
         self.remote = remote
         self.realms = realms
         self.own = OwnDevices(context.ring_ip, context.ring_port)
-        self._settled: dict[str, Settled] = {}
+        self._unchanged: dict[str, UnchangedDatabases] = {}
 
-    def settled(self, device: str) -> Settled:
-        """What is known of a device's containers, at the beginning of another pass."""
-        known = self._settled.setdefault(device, Settled(self.disk_at(device), RECHECK_S, busy_s=0.0))
+    def unchanged_databases(self, device: str) -> UnchangedDatabases:
+        """Return the unchanged-database tracker of a device, at the start of a pass."""
+        known = self._unchanged.setdefault(
+            device, UnchangedDatabases(self.disk_at(device), RECHECK_S, busy_s=0.0)
+        )
         self.own.ids(self.ring.view())
         known.begin(self.own.rings_seen)
         return known
@@ -136,9 +138,9 @@ class SyncPass(DatabasePassBase):
         super().__init__(task, device, pass_context)
         self._task = task
         self._engine = Engine.at(self._disk, self._log.warning)
-        self._settled = task.settled(device)
+        self._unchanged = task.unchanged_databases(device)
 
-    def plan(self) -> Iterator[Due]:
+    def plan(self) -> Iterator[DueDatabase]:
         """The containers to which there is a link, and to which something has happened."""
         device_path = self._device_path()
         if device_path is None:
@@ -147,16 +149,16 @@ class SyncPass(DatabasePassBase):
         for partition in self._partitions(device_path, DIRECTORY):
             for place in self._places(device_path, DIRECTORY, partition):
                 now_ns = self._task.disk.now_ns()
-                due = self._settled.due(place._replace(kind="containers"), now_ns)
+                due = self._unchanged.due(place._replace(kind="containers"), now_ns)
                 if due is not None:
                     yield due
 
-    def do(self, unit: Due) -> None:
+    def do(self, unit: DueDatabase) -> None:
         """Copy what is new in one container."""
 
         def work(broker: ContainerBroker) -> None:
             if self._look(broker):
-                self._settled.settle(unit, self._task.disk.now_ns())
+                self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
         open_broker = partial(open_found, unit.place, self._engine)
         self._on_database(
@@ -164,40 +166,42 @@ class SyncPass(DatabasePassBase):
         )
 
     def end(self) -> None:
-        """What was found out is kept for the next pass."""
-        self._settled.end()
+        """End the pass: keep the unchanged containers for the next one."""
+        self._unchanged.end()
 
     def _look(self, broker: ContainerBroker) -> bool:
         """Copy what is to be copied; whether there was nothing to do, and nothing kept us from it."""
         info = broker.info()
         if not is_synced(info):
             keep_link(broker, info)
-            self._tally.add("skips")
+            self._counters.add("skips")
             return False
         index, count = self._own_place(broker)
         if index is None or any(info.metadata.get(name, ("", ""))[0] for name in _VERSIONED):
-            self._tally.add("skips")
+            self._counters.add("skips")
             return False
         try:
             target = self._target(info)
         except SyncToError as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._log.error(f"ERROR {broker.own_name} cannot be copied: {error}")
             return False
         if target is None:
-            self._tally.add("skips")
+            self._counters.add("skips")
             return False
         path = EntityPath(info.account, info.container)
-        copier = Copier(self._task.client, self._task.remote, target, path, tally=self._tally, log=self._log)
+        copier = Copier(
+            self._task.client, self._task.remote, target, path, counters=self._counters, log=self._log
+        )
         self._copy(broker, info, copier, index, count)
-        self._tally.add("syncs")
+        self._counters.add("syncs")
         after = broker.info()
         points = after.x_container_sync_point1, after.x_container_sync_point2
         is_done = points[0] == points[1] and not self._rows(broker, points[0])
         return is_done and points == (info.x_container_sync_point1, info.x_container_sync_point2)
 
     def _own_place(self, broker: ContainerBroker) -> tuple[int | None, int]:
-        """Which of the container's primaries this device is, and how many there are."""
+        """Return this device's index among the container's primaries, and their count."""
         view = self._task.ring.view()
         primaries = view.primaries(view.partition_of(bytes.fromhex(broker.place.name_hash)))
         ids = self._task.own.ids(view)
@@ -254,7 +258,7 @@ class SyncPass(DatabasePassBase):
             return copier.copy(row_of_mapping(item))
         except Exception as error:
             log_failure(self._log, f"cannot copy row {row_id} of {copier.container}", error)
-            self._tally.add("failures")
+            self._counters.add("failures")
             return False
 
     def _turn_of(self, broker: ContainerBroker, item: Item, count: int) -> int:

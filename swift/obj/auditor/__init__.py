@@ -1,1 +1,1 @@
-"""The object auditor: every object is looked at again and again, and what is damaged is quarantined."""
+"""The object auditor: reads every object periodically and quarantines damaged ones."""

@@ -1,8 +1,8 @@
 """The watcher ``dark_data``: objects that no container listing has (spec: replication.md §7).
 
-Such objects cannot be found, and nobody pays for them; usually a deleted container took its rows along while
-a device was away. Every primary of the container is asked, because one that lacks the row proves nothing;
-while any of them does not answer, nothing is known.
+Clients cannot find such objects, and no account is charged for them. Usually their container was deleted
+while a device was away. The watcher requests the row from every primary of the container, because one primary
+without the row proves nothing. While a primary does not respond, the object's state is unknown.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Listings:
         self._rng = rng
         self._shards_max = shards_max
 
-    def have(self, account: str, container: str, obj: str) -> bool:
-        """Whether one of them does; raises ``Unknown``."""
+    def contains(self, account: str, container: str, obj: str) -> bool:
+        """Return True if a primary lists the object; raises ``Unknown``."""
         seen: list[tuple[str, str]] = []
         waiting = [(account, container)]
         while waiting:
@@ -71,7 +71,7 @@ class Listings:
         return False
 
     def _rows_of(self, where: tuple[str, str], obj: str, record_type: str) -> list[tuple[list[object], bool]]:
-        """What each primary lists at the object's place, and whether these are shards."""
+        """Return each primary's rows at the object's place, and whether these are shards."""
         part, primaries = self._ring.nodes(self._hasher.digest(*where))
         nodes = list(primaries)
         self._rng.shuffle(nodes)
@@ -155,7 +155,7 @@ class DarkData(Watcher):
         if written.seconds + self._settings.grace_age >= time.time():
             return "ok"
         try:
-            return "ok" if self._listings.have(account, container, obj) else "dark"
+            return "ok" if self._listings.contains(account, container, obj) else "dark"
         except Unknown as error:
             self.logger.info(f"dark_data: {metadata['name']}: {error}")
             return "unknown"

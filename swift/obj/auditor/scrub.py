@@ -2,7 +2,7 @@
 
 What is left to read is estimated from what the pass has met so far, at its beginning from what the device
 says is in use; it is divided by the time that is left, again and again. So a pass neither hurries nor comes
-late, also when it was interrupted. When reading as fast as it can is not enough, ``ScrubPromise`` says so,
+late, also when it was interrupted. When reading as fast as it can is not enough, ``ScrubForecast`` says so,
 and what would be.
 
 An object costs as much as ``OBJECT_BYTES`` bytes, whatever its size: many small ones take their time too.
@@ -22,17 +22,17 @@ OBJECT_BYTES = 65536
 AIM = 0.9
 #: Between two objects it rests no longer than that, however little there is to read, seconds.
 REST_MAX_S = 300.0
-#: Rests are so long at a time, so that whoever watches sees that it lives, seconds.
+#: Length of one pause: the supervisor sees activity between pauses, seconds.
 REST_S = 30.0
-#: Before it has worked for so long, nobody knows how fast it can be, seconds.
+#: Working time after which the possible rate is known, seconds.
 KNOWN_AFTER_S = 60.0
 #: From so many partitions on, what was met says more than what is in use.
 _PARTITIONS_KNOWN = 10
 
 
 @dataclass(frozen=True)
-class ScrubPromise:
-    """How a promise stands."""
+class ScrubForecast:
+    """State of a scrub promise."""
 
     days: float
     #: Days in which the pass will have read everything, as it looks now.
@@ -40,21 +40,21 @@ class ScrubPromise:
     #: Bytes a second that it takes from now on, objects counted in, and how many can be read.
     rate_needed: float
     rate_possible: float
-    is_kept: bool
+    is_on_schedule: bool
 
     def as_facts(self) -> dict[str, object]:
-        """As the recon file has it."""
+        """Return the values for the recon file."""
         return {
             "promised_days": round(self.days, 3),
             "expected_days": round(self.days_expected, 3),
             "bytes_per_second_needed": round(self.rate_needed),
             "bytes_per_second_possible": round(self.rate_possible),
-            "kept": self.is_kept,
+            "kept": self.is_on_schedule,
         }
 
     def __str__(self) -> str:
         text = f"will be read in {self.days_expected:.1f} days, {self.days:g} were promised"
-        if self.is_kept:
+        if self.is_on_schedule:
             return text
         return (
             f"{text}: it takes {self.rate_needed / 1e6:.1f} MB/s from now on, "
@@ -68,7 +68,7 @@ class Scrub:
 
     def __init__(
         self,
-        promised_s: float,
+        target_s: float,
         *,
         begun_s: float,
         used_bytes: float,
@@ -79,7 +79,7 @@ class Scrub:
         alive: Callable[[], None],
     ):
         """``begun_s`` is Unix time; ``work_done`` and ``partitions`` (0: unknown) are of a former process."""
-        self._promised_s = promised_s
+        self._target_s = target_s
         self._begun_s = begun_s
         self._used = used_bytes
         self._work = work_done
@@ -94,7 +94,7 @@ class Scrub:
         self.partitions = partitions
 
     def expect(self, policy: int, left: int) -> None:
-        """So many partitions of a policy are left."""
+        """Set the number of remaining partitions of a policy."""
         self._left[policy] = left
         self.partitions = max(self.partitions, sum(self._left.values()))
 
@@ -108,15 +108,15 @@ class Scrub:
 
     def seconds_left(self) -> float:
         """Until the pass should be through, by the clock."""
-        return self._begun_s + self._promised_s * AIM - self._clock.time()
+        return self._begun_s + self._target_s * AIM - self._clock.time()
 
     def rate(self) -> float:
         """Bytes a second from now on; infinite when it is late."""
         seconds = self.seconds_left()
         return self.work_left() / seconds if seconds > 0 else float("inf")
 
-    def turn(self, size_bytes: int, objects: int = 0) -> None:
-        """So much was read, or is about to be: rest until it is due. Fit for disk threads."""
+    def pause_after(self, size_bytes: int, objects: int = 0) -> None:
+        """Pause after reading ``size_bytes``, to hold the pace. Safe in disk threads."""
         work = size_bytes + objects * OBJECT_BYTES
         self._work += work
         rate = self.rate()
@@ -131,23 +131,23 @@ class Scrub:
             if self._wait(step_s):
                 return
 
-    def promise(self) -> ScrubPromise:
-        """How it stands now."""
+    def forecast(self) -> ScrubForecast:
+        """Return the promise's current state."""
         now_s = self._clock.time()
-        busy_s = self._clock.monotonic() - self._started_s - self._rested_s
+        recheck_s = self._clock.monotonic() - self._started_s - self._rested_s
         left = self.work_left()
-        seconds = self._begun_s + self._promised_s - now_s
+        seconds = self._begun_s + self._target_s - now_s
         needed = left / seconds if seconds > 0 else float("inf") if left else 0.0
         done = self._work - self._work_before
-        is_known = busy_s >= KNOWN_AFTER_S and done > 0
-        possible = done / busy_s if is_known else float("inf")
+        is_known = recheck_s >= KNOWN_AFTER_S and done > 0
+        possible = done / recheck_s if is_known else float("inf")
         kept = needed <= possible and (seconds > 0 or not any(self._left.values()))
         if kept:
-            ends_s = max(now_s, self._begun_s + self._promised_s * AIM) if left else now_s
+            ends_s = max(now_s, self._begun_s + self._target_s * AIM) if left else now_s
         else:
             ends_s = now_s + (left / possible if is_known else 0.0)
-        return ScrubPromise(
-            self._promised_s / DAY_S,
+        return ScrubForecast(
+            self._target_s / DAY_S,
             (ends_s - self._begun_s) / DAY_S,
             needed if needed != float("inf") else left,
             possible if is_known else 0.0,
@@ -155,4 +155,4 @@ class Scrub:
         )
 
     def __repr__(self) -> str:
-        return f"<Scrub {self.promise()}>"
+        return f"<Scrub {self.forecast()}>"

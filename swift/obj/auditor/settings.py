@@ -8,7 +8,7 @@ from swift.config.kinds import COUNT, LIST, SECONDS, Kind, integer, number
 from swift.config.schema import Settings, option
 from swift.runtime.daemon import Schedule
 
-#: Partial files of rsync are removed after so long when nobody says how long rsync may take, seconds.
+#: Age of stale partial files of rsync if rsync_timeout is unknown, seconds.
 TEMPORARY_AGE_S = 86400.0
 #: How much longer than rsync may take ``auto`` waits, seconds.
 _GRACE_S = 900.0
@@ -38,7 +38,7 @@ AUTO_SECONDS = Kind("auto or seconds", _parse_age, lambda v: "auto" if v == AUTO
 
 @dataclass(frozen=True)
 class ObjectAuditorSettings(Settings):
-    """How fast objects are read, and who looks at them as well."""
+    """Options of the object auditor: pace, sizes and watchers."""
 
     interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     concurrency: int = option(1, "Devices read at the same time, each by a process.", kind=integer(1))
@@ -101,7 +101,9 @@ class DarkDataSettings(Settings):
 
 
 def temporary_age_s(settings: ObjectAuditorSettings, rsync_timeout: str | None) -> float:
-    """How old partial files become; ``rsync_timeout`` is the replicator's option, if it has one."""
+    """Return the age from which partial files are stale; ``rsync_timeout`` is the replicator's option, if
+    set.
+    """
     if settings.rsync_tempfile_timeout != AUTO:
         return settings.rsync_tempfile_timeout
     try:

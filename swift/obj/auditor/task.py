@@ -1,4 +1,4 @@
-"""What the object auditor does in a pass over a device (spec: replication.md §7).
+"""A pass of the object auditor over a device (spec: replication.md §7).
 
 There are two kinds of pass: one reads everything, the other looks at metadata and sizes only, which is quick
 and finds what a crash left behind. Each goes through all partitions of all policies in turn and remembers on
@@ -31,7 +31,7 @@ from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.store.api import LIVE, AuditReport, HandedOver, Location
+from swift.store.api import LIVE, AuditReport, Location, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.errors import FilesChanged, MisplacedLeft
 from swift.store.handle import StoreHandle
@@ -54,7 +54,9 @@ class AuditPosition:
         self._saved_s = -SAVED_EVERY_S
 
     def load(self) -> list[str] | None:
-        """What a former pass left to do; None when there is none, or nothing that can be read."""
+        """Return the devices that an earlier pass left to audit; None if the file is missing or
+        unreadable.
+        """
         try:
             names = json.loads(self._disk.place(read_regular, self.path))["partitions"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -105,7 +107,7 @@ class AuditMode:
 
     @property
     def task_name(self) -> str:
-        """What the daemon's task is called."""
+        """Name of the daemon's task."""
         return NAME if self.full else f"{NAME}-zbf"
 
 
@@ -137,7 +139,7 @@ class ObjectAuditor(DeviceTask):
         self.watchers = watchers
         self.temporary_age_s = temporary_age_s
 
-    def promised_s(self) -> float:
+    def target_s(self) -> float:
         """Seconds that a pass over one device may take; 0: as many as it does.
 
         Devices are read one after another, ``concurrency`` of them at the same time.
@@ -200,7 +202,7 @@ class AuditPass(DevicePassBase):
         self._begun: list[tuple[Policy, AuditPosition]] = []
         self._policies = 0
         self._scrub: Scrub | None = None
-        self._was_kept = True
+        self._was_on_schedule = True
         #: Misplaced objects in a row that were left where they are.
         self._misplaced = 0
 
@@ -217,7 +219,7 @@ class AuditPass(DevicePassBase):
         policies = self._task.selection.of_policies(tuple(self._task.context.policies))
         self._policies = len(policies)
         self._task.watchers.start(self._task.kind.name)
-        self._scrub = self._promised_pace(device_path)
+        self._scrub = self._scrub_pace(device_path)
         walks = [self._partitions(device_path, policy) for policy in policies]
         while walks:
             for walk in list(walks):
@@ -230,17 +232,17 @@ class AuditPass(DevicePassBase):
                         return
                     yield location
 
-    def _promised_pace(self, device_path: str) -> Scrub | None:
+    def _scrub_pace(self, device_path: str) -> Scrub | None:
         """The pace that keeps the promise, if there is one; it goes on where it was before a restart."""
         task, context = self._task, self._pass_context
-        promised_s = task.promised_s()
-        if not promised_s:
+        target_s = task.target_s()
+        if not target_s:
             return None
         room = self._disk.statvfs(device_path)
         progress = context.progress
         noted = context.cursor.position
         return Scrub(
-            promised_s,
+            target_s,
             begun_s=context.cursor.begun_s,
             used_bytes=(room.f_blocks - room.f_bfree) * room.f_frsize,
             work_done=progress.bytes + progress.units * OBJECT_BYTES,
@@ -251,27 +253,27 @@ class AuditPass(DevicePassBase):
         )
 
     def _live(self) -> None:
-        self._tally.moves += 1
+        self._counters.activity += 1
 
     def _expect(self, policy: Policy, left: int) -> None:
-        """So many partitions are left: say so, and how the promise stands."""
+        """Set the number of remaining partitions, and publish the forecast."""
         scrub = self._scrub
         if scrub is None:
             return
         scrub.expect(policy.index, left)
         self._pass_context.cursor.note(scrub.partitions)
-        promise = scrub.promise()
+        forecast = scrub.forecast()
         metrics, device = self._task.context.telemetry.metrics, self._device
         metrics.gauge(
             "swift_auditor_scrub_days_expected", "Days that an audit of the device takes.", device=device
-        ).set(promise.days_expected)
+        ).set(forecast.days_expected)
         metrics.gauge(
             "swift_auditor_scrub_kept", "1 while that is within scrub_days, else 0.", device=device
-        ).set(promise.is_kept)
-        if promise.is_kept != self._was_kept:
-            self._was_kept = promise.is_kept
-            log = self._log.info if promise.is_kept else self._log.warning
-            log(f"{device} {promise}")
+        ).set(forecast.is_on_schedule)
+        if forecast.is_on_schedule != self._was_on_schedule:
+            self._was_on_schedule = forecast.is_on_schedule
+            log = self._log.info if forecast.is_on_schedule else self._log.warning
+            log(f"{device} {forecast}")
 
     def _partitions(self, device_path: str, policy: Policy) -> Iterator[Iterator[Location]]:
         """The objects of one partition after the other; what is left is remembered before each."""
@@ -309,7 +311,7 @@ class AuditPass(DevicePassBase):
                 for name in some:
                     yield Location(self._device, partition, policy, name)
         except OSError as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot list partition {partition} of {self._device}: {error}")
 
@@ -318,19 +320,19 @@ class AuditPass(DevicePassBase):
     def do(self, unit: Location) -> None:
         """Look at one object; count and log what is wrong."""
         if self._scrub is not None:
-            self._scrub.turn(0, 1)
+            self._scrub.pause_after(0, 1)
         started_s = self._pass_context.clock.monotonic()
         try:
             report = self._audit(unit)
         except FilesChanged:
-            # Somebody works on it; the next pass comes by again.
+            # Another process works on it; the next pass retries.
             return
         except MisplacedLeft as error:
             self._left_misplaced(unit, error)
             return
         except OSError as error:
             # It may be readable again: only what was read proves damage.
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._note(error)
             self._log.error(f"ERROR cannot read object {unit.hash} of {self._device}: {error}")
             return
@@ -339,12 +341,12 @@ class AuditPass(DevicePassBase):
             self._note_quarantine(unit, report.quarantined)
         elif report.found.state.kind == LIVE:
             self._count_size(report.found.state.size)
-            self._show(unit, report)
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+            self._call_watchers(unit, report)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _left_misplaced(self, unit: Location, error: MisplacedLeft) -> None:
         """Count an object that is not in its place; many in a row end the pass."""
-        self._tally.add("errors")
+        self._counters.add("errors")
         self._misplaced += 1
         if self._misplaced <= IN_A_ROW_MAX:
             self._log.error(f"ERROR object {unit.hash} of {self._device} is left where it is: {error}")
@@ -355,7 +357,7 @@ class AuditPass(DevicePassBase):
             )
 
     def _audit(self, unit: Location) -> AuditReport:
-        return self._store(unit.policy).upkeep.audit(
+        return self._store(unit.policy).maintenance.audit(
             unit,
             full=self._task.kind.full,
             pace=self._pace,
@@ -363,16 +365,16 @@ class AuditPass(DevicePassBase):
         )
 
     def _pace(self, count: int) -> None:
-        """So many bytes were just read; called by a disk thread."""
+        """Pause after reading ``count`` bytes; runs in a disk thread."""
         self._pass_context.pace(count)
         if self._scrub is not None:
-            self._scrub.turn(count)
+            self._scrub.pause_after(count)
 
     def _count_size(self, size: int) -> None:
         if self._bounds:
             self._sizes[next((str(bound) for bound in self._bounds if size <= bound), _OVER)] += 1
 
-    def _show(self, unit: Location, report: AuditReport) -> None:
+    def _call_watchers(self, unit: Location, report: AuditReport) -> None:
         """Let the watchers see a sound object, and do what one of them asks."""
         if not self._task.watchers:
             return
@@ -380,28 +382,28 @@ class AuditPass(DevicePassBase):
         request = self._task.watchers.see(state.metadata, report.data_path)
         if request is None:
             return
-        upkeep = self._store(unit.policy).upkeep
+        maintenance = self._store(unit.policy).maintenance
         if isinstance(request, DeleteRequest):
             index = state.fragments[0][1][0] if state.fragments else None
-            handed = HandedOver(state.data_timestamp, index, state.durable, state.timestamp)
-            upkeep.purge(unit, handed)
-            self._tally.add("deletes")
+            synced = SyncedVersion(state.data_timestamp, index, state.durable, state.timestamp)
+            maintenance.purge(unit, synced)
+            self._counters.add("deletes")
             self._log.warning(f"object {unit.hash} of {self._device} was removed: {request}")
             return
-        upkeep.quarantine(unit, str(request))
+        maintenance.quarantine(unit, str(request))
         self._note_quarantine(unit, str(request))
 
     def _note_quarantine(self, unit: Location, reason: str) -> None:
-        self._tally.add("quarantines")
+        self._counters.add("quarantines")
         self._log.error(f"ERROR object {unit.hash} of {self._device} was quarantined: {reason}")
 
     # --- telling --------------------------------------------------------------------------------------
 
     def facts(self) -> dict[str, object]:
-        """How many objects there are of which size, and how the promise stands."""
+        """Return the number of objects by size, and the promise's state."""
         facts: dict[str, object] = {"sizes": dict(self._sizes)}
         if self._scrub is not None:
-            facts["scrub"] = self._scrub.promise().as_facts()
+            facts["scrub"] = self._scrub.forecast().as_facts()
         return facts
 
     def end(self) -> None:

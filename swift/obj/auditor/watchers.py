@@ -42,7 +42,7 @@ class Watcher:
 
 
 class Watchers:
-    """Those that one auditor has, by name."""
+    """The watchers of one auditor, by name."""
 
     def __init__(self, watchers: Mapping[str, object], log: Log):
         self._watchers = dict(watchers)
@@ -86,7 +86,9 @@ class Watchers:
 
 
 def is_request(error: Exception) -> bool:
-    """Whether a watcher asks for something; those of others have an exception of the same name."""
+    """Return True if a watcher requests an action; other implementations have an exception of the same
+    name.
+    """
     return isinstance(error, DeleteRequest) or type(error).__name__ == QuarantineRequest.__name__
 
 

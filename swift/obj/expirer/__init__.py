@@ -1,1 +1,1 @@
-"""The object expirer: what has passed its X-Delete-At is deleted, and so is what clients left to it."""
+"""The object expirer: deletes objects after their X-Delete-At, and objects that clients queued."""

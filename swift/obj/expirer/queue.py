@@ -102,16 +102,16 @@ class ExpirerQueue:
         return 0.0 if task.is_async_delete else self._delays.of(task.path.account, task.path.container or "")
 
     def is_empty(self, container: str) -> bool:
-        """Whether a container of the queue has no task, due or not."""
+        """Return True if a container of the queue has no task, due or not."""
         return next(iter(self._client.objects(self._account, container)), None) is None
 
 
 def is_expected(container_s: int) -> bool:
-    """Whether a container's name lies where tasks are put: within ``SPREAD`` before a slice's begin."""
+    """Return True if a container's name is in the task range: within ``SPREAD`` before a slice's begin."""
     return SLICE_S - (container_s - 1) % SLICE_S <= SPREAD
 
 
-def in_turns(items: Iterable[T], key: Callable[[T], Hashable], size_max: int) -> Iterator[T]:
+def interleaved(items: Iterable[T], key: Callable[[T], Hashable], size_max: int) -> Iterator[T]:
     """``items`` so that those of different keys take turns, among ``size_max`` of them at a time."""
     source = iter(items)
     while True:

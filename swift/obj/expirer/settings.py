@@ -18,7 +18,7 @@ _DELAY_PREFIX = "delay_reaping_"
 
 @dataclass(frozen=True)
 class ObjectExpirerSettings(Settings):
-    """How often and how fast expired objects are deleted, and which of them by this process."""
+    """Options of the object expirer: schedule, pace and share of the queue."""
 
     option_patterns: ClassVar[tuple[str, ...]] = (f"{_DELAY_PREFIX}*",)
 

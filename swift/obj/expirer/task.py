@@ -1,4 +1,4 @@
-"""What the object expirer does in a pass over its queue (spec: replication.md §8).
+"""A pass of the object expirer over its queue (spec: replication.md §8).
 
 An object is deleted as of the moment at which it expired, and only if it still is to expire at that moment;
 what a client asked to be deleted goes as of the moment of asking. A task leaves the queue only when its
@@ -17,7 +17,7 @@ from swift.compose import internal_client
 from swift.config.files import parser_of
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
-from swift.obj.expirer.queue import ExpirerQueue, ExpiringObject, in_turns
+from swift.obj.expirer.queue import ExpirerQueue, ExpiringObject, interleaved
 from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
@@ -66,7 +66,7 @@ class ExpirerPass:
     def __init__(self, task: ObjectExpirer, pass_context: PassContext):
         self._task = task
         self._pass_context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._log = task.context.telemetry.log
         self._containers: list[str] = []
 
@@ -75,10 +75,10 @@ class ExpirerPass:
     def plan(self) -> Iterator[ExpiringObject]:
         """The tasks that are due, so that the containers of their objects take turns."""
         size_max = self._task.settings.round_robin_task_cache_size
-        for task in in_turns(self._due(), _target_container, size_max):
+        for task in interleaved(self._due(), _target_container, size_max):
             if self._pass_context.stop.requested:
                 return
-            self._tally.add("tasks.assigned")
+            self._counters.add("tasks.assigned")
             yield task
 
     def _due(self) -> Iterator[ExpiringObject]:
@@ -87,7 +87,7 @@ class ExpirerPass:
         for container in queue.containers(now_s):
             self._containers.append(container)
             what = f"{self._task.settings.account}/{container}"
-            yield from as_far_as_readable(queue.due(container, now_s), what, self._tally, self._log)
+            yield from as_far_as_readable(queue.due(container, now_s), what, self._counters, self._log)
 
     # --- doing ----------------------------------------------------------------------------------------
 
@@ -97,16 +97,16 @@ class ExpirerPass:
         try:
             is_done = self._delete(unit)
         except UnexpectedResponse as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot expire {unit.path}: {error}")
             return
         if is_done:
-            self._pop(unit)
-            self._tally.add("objects")
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+            self._dequeue(unit)
+            self._counters.add("objects")
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _delete(self, unit: ExpiringObject) -> bool:
-        """Whether the task is done; raises ``UnexpectedResponse``."""
+        """Return True if the task is done; raises ``UnexpectedResponse``."""
         headers = {"x-timestamp": unit.timestamp.normal}
         if unit.is_async_delete:
             self._task.client.delete(unit.path, headers, accept=(2, 404, 409))
@@ -119,7 +119,7 @@ class ExpirerPass:
         # Perhaps some replicas do not know yet that it is to expire.
         return unit.timestamp.seconds + self._task.settings.reclaim_age < self._pass_context.clock.time()
 
-    def _pop(self, unit: ExpiringObject) -> None:
+    def _dequeue(self, unit: ExpiringObject) -> None:
         """Take a task out of the queue at all its servers; one that misses it is met in the next pass."""
         task = self._task
         path = EntityPath(task.settings.account, unit.container, unit.name)
@@ -150,8 +150,10 @@ def _target_container(task: ExpiringObject) -> tuple[str, str | None]:
     return task.path.account, task.path.container
 
 
-def _is_on(parts: DaemonParts) -> bool:
-    """Whether this node works on the queue: one says so, and a file for the expirer alone means it."""
+def _is_enabled(parts: DaemonParts) -> bool:
+    """Return True if this node processes the queue: the option enables it, or the file is the expirer's
+    own.
+    """
     return parts.settings.dequeue_from_legacy or not parser_of(parts.conf_path).has_section(
         "app:object-server"
     )
@@ -160,7 +162,7 @@ def _is_on(parts: DaemonParts) -> bool:
 def _make(parts: DaemonParts) -> DaemonTask:
     settings: ObjectExpirerSettings = parts.settings
     settings, log = replace(settings, **share_of(parts, settings)), parts.context.telemetry.log
-    if not _is_on(parts):
+    if not _is_enabled(parts):
         log.warning(f"{parts.conf_path} [{NAME}]: dequeue_from_legacy is not set, so nothing is expired here")
         return IdleTask(NAME)
     client = internal_client(

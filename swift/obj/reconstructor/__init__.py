@@ -1,1 +1,1 @@
-"""The reconstructor: lost fragment archives are made from the others, and those in a wrong place go home."""
+"""The reconstructor: rebuilds lost fragment archives and reverts misplaced ones."""

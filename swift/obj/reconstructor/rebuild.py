@@ -1,4 +1,4 @@
-"""Making a lost archive from others of the same object, and not letting it go before it was verified.
+"""Rebuild of a lost archive from others of the same object, verified before its end is sent.
 
 The sources are this device's archive and those of other primaries, all of one upload: of the same timestamp
 and the same ETag of the object. Segment by segment the lost fragment is made from k others; the bytes of
@@ -40,7 +40,7 @@ from swift.http.headers import title_case
 from swift.obj.ssync.sender import CannotRebuild, SenderTimes
 from swift.policy.policy import Policy
 from swift.ring.device import Node
-from swift.store.api import Found, Location, ObjectKey, Viewpoint
+from swift.store.api import Found, Location, ObjectKey, ReadOptions
 from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
 from swift.store.handle import StoreHandle
@@ -48,24 +48,24 @@ from swift.store.metadata import Metadata
 
 
 @dataclass(frozen=True)
-class SolitaryRule:
-    """What an operator has decided; ``threshold`` 0: no archive is ever given up."""
+class LoneFragmentRule:
+    """Rule for lone fragments; ``threshold`` 0 disables their quarantine."""
 
     threshold: int
     age_s: float
     #: Nodes that are to be asked before anything is given up, handoffs among them.
     nodes: int
 
-    def may_apply(self, written_s: float, now_s: float) -> bool:
-        """Whether an archive of this Unix time is old enough."""
+    def is_old_enough(self, written_s: float, now_s: float) -> bool:
+        """Return True if an archive with this Unix time is old enough."""
         return self.threshold > 0 and written_s < now_s - self.age_s
 
-    def condemns(self, *, archives: int, needed: int, doubtful: int) -> bool:
-        """Whether so many archives in all (ours among them) are too few.
+    def should_quarantine(self, *, archives: int, needed: int, unknown: int) -> bool:
+        """Return True if ``archives`` in all (including the local one) are too few to rebuild the object.
 
-        ``doubtful`` nodes failed, or have another upload: as long as there is one, nothing is known.
+        ``unknown`` nodes failed, or have another upload: as long as there is one, nothing is known.
         """
-        return not doubtful and archives <= self.threshold and archives < needed
+        return not unknown and archives <= self.threshold and archives < needed
 
 
 #: As they are stored.
@@ -86,15 +86,15 @@ class SourceArchive:
 
 
 @dataclass
-class Survey:
-    """What other nodes said about one object."""
+class ArchiveSearch:
+    """Archives of one object that other nodes hold."""
 
     #: Of the upload that is to be rebuilt, by index.
     sources: dict[int, SourceArchive] = field(default_factory=dict)
     #: Of which there is an archive somewhere, useful or not.
     indexes: set[int] = field(default_factory=set)
-    #: How many failed, or have something of another upload: nobody knows what they could give.
-    doubtful: int = 0
+    #: Nodes that failed or hold another upload: their archives are unknown.
+    unknown: int = 0
 
     def close(self) -> None:
         """Let go of all sources."""
@@ -102,7 +102,7 @@ class Survey:
             source.close()
 
 
-class Archives:
+class ArchiveReader:
     """Reads archives of objects of one policy from nodes."""
 
     def __init__(self, transport: Transport, policy: Policy, times: SenderTimes, agent: str):
@@ -111,15 +111,15 @@ class Archives:
         self._times = times
         self._agent = agent
 
-    def ask(self, nodes: Sequence[Node], part: int, found: Found, survey: Survey) -> None:
+    def request(self, nodes: Sequence[Node], part: int, found: Found, search: ArchiveSearch) -> None:
         """Ask nodes at the same time, and add what they have."""
         for reply in green.gather([partial(self._open, node, part, found) for node in nodes]):
             if reply is None:
-                survey.doubtful += 1
+                search.unknown += 1
             elif reply.status == _NOT_FOUND:
                 reply.stream.close()
             else:
-                self._take(reply, found, survey)
+                self._add_source(reply, found, search)
 
     def _open(self, node: Node, part: int, found: Found) -> BackendResponse | None:
         assert found.key is not None
@@ -138,23 +138,23 @@ class Archives:
         except (TransportError, BodyError):
             return None
 
-    def _take(self, reply: BackendResponse, found: Found, survey: Survey) -> None:
+    def _add_source(self, reply: BackendResponse, found: Found, search: ArchiveSearch) -> None:
         state = found.state
         holding = FoundArchive.of(reply.headers, reply) if reply.status == 200 else None
         written = state.written or {}
-        fits = (
+        matches = (
             holding is not None
             and holding.timestamp == state.data_timestamp
             and holding.etag == written[_ETAG]
             and reply.headers.get("content-length") == written["Content-Length"]
         )
-        if holding is None or not fits:
-            survey.doubtful += 1
+        if holding is None or not matches:
+            search.unknown += 1
             reply.stream.close()
             return
-        survey.indexes.add(holding.index)
-        if holding.index not in survey.sources:
-            survey.sources[holding.index] = SourceArchive(
+        search.indexes.add(holding.index)
+        if holding.index not in search.sources:
+            search.sources[holding.index] = SourceArchive(
                 holding.index, partial(_read_exactly, reply.stream.read), reply.stream.close
             )
         else:
@@ -162,7 +162,7 @@ class Archives:
 
 
 def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
-    """So many bytes, fewer at the end."""
+    """Read ``size`` bytes, fewer at the end."""
     pieces, left = [], size
     while left and (piece := read(left)):
         pieces.append(piece)
@@ -171,8 +171,8 @@ def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 @dataclass(frozen=True)
-class Around:
-    """Where a partition's archives are looked for."""
+class ArchiveNodes:
+    """Nodes that may hold a partition's archives."""
 
     part: int
     #: Primaries that are other devices.
@@ -185,17 +185,17 @@ class Rebuilder:
 
     def __init__(
         self,
-        archives: Archives,
+        archives: ArchiveReader,
         codec: Codec,
         store_at: Callable[[str], StoreHandle],
-        around: Around,
-        rule: SolitaryRule,
+        archive_nodes: ArchiveNodes,
+        rule: LoneFragmentRule,
         now_s: Callable[[], float],
     ):
         self._archives = archives
         self._codec = codec
         self._store_at = store_at
-        self._around = around
+        self._around = archive_nodes
         self._rule = rule
         self._now_s = now_s
 
@@ -214,14 +214,14 @@ class Rebuilder:
         metadata[_FRAG_INDEX] = str(index)
         if metadata["Content-Length"] == "0":
             return metadata, _nothing()
-        survey = self._survey(found, key, own, index)
+        search = self._find_sources(found, key, own, index)
         try:
-            local = self._local(found, key, own)
+            local = self._open_local(found, key, own)
         except BaseException:
-            survey.close()
+            search.close()
             raise
-        chosen = [local, *list(survey.sources.values())[: self._codec.data - 1]]
-        for source in survey.sources.values():
+        chosen = [local, *list(search.sources.values())[: self._codec.data - 1]]
+        for source in search.sources.values():
             if source not in chosen:
                 source.close()
         pieces = _verified(self._codec, chosen, index, self._fragment_bytes(key, written), written)
@@ -238,30 +238,32 @@ class Rebuilder:
     def _quarantine(self, key: ObjectKey, reason: str) -> None:
         """Move it out of the way; always raises ``CannotRebuild``."""
         location = Location(key.device, key.partition, key.policy, key.hash)
-        self._store_at(key.device).upkeep.quarantine(location, reason)
+        self._store_at(key.device).maintenance.quarantine(location, reason)
         raise CannotRebuild(f"it was quarantined: {reason}")
 
-    def _survey(self, found: Found, key: ObjectKey, own: int, index: int) -> Survey:
+    def _find_sources(self, found: Found, key: ObjectKey, own: int, index: int) -> ArchiveSearch:
         """Ask as few nodes as may do, then the others; raises ``CannotRebuild``."""
         needed = self._codec.data - 1
-        survey = Survey(indexes={own})
-        for wave in self._waves(found, own, index):
-            self._archives.ask(wave, self._around.part, found, survey)
+        search = ArchiveSearch(indexes={own})
+        for nodes in self._request_rounds(found, own, index):
+            self._archives.request(nodes, self._around.part, found, search)
             for place in (own, index):
-                superfluous = survey.sources.pop(place, None)
+                superfluous = search.sources.pop(place, None)
                 if superfluous is not None:
                     superfluous.close()
-            if len(survey.sources) >= needed:
-                return survey
-        survey.close()
-        old = self._rule.may_apply(found.state.data_timestamp.seconds, self._now_s())
-        archives = len(survey.indexes)
-        if old and self._rule.condemns(archives=archives, needed=needed + 1, doubtful=survey.doubtful):
+            if len(search.sources) >= needed:
+                return search
+        search.close()
+        old = self._rule.is_old_enough(found.state.data_timestamp.seconds, self._now_s())
+        archives = len(search.indexes)
+        if old and self._rule.should_quarantine(archives=archives, needed=needed + 1, unknown=search.unknown):
             self._quarantine(key, f"solitary: of {needed + 1} archives that it takes, {archives} are left")
         raise CannotRebuild(f"{archives} of {needed + 1} archives were found")
 
-    def _waves(self, found: Found, own: int, index: int) -> Iterator[list[Node]]:
-        """Whom to ask, as long as it was not enough: a few, all primaries, handoffs before it is given up."""
+    def _request_rounds(self, found: Found, own: int, index: int) -> Iterator[list[Node]]:
+        """Yield nodes to request until enough archives are found: a few, then all primaries, then
+        handoffs.
+        """
         nodes = self._around.primaries
         first: list[Node] = []
         seen = {own, index}
@@ -272,13 +274,13 @@ class Rebuilder:
                 first.append(node)
         yield first
         yield [node for node in nodes if node not in first]
-        if self._rule.may_apply(found.state.data_timestamp.seconds, self._now_s()):
+        if self._rule.is_old_enough(found.state.data_timestamp.seconds, self._now_s()):
             yield list(islice(self._around.handoffs(), max(0, self._rule.nodes - len(nodes) - 1)))
 
-    def _local(self, found: Found, key: ObjectKey, index: int) -> SourceArchive:
-        """This device's own archive."""
-        view = Viewpoint(found.state.timestamp.seconds, True, None, index)
-        stored = self._store_at(key.device).for_purpose(Effort.SSYNC).open(key, view)
+    def _open_local(self, found: Found, key: ObjectKey, index: int) -> SourceArchive:
+        """Open the local archive."""
+        options = ReadOptions(found.state.timestamp.seconds, True, None, index)
+        stored = self._store_at(key.device).for_purpose(Effort.SSYNC).open(key, options)
         if stored.state.data_timestamp != found.state.data_timestamp or stored.state.written is None:
             stored.close()
             raise CannotRebuild("it was replaced")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from swift.config.kinds import COUNT, SECONDS, Kind, integer
 from swift.config.schema import option
-from swift.obj.compare.settings import WORKERS, CompareSettings
+from swift.obj.replication.settings import WORKERS, SyncSettings
 from swift.runtime.daemon import Schedule
 
 
@@ -35,11 +35,11 @@ _AGE = Kind(
 
 
 @dataclass(frozen=True)
-class ObjectReconstructorSettings(CompareSettings):
-    """How archives are rebuilt and brought home."""
+class ObjectReconstructorSettings(SyncSettings):
+    """Options of the object reconstructor."""
 
     without_effect: ClassVar[Mapping[str, str]] = {
-        **CompareSettings.without_effect,
+        **SyncSettings.without_effect,
         "write_legacy_ec_crc": "headers are checked as both old and new libraries write them",
     }
 

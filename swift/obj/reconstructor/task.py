@@ -1,10 +1,9 @@
-"""The reconstructor: what erasure coded primaries lack is rebuilt by neighbours, strays are brought home.
+"""The reconstructor: neighbours rebuild archives that primaries lack; misplaced archives are reverted.
 
-A primary compares the archives of its own index with those of three neighbours and rebuilds for them what
-they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries
-of their index, and purged here object by object when all of those have them (``_bring_home``). Archives
-that nobody ever committed go along as such; where they are too old for a commit they are reclaimed by the
-engine. spec: replication.md §5
+A primary compares the archives of its own index with those of three neighbours and rebuilds the archives that
+they lack (``_sync``). Archives of other indexes, and everything on a handoff, are pushed to the primaries of
+their index and purged here once all of those have them (``_revert``). Uncommitted archives are pushed as
+uncommitted; the engine reclaims those that are too old for a commit. spec: replication.md §5
 
 What is to be done about a partition is decided from suffix hashes alone. Tombstones belong to no index:
 they go along with the first job, and where there is none to enough primaries that a majority meets one of
@@ -22,12 +21,12 @@ from functools import partial
 from swift.base.errors import LockTimeout
 from swift.cluster.rings import Rings
 from swift.ec.codec import Codec
-from swift.obj.compare.partners import differing_archives
-from swift.obj.compare.survey import Asked, SurveyVerdict
-from swift.obj.compare.task import ComparePass, CompareTask, Local, PartitionUnit, make_compare_task
-from swift.obj.reconstructor.rebuild import Archives, Around, Rebuilder, SolitaryRule
+from swift.obj.reconstructor.rebuild import ArchiveNodes, ArchiveReader, LoneFragmentRule, Rebuilder
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
-from swift.obj.ssync.sender import Push, Pushed, PushFailed, Sender
+from swift.obj.replication.remotenodes import differing_archive_suffixes
+from swift.obj.replication.replicastatus import CopyState, DigestQuery
+from swift.obj.replication.task import DeviceSyncPass, LocalPartition, PartitionUnit, SyncTask, make_sync_task
+from swift.obj.ssync.sender import PushFailed, Sender, SsyncJob, SsyncResult
 from swift.platform.disk import Disk
 from swift.policy.policy import ErasureCode, Policy
 from swift.ring.device import Node
@@ -35,7 +34,7 @@ from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.declaration import Daemon
 from swift.runtime.selection import Selection
-from swift.store.api import DELETED, HandedOver, Location, ObjectStore, Viewpoint
+from swift.store.api import DELETED, Location, ObjectStore, ReadOptions, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.registry import StoreRegistry
 from swift.wire.ssync import Offer
@@ -62,14 +61,17 @@ def sync_partners(own: Node, primaries: Sequence[Node]) -> list[Node]:
     return [primaries[place] for place in places if primaries[place].id != own.id]
 
 
-def reverts_of(
+def plan_reverts(
     hashes: Mapping[str, object],
     own: Node | None,
     primaries: Sequence[Node],
     ec: ErasureCode,
     rng: random.Random,
 ) -> list[ArchiveRevert]:
-    """What does not belong here. Archives of an index that no primary has stay."""
+    """Return the archives to revert.
+
+    Archives of an index without a primary stay. Archives of an index that no primary has stay.
+    """
     by_index: dict[int, list[str]] = {}
     bare: list[str] = []
     for suffix, value in sorted(hashes.items()):
@@ -95,13 +97,13 @@ def reverts_of(
 
 
 NAME = "object-reconstructor"
-#: How long another one who replicates into a partition is waited for, seconds.
+#: Timeout for the partition's replication lock, seconds.
 LOCK_S = 0.2
 #: Objects that are purged in one call of a disk thread.
 _BATCH = 100
 
 
-class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
+class ObjectReconstructor(SyncTask[ObjectReconstructorSettings]):
     """The task."""
 
     name = NAME
@@ -121,28 +123,28 @@ class ObjectReconstructor(CompareTask[ObjectReconstructorSettings]):
         super().__init__(context, rings, settings, stores, disk=disk, rng=rng, selection=selection)
         self._codecs: dict[int, Codec] = {}
 
-    def takes(self, policy: Policy) -> bool:
-        """Erasure coded ones."""
+    def handles(self, policy: Policy) -> bool:
+        """Return True for erasure coded policies."""
         return policy.is_ec
 
     def begin(self, share: str, pass_context: PassContext) -> ReconstructorPass:
         """A pass over the device ``share``."""
         return ReconstructorPass(self, share, pass_context)
 
-    def rebuilder(self, local: Local) -> Rebuilder:
-        """What makes archives of a partition; raises ``CodecError``."""
+    def rebuilder(self, local: LocalPartition) -> Rebuilder:
+        """Return the rebuilder of a partition's archives; raises ``CodecError``."""
         policy, settings = local.policy, self.settings
         ec = _ec(policy)
         if policy.index not in self._codecs:
             self._codecs[policy.index] = Codec(ec.ec_type, ec.data, ec.parity)
-        rule = SolitaryRule(
+        rule = LoneFragmentRule(
             settings.quarantine_threshold, settings.quarantine_age_s, settings.nodes_asked(ec.replicas)
         )
         return Rebuilder(
-            Archives(self.context.transport, policy, self.times, self.direct.agent),
+            ArchiveReader(self.context.transport, policy, self.times, self.direct.agent),
             self._codecs[policy.index],
             partial(self.stores.at, policy),
-            Around(local.part, local.others, partial(local.view.handoffs, local.part)),
+            ArchiveNodes(local.part, local.others, partial(local.view.handoffs, local.part)),
             rule,
             self.context.clock.time,
         )
@@ -170,7 +172,7 @@ def _ec(policy: Policy) -> ErasureCode:
     return policy.ec
 
 
-class ReconstructorPass(ComparePass[ObjectReconstructor]):
+class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
     """One pass over the partitions of a device."""
 
     def __init__(self, task: ObjectReconstructor, device: str, pass_context: PassContext):
@@ -180,83 +182,83 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
 
     # --- planning ------------------------------------------------------------------------------------
 
-    def index_of(self, own: Node | None, policy: Policy) -> int | None:
-        """See ``ComparePass``."""
+    def fragment_index(self, own: Node | None, policy: Policy) -> int | None:
+        """See ``DeviceSyncPass``."""
         return None if own is None else fragment_of(own, _ec(policy))
 
-    def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
-        """Neighbours are to have the same, each of its own index."""
+    def digest_queries(self, local: LocalPartition) -> Iterable[tuple[Node, DigestQuery]]:
+        """Return a query for each neighbour, for its own fragment index."""
         if local.own is None:
             return []
         ec = _ec(local.policy)
         return [
-            (node, Asked(local.part, local.entry.digest, fragment_of(node, ec)))
+            (node, DigestQuery(local.part, local.entry.digest, fragment_of(node, ec)))
             for node in sync_partners(local.own, local.primaries)
         ]
 
     @property
     def is_partial(self) -> bool:
-        """See ``ComparePass``."""
+        """See ``DeviceSyncPass``."""
         return self._settings.handoffs_only
 
-    def is_left_out(self, own: Node | None) -> bool:
-        """See ``ComparePass``."""
+    def is_skipped(self, own: Node | None) -> bool:
+        """See ``DeviceSyncPass``."""
         return self._settings.handoffs_only and own is not None
 
     def needs_work(self, unit: PartitionUnit) -> bool:
-        """See ``ComparePass``; what does not belong here is work as well."""
+        """See ``DeviceSyncPass``; what does not belong here is work as well."""
         return super().needs_work(unit) or self.is_misplaced(unit)
 
     def is_misplaced(self, unit: PartitionUnit) -> bool:
-        """See ``ComparePass``; archives of others are misplaced too."""
-        own = self.index_of(unit.local.own, unit.local.policy)
+        """See ``DeviceSyncPass``; archives of others are misplaced too."""
+        own = self.fragment_index(unit.local.own, unit.local.policy)
         return unit.local.own is None or bool(unit.local.entry.indexes - {own, None})
 
-    def settled(self, units: Sequence[PartitionUnit]) -> None:
-        """See ``ComparePass``."""
+    def note_in_sync(self, units: Sequence[PartitionUnit]) -> None:
+        """See ``DeviceSyncPass``."""
         if units:
-            self._tally.add("attempts", len(units))
-            self._tally.add("hashmatches", sum(len(unit.standing.verdicts) for unit in units))
+            self._counters.add("attempts", len(units))
+            self._counters.add("hashmatches", sum(len(unit.replica_status.states) for unit in units))
 
     # --- doing ---------------------------------------------------------------------------------------
 
     def do(self, unit: PartitionUnit) -> None:
         """Work on one partition."""
-        if not self.may_do(unit):
+        if not self.is_due(unit):
             return
         local = unit.local
         name = str(local.part)
-        self._tally.add("attempts")
+        self._counters.add("attempts")
         store = self._task.stores.at(local.policy, self._device)
         hashes = store.hashes(self._device, name, local.policy)
         failures = self.failures
         if local.own is not None:
             with self._timed("update"), self.working_on(unit):
                 self._sync(unit, local.own, hashes)
-        reverts = reverts_of(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
+        reverts = plan_reverts(hashes, local.own, local.primaries, _ec(local.policy), self._task.rng)
         for revert in reverts:
             with self._timed("delete"):
-                self._bring_home(local, revert)
+                self._revert(local, revert)
         is_left = False
         if local.own is None:
-            is_left = not store.upkeep.remove_partition(self._device, name, local.policy)
+            is_left = not store.maintenance.remove_partition(self._device, name, local.policy)
             if not is_left:
-                self._tally.add("removes")
+                self._counters.add("removes")
         elif reverts:
             again = store.hashes(self._device, name, local.policy)
-            is_left = bool(reverts_of(again, local.own, local.primaries, _ec(local.policy), self._task.rng))
+            is_left = bool(plan_reverts(again, local.own, local.primaries, _ec(local.policy), self._task.rng))
         self.note_result(unit, failures, is_left=is_left)
 
     @contextmanager
     def _timed(self, kind: str) -> Iterator[None]:
         clock = self._pass_context.clock
         started_s = clock.monotonic()
-        self._tally.add(f"partition.{kind}.count.{self._device}")
+        self._counters.add(f"partition.{kind}.count.{self._device}")
         yield
-        self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
+        self._counters.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
 
-    def _push(self, job: Push, rebuild: Rebuilder | None = None) -> Pushed | None:
-        """What a node has afterwards; None, counted and logged, when that is not known."""
+    def _push(self, job: SsyncJob, rebuild: Rebuilder | None = None) -> SsyncResult | None:
+        """Return the archives that a node has after the push; None, counted and logged, if unknown."""
         policy = job.policy
         if policy.index not in self._senders:
             self._senders[policy.index] = self._task.sender(policy)
@@ -264,37 +266,37 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
             pushed = self._senders[policy.index].push(job, rebuild)
         except PushFailed as error:
             self._log.error(f"ERROR partition {job.partition} of policy {policy.index}: {error}")
-            self.fail(job.node)
+            self.count_failure(job.node)
             return None
-        self._tally.add("suffix.syncs", len(job.suffixes))
+        self._counters.add("suffix.syncs", len(job.suffixes))
         if pushed.failed:
-            self.fail(job.node)
+            self.count_failure(job.node)
         else:
-            self._tally.add("successes")
+            self._counters.add("successes")
         return pushed
 
-    # --- what neighbours lack ------------------------------------------------------------------------
+    # --- syncing neighbours ------------------------------------------------------------------------
 
     def _sync(self, unit: PartitionUnit, own: Node, hashes: Mapping[str, object]) -> None:
-        """Rebuild for three neighbours what they lack; handoffs stand in for devices that are not there."""
+        """Rebuild missing archives of three neighbours; handoffs replace unmounted devices."""
         local = unit.local
         rebuild = self._task.rebuilder(local)
         for node in sync_partners(own, local.primaries):
             if self._stop.requested:
                 return
-            if unit.standing.says(node) is SurveyVerdict.EQUAL:
-                self._tally.add("hashmatches")
+            if unit.replica_status.state_of(node) is CopyState.EQUAL:
+                self._counters.add("hashmatches")
                 continue
-            for place in self._stand_ins(local, node):
+            for place in self._push_targets(local, node):
                 if self._sync_with(local, own, place, fragment_of(node, _ec(local.policy)), rebuild):
                     break
 
-    def _stand_ins(self, local: Local, node: Node) -> Iterator[Node]:
-        """The partner, then the handoffs that may have its archives while its device is not there."""
+    def _push_targets(self, local: LocalPartition, node: Node) -> Iterator[Node]:
+        """Yield the neighbour, or the handoffs that hold its archives while its device is unmounted."""
         if node.id not in self.unmounted:
             yield node
         else:
-            self.fail(node)
+            self.count_failure(node)
         if node.id not in self.unmounted:
             return
         index, fragments = fragment_of(node, _ec(local.policy)), _ec(local.policy).fragments
@@ -306,27 +308,31 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                 left -= 1
                 yield handoff
 
-    def _sync_with(self, local: Local, own: Node, node: Node, index: int, rebuild: Rebuilder) -> bool:
-        """Bring one node the archives of ``index`` that it lacks; whether it is there at all."""
-        status, theirs = self._task.partners.hashes(node, local.policy, local.part)
+    def _sync_with(
+        self, local: LocalPartition, own: Node, node: Node, index: int, rebuild: Rebuilder
+    ) -> bool:
+        """Push the archives of ``index`` that a node lacks; return False if the node did not respond."""
+        status, theirs = self._task.remote_nodes.hashes(node, local.policy, local.part)
         if status != 200:
-            self.refused(node, status, local)
+            self.note_refusal(node, status, local)
             return False
         mine = fragment_of(own, _ec(local.policy))
-        suffixes = self.differing(local, lambda here: differing_archives(here, mine, theirs, index))
+        suffixes = self.differing_suffixes(
+            local, lambda here: differing_archive_suffixes(here, mine, theirs, index)
+        )
         if suffixes:
-            job = Push(
+            job = SsyncJob(
                 self._device, str(local.part), local.policy, node, suffixes, fragment=mine, target=index
             )
             self._push(job, rebuild)
         else:
-            self._tally.add("hashmatches")
+            self._counters.add("hashmatches")
         return True
 
-    # --- what does not belong here -------------------------------------------------------------------
+    # --- reverting -------------------------------------------------------------------
 
-    def _bring_home(self, local: Local, revert: ArchiveRevert) -> None:
-        """Push archives to where they belong; what all of those nodes have goes from here."""
+    def _revert(self, local: LocalPartition, revert: ArchiveRevert) -> None:
+        """Push archives to their primaries and remove those that all of the primaries have."""
         store = self._task.stores.at(local.policy, self._device)
         with ExitStack() as held:
             try:
@@ -334,19 +340,19 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
                     store.replication_lock(str(local.part), local.policy, LOCK_S, incoming=False)
                 )
             except LockTimeout:
-                self._tally.add("partition.lock-failure.count")
+                self._counters.add("partition.lock-failure.count")
                 return
-            offers = self._handed_over(local, revert)
+            offers = self._push_to_all(local, revert)
             names = list(offers)
             for start in range(0, len(names), _BATCH):
                 some = {name: offers[name] for name in names[start : start + _BATCH]}
-                store.place(Effort.SSYNC, self._purge, local, revert, some)
+                store.call(Effort.SSYNC, self._purge, local, revert, some)
 
-    def _handed_over(self, local: Local, revert: ArchiveRevert) -> dict[str, Offer]:
-        """What every node that should have it is known to have."""
+    def _push_to_all(self, local: LocalPartition, revert: ArchiveRevert) -> dict[str, Offer]:
+        """Return the objects that every target node is known to have."""
         common: dict[str, Offer] | None = None
         for node in revert.nodes:
-            job = Push(
+            job = SsyncJob(
                 self._device,
                 str(local.part),
                 local.policy,
@@ -367,22 +373,22 @@ class ReconstructorPass(ComparePass[ObjectReconstructor]):
         return common or {}
 
     def _purge(
-        self, engine: ObjectStore, local: Local, revert: ArchiveRevert, offers: Mapping[str, Offer]
+        self, engine: ObjectStore, local: LocalPartition, revert: ArchiveRevert, offers: Mapping[str, Offer]
     ) -> None:
-        """Forget exactly what was handed over. A primary keeps its tombstones and metadata."""
-        view = Viewpoint(self._task.context.clock.time(), True, [], revert.index)
+        """Remove exactly the pushed versions. A primary keeps its tombstones and metadata."""
+        view = ReadOptions(self._task.context.clock.time(), True, [], revert.index)
         for name, offer in offers.items():
             location = Location(self._device, str(local.part), local.policy, name)
-            if local.own is not None and engine.upkeep.find(location, view).state.kind == DELETED:
+            if local.own is not None and engine.maintenance.find(location, view).state.kind == DELETED:
                 continue
             meta = offer.meta if local.own is None else None
-            engine.upkeep.purge(location, HandedOver(offer.data, revert.index, offer.durable, meta))
+            engine.maintenance.purge(location, SyncedVersion(offer.data, revert.index, offer.durable, meta))
 
 
 DAEMON = Daemon(
     NAME,
     "object",
-    "Rebuild lost archives of erasure coded policies, and bring strays home.",
+    "Rebuild lost fragment archives and revert misplaced ones.",
     ObjectReconstructorSettings,
-    lambda parts: make_compare_task(parts, ObjectReconstructor),
+    lambda parts: make_sync_task(parts, ObjectReconstructor),
 )

@@ -1,1 +1,1 @@
-"""The object replicator: what nodes of a replicated policy have becomes equal, handoffs go home."""
+"""The object replicator: syncs the nodes of replicated policies and reverts handoffs."""

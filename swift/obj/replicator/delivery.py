@@ -1,6 +1,6 @@
-"""Bringing suffixes of a partition to one node, by either way, and the proof of what is there afterwards.
+"""Delivery of suffixes to one node by rsync or SSYNC, with confirmation of the node's copies.
 
-``Delivered`` says what a node has of what was offered. SSYNC tells it object by object; of rsync, which
+``DeliveryResult`` says what a node has of what was offered. SSYNC tells it object by object; of rsync, which
 only ends well or not, it is all or nothing. Either way it counts towards removing something here only after
 the node was asked to make it durable.
 
@@ -20,9 +20,9 @@ from typing import Protocol
 from swift.base.errors import SwiftError
 from swift.dbsync import rsync as rsyncs
 from swift.dbsync.rsync import RsyncFailed, module_of
-from swift.obj.compare.partners import Partners
+from swift.obj.replication.remotenodes import RemoteNodes
 from swift.obj.replicator.settings import SSYNC, ObjectReplicatorSettings
-from swift.obj.ssync.sender import Push, PushFailed, Sender
+from swift.obj.ssync.sender import PushFailed, Sender, SsyncJob
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.device import Node
 from swift.store.layout import partition_dir
@@ -34,7 +34,7 @@ EXCLUDED = f".*.{_LETTER * 6}"
 
 
 def rsync_target(settings: ObjectReplicatorSettings, node: Node, policy: Policy, part: int) -> str:
-    """Where a partition lies at a node, as rsync names it."""
+    """Return the rsync path of a partition on a node."""
     objects = with_policy_suffix("objects", policy.index)
     return f"{module_of(settings.rsync_module, node)}/{node.device}/{objects}/{part}"
 
@@ -68,16 +68,16 @@ def rsync_command(
 
 
 #: What rsync says when the directory above the one that it is to make is missing.
-_NO_PLACE = "No such file or directory"
+_NO_DIRECTORY = "No such file or directory"
 
 
 class DeliveryFailed(SwiftError):
-    """A node did not get what it should have."""
+    """A push to a node failed."""
 
 
 @dataclass(frozen=True)
-class Parcel:
-    """What is to be brought: suffixes of a partition of this device."""
+class ReplicationJob:
+    """Replication job: suffixes of a local partition to push."""
 
     device: str
     device_path: str
@@ -91,8 +91,8 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class Delivered:
-    """What a node has now."""
+class DeliveryResult:
+    """Suffix hashes of a node after a push."""
 
     #: Objects that it is known to have; None stands for all that were there when it began.
     hashes: frozenset[str] | None = None
@@ -102,89 +102,94 @@ class Delivered:
 
 
 class Delivery(Protocol):
-    """A way to bring suffixes to nodes."""
+    """Transport of suffixes to nodes."""
 
-    def bring(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered:
-        """Bring them; raises ``DeliveryFailed``."""
+    def push(self, job: ReplicationJob, node: Node, *, other_region: bool) -> DeliveryResult:
+        """Push the job's suffixes; raises ``DeliveryFailed``."""
 
 
 @dataclass
 class RsyncDelivery:
-    """By rsync, then a word to the node, which does not notice what rsync does."""
+    """Delivery by rsync, followed by an invalidation, because the node does not notice rsync's writes."""
 
     settings: ObjectReplicatorSettings
-    partners: Partners
+    remote_nodes: RemoteNodes
     log: Log
 
-    def bring(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered:
+    def push(self, job: ReplicationJob, node: Node, *, other_region: bool) -> DeliveryResult:
         """See ``Delivery``."""
-        path = partition_dir(parcel.device_path, parcel.policy, str(parcel.part))
-        suffixes = [suffix for suffix in parcel.suffixes if os.path.isdir(f"{path}/{suffix}")]
+        path = partition_dir(job.device_path, job.policy, str(job.part))
+        suffixes = [suffix for suffix in job.suffixes if os.path.isdir(f"{path}/{suffix}")]
         if not suffixes:
-            return Delivered()
-        target = rsync_target(self.settings, node, parcel.policy, parcel.part)
+            return DeliveryResult()
+        target = rsync_target(self.settings, node, job.policy, job.part)
         args = rsync_command(self.settings, path, suffixes, target, other_region=other_region)
         try:
-            words = self._run(args, parcel, node, suffixes)
+            output = self._run(args, job, node, suffixes)
         except RsyncFailed as error:
             length = self.settings.rsync_error_log_line_length
             raise DeliveryFailed(str(error)[:length] if length else str(error))
-        brought = [line for line in words.splitlines() if line.startswith("<f")]
-        if brought and self.settings.log_rsync_transfers:
-            self.log.info(f"rsync brought {len(brought)} files to {target}")
-        if not self._tell(parcel, node, suffixes, durable=parcel.durable):
-            raise DeliveryFailed(f"{node.replication_key} was not told what rsync brought")
-        return Delivered(sent=len(brought))
+        sent = [line for line in output.splitlines() if line.startswith("<f")]
+        if sent and self.settings.log_rsync_transfers:
+            self.log.info(f"rsync sent {len(sent)} files to {target}")
+        if not self._invalidate(job, node, suffixes, durable=job.durable):
+            raise DeliveryFailed(f"{node.replication_key} did not invalidate the suffixes that rsync sent")
+        return DeliveryResult(sent=len(sent))
 
-    def _run(self, args: list[str], parcel: Parcel, node: Node, suffixes: list[str]) -> str:
-        """Run it, and once more when there was no place yet; raises ``RsyncFailed``."""
+    def _run(self, args: list[str], job: ReplicationJob, node: Node, suffixes: list[str]) -> str:
+        """Run rsync; retry after creating the missing partition directory. Raises ``RsyncFailed``."""
         try:
             return rsyncs.run(args, self.settings.rsync_timeout)
         except RsyncFailed as error:
-            # Some of it may have arrived; and being told of it makes the partition.
-            heard = self._tell(parcel, node, suffixes, durable=False)
-            if not heard or _NO_PLACE not in str(error):
+            # Part of it may have arrived; the invalidation creates the partition.
+            acknowledged = self._invalidate(job, node, suffixes, durable=False)
+            if not acknowledged or _NO_DIRECTORY not in str(error):
                 raise
         return rsyncs.run(args, self.settings.rsync_timeout)
 
-    def _tell(self, parcel: Parcel, node: Node, suffixes: list[str], *, durable: bool) -> bool:
-        return self.partners.invalidate(node, parcel.policy, parcel.part, suffixes, durable=durable)
+    def _invalidate(self, job: ReplicationJob, node: Node, suffixes: list[str], *, durable: bool) -> bool:
+        return self.remote_nodes.invalidate(node, job.policy, job.part, suffixes, durable=durable)
 
 
 @dataclass
 class SsyncDelivery:
-    """By SSYNC."""
+    """Delivery by SSYNC."""
 
     sender: Sender
-    partners: Partners
+    remote_nodes: RemoteNodes
 
-    def bring(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered:
+    def push(self, job: ReplicationJob, node: Node, *, other_region: bool) -> DeliveryResult:
         """See ``Delivery``."""
-        job = Push(
-            parcel.device,
-            str(parcel.part),
-            parcel.policy,
+        push_job = SsyncJob(
+            job.device,
+            str(job.part),
+            job.policy,
             node,
-            parcel.suffixes,
-            confirms=parcel.confirms,
+            job.suffixes,
+            confirms=job.confirms,
         )
         try:
-            pushed = self.sender.push(job)
+            pushed = self.sender.push(push_job)
         except PushFailed as error:
             raise DeliveryFailed(str(error))
-        suffixes = list(parcel.suffixes)
+        suffixes = list(job.suffixes)
         # What the node had already may have come by rsync, a moment ago.
-        if parcel.durable and not self.partners.invalidate(
-            node, parcel.policy, parcel.part, suffixes, durable=True
+        if job.durable and not self.remote_nodes.invalidate(
+            node, job.policy, job.part, suffixes, durable=True
         ):
-            raise DeliveryFailed(f"{node.replication_key} did not make durable what it has")
-        return Delivered(frozenset(pushed.in_sync), pushed.sent, pushed.failed)
+            raise DeliveryFailed(f"{node.replication_key} did not sync its copy to disk")
+        return DeliveryResult(frozenset(pushed.in_sync), pushed.sent, pushed.failed)
 
 
-def delivery_of(
-    settings: ObjectReplicatorSettings, partners: Partners, sender: Sender, log: Log, *, rsyncable: bool
+def make_delivery(
+    settings: ObjectReplicatorSettings,
+    remote_nodes: RemoteNodes,
+    sender: Sender,
+    log: Log,
+    *,
+    rsyncable: bool,
 ) -> Delivery:
-    """The way that an operator wants, or SSYNC when the engine keeps nothing that rsync could bring."""
+    """Return the configured delivery, or SSYNC if the engine has no files for rsync."""
     if settings.sync_method == SSYNC or not rsyncable:
-        return SsyncDelivery(sender, partners)
-    return RsyncDelivery(settings, partners, log)
+        return SsyncDelivery(sender, remote_nodes)
+    return RsyncDelivery(settings, remote_nodes, log)

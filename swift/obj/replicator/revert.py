@@ -1,4 +1,4 @@
-"""Bringing a handoff partition home, and removing here what is home (spec: replication.md §2.2).
+"""Revert of a handoff partition: push it to its primaries, then remove it here (spec: replication.md §2.2).
 
 What is here is listed first, object by object, and exactly that is removed in the end: what arrives meanwhile
 stays for the next pass. An object goes once so many primaries are known to have it as ``handoff_delete``
@@ -12,19 +12,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from swift.base.errors import LockTimeout
-from swift.obj.compare.partners import Partners
-from swift.obj.compare.survey import SurveyVerdict
-from swift.obj.compare.task import PartitionUnit
-from swift.obj.replicator.delivery import Delivered, Delivery, DeliveryFailed, Parcel
+from swift.obj.replication.remotenodes import RemoteNodes
+from swift.obj.replication.replicastatus import CopyState
+from swift.obj.replication.task import PartitionUnit
+from swift.obj.replicator.delivery import Delivery, DeliveryFailed, DeliveryResult, ReplicationJob
 from swift.ring.device import Node
-from swift.runtime.report import Tally
-from swift.store.api import DELETED, LIVE, HandedOver, Location, ObjectStore, Viewpoint
+from swift.runtime.report import Counters
+from swift.store.api import DELETED, LIVE, Location, ObjectStore, ReadOptions, SyncedVersion
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
 from swift.store.layout import suffix_of
 from swift.telemetry.log import Log
 
-#: How long another one who replicates into the partition is waited for, seconds.
+#: Timeout for the partition's replication lock, seconds.
 LOCK_S = 0.2
 #: Objects that are removed in one call of a disk thread.
 BATCH = 100
@@ -34,148 +34,148 @@ OBJECTS_MAX = 200_000
 
 @dataclass(frozen=True)
 class RevertContext:
-    """What reverts of one device are handed."""
+    """Dependencies of the reverts of one device."""
 
     device: str
     device_path: str
     store: StoreHandle
-    partners: Partners
+    remote_nodes: RemoteNodes
     delivery: Delivery
     #: Copies that must be known; 0: all.
     handoff_delete: int
     now_s: Callable[[], float]
-    tally: Tally
+    counters: Counters
     log: Log
     #: Counts something that could not be done with a node.
-    fail: Callable[[Node], None]
+    count_failure: Callable[[Node], None]
 
 
 class Revert:
     """One handoff partition."""
 
-    def __init__(self, home: RevertContext, unit: PartitionUnit):
-        self._home = home
+    def __init__(self, context: RevertContext, unit: PartitionUnit):
+        self._context = context
         self._unit = unit
         self._part = str(unit.local.part)
         self._policy = unit.local.policy
 
-    def work(self) -> bool:
-        """Bring everything home; whether the partition is gone from here."""
-        home = self._home
+    def run(self) -> bool:
+        """Push everything to the primaries; return True if the local partition is removed."""
+        context = self._context
         with ExitStack() as held:
             try:
                 held.enter_context(
-                    home.store.replication_lock(self._part, self._policy, LOCK_S, incoming=False)
+                    context.store.replication_lock(self._part, self._policy, LOCK_S, incoming=False)
                 )
             except LockTimeout:
-                home.tally.add("partition.lock-failure.count")
+                context.counters.add("partition.lock-failure.count")
                 return False
-            self._work_locked()
-        return home.store.upkeep.remove_partition(home.device, self._part, self._policy)
+            self._run_locked()
+        return context.store.maintenance.remove_partition(context.device, self._part, self._policy)
 
-    def _work_locked(self) -> None:
-        here: dict[str, HandedOver] = {}
-        store = self._home.store
+    def _run_locked(self) -> None:
+        local_versions: dict[str, SyncedVersion] = {}
+        store = self._context.store
         for names in store.inventory(self._part, self._policy):
-            here.update(store.place(Effort.SSYNC, self._some, names))
-            if len(here) >= OBJECTS_MAX:
+            local_versions.update(store.call(Effort.SSYNC, self._local_versions, names))
+            if len(local_versions) >= OBJECTS_MAX:
                 break
-        if here:
-            self._remove(here, self._bring(here))
+        if local_versions:
+            self._remove(local_versions, self._push_all(local_versions))
 
-    def _some(self, engine: ObjectStore, names: Sequence[str]) -> dict[str, HandedOver]:
+    def _local_versions(self, engine: ObjectStore, names: Sequence[str]) -> dict[str, SyncedVersion]:
         """Return what some objects of the partition are."""
-        found: dict[str, HandedOver] = {}
-        view = Viewpoint(self._home.now_s(), open_expired=True)
+        found: dict[str, SyncedVersion] = {}
+        view = ReadOptions(self._context.now_s(), open_expired=True)
         for name in names:
-            state = engine.upkeep.find(self._location(name), view).state
+            state = engine.maintenance.find(self._location(name), view).state
             if state.kind == DELETED:
-                found[name] = HandedOver(state.timestamp)
+                found[name] = SyncedVersion(state.timestamp)
             elif state.kind == LIVE:
-                found[name] = HandedOver(state.data_timestamp, meta_timestamp=state.timestamp)
+                found[name] = SyncedVersion(state.data_timestamp, meta_timestamp=state.timestamp)
         return found
 
     def _location(self, name: str) -> Location:
-        return Location(self._home.device, self._part, self._policy, name)
+        return Location(self._context.device, self._part, self._policy, name)
 
-    # --- bringing ------------------------------------------------------------------------------------
+    # --- pushing ------------------------------------------------------------------------------------
 
-    def _bring(self, here: dict[str, HandedOver]) -> list[Delivered]:
-        """What each primary has afterwards; those that could not be reached are not in the list."""
-        suffixes = sorted({suffix_of(name) for name in here})
-        parcel = Parcel(
-            self._home.device,
-            self._home.device_path,
+    def _push_all(self, local_versions: dict[str, SyncedVersion]) -> list[DeliveryResult]:
+        """Push to each primary; return the results of those that responded."""
+        suffixes = sorted({suffix_of(name) for name in local_versions})
+        job = ReplicationJob(
+            self._context.device,
+            self._context.device_path,
             self._policy,
             self._unit.local.part,
             suffixes,
             durable=True,
         )
         own_region = self._own_region()
-        arrived: list[Delivered] = []
+        results: list[DeliveryResult] = []
         by_region: dict[int, frozenset[str]] = {}
         for node in self._unit.local.others:
             confirms = by_region.get(node.region)
-            asked = parcel if confirms is None else replace(parcel, confirms=confirms)
-            delivered = self._bring_one(asked, node, other_region=node.region != own_region)
-            if delivered is None:
+            asked = job if confirms is None else replace(job, confirms=confirms)
+            result = self._push_to(asked, node, other_region=node.region != own_region)
+            if result is None:
                 continue
-            arrived.append(delivered)
-            if node.region != own_region and delivered.hashes is not None:
-                by_region.setdefault(node.region, delivered.hashes)
-        return arrived
+            results.append(result)
+            if node.region != own_region and result.hashes is not None:
+                by_region.setdefault(node.region, result.hashes)
+        return results
 
     def _own_region(self) -> int | None:
-        view, name = self._unit.local.view, self._home.device
+        view, name = self._unit.local.view, self._context.device
         regions = [d.region for d in view.devices if d is not None and d.device == name]
         return regions[0] if regions else None
 
-    def _bring_one(self, parcel: Parcel, node: Node, *, other_region: bool) -> Delivered | None:
-        home = self._home
-        if home.partners.is_absent(node):
-            # That was said when it was noticed.
-            home.fail(node)
+    def _push_to(self, job: ReplicationJob, node: Node, *, other_region: bool) -> DeliveryResult | None:
+        context = self._context
+        if context.remote_nodes.is_absent(node):
+            # The node was logged when it became unresponsive.
+            context.count_failure(node)
             return None
         try:
-            if self._unit.standing.says(node) is SurveyVerdict.EQUAL:
-                home.tally.add("hashmatches")
-                heard = home.partners.invalidate(
-                    node, self._policy, parcel.part, list(parcel.suffixes), durable=True
+            if self._unit.replica_status.state_of(node) is CopyState.EQUAL:
+                context.counters.add("hashmatches")
+                acknowledged = context.remote_nodes.invalidate(
+                    node, self._policy, job.part, list(job.suffixes), durable=True
                 )
-                if not heard:
-                    raise DeliveryFailed(f"{node.replication_key} did not make durable what it has")
-                delivered = Delivered()
+                if not acknowledged:
+                    raise DeliveryFailed(f"{node.replication_key} did not sync its copy to disk")
+                result = DeliveryResult()
             else:
-                delivered = home.delivery.bring(parcel, node, other_region=other_region)
-                home.tally.add("rsyncs")
-                home.tally.add("suffix.syncs", len(parcel.suffixes))
+                result = context.delivery.push(job, node, other_region=other_region)
+                context.counters.add("rsyncs")
+                context.counters.add("suffix.syncs", len(job.suffixes))
         except DeliveryFailed as error:
-            home.log.error(f"ERROR {self._unit}: {error}")
-            home.fail(node)
+            context.log.error(f"ERROR {self._unit}: {error}")
+            context.count_failure(node)
             return None
-        if delivered.failed:
-            home.fail(node)
+        if result.failed:
+            context.count_failure(node)
         else:
-            home.tally.add("successes")
-        return delivered
+            context.counters.add("successes")
+        return result
 
     # --- removing ------------------------------------------------------------------------------------
 
-    def _remove(self, here: dict[str, HandedOver], arrived: list[Delivered]) -> None:
-        """Remove what enough primaries are known to have."""
+    def _remove(self, local_versions: dict[str, SyncedVersion], results: list[DeliveryResult]) -> None:
+        """Remove objects that enough primaries are known to have."""
         copies = len(self._unit.local.others)
-        needed = min(self._home.handoff_delete or copies, copies)
-        if len(arrived) < max(1, needed):
+        needed = min(self._context.handoff_delete or copies, copies)
+        if len(results) < max(1, needed):
             return
-        going = [name for name in here if _count(arrived, name) >= needed]
-        for start in range(0, len(going), BATCH):
-            some = {name: here[name] for name in going[start : start + BATCH]}
-            self._home.store.place(Effort.SSYNC, self._purge, some)
+        removable = [name for name in local_versions if _count(results, name) >= needed]
+        for start in range(0, len(removable), BATCH):
+            some = {name: local_versions[name] for name in removable[start : start + BATCH]}
+            self._context.store.call(Effort.SSYNC, self._purge, some)
 
-    def _purge(self, engine: ObjectStore, some: dict[str, HandedOver]) -> None:
-        for name, handed in some.items():
-            engine.upkeep.purge(self._location(name), handed)
+    def _purge(self, engine: ObjectStore, some: dict[str, SyncedVersion]) -> None:
+        for name, synced in some.items():
+            engine.maintenance.purge(self._location(name), synced)
 
 
-def _count(arrived: list[Delivered], name: str) -> int:
-    return sum(1 for each in arrived if each.hashes is None or name in each.hashes)
+def _count(results: list[DeliveryResult], name: str) -> int:
+    return sum(1 for each in results if each.hashes is None or name in each.hashes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from swift.config.kinds import COUNT, SECONDS, Kind, choice
 from swift.config.schema import option
 from swift.dbsync.rsync import check_module
-from swift.obj.compare.settings import WORKERS, CompareSettings
+from swift.obj.replication.settings import WORKERS, SyncSettings
 from swift.runtime.daemon import Schedule
 
 RSYNC, SSYNC = "rsync", "ssync"
@@ -27,8 +27,8 @@ _DELETE = Kind("auto or count", _parse_delete, lambda value: str(value) if value
 
 
 @dataclass(frozen=True)
-class ObjectReplicatorSettings(CompareSettings):
-    """How objects get to the nodes that should have them."""
+class ObjectReplicatorSettings(SyncSettings):
+    """Options of the object replicator."""
 
     replicator_workers: int = option(
         0, "Processes that work on devices beside each other; 0: none is forked.", kind=WORKERS

@@ -1,4 +1,4 @@
-"""The object replicator: what primaries have in common is made equal, handoffs are brought home.
+"""The object replicator: syncs primaries with each other and reverts handoffs.
 
 A partition of which this device is a primary is compared with the other primaries; what they lack is brought
 to them (``_update``). What they have and we lack is theirs to bring. A partition that does not belong here is
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from swift.obj.compare.partners import differing
-from swift.obj.compare.survey import Asked, SurveyVerdict
-from swift.obj.compare.task import (
-    ComparePass,
-    CompareTask,
-    Local,
+from swift.obj.replication.remotenodes import differing_suffixes
+from swift.obj.replication.replicastatus import CopyState, DigestQuery
+from swift.obj.replication.task import (
+    DeviceSyncPass,
+    LocalPartition,
     PartitionUnit,
-    failure_nodes,
-    make_compare_task,
+    SyncTask,
+    failures_by_node,
+    make_sync_task,
 )
-from swift.obj.replicator.delivery import Delivery, DeliveryFailed, Parcel, delivery_of
+from swift.obj.replicator.delivery import Delivery, DeliveryFailed, ReplicationJob, make_delivery
 from swift.obj.replicator.revert import Revert, RevertContext
 from swift.obj.replicator.settings import ObjectReplicatorSettings
 from swift.policy.policy import Policy
@@ -48,13 +48,13 @@ RECON_NAMES = {
 _HANDOFFS_POLL_S = 0.05
 
 
-class ObjectReplicator(CompareTask[ObjectReplicatorSettings]):
+class ObjectReplicator(SyncTask[ObjectReplicatorSettings]):
     """The task."""
 
     name = NAME
     agent = NAME
 
-    def takes(self, policy: Policy) -> bool:
+    def handles(self, policy: Policy) -> bool:
         """Replicated ones."""
         return not policy.is_ec
 
@@ -63,10 +63,10 @@ class ObjectReplicator(CompareTask[ObjectReplicatorSettings]):
         return ReplicatorPass(self, share, pass_context)
 
     def delivery(self, policy: Policy) -> Delivery:
-        """What brings objects of a policy to nodes."""
+        """Return the delivery for objects of a policy."""
         rsyncable = self.stores.capabilities(policy).rsyncable
         log = self.context.telemetry.log
-        return delivery_of(self.settings, self.partners, self.sender(policy), log, rsyncable=rsyncable)
+        return make_delivery(self.settings, self.remote_nodes, self.sender(policy), log, rsyncable=rsyncable)
 
     def report(self, passed: PassReport) -> dict[str, object]:
         """The recon facts of the pass; times are minutes."""
@@ -96,11 +96,11 @@ def _stats(results: Iterable[ShareResult], began_s: float) -> Mapping[str, objec
     stats: dict[str, object] = {"start": began_s}
     for event, name in RECON_NAMES.items():
         stats[name] = sum(result.counts.get(event, 0) for result in each)
-    stats["failure_nodes"] = failure_nodes(result.facts for result in each)
+    stats["failure_nodes"] = failures_by_node(result.facts for result in each)
     return stats
 
 
-class ReplicatorPass(ComparePass[ObjectReplicator]):
+class ReplicatorPass(DeviceSyncPass[ObjectReplicator]):
     """One pass over the partitions of a device."""
 
     def __init__(self, task: ObjectReplicator, device: str, pass_context: PassContext):
@@ -109,43 +109,44 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
         self._deliveries: dict[int, Delivery] = {}
         #: Handoff partitions that were begun and not ended, and those that are still here.
         self._reverting = 0
-        self._not_home = 0
+        self._handoffs_left = 0
 
     # --- planning ------------------------------------------------------------------------------------
 
-    def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
-        """All other primaries are to have the same."""
-        return [(node, Asked(local.part, local.entry.digest)) for node in local.others]
+    def digest_queries(self, local: LocalPartition) -> Iterable[tuple[Node, DigestQuery]]:
+        """Return a query for each other primary: its digest must equal the local one."""
+        return [(node, DigestQuery(local.part, local.entry.digest)) for node in local.others]
 
     @property
     def is_partial(self) -> bool:
-        """See ``ComparePass``."""
+        """See ``DeviceSyncPass``."""
         return self._settings.handoffs_only
 
-    def is_left_out(self, own: Node | None) -> bool:
-        """See ``ComparePass``."""
+    def is_skipped(self, own: Node | None) -> bool:
+        """See ``DeviceSyncPass``."""
         return self._settings.handoffs_only and own is not None
 
-    def settled(self, units: Sequence[PartitionUnit]) -> None:
-        """See ``ComparePass``."""
+    def note_in_sync(self, units: Sequence[PartitionUnit]) -> None:
+        """See ``DeviceSyncPass``."""
         if units:
             nodes = sum(len(unit.local.others) for unit in units)
-            self._tally.add("attempts", len(units))
-            self._tally.add("hashmatches", nodes)
-            self._tally.add("successes", nodes)
+            self._counters.add("attempts", len(units))
+            self._counters.add("hashmatches", nodes)
+            self._counters.add("successes", nodes)
 
-    def ordered(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
-        """See ``ComparePass``; with ``handoffs_first`` nothing else is done while one is left."""
+    def in_work_order(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
+        """See ``DeviceSyncPass``; with ``handoffs_first`` nothing else is done while one is left."""
         if not self._settings.handoffs_first:
             yield from units
             return
         handoffs = [unit for unit in units if unit.local.own is None]
-        self._not_home += len(handoffs)
+        self._handoffs_left += len(handoffs)
         yield from handoffs
         while self._reverting and not self._stop.wait(_HANDOFFS_POLL_S):
             continue
-        if self._not_home:
-            self._log.warning(f"handoffs_first is on, and {self._not_home} handoff partitions are left")
+        if self._handoffs_left:
+            left = self._handoffs_left
+            self._log.warning(f"handoffs_first is on: {left} handoff partitions are left; others wait")
             return
         yield from (unit for unit in units if unit.local.own is not None)
 
@@ -153,57 +154,57 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
 
     def do(self, unit: PartitionUnit) -> None:
         """Work on one partition."""
-        if not self.may_do(unit):
+        if not self.is_due(unit):
             return
         kind = "update" if unit.local.own is not None else "delete"
-        self._tally.add("attempts")
-        self._tally.add(f"partition.{kind}.count.{self._device}")
+        self._counters.add("attempts")
+        self._counters.add(f"partition.{kind}.count.{self._device}")
         clock = self._pass_context.clock
         started_s, failures, is_left = clock.monotonic(), self.failures, False
         if unit.local.own is not None:
             with self.working_on(unit):
                 self._update(unit, unit.local.own)
         else:
-            is_left = not self._bring_home(unit)
+            is_left = not self._revert(unit)
         self.note_result(unit, failures, is_left=is_left)
-        self._tally.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
+        self._counters.timing(f"partition.{kind}.timing", clock.monotonic() - started_s)
 
     def _delivery(self, policy: Policy) -> Delivery:
         if policy.index not in self._deliveries:
             self._deliveries[policy.index] = self._task.delivery(policy)
         return self._deliveries[policy.index]
 
-    def _bring_home(self, unit: PartitionUnit) -> bool:
+    def _revert(self, unit: PartitionUnit) -> bool:
         """Return True if the partition is gone from here."""
         self._reverting += 1
         try:
-            is_gone = Revert(self._home(unit.local.policy), unit).work()
+            is_gone = Revert(self._revert_context(unit.local.policy), unit).run()
             if is_gone:
-                self._not_home -= 1
-                self._tally.add("removes")
+                self._handoffs_left -= 1
+                self._counters.add("removes")
             return is_gone
         finally:
             self._reverting -= 1
 
-    def _home(self, policy: Policy) -> RevertContext:
+    def _revert_context(self, policy: Policy) -> RevertContext:
         task = self._task
         return RevertContext(
             self._device,
             self._path(),
             task.stores.at(policy, self._device).for_purpose(Effort.SSYNC),
-            task.partners,
+            task.remote_nodes,
             self._delivery(policy),
             self._settings.handoff_delete,
             task.context.clock.time,
-            self._tally,
+            self._counters,
             self._log,
-            self.fail,
+            self.count_failure,
         )
 
     # --- updates -------------------------------------------------------------------------------------
 
     def _update(self, unit: PartitionUnit, own: Node) -> None:
-        """Bring the other primaries what they lack; handoffs stand in for devices that are not there."""
+        """Push missing objects to the other primaries; handoffs replace unmounted devices."""
         local = unit.local
         nodes = local.others
         self._task.rng.shuffle(nodes)
@@ -213,56 +214,56 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
             if attempts <= 0 or self._stop.requested:
                 return
             attempts -= 1
-            if unit.standing.says(node) is SurveyVerdict.EQUAL:
+            if unit.replica_status.state_of(node) is CopyState.EQUAL:
                 self._count_equal()
             elif node.region != own.region and node.region in regions:
-                # Its neighbours bring it there; the way between regions is taken once.
+                # A node in that region passes it on: data crosses regions once.
                 continue
-            elif not self._is_there(unit, node):
+            elif not self._is_mounted(unit, node):
                 gone += 1
-                attempts += self._wants_stand_in(len(local.primaries), gone)
+                attempts += self._needs_handoff(len(local.primaries), gone)
             elif self._sync(local, node, other_region=node.region != own.region):
                 regions.add(node.region)
 
-    def _is_there(self, unit: PartitionUnit, node: Node) -> bool:
+    def _is_mounted(self, unit: PartitionUnit, node: Node) -> bool:
         if node.id not in self.unmounted:
             return True
-        self.fail(node)
+        self.count_failure(node)
         return False
 
-    def _wants_stand_in(self, copies: int, gone: int) -> int:
-        """1 when a handoff is to take what a device that is gone should have."""
+    def _needs_handoff(self, copies: int, gone: int) -> int:
+        """Return 1 if a handoff must replace an unmounted device."""
         least = self._settings.handoff_delete
         return 0 if least and copies - gone >= least else 1
 
     def _count_equal(self) -> None:
-        self._tally.add("hashmatches")
-        self._tally.add("successes")
+        self._counters.add("hashmatches")
+        self._counters.add("successes")
 
-    def _sync(self, local: Local, node: Node, *, other_region: bool) -> bool:
-        """Compare suffix by suffix with one node, and bring what it lacks; whether something was brought."""
+    def _sync(self, local: LocalPartition, node: Node, *, other_region: bool) -> bool:
+        """Compare suffixes with one node and push those that it lacks; return True if it pushed any."""
         policy, part = local.policy, local.part
-        status, theirs = self._task.partners.hashes(node, policy, part)
+        status, theirs = self._task.remote_nodes.hashes(node, policy, part)
         if status != 200:
-            self.refused(node, status, local)
+            self.note_refusal(node, status, local)
             return False
-        suffixes = self.differing(local, lambda mine: differing(mine, theirs))
+        suffixes = self.differing_suffixes(local, lambda mine: differing_suffixes(mine, theirs))
         if not suffixes:
             self._count_equal()
             return False
-        parcel = Parcel(self._device, self._path(), policy, part, suffixes)
+        job = ReplicationJob(self._device, self._path(), policy, part, suffixes)
         try:
-            delivered = self._delivery(policy).bring(parcel, node, other_region=other_region)
+            result = self._delivery(policy).push(job, node, other_region=other_region)
         except DeliveryFailed as error:
             self._log.error(f"ERROR {local}: {error}")
-            self.fail(node)
+            self.count_failure(node)
             return False
-        self._tally.add("suffix.syncs", len(suffixes))
-        self._tally.add("rsyncs")
-        if delivered.failed:
-            self.fail(node)
+        self._counters.add("suffix.syncs", len(suffixes))
+        self._counters.add("rsyncs")
+        if result.failed:
+            self.count_failure(node)
         else:
-            self._tally.add("successes")
+            self._counters.add("successes")
         return True
 
     def _path(self) -> str:
@@ -272,7 +273,7 @@ class ReplicatorPass(ComparePass[ObjectReplicator]):
 DAEMON = Daemon(
     NAME,
     "object",
-    "Bring objects of replicated policies to all nodes that should have them.",
+    "Replicate objects to all of their nodes.",
     ObjectReplicatorSettings,
-    lambda parts: make_compare_task(parts, ObjectReplicator),
+    lambda parts: make_sync_task(parts, ObjectReplicator),
 )

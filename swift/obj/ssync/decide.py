@@ -1,6 +1,6 @@
-"""What a receiver wants of an offered object: decided from times alone (spec: replication.md §3.2).
+"""Selection of the parts of an offered object to request, from timestamps alone (spec: replication.md §3.2).
 
-``Have`` is what is here already; nothing of it is read from disk in this file.
+``LocalVersion`` is what is here already; nothing of it is read from disk in this file.
 """
 
 from __future__ import annotations
@@ -13,35 +13,38 @@ from swift.wire.ssync import Offer, Want
 
 
 @dataclass(frozen=True, slots=True)
-class Have:
-    """When the local object is from; times that mean nothing (a tombstone's metadata) are None."""
+class LocalVersion:
+    """Timestamps of the local object; meaningless ones (a tombstone's metadata) are None."""
 
     data: Timestamp
     meta: Timestamp | None = None
     ctype: Timestamp | None = None
 
 
-def have_of(state: ObjectState) -> Have | None:
-    """What a local state amounts to; None when there is nothing. Expired objects are there."""
+def local_version(state: ObjectState) -> LocalVersion | None:
+    """Return a local object's timestamps for ssync; None if it is absent.
+
+    Expired objects count as present. Expired objects are there.
+    """
     if state.kind in (LIVE, EXPIRED):
-        return Have(state.data_timestamp, state.timestamp, state.ctype_timestamp)
+        return LocalVersion(state.data_timestamp, state.timestamp, state.ctype_timestamp)
     if state.kind == DELETED:
-        return Have(state.timestamp)
+        return LocalVersion(state.timestamp)
     return None
 
 
-def wanted_of(offer: Offer, have: Have | None) -> Want | None:
-    """What to ask for; None when everything offered is here."""
-    if have is None:
+def parts_to_request(offer: Offer, local: LocalVersion | None) -> Want | None:
+    """Return the parts to request; None if everything offered is present."""
+    if local is None:
         return Want(offer.hash, data=True, meta=True)
-    data = offer.data > have.data
-    meta = have.meta is not None and offer.meta > have.meta
-    ctype = have.ctype is not None and offer.ctype > have.ctype and offer.ctype > offer.data
+    data = offer.data > local.data
+    meta = local.meta is not None and offer.meta > local.meta
+    ctype = local.ctype is not None and offer.ctype > local.ctype and offer.ctype > offer.data
     return Want(offer.hash, data, meta or ctype) if data or meta or ctype else None
 
 
-def completes(offer: Offer, state: ObjectState, fragment: int) -> bool:
-    """Whether the offered archive is here already, but was never committed.
+def completes_commit(offer: Offer, state: ObjectState, fragment: int) -> bool:
+    """Return True if the offered archive is present but not committed.
 
     ``state`` is the object as seen by a reader who welcomes uncommitted archives.
     """

@@ -25,10 +25,10 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
 from swift.obj.settings import ObjectSettings
-from swift.obj.ssync.decide import completes, have_of, wanted_of
+from swift.obj.ssync.decide import completes_commit, local_version, parts_to_request
 from swift.platform.slots import SharedSlots
 from swift.policy.policy import Policy
-from swift.store.api import Location, ObjectStore, Viewpoint
+from swift.store.api import Location, ObjectStore, ReadOptions
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle
 from swift.telemetry.log import Log
@@ -41,8 +41,8 @@ READ_BYTES = 65536
 _LOCK_PAUSE_S = 0.05
 #: Not stored as metadata: one is computed, the other a wish about this request.
 _NOT_COPIED = frozenset(("etag", fields.BACKEND_NO_COMMIT))
-#: What senders never say: conditions, other framing, and where to send updates. Objects are copied here, and
-#: nobody else hears of it.
+#: Headers that senders must not set: conditions, other framing, and targets of updates. A replicated object
+#: sends no updates.
 _NOT_TAKEN = (
     "if-",
     fields.BACKEND,
@@ -57,7 +57,7 @@ _BREAKS = re.compile(r"[\0\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class SsyncHead:
-    """What the head of an SSYNC request says."""
+    """Parsed head of an SSYNC request."""
 
     device: str
     partition: str
@@ -68,14 +68,14 @@ class SsyncHead:
 
 @dataclass(frozen=True, slots=True)
 class SsyncContext:
-    """What a receiver is handed by the object server."""
+    """Object server's context for a receiver."""
 
     settings: ObjectSettings
     #: Its calls run beside the ones of ordinary requests.
     store: StoreHandle
     #: Carries out a subrequest as the server would.
     execute: Callable[[Request], Response]
-    places: SharedSlots
+    slots: SharedSlots
     now_s: Callable[[], float]
     log: Log
 
@@ -89,11 +89,11 @@ class Aborted(SwiftError):
         self.line = ssync.error_line(status, message)
 
 
-def answer(request: Request, session: SsyncHead, context: SsyncContext) -> Response:
+def serve_ssync(request: Request, session: SsyncHead, context: SsyncContext) -> Response:
     """The response whose body is the conversation."""
     request.body.send_continue({})
     headers = {"content-type": HTML, fields.BACKEND_ACCEPT_NO_COMMIT: "True"}
-    conversation = SsyncReceiver(request, session, context).converse()
+    conversation = SsyncReceiver(request, session, context).serve()
     return Response(200, headers, Pieces(conversation, on_close=conversation.close))
 
 
@@ -108,14 +108,18 @@ class SsyncReceiver:
         self.successes = 0
         self.failures = 0
 
-    def converse(self) -> Generator[bytes, None, None]:
-        """What is sent to the sender. Raises ``BodyError`` when the connection must be closed."""
+    def serve(self) -> Generator[bytes, None, None]:
+        """Yield the bytes to send to the sender.
+
+        Raises ``BodyError`` when the connection must be closed. Raises ``BodyError`` when the connection must
+        be closed.
+        """
         # The sender waits for this before it says anything.
         yield b"\r\n"
-        last_words = b""
+        error_line = b""
         with ExitStack() as held:
             try:
-                self._take_place(held)
+                self._acquire(held)
                 yield from self._missing_check()
                 yield from self._updates()
                 return
@@ -123,12 +127,12 @@ class SsyncReceiver:
                 self._log(f"the sender hung up: {error}")
                 raise ClientDisconnected(str(error))
             except Exception as error:
-                last_words = self._last_log_lines(error)
+                error_line = self._error_line(error)
         # Locks are given back first: the sender may come again as soon as it heard this.
-        yield last_words
+        yield error_line
         raise BodyError("the conversation was ended")
 
-    def _last_log_lines(self, error: Exception) -> bytes:
+    def _error_line(self, error: Exception) -> bytes:
         if isinstance(error, Aborted):
             self._log(str(error))
             return error.line
@@ -154,9 +158,9 @@ class SsyncReceiver:
 
     # --- holding -------------------------------------------------------------------------------------
 
-    def _take_place(self, held: ExitStack) -> None:
+    def _acquire(self, held: ExitStack) -> None:
         """Take a place of the server and the partition's lock until ``held`` is left."""
-        place = self._context.places.take()
+        place = self._context.slots.take()
         if place is None:
             raise Aborted(503, "busy: as many are under way as replication_concurrency allows")
         held.callback(place.close)
@@ -186,12 +190,12 @@ class SsyncReceiver:
         while (text := lines.next_line()) is not None and text.strip() != ssync.MISSING_END:
             batch.append(Offer.parse(text))
             if len(batch) >= BATCH:
-                wants.extend(self._context.store.place(Effort.SSYNC, self._compare, batch))
+                wants.extend(self._context.store.call(Effort.SSYNC, self._compare, batch))
                 batch = []
         if text is None:
             raise SsyncEnded("the stream ended inside the missing check")
         if batch:
-            wants.extend(self._context.store.place(Effort.SSYNC, self._compare, batch))
+            wants.extend(self._context.store.call(Effort.SSYNC, self._compare, batch))
         yield from ssync.wants_text(wants)
 
     def _compare(self, engine: ObjectStore, offers: list[Offer]) -> list[Want]:
@@ -209,32 +213,32 @@ class SsyncReceiver:
             raise SsyncError(f"{offer.hash!r} is no object hash")
         location = Location(session.device, session.partition, session.policy, offer.hash)
         now_s = self._context.now_s()
-        view = Viewpoint(now_s, open_expired=True, fragment=session.fragment)
-        have = have_of(engine.upkeep.find(location, view).state)
+        options = ReadOptions(now_s, open_expired=True, fragment=session.fragment)
+        local = local_version(engine.maintenance.find(location, options).state)
         if session.policy.is_ec and session.fragment is not None:
-            found = engine.upkeep.find(location, Viewpoint(now_s, open_expired=True, preferences=[]))
-            if found.key is not None and completes(offer, found.state, session.fragment):
+            found = engine.maintenance.find(location, ReadOptions(now_s, open_expired=True, preferences=[]))
+            if found.key is not None and completes_commit(offer, found.state, session.fragment):
                 if not offer.durable:
                     # What is offered is here; that neither side knows of a commit changes nothing.
                     return None
-                with engine.edit(found.key, view, create=True) as edit:
+                with engine.edit(found.key, options, create=True) as edit:
                     edit.commit(offer.data, session.fragment)
-                have = have_of(engine.upkeep.find(location, view).state)
-        return wanted_of(offer, have)
+                local = local_version(engine.maintenance.find(location, options).state)
+        return parts_to_request(offer, local)
 
     # --- updates -------------------------------------------------------------------------------------
 
     def _updates(self) -> Iterator[bytes]:
         self._lines.expect(ssync.UPDATES_START)
         while (subrequest := self._lines.next_subrequest()) is not None:
-            self._carry_out(subrequest)
+            self._apply(subrequest)
         if self.failures:
             text = f"ERROR: With :UPDATES: {self.failures} failures to {self.successes} successes"
             raise Aborted(500, text.encode())
         yield ssync.line(ssync.UPDATES_START)
         yield ssync.line(ssync.UPDATES_END)
 
-    def _carry_out(self, subrequest: Subrequest) -> None:
+    def _apply(self, subrequest: Subrequest) -> None:
         body = SubrequestBody(self._lines, subrequest.body_bytes)
         reason = _malformation(subrequest)
         if reason is None:
@@ -329,7 +333,7 @@ class SubrequestBody(RequestBody):
         return data
 
     def finish(self) -> None:
-        """Skip what nobody read; raises what ended the body early, whoever caught it before."""
+        """Skip unread bytes; raises the error that ended the body early, even if a caller caught it."""
         if self._failure is not None:
             raise self._failure
         while self.read(READ_BYTES):

@@ -1,4 +1,4 @@
-"""The sending end of SSYNC: what a device has of a partition is offered to a node, which takes what it lacks.
+"""The sending end of SSYNC: offers a partition's objects to a node and sends those that it lacks.
 
 One call of ``Sender.push`` is one conversation (spec: replication.md §3), or several when a body breaks off
 in the midst: the receiver then has nothing of that object, and everything but that object is offered again.
@@ -27,7 +27,7 @@ from swift.cluster.transport import (
 from swift.http import fields
 from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
-from swift.obj.ssync.decide import have_of
+from swift.obj.ssync.decide import local_version
 from swift.policy.policy import Policy
 from swift.ring.device import Node
 from swift.store.api import (
@@ -39,7 +39,7 @@ from swift.store.api import (
     Location,
     ObjectKey,
     ObjectStore,
-    Viewpoint,
+    ReadOptions,
 )
 from swift.store.calls import Effort
 from swift.store.errors import CorruptBody
@@ -69,7 +69,7 @@ class CannotRebuild(SwiftError):
     """An archive cannot be made at the moment, or was not what it should be."""
 
 
-class _BodyBroke(SwiftError):
+class _BodyTruncated(SwiftError):
     """An object cannot be sent to its end, and the receiver waits for more."""
 
     def __init__(self, object_hash: str, reason: str):
@@ -78,8 +78,8 @@ class _BodyBroke(SwiftError):
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
-    """What is offered to whom."""
+class SsyncJob:
+    """Ssync job: local suffixes, the target node and the limits."""
 
     device: str
     partition: str
@@ -90,7 +90,7 @@ class Push:
     fragment: int | None = None
     #: Erasure coding: the index of those that the node should have.
     target: int | None = None
-    #: Whether archives that nobody committed are offered as well.
+    #: True to offer uncommitted archives as well.
     uncommitted: bool = False
     #: Objects that are offered at most; 0: all.
     objects_max: int = 0
@@ -99,8 +99,8 @@ class Push:
 
 
 @dataclass(slots=True)
-class Pushed:
-    """What a node is known to have, and how much of that was sent."""
+class SsyncResult:
+    """Objects that a node is known to have, and how many of them were sent."""
 
     in_sync: dict[str, Offer] = field(default_factory=dict)
     sent: int = 0
@@ -112,7 +112,7 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class SenderTimes:
-    """How long a sender waits, seconds."""
+    """Timeouts of a sender, seconds."""
 
     connect_s: float = 0.5
     node_s: float = 10.0
@@ -141,15 +141,15 @@ class Sender:
         self.now_s = now_s
         self.log = log
 
-    def push(self, job: Push, rebuild: Rebuild | None = None) -> Pushed:
-        """Bring a node what it lacks; raises ``PushFailed``."""
+    def push(self, job: SsyncJob, rebuild: Rebuild | None = None) -> SsyncResult:
+        """Push the objects that a node lacks; raises ``PushFailed``."""
         left_out: set[str] = set()
         while True:
             try:
-                pushed = _Conversation(self, job, rebuild, left_out).hold()
+                pushed = _SsyncSession(self, job, rebuild, left_out).run()
                 pushed.failed += len(left_out)
                 return pushed
-            except _BodyBroke as error:
+            except _BodyTruncated as error:
                 self.log.error(f"ERROR {job.partition} of {job.device}: {error.hash} broke off: {error}")
                 left_out.add(error.hash)
                 if len(left_out) > BROKEN_MAX:
@@ -161,10 +161,10 @@ class Sender:
         return f"<Sender {self.agent}>"
 
 
-class _Conversation:
+class _SsyncSession:
     """One exchange with a receiver."""
 
-    def __init__(self, sender: Sender, job: Push, rebuild: Rebuild | None, left_out: Collection[str]):
+    def __init__(self, sender: Sender, job: SsyncJob, rebuild: Rebuild | None, left_out: Collection[str]):
         self._sender = sender
         self._job = job
         self._rebuild = rebuild
@@ -175,17 +175,17 @@ class _Conversation:
         self._gathered: list[bytes] = []
         self._gathered_bytes = 0
         self._exchange: Exchange
-        self.pushed = Pushed()
+        self.pushed = SsyncResult()
 
-    def hold(self) -> Pushed:
-        """Everything from the request to the receiver's last word."""
+    def run(self) -> SsyncResult:
+        """Run the session from the request to the receiver's last line."""
         job, times = self._job, self._sender.times
         target = node_path(job.node.device, job.partition, "")
         timeouts = NodeTimeouts(times.connect_s, times.node_s)
         request = NodeRequest(replication_address(job.node), "SSYNC", target, self._head(), b"", timeouts)
         self._exchange = self._sender.transport.stream(request)
         try:
-            self._talk(self._exchange.duplex(times.answer_s))
+            self._exchange_offers(self._exchange.duplex(times.answer_s))
         finally:
             self._exchange.abort()
         return self.pushed
@@ -202,33 +202,33 @@ class _Conversation:
             headers[fields.BACKEND_SSYNC_NODE_INDEX] = str(job.target)
         return headers
 
-    def _talk(self, reply: BackendResponse) -> None:
+    def _exchange_offers(self, reply: BackendResponse) -> None:
         if reply.status != 200:
             raise SsyncError(f"was answered {reply.status}")
-        # Whoever cannot store an archive uncommitted would make it durable.
+        # A receiver without support for uncommitted archives would make them durable.
         accepts = is_true(reply.headers.get(fields.BACKEND_ACCEPT_NO_COMMIT, ""))
         self._uncommitted = self._job.uncommitted and accepts
         lines = LineReader(lambda: reply.stream.read(READ_BYTES))
         self._offer()
         wants = WantsReader()
-        _hear(lines, wants)
+        _read_lines(lines, wants)
         unknown = wants.wants.keys() - self._offered.keys()
         if unknown:
             raise SsyncError(f"{min(unknown)!r} was never offered")
         in_sync = dict(self._offered)
-        self._say(ssync.line(ssync.UPDATES_START))
+        self._send(ssync.line(ssync.UPDATES_START))
         for want in [wants.wants[name] for name in self._offered if name in wants.wants]:
             if self._job.confirms is not None or not self._update(want):
                 del in_sync[want.hash]
-        self._say(ssync.line(ssync.UPDATES_END))
+        self._send(ssync.line(ssync.UPDATES_END))
         self._flush()
-        _hear(lines, UpdatesReader())
+        _read_lines(lines, UpdatesReader())
         self._exchange.finish()
         self.pushed.in_sync = in_sync
 
-    # --- saying --------------------------------------------------------------------------------------
+    # --- sending --------------------------------------------------------------------------------------
 
-    def _say(self, data: bytes) -> None:
+    def _send(self, data: bytes) -> None:
         self._gathered.append(data)
         self._gathered_bytes += len(data)
         if self._gathered_bytes >= FLUSH_BYTES:
@@ -242,17 +242,17 @@ class _Conversation:
     # --- the missing check ---------------------------------------------------------------------------
 
     def _offer(self) -> None:
-        self._say(ssync.line(ssync.MISSING_START))
+        self._send(ssync.line(ssync.MISSING_START))
         for some in self._names():
-            for offer in self._store.place(Effort.SSYNC, self._offers_of, some):
+            for offer in self._store.call(Effort.SSYNC, self._offers_of, some):
                 if self._job.objects_max and len(self._offered) >= self._job.objects_max:
                     self.pushed.is_partial = True
                     break
                 self._offered[offer.hash] = offer
-                self._say(ssync.line(offer.encode()))
+                self._send(ssync.line(offer.encode()))
             if self.pushed.is_partial:
                 break
-        self._say(ssync.line(ssync.MISSING_END))
+        self._send(ssync.line(ssync.MISSING_END))
         self._flush()
 
     def _names(self) -> Iterator[Sequence[str]]:
@@ -269,37 +269,37 @@ class _Conversation:
             if name in self._left_out:
                 continue
             state = self._find(engine, name).state
-            have = have_of(state)
-            if have is not None:
+            local = local_version(state)
+            if local is not None:
                 durable = state.kind == DELETED or state.durable
-                offers.append(Offer.of(name, have.data, have.meta, have.ctype, durable=durable))
+                offers.append(Offer.of(name, local.data, local.meta, local.ctype, durable=durable))
         return offers
 
-    def _views(self) -> list[Viewpoint]:
-        """How objects are looked at: the newest archive of the index, then the newest that is durable.
+    def _read_options(self) -> list[ReadOptions]:
+        """Return the read options: the newest archive of the index, then the newest durable one.
 
         The second one is for an object whose newest upload left archives of other indexes only.
         """
         job = self._job
         # An index that no archive has lets only tombstones through.
         fragment = (-1 if job.fragment is None else job.fragment) if job.policy.is_ec else None
-        durable = Viewpoint(self._sender.now_s(), True, None, fragment)
+        durable = ReadOptions(self._sender.now_s(), True, None, fragment)
         return [durable._replace(preferences=[]), durable] if self._uncommitted else [durable]
 
     def _find(self, engine: ObjectStore, name: str) -> Found:
         job = self._job
         location = Location(job.device, job.partition, job.policy, name)
-        for view in self._views():
-            found = engine.upkeep.find(location, view)
+        for options in self._read_options():
+            found = engine.maintenance.find(location, options)
             if found.state.kind != ABSENT:
                 break
         return found
 
     def _open(self, key: ObjectKey) -> OpenObject:
         """Open what ``_find`` found."""
-        *others, last = self._views()
-        for view in others:
-            stored = self._store.open(key, view)
+        *others, last = self._read_options()
+        for options in others:
+            stored = self._store.open(key, options)
             if stored.state.kind != ABSENT:
                 return stored
             stored.close()
@@ -308,13 +308,13 @@ class _Conversation:
     # --- the updates ---------------------------------------------------------------------------------
 
     def _update(self, want: Want) -> bool:
-        """Send what is wanted of one object; whether that could be done."""
-        found = self._store.place(Effort.SSYNC, self._find, want.hash)
+        """Send the requested parts of one object; return True on success."""
+        found = self._store.call(Effort.SSYNC, self._find, want.hash)
         key, state = found.key, found.state
         done = key is not None and state.kind in (LIVE, EXPIRED, DELETED)
         if done and key is not None:
             if state.kind == DELETED:
-                self._say(ssync.delete_of(key.path.quoted, state.timestamp).encode())
+                self._send(ssync.delete_of(key.path.quoted, state.timestamp).encode())
             else:
                 done = self._send_object(key, found, want)
         if done:
@@ -326,12 +326,12 @@ class _Conversation:
     def _send_object(self, key: ObjectKey, found: Found, want: Want) -> bool:
         if want.data and not self._put(key, found):
             return False
-        posted = _posted(found) if want.meta else None
+        posted = _post_metadata(found) if want.meta else None
         if posted is None:
             return True
         head = _encoded(ssync.post_of(key.path.quoted, posted))
         if head is not None:
-            self._say(head)
+            self._send(head)
         return head is not None
 
     def _put(self, key: ObjectKey, found: Found) -> bool:
@@ -364,29 +364,29 @@ class _Conversation:
         return self._body(key.hash, head, pieces, int(metadata["Content-Length"]))
 
     def _body(self, name: str, head: Subrequest, pieces: Generator[bytes, None, None], size: int) -> bool:
-        """Send head and body, unless no line can say the head; raises ``_BodyBroke`` when it ends early."""
+        """Send head and body; raises ``_BodyTruncated`` if the body ends early."""
         left = size
         try:
             encoded = _encoded(head)
             if encoded is None:
                 return False
-            self._say(encoded)
+            self._send(encoded)
             for piece in pieces:
                 left -= len(piece)
                 if left < 0:
                     break
-                self._say(piece)
+                self._send(piece)
         except (CorruptBody, CannotRebuild) as error:
-            raise _BodyBroke(name, str(error))
+            raise _BodyTruncated(name, str(error))
         finally:
             pieces.close()
         if left:
-            raise _BodyBroke(name, f"the body has {size - left} bytes, not {size}")
+            raise _BodyTruncated(name, f"the body has {size - left} bytes, not {size}")
         return True
 
 
-def _posted(found: Found) -> Metadata | None:
-    """What a receiver needs to know of POSTs: also of a newer content type that has a file of its own."""
+def _post_metadata(found: Found) -> Metadata | None:
+    """Return the metadata of POSTs for the receiver, including a newer content type with its own file."""
     state = found.state
     if state.posted is None:
         return None
@@ -406,7 +406,7 @@ def _encoded(head: Subrequest) -> bytes | None:
         return None
 
 
-def _hear(lines: LineReader, reader: WantsReader | UpdatesReader) -> None:
+def _read_lines(lines: LineReader, reader: WantsReader | UpdatesReader) -> None:
     while not reader.finished:
         text = lines.next_line()
         if text is None:

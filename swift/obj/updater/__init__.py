@@ -1,1 +1,1 @@
-"""The object updater: container updates that could not be delivered at once are delivered later."""
+"""The object updater: delivers container updates that failed at the time of the request."""

@@ -24,7 +24,7 @@ from swift.http import fields
 from swift.http.headers import HeaderMap, lower_name, wire_value
 from swift.ring.device import Node
 from swift.ring.ring import Ring
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.store.api import PendingUpdate
 from swift.telemetry.log import Log
 from swift.telemetry.repeated import RepeatedErrors
@@ -51,7 +51,7 @@ def redirected(pending: PendingUpdate, container: str) -> PendingUpdate:
 
 @dataclass(frozen=True)
 class DeliveryOutcome:
-    """What came of an attempt."""
+    """Outcome of a delivery attempt."""
 
     pending: PendingUpdate
     #: Every replica has it.
@@ -78,27 +78,32 @@ class Deliverer:
         self._log = log
         self._failures = RepeatedErrors(log, clock)
         self._health = NodeHealth(clock, patience_s=timeouts.node_timeout)
-        self._direct = DirectClient(transport, "object-updater", timeouts, on_no_response=self._missed)
+        self._direct = DirectClient(transport, "object-updater", timeouts, on_no_response=self._log_failure)
 
-    def deliver(self, pending: PendingUpdate, tally: Tally) -> DeliveryOutcome:
+    def deliver(self, pending: PendingUpdate, counters: Counters) -> DeliveryOutcome:
         """Try once, and at once again where a redirect points to."""
         before = pending
         for _ in range(2):
-            pending, is_complete, redirect = self._attempt(pending, tally)
+            pending, is_complete, redirect = self._attempt(pending, counters)
             if redirect is None:
                 break
-            tally.add("redirects")
+            counters.add("redirects")
             pending = redirected(pending, redirect.container)
         return DeliveryOutcome(pending, is_complete and redirect is None, pending != before)
 
-    def _attempt(self, pending: PendingUpdate, tally: Tally) -> tuple[PendingUpdate, bool, Redirect | None]:
+    def _attempt(
+        self, pending: PendingUpdate, counters: Counters
+    ) -> tuple[PendingUpdate, bool, Redirect | None]:
         account, _, container = container_of(pending).partition("/")
         part, nodes = self._ring.nodes(self._hasher.digest(account, container))
         asked = [node for node in nodes if node.id not in pending.successes]
         target = EntityPath(account, container, pending.update.path.obj)
         headers = self._headers(pending)
         replies = green.gather(
-            [partial(self._ask, node, part, target, pending.update.op, headers, tally) for node in asked]
+            [
+                partial(self._request, node, part, target, pending.update.op, headers, counters)
+                for node in asked
+            ]
         )
         done = tuple(n.id for n, r in zip(asked, replies, strict=True) if r is not None and r.is_success)
         redirects = [found for reply in replies if (found := redirect_of(reply)) is not None]
@@ -107,7 +112,7 @@ class Deliverer:
         own = f"{path.account}/{path.container}"
         is_gone = bool(replies) and all(reply is not None and reply.status == 404 for reply in replies)
         if is_gone and container_of(pending) != own:
-            # A shard that has gone: the container knows who has its names now.
+            # The shard is deleted: its container knows which shard has the names now.
             newest = Redirect(ZERO, own)
         if done:
             pending = replace(pending, successes=pending.successes + done)
@@ -122,8 +127,8 @@ class Deliverer:
         headers.setdefault(fields.BACKEND_ACCEPT_QUOTED_LOCATION, "true")
         return headers
 
-    def _ask(
-        self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, tally: Tally
+    def _request(
+        self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, counters: Counters
     ) -> BackendResponse | None:
         """A replica's answer, None when there was none; an unresponsive one is probed now and then."""
         started_s, place = self._clock.monotonic(), node.replication_key
@@ -134,12 +139,12 @@ class Deliverer:
         if reply is not None:
             self._health.responded(place)
         status = 500 if reply is None else reply.status
-        tally.timing(f"updater.timing.status.{status}", self._clock.monotonic() - started_s)
+        counters.timing(f"updater.timing.status.{status}", self._clock.monotonic() - started_s)
         if reply is not None and not reply.is_success and reply.status != 301:
             self._log.debug(f"{op} {target} on {node.replication_key}: status {reply.status}")
         return reply
 
-    def _missed(self, place: str, error: TransportError) -> None:
+    def _log_failure(self, place: str, error: TransportError) -> None:
         if not isinstance(error, TimedOut):
             self._health.responded(place)
         self._failures.error(f"ERROR with remote server {place}: {error}")

@@ -1,4 +1,4 @@
-"""Not too many updates a second for one container (spec: replication.md §6, options ``max_objects_per_…``).
+"""Rate limit of updates for one container (spec: replication.md §6, options ``max_objects_per_…``).
 
 Containers are hashed into buckets with a pace each. An update that comes too early is held back and handed
 out when its bucket is due, or at the end; when too many are held back, or the pass has to end, the rest
@@ -50,19 +50,19 @@ class ContainerPacer(Generic[U]):
         return self._pass_context.clock.monotonic()
 
     def _admit(self, index: int, update: U) -> bool:
-        """Whether it may go now; otherwise it is held back or skipped."""
+        """Return True if the update is due; otherwise defer or skip it."""
         bucket = self._buckets[index]
         if not bucket.held and bucket.due_s <= self._now():
             bucket.due_s = self._now() + self._gap_s
             return True
         if self._held >= self._held_max:
-            self._pass_context.tally.add("skips")
+            self._pass_context.counters.add("skips")
             return False
         if not bucket.held:
             heapq.heappush(self._waiting, (bucket.due_s, index))
         bucket.held.append(update)
         self._held += 1
-        self._pass_context.tally.add("deferrals")
+        self._pass_context.counters.add("deferrals")
         return False
 
     def _due(self) -> Iterator[U]:
@@ -80,14 +80,14 @@ class ContainerPacer(Generic[U]):
         return update
 
     def _drain(self) -> Iterator[U]:
-        """What is held back, as long as it becomes due before the next pass."""
+        """Yield the deferred updates that become due before the next pass."""
         while self._waiting:
             wait_s = self._waiting[0][0] - self._now()
             if self._now() + max(0.0, wait_s) >= self._pass_context.deadline_s:
                 break
             if wait_s > 0 and self._pass_context.stop.wait(wait_s):
                 return
-            self._pass_context.tally.add("drains")
+            self._pass_context.counters.add("drains")
             yield self._release()
         if self._held:
-            self._pass_context.tally.add("skips", self._held)
+            self._pass_context.counters.add("skips", self._held)

@@ -1,4 +1,4 @@
-"""What the object updater does in a pass over a device (spec: replication.md §6).
+"""A pass of the object updater over a device (spec: replication.md §6).
 
 ``OldestFailures`` are the containers that have waited longest for an update, for the recon file.
 """
@@ -32,7 +32,7 @@ from swift.store.registry import StoreRegistry
 
 @dataclass(frozen=True)
 class ObjectUpdaterSettings(Settings):
-    """How often and how fast stored container updates are delivered."""
+    """Options of the object updater."""
 
     interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     concurrency: int = option(8, "Updates delivered at the same time per process.", kind=integer(1))
@@ -106,7 +106,7 @@ class OldestFailures:
             self.add(account, container, Timestamp(text))
 
     def entries(self) -> list[Entry]:
-        """All of them, oldest first."""
+        """Return all entries, oldest first."""
         ordered = sorted(self._oldest.items(), key=lambda item: (item[1].raw, item[0]))
         return [[timestamp.normal, *key] for key, timestamp in ordered]
 
@@ -224,9 +224,9 @@ class UpdaterPass(DevicePassBase):
     def _pendings(self) -> Iterator[PendingUpdate]:
         policies = tuple(self._task.context.policies)
         for policy in self._task.selection.of_policies(policies):
-            kept = self._kept(policy)
+            kept = self._pending_of(policy)
             if policy is policies[0]:
-                for name in kept.strangers(self._device, policies):
+                for name in kept.unknown_policies(self._device, policies):
                     self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
             groups = kept.groups(self._device, policy)
             # So that no object is always last.
@@ -234,13 +234,13 @@ class UpdaterPass(DevicePassBase):
             for group in groups:
                 yield from self._of_group(policy, group)
 
-    def _kept(self, policy: Policy) -> UpdatesHandle:
+    def _pending_of(self, policy: Policy) -> UpdatesHandle:
         return self._task.stores.at(policy, self._device).updates
 
     def _of_group(self, policy: Policy, group: str) -> Iterator[PendingUpdate]:
-        found, bad = self._kept(policy).objects(self._device, policy, group)
+        found, bad = self._pending_of(policy).objects(self._device, policy, group)
         for name in bad:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR async pending file with unexpected name {name}")
         for refs in found:
             if self._pass_context.stop.requested:
@@ -253,16 +253,16 @@ class UpdaterPass(DevicePassBase):
         """The newest readable update of an object; damaged ones are quarantined, older ones removed."""
         pending = None
         for ref in refs:
-            kept = self._kept(ref.policy)
+            kept = self._pending_of(ref.policy)
             try:
                 if pending is None:
                     pending = kept.load(ref)
                 elif kept.remove(ref):
-                    self._tally.add("outdated_unlinks")
+                    self._counters.add("outdated_unlinks")
             except Damaged as error:
                 self._quarantine(ref, error)
             except OSError as error:
-                self._tally.add("errors")
+                self._counters.add("errors")
                 self._note(error)
                 self._log.error(f"ERROR cannot use async pending {ref}: {error}")
                 # An older one says nothing as long as the newest may become readable again.
@@ -271,36 +271,36 @@ class UpdaterPass(DevicePassBase):
 
     def _quarantine(self, ref: UpdateRef, error: Damaged) -> None:
         try:
-            moved = self._kept(ref.policy).quarantine(ref, str(error))
+            moved = self._pending_of(ref.policy).quarantine(ref, str(error))
         except OSError as failed:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._log.error(f"ERROR cannot quarantine async pending {ref} ({error}): {failed}")
             return
-        self._tally.add("quarantines")
+        self._counters.add("quarantines")
         self._log.error(f"ERROR damaged async pending {ref} ({error}) was moved to {moved}")
 
     # --- doing ----------------------------------------------------------------------------------------
 
     def do(self, unit: PendingUpdate) -> None:
-        """Deliver one update; remove it when everybody has it, else remember who has."""
-        kept = self._kept(unit.ref.policy)
+        """Deliver one update; remove it when all replicas have it, else save which do."""
+        kept = self._pending_of(unit.ref.policy)
         started_s = self._pass_context.clock.monotonic()
-        delivery = self._deliverer.deliver(unit, self._tally)
+        delivery = self._deliverer.deliver(unit, self._counters)
         if delivery.is_complete:
             # Only now: a crash before this repeats the delivery, which changes nothing.
             kept.remove(unit.ref)
-            self._tally.add("successes")
-            self._tally.add("unlinks")
+            self._counters.add("successes")
+            self._counters.add("unlinks")
         else:
-            self._tally.add("failures")
+            self._counters.add("failures")
             path = unit.update.path
             self._failures.add(path.account, path.container or "", unit.timestamp)
             if delivery.is_changed:
                 kept.rewrite(delivery.pending)
-        self._tally.timing("timing", self._pass_context.clock.monotonic() - started_s)
+        self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def facts(self) -> dict[str, object]:
-        """Which containers wait longest."""
+        """Return the containers with the oldest failures."""
         return {"failures": self._failures.entries()}
 
 

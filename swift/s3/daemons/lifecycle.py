@@ -157,7 +157,7 @@ class LifecyclePass:
     def __init__(self, task: Lifecycle, pass_context: PassContext):
         self._task = task
         self._context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._failed: set[str] = set()
         self._walked: dict[str, tuple[Timestamp, int]] = {}
         self._inventory_run = InventoryRun(
@@ -213,12 +213,12 @@ class LifecyclePass:
         containers = self._leftovers.containers(entry)
         if not (containers or (headers is not None and (stored_rules or inventories))):
             unregister_bucket(client, entry)
-            self._tally.add("forgotten")
+            self._counters.add("forgotten")
             return
         if headers is None:
             yield from self._bucket_gone(entry, containers)
             return
-        self._tally.add("buckets")
+        self._counters.add("buckets")
         walk = Walk(client, entry, rules, now_s, self._task.settings.page_size)
         if stage != "uploads" and any(rule.is_about_objects for rule in rules):
             listed = walk.versions if "x-versions-enabled" in headers else walk.objects
@@ -273,7 +273,7 @@ class LifecyclePass:
         except _FAILURES as error:
             self._fail(unit.entry, f"cannot end a part of {unit.entry.name}", error)
             return
-        self._tally.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
+        self._counters.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
 
     def _take(self, due: DueInventories) -> None:
         for inventory, outcome in self._inventory_run.take(due):
@@ -286,11 +286,11 @@ class LifecyclePass:
                     f"inventory {inventory.id} of {due.entry.name}: the destination bucket does not exist: "
                     f"{inventory.bucket}"
                 )
-            self._tally.add(f"inventories.{outcome}")
+            self._counters.add(f"inventories.{outcome}")
 
     def _fail(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
         self._failed.add(entry.name)
-        self._tally.add("errors")
+        self._counters.add("errors")
         self._task.log.error(f"ERROR {what}: {error}")
 
     # --- ending ---------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ class NotifierPass:
     def __init__(self, task: Notifier, pass_context: PassContext):
         self._task = task
         self._context = pass_context
-        self._tally = pass_context.tally
+        self._counters = pass_context.counters
         self._containers: list[str] = []
         #: Webhooks that did not take an event in this pass.
         self._away: set[str] = set()
@@ -169,7 +169,7 @@ class NotifierPass:
             self._containers.append(container)
             rows = self._task.client.objects(EVENTS_ACCOUNT, container)
             for item in as_far_as_readable(
-                rows, f"{EVENTS_ACCOUNT}/{container}", self._tally, self._task.log
+                rows, f"{EVENTS_ACCOUNT}/{container}", self._counters, self._task.log
             ):
                 if self._context.stop.requested:
                     return
@@ -178,9 +178,9 @@ class NotifierPass:
     def do(self, unit: QueuedEvent) -> None:
         """Tell one event, and then forget it."""
         try:
-            self._tally.add(self._deliver(unit))
+            self._counters.add(self._deliver(unit))
         except UnexpectedResponse as error:
-            self._tally.add("errors")
+            self._counters.add("errors")
             self._task.log.error(f"ERROR cannot read or remove {unit.path}: {error}")
 
     def _deliver(self, unit: QueuedEvent) -> str:

@@ -1,1 +1,1 @@
-"""The cache tier: what of a node's objects is kept on an SSD so that disks need not seek (decision 0015)."""
+"""The cache tier: metadata and bodies cached on an SSD to avoid disk seeks (decision 0015)."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from swift.http.body import FileBody
 from swift.store.api import LIVE, ObjectState, StoredObject
 from swift.store.layered import ForwardingObject
-from swift.store.tier.entries import Entries, Start, device_of
+from swift.store.tier.entries import Entries, ReadStart, device_of
 from swift.store.tier.entry import FileFacts, Snapshot
 from swift.store.tier.extents import ExtentLog, owner_of
 from swift.store.tier.index import IndexFailed
@@ -24,7 +24,7 @@ PIECE_BYTES = 1 << 20
 _FILES = {SMALL_DATA: "small.log", DATA: "data.log"}
 
 
-class Bodies:
+class BodyCache:
     """The logs of a tier. No call raises because of the tier; what fails counts as not there."""
 
     def __init__(self, tier: CacheTier):
@@ -37,18 +37,18 @@ class Bodies:
         if log is None:
             for old in [each for each in logs if each[0] == of]:
                 logs.pop(old).close()
-            log = logs[key] = self._tier.seams.open_log(
+            log = logs[key] = self._tier.dependencies.open_log(
                 f"{self._tier.settings.path}/{_FILES[of]}", rules.bytes_max
             )
         return log
 
     def serves(self, of: str) -> bool:
-        """Whether reads of a class are answered."""
+        """Return True if reads of a class are answered."""
         rules = self._tier.rules_of(of)
         return rules is not None and rules.means.serves and rules.bytes_max > 0
 
     def is_small(self, state: ObjectState) -> bool:
-        """Whether a body is one of those that are kept whole."""
+        """Return True if a body is one of those that are kept whole."""
         return state.kind == LIVE and 0 < state.size <= self._tier.settings.small_data_max
 
     # --- small bodies --------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Bodies:
         self._tier.count(SMALL_DATA, device_of(path), "misses" if data is None else "hits")
         return data
 
-    def place_small(self, entries: Entries, snapshot: Snapshot, etag: str, data: bytes) -> Snapshot | None:
+    def write_small(self, entries: Entries, snapshot: Snapshot, etag: str, data: bytes) -> Snapshot | None:
         """Write a small body; its entry with the place of it. None when it was not written."""
         rules = self._tier.rules_of(SMALL_DATA)
         try:
@@ -79,7 +79,7 @@ class Bodies:
             self._tier.failed(str(error))
             return None
 
-    def keep_small(self, path: bytes, start: Start, snapshot: Snapshot, etag: str, data: bytes) -> None:
+    def cache_small(self, path: bytes, start: ReadStart, snapshot: Snapshot, etag: str, data: bytes) -> None:
         """Keep a verified body of an entry that was true since ``start``."""
         try:
             entries = self._tier.entries()
@@ -87,7 +87,7 @@ class Bodies:
             return
         if entries is None:
             return
-        placed = self.place_small(entries, snapshot, etag, data)
+        placed = self.write_small(entries, snapshot, etag, data)
         if placed is not None:
             self._tier.keep(entries, path, start, placed, of=SMALL_DATA)
 
@@ -108,7 +108,7 @@ class Bodies:
         self._tier.count(DATA, device_of(path), "misses" if data is None else "hits")
         return data
 
-    def keep_piece(self, path: bytes, key: bytes, owner: int, start: Start, data: bytes) -> None:
+    def cache_piece(self, path: bytes, key: bytes, owner: int, start: ReadStart, data: bytes) -> None:
         """Keep a verified piece of a body that was so since ``start``."""
         rules = self._tier.rules_of(DATA)
         try:
@@ -117,7 +117,7 @@ class Bodies:
             if position is None or rules is None or entries is None:
                 return
             extent = self._log(DATA, rules).write(position, owner, data)
-            kept = entries.keep_piece(path, key, start, extent)
+            kept = entries.cache_piece(path, key, start, extent)
             self._tier.count(DATA, device_of(path), "kept" if kept else "rejected")
         except (IndexFailed, OSError) as error:
             self._tier.failed(str(error))
@@ -131,7 +131,7 @@ class SmallObject:
         self.keep_cache = self.check_md5 = True
         self._body = body
 
-    def read_quickly(self, size_max: int) -> bytes | None:
+    def read_cached(self, size_max: int) -> bytes | None:
         """See ``StoredObject``; it was verified when it was read from the SSD."""
         return self._body if len(self._body) <= size_max else None
 
@@ -148,16 +148,16 @@ class SmallObject:
         """Nothing is held."""
 
 
-class KeepingObject(ForwardingObject):
+class CachingObject(ForwardingObject):
     """A small object from the disk: its body is kept once it was read to its end and found right."""
 
     def __init__(self, inner: StoredObject, keep: Callable[[bytes], None]):
         super().__init__(inner)
         self._keep = keep
 
-    def read_quickly(self, size_max: int) -> bytes | None:
+    def read_cached(self, size_max: int) -> bytes | None:
         """See ``StoredObject``."""
-        data = self.inner.read_quickly(size_max)
+        data = self.inner.read_cached(size_max)
         if data is not None and self.inner.check_md5:
             self._keep(data)
         return data
@@ -185,7 +185,7 @@ class PiecedObject(ForwardingObject):
     def __init__(
         self,
         inner: StoredObject,
-        bodies: Bodies,
+        bodies: BodyCache,
         path: bytes,
         facts: FileFacts,
         keep: Callable[[bytes, int, bytes], None],
@@ -196,9 +196,9 @@ class PiecedObject(ForwardingObject):
         self._file = f"{facts.name}/{facts.inode:x}/".encode()
         self._is_verifiable = is_verifiable
 
-    def read_quickly(self, size_max: int) -> bytes | None:
+    def read_cached(self, size_max: int) -> bytes | None:
         """See ``StoredObject``."""
-        return self.inner.read_quickly(size_max)
+        return self.inner.read_cached(size_max)
 
     def blocks(self, start: int, stop: int) -> Iterator[bytes]:
         """See ``StoredObject``."""

@@ -17,7 +17,7 @@ from swift.store.tier.policy import Refused
 from swift.store.tier.settings import SECTION, TierSettings
 from swift.store.tier.shared import reports_in
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import CacheTier, Seams
+from swift.store.tier.tier import CacheTier, TierDependencies
 from swift.telemetry.metrics import Registry
 
 
@@ -48,7 +48,7 @@ def make_tier(
     """
     if not settings.enabled:
         return None
-    tier = CacheTier(settings, Seams(disk=disk, notice=notice))
+    tier = CacheTier(settings, TierDependencies(disk=disk, notice=notice))
     if metrics is not None:
         tier.told = publisher(metrics)
     at_exit(tier.close)
@@ -56,8 +56,8 @@ def make_tier(
 
 
 def node_figures(settings: TierSettings) -> dict[str, object]:
-    """What the processes of the node have counted, by class. Raises OSError."""
-    total, states = figures.added_up(reports_in(settings.state_path))
+    """Return the counts of the node's processes, by class. Raises OSError. Raises OSError."""
+    total, states = figures.merge_reports(reports_in(settings.state_path))
     by_class: dict[str, object] = {}
     for of in settings.classes:
         counted = {
@@ -87,7 +87,7 @@ def publisher(metrics: Registry) -> Callable[[figures.Figures, str], None]:
 
 
 def tier_factory(tier: CacheTier | None) -> Callable[[FileStore, Policy], ObjectStore] | None:
-    """What ``EngineParts.tier`` wants."""
+    """Return the factory for ``EngineParts.tier``."""
     if tier is None:
         return None
     known = tier

@@ -1,4 +1,4 @@
-"""Hash directories on the disk: what an entry is made from and compared with.
+"""Hash directories on the disk: the source of entries.
 
 Reading one takes as many calls as the engine's own reading, in the same order. Only directories that a
 reader would take without a question become entries: no damage, no unknown names, few files.
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import IrregularFile, open_regular, open_with_status
-from swift.store.api import ObjectKey, ObjectState, Viewpoint
+from swift.store.api import ObjectKey, ObjectState, ReadOptions
 from swift.store.chooser import Choice
 from swift.store.errors import Damaged, FilesChanged
 from swift.store.layout import DATA, UnexpectedName, parse_name
 from swift.store.metadata import decode_metadata, read_metadata_blob
-from swift.store.reader import Loaded, choose_for, names_in, state_of
+from swift.store.reader import Loaded, choose_for, list_names, state_of
 from swift.store.tier.entry import FILES_MAX, FileFacts, Snapshot, Stamp
 
 _OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC
@@ -28,7 +28,7 @@ _NO_HANDLE = frozenset((errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EOVER
 _METADATA_BYTES_MAX = 0xFFFF
 
 
-class Where(NamedTuple):
+class HashDirectory(NamedTuple):
     """A hash directory."""
 
     #: Of the device.
@@ -49,7 +49,7 @@ def path_of(device_path: str, directory: str) -> bytes:
 
 
 class Handles:
-    """Whether files are opened by handle: until the kernel says no."""
+    """File handles of the kernel; disabled after the kernel refuses one."""
 
     def __init__(self, disk: Disk, *, wanted: bool = True):
         self._disk = disk
@@ -66,16 +66,16 @@ class Handles:
                 self.wanted = False
             return b""
 
-    def open(self, place: Where, facts: FileFacts) -> int:
+    def open(self, hash_dir: HashDirectory, facts: FileFacts) -> int:
         """Open a file; raises OSError, ESTALE or ENOENT when it is gone."""
         if facts.handle and self.wanted:
             try:
-                return self._disk.open_handle(place.device, facts.handle, _OPEN_FLAGS)
+                return self._disk.open_handle(hash_dir.device, facts.handle, _OPEN_FLAGS)
             except OSError as error:
                 if error.errno not in _NO_HANDLE:
                     raise
                 self.wanted = False
-        return open_regular(self._disk, f"{place.directory}/{facts.name}", _OPEN_FLAGS)
+        return open_regular(self._disk, f"{hash_dir.directory}/{facts.name}", _OPEN_FLAGS)
 
 
 def stamp_of(disk: Disk, directory: str) -> Stamp:
@@ -88,7 +88,7 @@ def stamp_of(disk: Disk, directory: str) -> Stamp:
 
 
 def is_plain(names: Sequence[str], fragments: int | None) -> bool:
-    """Whether every name is one that an entry may hold."""
+    """Return True if every name is one that an entry may hold."""
     if len(names) > FILES_MAX:
         return False
     try:
@@ -106,19 +106,19 @@ class Reader:
         self._disk = disk
         self._handles = handles
 
-    def read(self, place: Where, epoch: int, now_ns: int) -> Snapshot | None:
+    def read(self, hash_dir: HashDirectory, epoch: int, now_ns: int) -> Snapshot | None:
         """A hash directory; None when it is not fit for an entry.
 
         Raises ``Damaged``, ``FilesChanged`` when it changes meanwhile, or OSError.
         """
-        stamp = stamp_of(self._disk, place.directory)
-        names = names_in(self._disk, place.directory)
-        if not is_plain(names, place.fragments):
+        stamp = stamp_of(self._disk, hash_dir.directory)
+        names = list_names(self._disk, hash_dir.directory)
+        if not is_plain(names, hash_dir.fragments):
             return None
         try:
-            files = tuple([self._facts(place, name) for name in names])
+            files = tuple([self._facts(hash_dir, name) for name in names])
         except FileNotFoundError:
-            raise FilesChanged(f"files of {place.directory} are changing")
+            raise FilesChanged(f"files of {hash_dir.directory} are changing")
         if any(len(file.blob) > _METADATA_BYTES_MAX for file in files):
             return None
         is_one_body = len(names) == 1 and names[0].endswith(DATA)
@@ -127,8 +127,8 @@ class Reader:
             stamp = Stamp()
         return Snapshot(epoch, now_ns, stamp, files)
 
-    def _facts(self, place: Where, name: str) -> FileFacts:
-        path = f"{place.directory}/{name}"
+    def _facts(self, hash_dir: HashDirectory, name: str) -> FileFacts:
+        path = f"{hash_dir.directory}/{name}"
         if not name.endswith(DATA):
             return FileFacts(name, read_metadata_blob(self._disk, path)[0], 0, 0)
         try:
@@ -141,29 +141,30 @@ class Reader:
         finally:
             self._disk.close(fd)
 
-    def body(self, where: Where, facts: FileFacts) -> bytes:
+    def body(self, hash_dir: HashDirectory, facts: FileFacts) -> bytes:
         """A small body. Raises OSError."""
-        fd = self._handles.open(where, facts)
+        fd = self._handles.open(hash_dir, facts)
         try:
             return self._disk.pread(fd, facts.size, 0)
         finally:
             self._disk.close(fd)
 
-    def is_still(self, place: Where, snapshot: Snapshot) -> bool:
-        """Whether a directory is what it was: the same one, unchanged since, with the same names and bodies.
+    def is_still(self, hash_dir: HashDirectory, snapshot: Snapshot) -> bool:
+        """Return True if a directory is what it was: the same one, unchanged since, with the same names
+        and bodies.
 
         False when in doubt. Raises OSError.
         """
         disk = self._disk
         if snapshot.files and not snapshot.stamp.inode:
             return False
-        if snapshot.files and stamp_of(disk, place.directory) != snapshot.stamp:
+        if snapshot.files and stamp_of(disk, hash_dir.directory) != snapshot.stamp:
             return False
         try:
-            if sorted(names_in(disk, place.directory)) != sorted(snapshot.names):
+            if sorted(list_names(disk, hash_dir.directory)) != sorted(snapshot.names):
                 return False
             bodies = [file for file in snapshot.files if file.name.endswith(DATA)]
-            found = [disk.stat(f"{place.directory}/{file.name}") for file in bodies]
+            found = [disk.stat(f"{hash_dir.directory}/{file.name}") for file in bodies]
         except (Damaged, FileNotFoundError):
             return False
         return all(
@@ -171,14 +172,17 @@ class Reader:
             for each, file in zip(found, bodies, strict=True)
         )
 
-    def difference(self, where: Where, snapshot: Snapshot) -> str:
-        """What an entry says that the disk does not; empty when they say the same. Raises OSError."""
+    def difference(self, hash_dir: HashDirectory, snapshot: Snapshot) -> str:
+        """Return the difference between an entry and the disk; empty if equal.
+
+        Raises OSError. Raises OSError.
+        """
         try:
-            names = names_in(self._disk, where.directory)
+            names = list_names(self._disk, hash_dir.directory)
             if sorted(names) != sorted(snapshot.names):
                 return f"names are {sorted(names)}, not {sorted(snapshot.names)}"
             for facts in snapshot.files:
-                found = self._facts(where, facts.name)
+                found = self._facts(hash_dir, facts.name)
                 if found._replace(handle=facts.handle) != facts:
                     return f"{facts.name} is another file, or its metadata is"
         except (Damaged, FileNotFoundError) as error:
@@ -187,14 +191,16 @@ class Reader:
 
     # --- what readers take from an entry --------------------------------------------------------------
 
-    def open(self, place: Where, snapshot: Snapshot, choice: Choice, state: ObjectState) -> Loaded | None:
+    def open(
+        self, hash_dir: HashDirectory, snapshot: Snapshot, choice: Choice, state: ObjectState
+    ) -> Loaded | None:
         """The files of an entry, opened; None when they are not there any more. Raises OSError."""
         if choice.data is None:
             return Loaded(state, choice)
         facts = snapshot.file(choice.data.name)
-        path = f"{place.directory}/{facts.name}"
+        path = f"{hash_dir.directory}/{facts.name}"
         try:
-            fd = self._handles.open(place, facts)
+            fd = self._handles.open(hash_dir, facts)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ESTALE, errno.ENOTDIR):
                 return None
@@ -206,10 +212,10 @@ class Reader:
         return Loaded(state, choice, path, fd)
 
 
-def state_in(snapshot: Snapshot, key: ObjectKey, view: Viewpoint) -> tuple[ObjectState, Choice]:
+def state_in(snapshot: Snapshot, key: ObjectKey, options: ReadOptions) -> tuple[ObjectState, Choice]:
     """The state that an entry amounts to, as ``reader.load`` makes it; raises the same."""
-    choice = choose_for(snapshot.names, key, view)
+    choice = choose_for(snapshot.names, key, options)
     data = choice.data
     size = 0 if data is None else snapshot.file(data.name).size
-    state = state_of(choice, key, view, lambda file: decode_metadata(snapshot.file(file.name).blob), size)
+    state = state_of(choice, key, options, lambda file: decode_metadata(snapshot.file(file.name).blob), size)
     return state, choice

@@ -1,12 +1,12 @@
-"""The rules by which entries come, are dropped and are believed; see decision 0015.
+"""Rules for writing, invalidating and trusting entries; see decision 0015.
 
 A writer, before it changes the disk: notes that it is at it (``busy``), drops what is known, and touches
 the stripe, in one change of the index. Afterwards it takes its note away and touches the stripe again. A
 reader that found nothing remembers stripe and epoch, reads the disk, and keeps what it found only when
-both are the same and nobody is at it. So an entry is never older than the disk, whoever is killed when:
+both are the same and no change is pending. So an entry is never older than the disk, even after kills:
 
 * a reader that read before the change sees another stripe or the note;
-* a writer that was killed leaves its note; whoever finds it takes it away and keeps nothing this time;
+* a killed writer leaves its note; the next process removes it and caches nothing this time;
 * a writer that cannot write the index renews the epoch of the device, in memory, and nothing is kept for
   a while.
 
@@ -33,8 +33,8 @@ from swift.store.tier.entry import (
 )
 from swift.store.tier.extents import place_after, room_for
 from swift.store.tier.index import Index, IndexFailed, Writing
-from swift.store.tier.policy import DATA, HASHES, METADATA, SMALL_DATA, Rules, Wear, next_victim
-from swift.store.tier.shared import TOKEN_BYTES, Words
+from swift.store.tier.policy import DATA, HASHES, METADATA, SMALL_DATA, Rules, WriteBudget, next_evicted
+from swift.store.tier.shared import TOKEN_BYTES, SharedState
 
 ENTRY, HASHED, CHUNK, BUSY, AGE, TOTALS = b"e", b"h", b"c", b"b", b"a", b"t"
 _KIND_OF = {METADATA: ENTRY, HASHES: HASHED, DATA: CHUNK}
@@ -58,8 +58,8 @@ _MADE_AT = 14
 _DAY_S = 86400
 
 
-class Start(NamedTuple):
-    """What was so before the disk was read."""
+class ReadStart(NamedTuple):
+    """State before the disk was read."""
 
     epoch: int
     stripe: int
@@ -78,7 +78,7 @@ class Note(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What the index says of itself."""
+    """Totals of the index."""
 
     metadata: int = 0
     hashes: int = 0
@@ -90,7 +90,7 @@ class Totals(NamedTuple):
     written: int = 0
 
 
-class Changing:
+class IndexChange:
     """A change of the index, with what it says of itself, which is read and written once."""
 
     __slots__ = ("get", "put", "delete", "scan", "totals", "_before")
@@ -128,16 +128,16 @@ class Entries:
     def __init__(
         self,
         index: Index,
-        words: Words,
+        shared_state: SharedState,
         token: bytes,
         is_alive: Callable[[bytes], bool],
         *,
         now_ns: Callable[[], int] = time.time_ns,
     ):
         self.index = index
-        self.words = words
+        self.shared_state = shared_state
         self.rules: Rules = {}
-        self.wear = Wear(0)
+        self.wear = WriteBudget(0)
         self._token, self._is_alive = token, is_alive
         self._now_ns = now_ns
         self._count = 0
@@ -147,23 +147,25 @@ class Entries:
     # --- reading -------------------------------------------------------------------------------------
 
     def find(self, path: bytes) -> Snapshot | None:
-        """What is known of a hash directory; compare the epoch before believing it."""
+        """Return the entry of a hash directory; callers compare the epoch."""
         value = self.index.get(ENTRY + path)
         return None if value is None else decode(value)
 
     def find_hashes(self, partition: bytes) -> Hashes | None:
-        """What is known of a partition; compare the epoch before believing it."""
+        """Return the entry of a partition; callers compare the epoch."""
         value = self.index.get(HASHED + partition)
         return None if value is None else decode_hashes(value)
 
-    def start(self, path: bytes) -> Start:
+    def start(self, path: bytes) -> ReadStart:
         """Call it before reading the disk; what was read is kept only as long as nothing else happens."""
-        return Start(self.words.epoch(device_of(path)), self.words.stripe(partition_of(path)))
+        return ReadStart(
+            self.shared_state.epoch(device_of(path)), self.shared_state.stripe(partition_of(path))
+        )
 
     @property
     def is_current(self) -> bool:
-        """Whether the others use the same index."""
-        return self.words.index == self.index.identity
+        """True if the others use the same index."""
+        return self.shared_state.index == self.index.identity
 
     # --- changes of the disk -------------------------------------------------------------------------
 
@@ -172,44 +174,44 @@ class Entries:
         self._count += 1
         token = self._token + self._count.to_bytes(8, "big")
         try:
-            with self._changing() as txn:
+            with self._change_index() as txn:
                 known = txn.get(ENTRY + path)
                 self._drop(txn, path)
                 txn.put(BUSY + path, (txn.get(BUSY + path) or b"") + token)
                 self._count_written(txn, COMMIT_BYTES)
-                self.words.touch(partition_of(path))
+                self.shared_state.touch(partition_of(path))
             if not self.is_current:
                 raise IndexFailed("others use another index")
             return Note(path, token, True, known is not None, has_body(known))
         except IndexFailed as error:
             self.error = str(error)
-            self._give_up(path)
+            self._invalidate(path)
             return Note(path, token, False)
 
     def end(self, note: Note, fresh: Callable[[], Snapshot | None] | None = None) -> bool:
-        """It has changed, or not; False when the index failed. ``fresh`` reads what is to be kept of it."""
+        """End a pending change; return False if the index failed. ``fresh`` reads the new entry."""
         if not note.is_kept:
-            self._give_up(note.path)
+            self._invalidate(note.path)
             return False
         try:
             snapshot, start = None, self.start(note.path)
             if fresh is not None:
                 snapshot = fresh()
-            with self._changing() as txn:
-                self._take_note_away(txn, note)
+            with self._change_index() as txn:
+                self._remove_pending(txn, note)
                 if snapshot is not None and self._may_keep(txn, note.path, start):
                     self._put(txn, METADATA, note.path, snapshot.made_ns, snapshot=snapshot)
                 else:
                     self._drop(txn, note.path)
                     self._count_written(txn, COMMIT_BYTES)
-                self.words.touch(partition_of(note.path))
+                self.shared_state.touch(partition_of(note.path))
             return True
         except IndexFailed as error:
             self.error = str(error)
-            self._give_up(note.path)
+            self._invalidate(note.path)
             return False
 
-    def _take_note_away(self, txn: Changing, note: Note) -> None:
+    def _remove_pending(self, txn: IndexChange, note: Note) -> None:
         key = BUSY + note.path
         left = [each for each in _notes(txn.get(key)) if each != note.token]
         if left:
@@ -217,17 +219,17 @@ class Entries:
         else:
             txn.delete(key)
 
-    def _give_up(self, path: bytes) -> None:
+    def _invalidate(self, path: bytes) -> None:
         """The index does not know of this change: nothing about the device is believed from now on."""
-        self.words.pause(time.monotonic_ns() + PAUSE_NS)
-        self.words.renew(device_of(path))
-        self.words.touch(partition_of(path))
+        self.shared_state.pause(time.monotonic_ns() + PAUSE_NS)
+        self.shared_state.renew(device_of(path))
+        self.shared_state.touch(partition_of(path))
 
     def forget(self, path: bytes) -> None:
         """Drop what is known of a directory and all below it; never raises."""
         self.end(self.begin(path))
 
-    def _drop(self, txn: Changing, path: bytes) -> None:
+    def _drop(self, txn: IndexChange, path: bytes) -> None:
         parts = path.count(b"/") + 1
         self._delete(txn, HASHES, partition_of(path))
         if parts == OBJECT:
@@ -237,17 +239,17 @@ class Entries:
         if txn.totals.data_head:
             self._drop_below(txn, DATA, path)
 
-    def _drop_below(self, txn: Changing, of: str, path: bytes) -> None:
+    def _drop_below(self, txn: IndexChange, of: str, path: bytes) -> None:
         for key in list(txn.scan(_KIND_OF[of] + path + b"/")):
             self._delete(txn, of, key[1:])
 
     # --- keeping -------------------------------------------------------------------------------------
 
-    def keep(self, path: bytes, start: Start, snapshot: Snapshot) -> bool:
+    def keep(self, path: bytes, start: ReadStart, snapshot: Snapshot) -> bool:
         """Keep what was read since ``start``; whether it was kept."""
         return self._keep(METADATA, path, start, snapshot.made_ns, snapshot=snapshot)
 
-    def keep_hashes(self, partition: bytes, start: Start, entry: Hashes) -> bool:
+    def keep_hashes(self, partition: bytes, start: ReadStart, entry: Hashes) -> bool:
         """Keep the hashes of a partition, computed since ``start``; whether they were kept."""
         return self._keep(HASHES, partition, start, entry.made_ns, value=encode_hashes(entry))
 
@@ -255,39 +257,39 @@ class Entries:
         self,
         of: str,
         path: bytes,
-        start: Start,
+        start: ReadStart,
         made_ns: int,
         *,
         snapshot: Snapshot | None = None,
         value: bytes = b"",
     ) -> bool:
-        with self._changing() as txn:
+        with self._change_index() as txn:
             if not self._may_keep(txn, path, start, below=of == HASHES):
                 return False
             return self._put(txn, of, path, made_ns, snapshot=snapshot, value=value)
 
-    def _may_keep(self, txn: Changing, path: bytes, start: Start, *, below: bool = False) -> bool:
-        words, partition = self.words, partition_of(path)
-        if words.is_paused(time.monotonic_ns()) or not self.is_current:
+    def _may_keep(self, txn: IndexChange, path: bytes, start: ReadStart, *, below: bool = False) -> bool:
+        shared_state, partition = self.shared_state, partition_of(path)
+        if shared_state.is_paused(time.monotonic_ns()) or not self.is_current:
             return False
-        if start != Start(words.epoch(device_of(path)), words.stripe(partition)):
+        if start != ReadStart(shared_state.epoch(device_of(path)), shared_state.stripe(partition)):
             return False
         parts = path.split(b"/")
         places = [b"/".join(parts[:count]) for count in range(PARTITION, len(parts) + 1)]
-        keys = [BUSY + place for place in places]
+        keys = [BUSY + object_path for object_path in places]
         if below:
             keys += txn.scan(BUSY + partition + b"/")
         busy = [key for key in keys if self._is_busy(txn, key)]
         return not busy
 
-    def _is_busy(self, txn: Changing, key: bytes) -> bool:
+    def _is_busy(self, txn: IndexChange, key: bytes) -> bool:
         notes = _notes(txn.get(key))
         if not notes:
             return False
         living = [note for note in notes if self._is_alive(note[:TOKEN_BYTES])]
         if len(living) < len(notes):
             # A killed writer may have changed the disk after it was read: this time nothing is kept.
-            self.words.touch(partition_of(key[1:]))
+            self.shared_state.touch(partition_of(key[1:]))
             if living:
                 txn.put(key, b"".join(living))
             else:
@@ -296,7 +298,7 @@ class Entries:
 
     def _put(
         self,
-        txn: Changing,
+        txn: IndexChange,
         of: str,
         path: bytes,
         made_ns: int,
@@ -322,10 +324,10 @@ class Entries:
         self._make_room(txn)
         return True
 
-    def _make_room(self, txn: Changing) -> None:
+    def _make_room(self, txn: IndexChange) -> None:
         for _ in range(_EVICTIONS_MAX):
             totals = txn.totals
-            victim = next_victim({METADATA: totals.metadata, HASHES: totals.hashes}, self.rules)
+            victim = next_evicted({METADATA: totals.metadata, HASHES: totals.hashes}, self.rules)
             if victim is None:
                 return
             oldest = next(txn.scan(AGE + _CLASS_BYTE[victim]), None)
@@ -342,7 +344,7 @@ class Entries:
         rules = self.rules.get(of)
         if rules is None or room_for(length) > rules.bytes_max:
             return None
-        with self._changing() as txn:
+        with self._change_index() as txn:
             totals = txn.totals
             if not self.wear.allows(self._written(totals), length + COMMIT_BYTES):
                 return None
@@ -356,7 +358,7 @@ class Entries:
                 self._drop_overwritten(txn, end - rules.bytes_max)
         return position
 
-    def _drop_overwritten(self, txn: Changing, before: int) -> None:
+    def _drop_overwritten(self, txn: IndexChange, before: int) -> None:
         """Forget the pieces that the log has written over."""
         gone = []
         for key in txn.scan(AGE + _CLASS_BYTE[DATA]):
@@ -368,13 +370,13 @@ class Entries:
             txn.delete(key)
 
     def find_piece(self, path: bytes, piece: bytes) -> Extent | None:
-        """Where a piece of the body of an object is."""
+        """Return the extent of a piece of an object's body."""
         value = self.index.get(CHUNK + path + b"/" + piece)
         return None if value is None or len(value) != _EXTENT.size else Extent(*_EXTENT.unpack(value))
 
-    def keep_piece(self, path: bytes, piece: bytes, start: Start, extent: Extent) -> bool:
+    def cache_piece(self, path: bytes, piece: bytes, start: ReadStart, extent: Extent) -> bool:
         """Keep where a piece is, of a body that was so since ``start``; whether it was kept."""
-        with self._changing() as txn:
+        with self._change_index() as txn:
             if not self._may_keep(txn, path, start) or DATA not in self.rules:
                 return False
             key = CHUNK + path + b"/" + piece
@@ -382,7 +384,7 @@ class Entries:
             txn.put(_age_key(DATA, extent.position), key)
         return True
 
-    def _delete(self, txn: Changing, of: str, path: bytes) -> bool:
+    def _delete(self, txn: IndexChange, of: str, path: bytes) -> bool:
         key = _KIND_OF[of] + path
         value = txn.get(key)
         if value is None:
@@ -403,12 +405,12 @@ class Entries:
 
     def flush(self, device: str) -> int:
         """Drop everything about a device; how much that was."""
-        self.words.renew(device)
+        self.shared_state.renew(device)
         dropped = 0
         for of, kind in _KIND_OF.items():
             begin = kind + device.encode() + b"/"
             while keys := self.index.keys(begin, b"", _KEYS_AT_ONCE):
-                with self._changing() as txn:
+                with self._change_index() as txn:
                     dropped += sum(self._delete(txn, of, key[1:]) for key in keys)
         return dropped
 
@@ -419,13 +421,13 @@ class Entries:
         return _totals_in(self.index.get(TOTALS))
 
     @contextmanager
-    def _changing(self) -> Iterator[Changing]:
+    def _change_index(self) -> Iterator[IndexChange]:
         with self.index.writing() as writing:
-            txn = Changing(writing)
+            txn = IndexChange(writing)
             yield txn
             txn.save()
 
-    def _account(self, txn: Changing, of: str, change: int) -> None:
+    def _account(self, txn: IndexChange, of: str, change: int) -> None:
         totals = txn.totals
         if of == HASHES:
             txn.totals = totals._replace(hashes=max(0, totals.hashes + change))
@@ -442,7 +444,7 @@ class Entries:
     def _today(self) -> int:
         return self._now_ns() // 1_000_000_000 // _DAY_S
 
-    def _count_written(self, txn: Changing, more: int) -> None:
+    def _count_written(self, txn: IndexChange, more: int) -> None:
         totals = txn.totals
         txn.totals = totals._replace(day=self._today(), written=self._written(totals) + more)
 

@@ -1,4 +1,4 @@
-"""What an entry says: a hash directory as it was once, with all that a reader takes from it.
+"""Content of an entry: a snapshot of a hash directory with everything that readers need.
 
 It holds the names, and of every file its metadata as stored, its size, its inode and a kernel file
 handle. So a state is made from it by the same rules as from the disk, for every viewer. The stamp (inode
@@ -35,14 +35,14 @@ class FileFacts(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """What the directory itself looked like; zeros when it cannot be compared or is not there."""
+    """Inode and change time of the directory; zeros if unknown or missing."""
 
     inode: int = 0
     changed_ns: int = 0
 
 
 class Extent(NamedTuple):
-    """Where a log has a body; see ``extents``."""
+    """Position and length of a body in a log; see ``extents``."""
 
     position: int
     length: int
@@ -84,8 +84,8 @@ def encode(snapshot: Snapshot) -> bytes:
         pieces.append(_BODY.pack(*snapshot.body))
     count = len(snapshot.files) | (0x80 if snapshot.body is not None else 0)
     pieces[0] = _HEAD.pack(0, VERSION, count, snapshot.epoch, snapshot.made_ns, *snapshot.stamp)[_CRC_BYTES:]
-    packed = b"".join(pieces)
-    return zlib.crc32(packed).to_bytes(_CRC_BYTES, "little") + packed
+    pack_report = b"".join(pieces)
+    return zlib.crc32(pack_report).to_bytes(_CRC_BYTES, "little") + pack_report
 
 
 def decode(value: bytes) -> Snapshot | None:
@@ -110,7 +110,7 @@ def decode(value: bytes) -> Snapshot | None:
 
 
 def has_body(value: bytes | None) -> bool:
-    """Whether the value of an entry names a body in a log."""
+    """Return True if the value of an entry names a body in a log."""
     return value is not None and len(value) >= _HEAD.size and bool(value[_CRC_BYTES + 1] & 0x80)
 
 
@@ -135,8 +135,8 @@ def encode_hashes(entry: Hashes) -> bytes:
         for index, digest in parts.items():
             pieces.append(struct.pack("<h16s", -1 if index is None else index, bytes.fromhex(digest)))
     head = _HASHES.pack(0, VERSION, entry.epoch, entry.made_ns, len(entry.hashes))
-    packed = head[_CRC_BYTES:] + b"".join(pieces)
-    return zlib.crc32(packed).to_bytes(_CRC_BYTES, "little") + packed
+    pack_report = head[_CRC_BYTES:] + b"".join(pieces)
+    return zlib.crc32(pack_report).to_bytes(_CRC_BYTES, "little") + pack_report
 
 
 def decode_hashes(value: bytes) -> Hashes | None:

@@ -1,4 +1,4 @@
-"""Logs of bodies on the SSD: each is a file that is written round and round, the oldest first to go.
+"""Logs of bodies on the SSD: circular files that overwrite the oldest bodies first.
 
 A position only grows; where it is in the file is its remainder. Before each piece stand its position, its
 owner (the beginning of the MD5 of the body that it is of) and its CRC-32, so that whatever has been
@@ -18,7 +18,7 @@ _MAGIC = 0x45545753
 
 
 def owner_of(etag: str, number: int = 0) -> int:
-    """Who a piece belongs to: a body, and which piece of it."""
+    """Return the owner of a piece: the body and the number of the piece."""
     try:
         return int(etag[:16], 16) ^ number
     except ValueError:
@@ -75,22 +75,22 @@ class ExtentLog:
     def write(self, position: int, owner: int, data: bytes) -> Extent:
         """Store a piece at a position that is the caller's."""
         head = _HEAD.pack(_MAGIC, position, owner, len(data), zlib.crc32(data))
-        at, packed = position % self._capacity, head + data
-        while packed:
-            done = self._put(packed, at)
-            at, packed = at + done, packed[done:]
+        at, pack_report = position % self._capacity, head + data
+        while pack_report:
+            done = self._put(pack_report, at)
+            at, pack_report = at + done, pack_report[done:]
         return Extent(position, len(data))
 
     def read(self, extent: Extent, owner: int) -> bytes | None:
         """The piece, None when something else is there by now."""
         length = room_for(extent.length)
-        packed = self._get(length, extent.position % self._capacity)
-        if len(packed) != length:
+        pack_report = self._get(length, extent.position % self._capacity)
+        if len(pack_report) != length:
             return None
-        magic, position, its_owner, its_length, crc = _HEAD.unpack_from(packed)
+        magic, position, its_owner, its_length, crc = _HEAD.unpack_from(pack_report)
         if (magic, position, its_owner, its_length) != (_MAGIC, extent.position, owner, extent.length):
             return None
-        data = packed[_HEAD.size :]
+        data = pack_report[_HEAD.size :]
         return data if zlib.crc32(data) == crc else None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a process counts about its tier, by class and device; plain numbers that can be added up."""
+"""Counts of a process's tier by class and device: plain numbers that can be summed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NAMES = ("hits", "misses", "kept", "rejected", "unproven", "dropped", "differenc
 Figures = Counter[tuple[str, str, str]]
 
 
-def packed(figures: Figures, state: dict[str, object]) -> bytes:
-    """As a session reports them."""
+def pack_report(figures: Figures, state: dict[str, object]) -> bytes:
+    """Return the counts in the format of session reports."""
     rows = [[*key, value] for key, value in figures.items()]
     return json.dumps({**state, "figures": rows}).encode()
 
 
-def added_up(reports: Iterable[bytes]) -> tuple[Figures, list[dict[str, object]]]:
-    """All figures together, and the states of the processes. Reports that are not whole count as none."""
+def merge_reports(reports: Iterable[bytes]) -> tuple[Figures, list[dict[str, object]]]:
+    """Return the summed counts and the processes' states. Incomplete reports are skipped."""
     total: Figures = Counter()
     states = []
     for data in reports:
@@ -37,7 +37,7 @@ def added_up(reports: Iterable[bytes]) -> tuple[Figures, list[dict[str, object]]
 
 
 def hit_rate(figures: Figures, of: str, device: str | None = None) -> float | None:
-    """Hits per question of a class, 0–1; None when nobody asked."""
+    """Return the hits per lookup of a class, 0–1; None without lookups."""
     hits = misses = 0
     for (each_class, each_device, name), value in figures.items():
         if each_class == of and device in (None, each_device):

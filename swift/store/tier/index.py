@@ -1,12 +1,12 @@
-"""The index on the SSD: one sorted map of bytes, changed by one writer at a time, read by anybody.
+"""The index on the SSD: one sorted map of bytes, changed by one writer at a time, read by any process.
 
 It is LMDB without syncs: a killed process leaves it whole, a power cut may tear it. So a file beside it
 says in which run of the kernel it was last opened and whether the last user closed it; after any other
 end it is thrown away, because losing it loses nothing. What it holds is the business of ``entries``.
 
 The SSD may fail at any time. LMDB reads it through a mapping, which is guarded: a page that cannot be read is
-an error and ends nobody. Its locks are in memory, where nothing fails while somebody holds them. An index
-with such a page, or with writes that the device refused, is thrown away by whoever finds out.
+an error and kills no process. Its locks are in memory, where nothing fails while they are held. An index
+with such a page, or with writes that the device refused, is discarded by the process that notices.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Index(Protocol):
     def check(self) -> None:
         """Look whether it may be used on; to be called now and then.
 
-        Raises ``IndexReplaced`` when whoever opens it now gets another one, or OSError.
+        Raises ``IndexReplaced`` if opening it now gives another index, or OSError.
         """
 
     def get(self, key: bytes) -> bytes | None:
@@ -137,7 +137,7 @@ class LmdbIndex:
         except ImportError:
             raise ConfigError(f"the cache tier needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
         self._errors = (lmdb.Error, OSError)
-        #: What another process sees of an index whose pages one could not read while it wrote.
+        #: State of an index with unreadable pages, for other processes.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)
         self._directory, self._boot_id, self._memory = directory, boot_id, memory
         self._key = os.getpid(), directory
@@ -174,7 +174,7 @@ class LmdbIndex:
         way = self._way(name)
         if not os.path.lexists(way):
             # Before LMDB has it: to close it afterwards would let go of the locks. And now, not at first use:
-            # the kernel would end whoever finds the memory full then.
+            # the kernel would kill the process if memory is full then.
             with open(f"{way}-lock", "wb") as lock:
                 os.posix_fallocate(lock.fileno(), 0, _LOCK_BYTES)
             os.symlink(os.path.abspath(self._file(name)), way)
@@ -219,7 +219,7 @@ class LmdbIndex:
             raise IndexReplaced("the index was replaced")
 
     def _in_use(self) -> _Opened:
-        """What must be held for as long as it is used, because others may close the index meanwhile."""
+        """Yield the open index, protected against closing by others."""
         if self._opened is None:
             raise IndexFailed("it was closed")
         return self._opened
@@ -231,14 +231,14 @@ class LmdbIndex:
             raise IndexFailed("the SSD cannot be read")
 
     def _failure(self, opened: _Opened, error: Exception) -> IndexFailed:
-        """What an error of LMDB means; an index that is damaged is not opened again."""
+        """Translate an LMDB error; a damaged index is not opened again."""
         self._check_pages(opened)
         if isinstance(error, self._damages):
             self._throw_away(opened)
         return IndexFailed(str(error))
 
     def _throw_away(self, opened: _Opened) -> None:
-        """Whoever opens the index next makes a new one."""
+        """Discard the index; the next process that opens it creates a new one."""
         try:
             os.unlink(self._file(opened.name))
         except OSError:
@@ -294,7 +294,7 @@ class LmdbIndex:
 
 
 def _bytes(value: bytes | memoryview | None) -> bytes | None:
-    """What a transaction without views gives."""
+    """Return the value of a transaction without buffers."""
     assert not isinstance(value, memoryview)
     return value
 

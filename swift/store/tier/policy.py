@@ -1,4 +1,4 @@
-"""What is kept in the tier, for whom and how long: decisions without any doing.
+"""Admission and eviction policy of the tier: pure decisions.
 
 A class is a kind of I/O. Each has a mode, which says what reads and writes mean to it, a share of the size
 and an admission. ``MODES`` is the whole of what modes mean.
@@ -22,7 +22,11 @@ REFRESH, REFRESH_IF_KNOWN, DROP = "refresh", "refresh-if-known", "drop"
 
 
 class Mode(NamedTuple):
-    """What a mode does. A write drops what was known before it changes the disk, whatever the mode."""
+    """Behaviour of a mode.
+
+    In every mode, a write invalidates the entry before it changes the disk. A write drops what was known
+    before it changes the disk, whatever the mode.
+    """
 
     #: Whether reads are answered from the tier.
     serves: bool
@@ -64,7 +68,7 @@ def check_mode(of: str, mode: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClassRules:
-    """How one class is treated."""
+    """Rules of one class."""
 
     mode: str
     #: The lowest number stays longest.
@@ -82,7 +86,7 @@ class ClassRules:
 Rules = Mapping[str, ClassRules]
 
 
-def next_victim(used: Mapping[str, int], rules: Rules) -> str | None:
+def next_evicted(used: Mapping[str, int], rules: Rules) -> str | None:
     """The class of the index that has to give up its oldest entry now; None when all fits.
 
     The indexed classes share one room. While it is too full, the class of the least priority that has
@@ -92,22 +96,25 @@ def next_victim(used: Mapping[str, int], rules: Rules) -> str | None:
     if sum(used.get(name, 0) for name in INDEXED) <= room:
         return None
     having = [name for name in INDEXED if used.get(name, 0) > 0]
-    return max(having, key=lambda name: _dispensable(name, rules), default=None)
+    return max(having, key=lambda name: _is_evictable(name, rules), default=None)
 
 
-def _dispensable(name: str, rules: Rules) -> tuple[bool, int]:
+def _is_evictable(name: str, rules: Rules) -> tuple[bool, int]:
     return (True, 0) if name not in rules else (False, rules[name].priority)
 
 
-class Touches:
-    """Which keys were asked for once, so that the second time can be told. One process's memory."""
+class RequestedKeys:
+    """Keys that were requested once, to recognize the second request.
+
+    Local to one process. One process's memory.
+    """
 
     def __init__(self, kept_max: int = 65536):
         self._kept_max = kept_max
         self._seen: OrderedDict[int, None] = OrderedDict()
 
     def is_second(self, key: bytes) -> bool:
-        """Whether ``key`` was asked about lately; now it was."""
+        """Return True if ``key`` was asked about lately; now it was."""
         number = hash(key)
         if self._seen.pop(number, 0) is None:
             return True
@@ -117,12 +124,12 @@ class Touches:
         return False
 
 
-class Wear:
+class WriteBudget:
     """Bytes that may still be written today; without a limit, any number."""
 
     def __init__(self, bytes_a_day: int):
         self.bytes_a_day = bytes_a_day
 
     def allows(self, written_today: int, more: int) -> bool:
-        """Whether ``more`` bytes may be written."""
+        """Return True if ``more`` bytes may be written."""
         return not self.bytes_a_day or written_today + more <= self.bytes_a_day

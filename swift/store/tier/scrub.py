@@ -1,4 +1,4 @@
-"""Comparing what the tier believes with the disk: differences must be none, each one is a mistake of ours.
+"""Comparison of the tier's entries with the disk: each difference is a bug.
 
 An entry that others change while it is looked at is looked at again. One that differs is dropped and told.
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from swift.store.tier.directory import Where
+from swift.store.tier.directory import HashDirectory
 from swift.store.tier.entries import device_of
 from swift.store.tier.policy import METADATA
 from swift.store.tier.tier import CacheTier
@@ -20,7 +20,7 @@ _TRIES = 3
 
 @dataclass
 class ScrubResult:
-    """What came of it."""
+    """Result of a scrub."""
 
     same: int = 0
     #: Not believed anyhow before they are compared, so no reader was told anything wrong.
@@ -49,7 +49,7 @@ class TierScrub:
     def _one(self, path: bytes, done: ScrubResult) -> None:
         device = device_of(path)
         device_path = self._device_path(device)
-        where = Where(device_path, f"{device_path}/{path.decode().partition('/')[2]}", None)
+        hash_dir = HashDirectory(device_path, f"{device_path}/{path.decode().partition('/')[2]}", None)
         for _ in range(_TRIES):
             entries = self._tier.entries()
             if entries is None:
@@ -62,12 +62,12 @@ class TierScrub:
             if found.epoch != start.epoch:
                 done.unproven += 1
                 return
-            difference = self._tier.reader.difference(where, found)
+            difference = self._tier.reader.difference(hash_dir, found)
             if not difference:
                 done.same += 1
                 return
             if entries.start(path) == start and entries.find(path) == found:
-                done.differences.append((where.directory, difference))
+                done.differences.append((hash_dir.directory, difference))
                 self._tier.count(METADATA, device, "differences")
                 entries.forget(path)
                 return

@@ -1,4 +1,4 @@
-"""The options of ``[cache-tier]`` in object-server.conf, and what may be changed while it runs."""
+"""The options of ``[cache-tier]`` in object-server.conf, and those that can change at run time."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class TierSettings(Settings):
             raise Refused(f"the shares of the classes make {total} percent")
 
     def rules(self) -> Rules:
-        """What the options say about every class that is on."""
+        """Return the rules of every enabled class."""
         return {name: self._rules_of(_key(name)) for name in CLASSES if name in self.classes}
 
     def _rules_of(self, key: str) -> ClassRules:
@@ -119,7 +119,7 @@ class TierSettings(Settings):
     def changed(self, values: object) -> TierSettings:
         """With other values of some options, as ``swift-cache`` leaves them in JSON; raises ``Refused``."""
         if not isinstance(values, dict):
-            raise Refused("what is to be changed is no table of options")
+            raise Refused("the changes are not a table of options")
         known = {each.name for each in fields(self)} - FIXED
         unknown = [name for name in values if name not in known]
         if unknown:
@@ -143,7 +143,7 @@ def _key(of: str) -> str:
 
 
 def _as_text(value: object) -> str:
-    """As a file would have it."""
+    """Return the value as text for a configuration file."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 

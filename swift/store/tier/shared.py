@@ -1,4 +1,4 @@
-"""What the processes of a node tell each other through memory, where nothing can fail or be full.
+"""State that the processes of a node share through memory, which cannot fail or fill up.
 
 Two tables of random numbers. The *epoch* of a device stands in every entry about it; a new one makes all
 of them unproven at once. The *stripe* of a partition changes before and after every change in it; who
@@ -6,7 +6,7 @@ read the disk in between keeps nothing. Numbers are only compared and never coun
 needed.
 
 A session is a process that uses the tier: a locked file, so that it ends with its process. The first one
-of a node after all had gone renews every epoch: nobody was there to see what happened meanwhile.
+of a node after all had gone renews every epoch: no process watched for changes meanwhile.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ TOKEN_BYTES = 8
 _MAKING = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
-class Words:
+class SharedState:
     """Both tables, in a buffer that the processes share."""
 
     def __init__(self, buffer: bytearray | mmap.mmap):
         self._buffer = buffer
 
     def epoch(self, device: str) -> int:
-        """What entries of a device must carry to be believed."""
+        """Return the epoch that valid entries of a device carry."""
         value: int = _WORD.unpack_from(self._buffer, _epoch_at(device))[0]
         return value
 
     def renew(self, device: str | None = None) -> None:
         """Let no entry of a device (None: of any) be believed before it was compared with the disk."""
         places = range(0, EPOCHS * 8, 8) if device is None else (_epoch_at(device),)
-        for place in places:
+        for object_path in places:
             # Never zero: that is the epoch of nothing.
-            _WORD.pack_into(self._buffer, place, int.from_bytes(os.urandom(8), "little") | 1)
+            _WORD.pack_into(self._buffer, object_path, int.from_bytes(os.urandom(8), "little") | 1)
 
     def mounted(self, device: str, mount: int) -> None:
         """A device is there by this mount; when it was there by another one, nothing of it is believed."""
-        place = _MOUNTS_AT + _epoch_at(device)
-        if _WORD.unpack_from(self._buffer, place)[0] != mount:
+        object_path = _MOUNTS_AT + _epoch_at(device)
+        if _WORD.unpack_from(self._buffer, object_path)[0] != mount:
             self.renew(device)
-            _WORD.pack_into(self._buffer, place, mount)
+            _WORD.pack_into(self._buffer, object_path, mount)
 
     def stripe(self, partition: bytes) -> int:
         """A number that is another after every change in a partition."""
@@ -69,7 +69,7 @@ class Words:
 
     @property
     def index(self) -> int:
-        """Which index is in use; whoever has another one open keeps nothing and opens it anew."""
+        """Identity of the current index; a process with another one reopens it."""
         value: int = _WORD.unpack_from(self._buffer, _INDEX_AT)[0]
         return value
 
@@ -82,7 +82,7 @@ class Words:
         _WORD.pack_into(self._buffer, _PAUSE_AT, until_ns)
 
     def is_paused(self, now_ns: int) -> bool:
-        """Whether nothing may be kept now."""
+        """Return True if nothing may be kept now."""
         until: int = _WORD.unpack_from(self._buffer, _PAUSE_AT)[0]
         return now_ns < until
 
@@ -96,11 +96,11 @@ def _stripe_at(partition: bytes) -> int:
 
 
 class SessionLost(OSError):
-    """Somebody has removed what the processes share: nobody knows of this one any more."""
+    """The shared files were removed: other processes no longer know this one."""
 
 
 class TierSession:
-    """This process among those that use the tier; what root makes is given to ``owner``. Raises OSError."""
+    """Session of this process in the tier; files that root makes are given to ``owner``. Raises OSError."""
 
     def __init__(self, directory: str, owner: tuple[int, int] | None = None):
         self.directory = directory
@@ -117,23 +117,23 @@ class TierSession:
             self._fd = os.open(self._path, _MAKING | os.O_EXCL, 0o644)
             _give(self._path, owner)
             fcntl.flock(self._fd, fcntl.LOCK_EX)
-            self.words = self._map()
+            self.shared_state = self._map()
             if self.is_first:
-                self.words.renew()
+                self.shared_state.renew()
 
-    def _map(self) -> Words:
+    def _map(self) -> SharedState:
         path = f"{self.directory}/words"
         fd = os.open(path, _MAKING, 0o644)
         try:
             _give(path, self._owner)
-            # Now, not at first use: the kernel would end whoever finds the memory full then.
+            # Now, not at first use: the kernel would kill the process if memory is full then.
             os.posix_fallocate(fd, 0, BYTES)
-            return Words(mmap.mmap(fd, BYTES))
+            return SharedState(mmap.mmap(fd, BYTES))
         finally:
             os.close(fd)
 
     def _living(self) -> Iterator[str]:
-        """The sessions whose processes live; the files of others are removed."""
+        """Return the sessions of living processes; remove the files of others."""
         for name in os.listdir(f"{self.directory}/sessions"):
             if self._lives(name):
                 yield name
@@ -151,11 +151,11 @@ class TierSession:
             os.close(fd)
 
     def is_alive(self, token: bytes) -> bool:
-        """Whether the process of a session may still do something."""
+        """Return True if the process of a session may still do something."""
         return token == self.token or self._lives(token.hex())
 
     def report(self, data: bytes) -> None:
-        """Leave figures for whoever asks. Raises ``SessionLost`` when the others cannot see this one.
+        """Publish this process's counts. Raises ``SessionLost`` when the others cannot see this one.
 
         What is shorter than a report before ends with spaces: a reader at any moment finds one of both whole.
         """
@@ -177,7 +177,7 @@ class TierSession:
 
 
 def reports_in(directory: str) -> list[bytes]:
-    """What the living sessions of a node left. Raises OSError."""
+    """Return the reports of the node's living sessions. Raises OSError. Raises OSError."""
     found = []
     try:
         names = os.listdir(f"{directory}/sessions")
@@ -194,7 +194,7 @@ def reports_in(directory: str) -> list[bytes]:
 
 
 def _is_held(fd: int) -> bool:
-    """Whether the process of a session's file lives."""
+    """Return True if the process of a session's file lives."""
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -210,13 +210,13 @@ def _unlink(path: str) -> None:
 
 
 def _give(path: str, owner: tuple[int, int] | None) -> None:
-    """What root makes must be of use to the servers, which are not root."""
+    """Give a file that root made to the servers' user."""
     if owner is not None and os.geteuid() == 0:
         os.chown(path, *owner)
 
 
 def _check_owner(path: str, owner: tuple[int, int] | None) -> None:
-    """In ``/dev/shm`` anybody may have been first, and what we write would go where they want it."""
+    """Check the owner: in ``/dev/shm`` another user may have created the path first."""
     found = os.lstat(path)
     trusted = {0, os.geteuid(), *(owner or ())[:1]}
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in trusted or found.st_mode & stat.S_IWOTH:

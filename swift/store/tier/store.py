@@ -1,11 +1,11 @@
-"""The filesystem engine with a tier around it: reads ask the tier first, changes tell it beforehand.
+"""The filesystem engine with a tier around it: reads try the tier first, changes invalidate it beforehand.
 
 The tier is the innermost wrapper, because it has to know every change of the disk: it is told of them by
-the engine itself (``store.core``), whoever asked for them. What it cannot answer, the engine does.
+the engine itself (``store.core``), for any caller. The engine serves what the tier cannot.
 
 Entries of the class ``hashes`` are suffix hashes of partitions, and marks that say if they are the same. An
 entry of another epoch is not compared with the disk but dropped: hashes that were computed before a boot or
-while nobody was watching are those that the engine itself doubts (decision 0005).
+while no process was watching are those that the engine itself verifies (decision 0005).
 """
 
 from __future__ import annotations
@@ -14,18 +14,27 @@ from collections.abc import Iterable, Mapping
 from hashlib import md5
 
 from swift.policy.policy import Policy
-from swift.store.api import LIVE, Found, Location, ObjectKey, ObjectState, StoredObject, Upkeep, Viewpoint
+from swift.store.api import (
+    LIVE,
+    Found,
+    Location,
+    Maintenance,
+    ObjectKey,
+    ObjectState,
+    ReadOptions,
+    StoredObject,
+)
 from swift.store.core import EngineCore
 from swift.store.engine import FileStore
 from swift.store.errors import Damaged, FilesChanged
-from swift.store.hashes import SuffixHash, partition_stamp
-from swift.store.layered import ForwardingStore, ForwardingUpkeep
-from swift.store.layout import Place, is_suffix, partition_dir
+from swift.store.hashes import SuffixHash, cache_stamp
+from swift.store.layered import ForwardingMaintenance, ForwardingStore
+from swift.store.layout import ObjectPath, is_suffix, partition_dir
 from swift.store.metadata import decode_metadata
 from swift.store.reader import ANY_NAME
-from swift.store.tier.bodies import Bodies, KeepingObject, PiecedObject, SmallObject
-from swift.store.tier.directory import Where, path_of, state_in
-from swift.store.tier.entries import Entries, Note, Start, device_of
+from swift.store.tier.bodies import BodyCache, CachingObject, PiecedObject, SmallObject
+from swift.store.tier.directory import HashDirectory, path_of, state_in
+from swift.store.tier.entries import Entries, Note, ReadStart, device_of
 from swift.store.tier.entry import FileFacts, Hashes, Snapshot
 from swift.store.tier.index import IndexFailed
 from swift.store.tier.policy import DATA, DROP, HASHES, REFRESH, SMALL_DATA
@@ -43,7 +52,7 @@ class PartitionHashes:
         self._tier = tier
 
     def find(self, device_path: str, partition: bytes) -> Hashes | None:
-        """What is known of a partition and true."""
+        """Return the valid entry of a partition."""
         tier = self._tier
         try:
             entries = tier.entries()
@@ -58,16 +67,16 @@ class PartitionHashes:
         except OSError:
             return None
         device = device_of(partition)
-        if found is not None and found.epoch != entries.words.epoch(device):
+        if found is not None and found.epoch != entries.shared_state.epoch(device):
             found = None
         tier.count(HASHES, device, "misses" if found is None else "hits")
         return found
 
-    def start(self, partition: bytes) -> Start | None:
+    def start(self, partition: bytes) -> ReadStart | None:
         """Call it before hashes are computed that may be kept; None when they may not."""
         tier = self._tier
         rules = tier.rules_of(HASHES)
-        if rules is None or not (tier.admits(HASHES, partition) or rules.means.on_write != DROP):
+        if rules is None or not (tier.may_cache(HASHES, partition) or rules.means.on_write != DROP):
             return None
         try:
             entries = tier.entries()
@@ -75,7 +84,7 @@ class PartitionHashes:
         except OSError:
             return None
 
-    def keep(self, partition: bytes, start: Start, hashes: dict[str, SuffixHash]) -> None:
+    def keep(self, partition: bytes, start: ReadStart, hashes: dict[str, SuffixHash]) -> None:
         """Keep what was computed since ``start``, unless something could not be."""
         tier = self._tier
         known = {suffix: value for suffix, value in hashes.items() if value is not None}
@@ -83,14 +92,16 @@ class PartitionHashes:
             entries = tier.entries()
             if entries is None or len(known) != len(hashes):
                 return
-            kept = entries.keep_hashes(partition, start, Hashes(start.epoch, tier.seams.now_ns(), known))
+            kept = entries.keep_hashes(
+                partition, start, Hashes(start.epoch, tier.dependencies.now_ns(), known)
+            )
             tier.count(HASHES, device_of(partition), "kept" if kept else "rejected")
         except (IndexFailed, OSError) as error:
             tier.failed(str(error))
 
     @property
     def defers(self) -> bool:
-        """Whether what is computed need not be on the disk."""
+        """True if what is computed need not be on the disk."""
         rules = self._tier.rules_of(HASHES)
         return rules is not None and rules.means.defers and not self._tier.failure
 
@@ -104,24 +115,24 @@ class TierChanges:
     def change(self, device_path: str, directory: str) -> Change:
         """See ``Changes``."""
         kind = directory[len(device_path) + 1 :].partition("/")[0]
-        return Change(self._tier, Where(device_path, directory, self._tier.fragments.get(kind)))
+        return Change(self._tier, HashDirectory(device_path, directory, self._tier.fragments.get(kind)))
 
 
 class Change:
     """One change of the disk."""
 
-    __slots__ = ("_tier", "_where", "_begun")
+    __slots__ = ("_tier", "_hash_dir", "_begun")
 
-    def __init__(self, tier: CacheTier, where: Where):
+    def __init__(self, tier: CacheTier, hash_dir: HashDirectory):
         self._tier = tier
-        self._where = where
+        self._hash_dir = hash_dir
 
     def __enter__(self) -> Change:
-        self._begun = self._tier.begin(self._where)
+        self._begun = self._tier.begin(self._hash_dir)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
-        self._tier.end(self._begun, self._where, is_done=kind is None)
+        self._tier.end(self._begun, self._hash_dir, is_done=kind is None)
 
 
 class TierStore(ForwardingStore):
@@ -134,105 +145,114 @@ class TierStore(ForwardingStore):
         self._fragments = None if policy.ec is None else policy.ec.fragments
         attach(inner.core, tier)
         self._hashes = PartitionHashes(tier)
-        self._bodies = Bodies(tier)
+        self._bodies = BodyCache(tier)
         tier.with_body = self._with_body
         if self._fragments is not None:
             tier.fragments[f"objects-{policy.index}" if policy.index else "objects"] = self._fragments
 
     @property
     def core(self) -> EngineCore:
-        """What the engine's parts share."""
+        """Shared parts of the engine."""
         return self.files.core
 
     @property
-    def upkeep(self) -> Upkeep:
+    def maintenance(self) -> Maintenance:
         """See ``ObjectStore``."""
-        return TierUpkeep(self)
+        return TierMaintenance(self)
 
     # --- reading -------------------------------------------------------------------------------------
 
-    def look(self, key: ObjectKey, view: Viewpoint) -> ObjectState:
+    def stat(self, key: ObjectKey, options: ReadOptions) -> ObjectState:
         """See ``ObjectStore``."""
-        place = self.core.place(key)
-        state = self.known_state(place, key, view)
-        return self.files.look(key, view) if state is None else state
+        object_path = self.core.object_path(key)
+        state = self.known_state(object_path, key, options)
+        return self.files.stat(key, options) if state is None else state
 
-    def known_state(self, place: Place, key: ObjectKey, view: Viewpoint) -> ObjectState | None:
+    def known_state(
+        self, object_path: ObjectPath, key: ObjectKey, options: ReadOptions
+    ) -> ObjectState | None:
         """The state if it can be told without the engine. Raises ``HashCollision``."""
-        snapshot = self._known(place)
+        snapshot = self._known(object_path)
         if snapshot is not None:
             try:
-                return state_in(snapshot, key, view)[0]
+                return state_in(snapshot, key, options)[0]
             except Damaged:
-                self._drop(place)
+                self._drop(object_path)
         return None
 
-    def open(self, key: ObjectKey, view: Viewpoint) -> StoredObject:
+    def open(self, key: ObjectKey, options: ReadOptions) -> StoredObject:
         """See ``ObjectStore``."""
-        place = self.core.place(key)
-        start = self._start(place)
-        snapshot = self._known(place)
+        object_path = self.core.object_path(key)
+        start = self._start(object_path)
+        snapshot = self._known(object_path)
         if snapshot is not None:
             try:
-                found = self._opened(place, snapshot, start, key, view)
+                found = self._opened(object_path, snapshot, start, key, options)
                 if found is not None:
                     return found
             except (Damaged, OSError):
                 pass
-            self._drop(place)
-        return self.files.open(key, view)
+            self._drop(object_path)
+        return self.files.open(key, options)
 
-    def _start(self, place: Place) -> Start | None:
-        """What must stay so if a body is to be kept; None when none is."""
+    def _start(self, object_path: ObjectPath) -> ReadStart | None:
+        """Return the state that must not change until the body is cached; None if it is not cached."""
         if not (self._bodies.serves(SMALL_DATA) or self._bodies.serves(DATA)):
             return None
         try:
             entries = self.tier.entries()
         except OSError:
             return None
-        return None if entries is None else entries.start(self._where(place).path)
+        return None if entries is None else entries.start(self._hash_dir(object_path).path)
 
     def _opened(
-        self, place: Place, snapshot: Snapshot, start: Start | None, key: ObjectKey, view: Viewpoint
+        self,
+        object_path: ObjectPath,
+        snapshot: Snapshot,
+        start: ReadStart | None,
+        key: ObjectKey,
+        options: ReadOptions,
     ) -> StoredObject | None:
         """An object from its entry; None when its file is gone."""
-        where = self._where(place)
-        state, choice = state_in(snapshot, key, view)
+        hash_dir = self._hash_dir(object_path)
+        state, choice = state_in(snapshot, key, options)
         # With several bodies, as archives may be, it would have to be told whose it is.
         facts = None if start is None or state.kind != LIVE else snapshot.only_body
         if facts is not None:
-            body = self._bodies.small(where.path, snapshot, state)
+            body = self._bodies.small(hash_dir.path, snapshot, state)
             if body is not None:
                 return SmallObject(state, body)
-        loaded = self.tier.reader.open(where, snapshot, choice, state)
+        loaded = self.tier.reader.open(hash_dir, snapshot, choice, state)
         if loaded is None:
             return None
-        opened = self.files.opened(place, loaded)
+        opened = self.files.opened(object_path, loaded)
         if facts is None or start is None:
             return opened
-        return self._keeping(opened, where.path, snapshot, facts, start)
+        return self._keeping(opened, hash_dir.path, snapshot, facts, start)
 
     def _keeping(
-        self, opened: FileObject, path: bytes, snapshot: Snapshot, facts: FileFacts, start: Start
+        self, opened: FileObject, path: bytes, snapshot: Snapshot, facts: FileFacts, start: ReadStart
     ) -> StoredObject:
         """An object whose body is kept when it is read, if it is to be."""
         tier, bodies, state = self.tier, self._bodies, opened.state
         etag = state.etag or ""
         if bodies.is_small(state):
-            if not bodies.serves(SMALL_DATA) or not tier.admits(SMALL_DATA, path):
+            if not bodies.serves(SMALL_DATA) or not tier.may_cache(SMALL_DATA, path):
                 return opened
-            return KeepingObject(opened, lambda data: bodies.keep_small(path, start, snapshot, etag, data))
+            return CachingObject(opened, lambda data: bodies.cache_small(path, start, snapshot, etag, data))
         if not bodies.serves(DATA) or not state.size:
             return opened
-        admits = tier.admits(DATA, path)
+        may_cache = tier.may_cache(DATA, path)
 
         def keep(key: bytes, owner: int, data: bytes) -> None:
-            if admits:
-                bodies.keep_piece(path, key, owner, start, data)
+            if may_cache:
+                bodies.cache_piece(path, key, owner, start, data)
 
         return PiecedObject(opened, bodies, path, facts, keep, opened.has_sums)
 
-    def _with_body(self, where: Where, entries: Entries, note: Note, snapshot: Snapshot) -> Snapshot:
+    def _with_body(
+        self, hash_dir: HashDirectory, entries: Entries, note: Note, snapshot: Snapshot
+    ) -> Snapshot:
         """The entry that a write leaves, with its body if the mode of small bodies wants that."""
         rules = self.tier.rules_of(SMALL_DATA)
         facts = snapshot.only_body
@@ -243,29 +263,29 @@ class TierStore(ForwardingStore):
             return snapshot
         if not 0 < facts.size <= self.tier.settings.small_data_max:
             return snapshot
-        data = self.tier.reader.body(where, facts)
+        data = self.tier.reader.body(hash_dir, facts)
         etag = decode_metadata(facts.blob).get("ETag", "")
         if md5(data, usedforsecurity=False).hexdigest() != etag:
             return snapshot
-        return self._bodies.place_small(entries, snapshot, etag, data) or snapshot
+        return self._bodies.write_small(entries, snapshot, etag, data) or snapshot
 
-    def _where(self, place: Place) -> Where:
-        return Where(place.device, place.directory, self._fragments)
+    def _hash_dir(self, object_path: ObjectPath) -> HashDirectory:
+        return HashDirectory(object_path.device, object_path.directory, self._fragments)
 
-    def _known(self, place: Place) -> Snapshot | None:
+    def _known(self, object_path: ObjectPath) -> Snapshot | None:
         """The directory from the tier, or from the disk in the form that the tier keeps."""
-        where = self._where(place)
-        found = self.tier.find(where)
+        hash_dir = self._hash_dir(object_path)
+        found = self.tier.find(hash_dir)
         if found is not None:
             return found
         try:
-            return self.tier.take(where)
+            return self.tier.take(hash_dir)
         except (Damaged, FilesChanged, OSError):
             # The engine knows what to do about it.
             return None
 
-    def _drop(self, place: Place) -> None:
-        self.tier.forget(place.device, [place.directory])
+    def _drop(self, object_path: ObjectPath) -> None:
+        self.tier.forget(object_path.device, [object_path.directory])
 
     # --- partitions ----------------------------------------------------------------------------------
 
@@ -278,7 +298,7 @@ class TierStore(ForwardingStore):
         recalculate: Iterable[str] = (),
         list_suffixes: bool = False,
     ) -> Mapping[str, object]:
-        """See ``ObjectStore``. Whoever has suffixes computed anew doubts what is known of them."""
+        """See ``ObjectStore``. A request to recalculate suffixes bypasses the cached hashes."""
         device_path = self.core.devices.path(device)
         directory = partition_dir(device_path, policy, partition)
         path = path_of(device_path, directory)
@@ -286,7 +306,7 @@ class TierStore(ForwardingStore):
         if wanted:
             self.tier.forget(device_path, [f"{directory}/{suffix}" for suffix in wanted])
         known = None if wanted else self._hashes.find(device_path, path)
-        if known is not None and not list_suffixes and partition_stamp(self.core.disk, directory):
+        if known is not None and not list_suffixes and cache_stamp(self.core.disk, directory):
             return known.hashes
         start = self._hashes.start(path)
         if start is not None and self._hashes.defers and not wanted and not list_suffixes:
@@ -303,18 +323,18 @@ class TierStore(ForwardingStore):
             self._hashes.keep(path, start, result)
         return result
 
-    def known_mark(self, device: str, partition: str, policy: Policy) -> str:
+    def known_change_token(self, device: str, partition: str, policy: Policy) -> str:
         """Return another text whenever the hashes are others; empty when the tier does not know them."""
         found = self._known_hashes(device, partition, policy)
         if found is None:
             return ""
         directory = partition_dir(self.core.devices.path(device), policy, partition)
-        stamp = partition_stamp(self.core.disk, directory)
+        stamp = cache_stamp(self.core.disk, directory)
         return f"tier-{found.epoch:x}-{found.made_ns:x}/{stamp}" if stamp else ""
 
     def known_idle_s(self, device: str, partition: str, policy: Policy) -> float | None:
         """For how long nothing has changed for sure; None when the tier does not know the hashes."""
-        found, now_ns = self._known_hashes(device, partition, policy), self.tier.seams.now_ns()
+        found, now_ns = self._known_hashes(device, partition, policy), self.tier.dependencies.now_ns()
         # A clock that was set back says nothing.
         return None if found is None or found.made_ns > now_ns else (now_ns - found.made_ns) / 1e9
 
@@ -334,36 +354,38 @@ class TierStore(ForwardingStore):
         self.tier.forget(device_path, [f"{path}/{suffix}" for suffix in names])
 
 
-class TierUpkeep(ForwardingUpkeep):
-    """What daemons do; looking at objects and marks of partitions costs no seek."""
+class TierMaintenance(ForwardingMaintenance):
+    """Maintenance operations; stats of objects and partitions cost no seek."""
 
     def __init__(self, store: TierStore):
-        super().__init__(store.files.upkeep)
+        super().__init__(store.files.maintenance)
         self._store = store
 
-    def find(self, location: Location, view: Viewpoint) -> Found:
-        """See ``Upkeep``."""
+    def find(self, location: Location, options: ReadOptions) -> Found:
+        """See ``Maintenance``."""
         store = self._store
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
-        state = store.known_state(store.core.place(key), key, view)
+        state = store.known_state(store.core.object_path(key), key, options)
         if state is not None:
             try:
-                return store.files.upkeep.found(location, state)
+                return store.files.maintenance.found(location, state)
             except Damaged:
                 # The engine finds the same on the disk and quarantines it.
                 pass
-        return super().find(location, view)
+        return super().find(location, options)
 
-    def mark(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Upkeep``."""
-        return self._store.known_mark(device, partition, policy) or super().mark(device, partition, policy)
+    def change_token(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Maintenance``."""
+        return self._store.known_change_token(device, partition, policy) or super().change_token(
+            device, partition, policy
+        )
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Upkeep``."""
+        """See ``Maintenance``."""
         known_s = self._store.known_idle_s(device, partition, policy)
         return super().idle_s(device, partition, policy) if known_s is None else known_s
 
 
 def attach(core: EngineCore, tier: CacheTier) -> None:
-    """Have an engine tell a tier of its changes; whoever changes objects without a ``TierStore`` needs it."""
+    """Make an engine invalidate a tier on changes; needed by users without a ``TierStore``."""
     core.changes = TierChanges(tier)

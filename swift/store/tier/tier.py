@@ -1,8 +1,8 @@
-"""The tier of one process: it joins session, index and rules, and does without them when they fail.
+"""The tier of one process: combines session, index and rules, and bypasses them when they fail.
 
 Opened at first use, and anew in a child process. When the SSD fails, everything goes past the tier and it
 is tried again after a while; every change of the disk is told to the other processes all the same,
-through memory. Only when even that is impossible do changes fail: nobody may be left believing what is
+through memory. Only when even that is impossible do changes fail: no process may keep trusting what is
 not so.
 """
 
@@ -20,8 +20,8 @@ from swift.platform.disk import Disk
 from swift.platform.mountwatch import MountWatch
 from swift.platform.regularfiles import read_through_links
 from swift.store.tier import figures
-from swift.store.tier.directory import Handles, Reader, Where
-from swift.store.tier.entries import PAUSE_NS, Entries, Note, Start, device_of, partition_of
+from swift.store.tier.directory import Handles, HashDirectory, Reader
+from swift.store.tier.entries import PAUSE_NS, Entries, Note, ReadStart, device_of, partition_of
 from swift.store.tier.entry import Snapshot
 from swift.store.tier.extents import ExtentLog
 from swift.store.tier.index import Index, IndexFailed, IndexReplaced, LmdbIndex
@@ -31,12 +31,12 @@ from swift.store.tier.policy import (
     REFRESH,
     SECOND_TOUCH,
     ClassRules,
+    RequestedKeys,
     Rules,
-    Touches,
-    Wear,
+    WriteBudget,
 )
 from swift.store.tier.settings import TierSettings
-from swift.store.tier.shared import TOKEN_BYTES, SessionLost, TierSession, Words
+from swift.store.tier.shared import TOKEN_BYTES, SessionLost, SharedState, TierSession
 
 CONTROL_FILE = "control.json"
 _TICK_S = 1.0
@@ -47,13 +47,13 @@ class TierMember(Protocol):
     """One of the processes that share a tier; ``TierSession`` is the real one."""
 
     token: bytes
-    words: Words
+    shared_state: SharedState
 
     def is_alive(self, token: bytes) -> bool:
-        """Whether the process of a session may still do something."""
+        """Return True if the process of a session may still do something."""
 
     def report(self, data: bytes) -> None:
-        """Leave figures for whoever asks."""
+        """Publish this process's counts."""
 
     def close(self, leaving: Callable[[bool], None]) -> None:
         """End it; before another one can begin, ``leaving`` is told whether it was the last one."""
@@ -63,10 +63,10 @@ class TierMember(Protocol):
 
 
 class Mounts(Protocol):
-    """Which mounts devices are on; ``MountWatch`` is the real one."""
+    """Mounts of devices; ``MountWatch`` implements it."""
 
     def has_changed(self) -> bool:
-        """Whether anything was mounted or unmounted since the last call; true the first time."""
+        """Return True if anything was mounted or unmounted since the last call; true the first time."""
 
     def mount_of(self, path: str) -> int:
         """A number of the mount that a directory is on."""
@@ -76,8 +76,8 @@ class Mounts(Protocol):
 
 
 @dataclass
-class Seams:
-    """What a tier stands on; tests pass others."""
+class TierDependencies:
+    """Dependencies of a tier; tests pass fakes."""
 
     disk: Disk = field(default_factory=Disk)
     open_session: Callable[[str, tuple[int, int] | None], TierMember] = TierSession
@@ -90,21 +90,23 @@ class Seams:
 
 
 #: Where, the index, the change, and the entry that it leaves; the entry with the body if it is to be kept.
-WithBody = Callable[[Where, Entries, Note, Snapshot], Snapshot]
+WithBody = Callable[[HashDirectory, Entries, Note, Snapshot], Snapshot]
 
 
 class CacheTier:
-    """What a process knows of the node's tier. Nothing is opened before it is used."""
+    """One process's access to the node's tier. Opened at first use. Nothing is opened before it is used."""
 
-    def __init__(self, settings: TierSettings, seams: Seams | None = None):
+    def __init__(self, settings: TierSettings, dependencies: TierDependencies | None = None):
         self.configured = self.settings = settings
-        self.seams = seams or Seams()
+        self.dependencies = dependencies or TierDependencies()
         self.figures: figures.Figures = Counter()
         self.rules: Rules = settings.rules()
-        self.reader = Reader(self.seams.disk, Handles(self.seams.disk, wanted=settings.file_handles))
+        self.reader = Reader(
+            self.dependencies.disk, Handles(self.dependencies.disk, wanted=settings.file_handles)
+        )
         #: Why the tier is not used now; empty when it is.
         self.failure = ""
-        self._touches = Touches()
+        self._touches = RequestedKeys()
         #: Directories of the objects of erasure coded policies → archives of one object.
         self.fragments: dict[str, int] = {}
         self._pid = 0
@@ -122,7 +124,7 @@ class CacheTier:
         #: Told the figures once a second.
         self.told: Callable[[figures.Figures, str], None] = lambda _figures, _failure: None
         #: Adds the body to an entry that a write leaves; see ``store``.
-        self.with_body: WithBody = lambda _where, _entries, _note, snapshot: snapshot
+        self.with_body: WithBody = lambda _hash_dir, _entries, _note, snapshot: snapshot
 
     # --- opening -------------------------------------------------------------------------------------
 
@@ -130,7 +132,7 @@ class CacheTier:
         """The index, None while it cannot be used. Raises OSError when not even the session can be opened."""
         if self._pid != os.getpid():
             self._open_here()
-        now_s = self.seams.monotonic()
+        now_s = self.dependencies.monotonic()
         if now_s >= self._next_tick_s:
             self._next_tick_s = now_s + _TICK_S
             self._tick()
@@ -139,7 +141,7 @@ class CacheTier:
         return self._entries
 
     def member(self) -> TierMember:
-        """This process among the others; raises OSError."""
+        """Return this process's session; raises OSError."""
         if self._pid != os.getpid():
             self._open_here()
         assert self._member is not None
@@ -151,8 +153,8 @@ class CacheTier:
             self._left_to_parent += [self._member, self._entries, self._mounts]
             self._member.forget()
         self._member = self._entries = None
-        self._member = self.seams.open_session(self.settings.state_path, _owner_of(self.settings.path))
-        self._mounts = self.seams.mounts()
+        self._member = self.dependencies.open_session(self.settings.state_path, _owner_of(self.settings.path))
+        self._mounts = self.dependencies.mounts()
         self._devices.clear()
         self._retry_s = self._next_tick_s = 0.0
         self._pid = os.getpid()
@@ -160,34 +162,34 @@ class CacheTier:
     def _open_index(self) -> None:
         member = self.member()
         try:
-            index = self.seams.open_index(
-                self.settings.path, self.seams.disk.boot().id, self.settings.state_path
+            index = self.dependencies.open_index(
+                self.settings.path, self.dependencies.disk.boot().id, self.settings.state_path
             )
         except (IndexFailed, OSError) as error:
             self.failed(str(error))
             return
-        if member.words.index != index.identity or self.failure:
-            # Nobody knows what it missed.
-            member.words.renew()
-            member.words.index = index.identity
+        if member.shared_state.index != index.identity or self.failure:
+            # It may have missed changes.
+            member.shared_state.renew()
+            member.shared_state.index = index.identity
         self._entries = Entries(
             index,
-            member.words,
+            member.shared_state,
             member.token[:TOKEN_BYTES],
             member.is_alive,
-            now_ns=self.seams.now_ns,
+            now_ns=self.dependencies.now_ns,
         )
         self._apply()
         if self.failure:
-            self.seams.notice(f"the cache tier at {self.settings.path} is back")
+            self.dependencies.notice(f"the cache tier at {self.settings.path} works again")
             self.failure = ""
 
     def failed(self, reason: str) -> None:
         """Go past the tier from now on, and try again later."""
         if not self.failure:
-            self.seams.notice(f"the cache tier at {self.settings.path} is not used: {reason}")
+            self.dependencies.notice(f"the cache tier at {self.settings.path} is disabled: {reason}")
         self.failure = reason or "failed"
-        self._retry_s = self.seams.monotonic() + self.settings.retry_interval
+        self._retry_s = self.dependencies.monotonic() + self.settings.retry_interval
         entries, self._entries = self._entries, None
         self._close_logs()
         if entries is not None:
@@ -197,7 +199,7 @@ class CacheTier:
                 return
 
     def _close_logs(self) -> None:
-        """So that a failed SSD can be unmounted."""
+        """Close the logs, so that a failed SSD can be unmounted."""
         logs, self.logs = self.logs, {}
         for log in logs.values():
             log.close()
@@ -216,7 +218,7 @@ class CacheTier:
                 if entries is not None:
                     entries.index.close(is_last=is_last)
             except IndexFailed as error:
-                self.seams.notice(f"the cache tier was not closed: {error}")
+                self.dependencies.notice(f"the cache tier was not closed: {error}")
 
         member.close(leave)
         if self._mounts is not None:
@@ -228,7 +230,7 @@ class CacheTier:
         self._read_control()
         member = self.member()
         try:
-            member.report(figures.packed(self.figures, {"pid": self._pid, "failure": self.failure}))
+            member.report(figures.pack_report(self.figures, {"pid": self._pid, "failure": self.failure}))
             self.told(self.figures, self.failure)
             self._check_index()
         except SessionLost as error:
@@ -263,7 +265,7 @@ class CacheTier:
         except (OSError, ValueError, RecursionError) as error:
             refusal = f"{path} is not used: {error}"
             if refusal != self._refusal:
-                self.seams.notice(refusal)
+                self.dependencies.notice(refusal)
             self._refusal = refusal
             return
         self._refusal = ""
@@ -273,14 +275,14 @@ class CacheTier:
         self.rules = self.settings.rules()
         if self._entries is not None:
             self._entries.rules = self.rules
-            self._entries.wear = Wear(self.settings.written_per_day_mb * _MIB)
+            self._entries.wear = WriteBudget(self.settings.written_per_day_mb * _MIB)
 
     def rules_of(self, of: str) -> ClassRules | None:
-        """How a class is treated; None when it is off."""
+        """Return the rules of a class; None if it is off."""
         return self.rules.get(of)
 
-    def admits(self, of: str, path: bytes) -> bool:
-        """Whether what a read found may be kept."""
+    def may_cache(self, of: str, path: bytes) -> bool:
+        """Return True if what a read found may be kept."""
         rules = self.rules.get(of)
         if rules is None or not rules.means.fills:
             return False
@@ -299,21 +301,21 @@ class CacheTier:
             self._devices.clear()
         if device_path not in self._devices:
             name = device_path.rpartition("/")[2]
-            self.member().words.mounted(name, self._mounts.mount_of(device_path))
+            self.member().shared_state.mounted(name, self._mounts.mount_of(device_path))
             self._devices[device_path] = name
 
-    def find(self, where: Where) -> Snapshot | None:
-        """What is known of a hash directory and shown true; None when the disk has to be asked."""
+    def find(self, hash_dir: HashDirectory) -> Snapshot | None:
+        """Return the validated entry of a hash directory; None if the disk must be read."""
         try:
             entries = self.entries()
             rules = self.rules.get(METADATA)
             if entries is None or rules is None or not rules.means.serves:
                 return None
-            self.watch(where.device)
-            path = where.path
+            self.watch(hash_dir.device)
+            path = hash_dir.path
             found = entries.find(path)
-            if found is not None and found.epoch != entries.words.epoch(device_of(path)):
-                found = self._proven(entries, where, path, found)
+            if found is not None and found.epoch != entries.shared_state.epoch(device_of(path)):
+                found = self._validated(entries, hash_dir, path, found)
         except IndexFailed as error:
             self.failed(str(error))
             return None
@@ -323,37 +325,39 @@ class CacheTier:
         self.count(METADATA, device_of(path), "misses" if found is None else "hits")
         return found
 
-    def _proven(self, entries: Entries, where: Where, path: bytes, found: Snapshot) -> Snapshot | None:
+    def _validated(
+        self, entries: Entries, hash_dir: HashDirectory, path: bytes, found: Snapshot
+    ) -> Snapshot | None:
         """An entry of another time, compared with the disk; None when it was not true any more."""
         start = entries.start(path)
         self.count(METADATA, device_of(path), "unproven")
-        if self.reader.is_still(where, found):
+        if self.reader.is_still(hash_dir, found):
             found = found._replace(epoch=start.epoch)
             return found if entries.keep(path, start, found) else None
         entries.forget(path)
         return None
 
-    def take(self, where: Where) -> Snapshot | None:
+    def take(self, hash_dir: HashDirectory) -> Snapshot | None:
         """Read a hash directory from the disk and keep it; None when the engine has to do it itself.
 
         Raises what ``Reader.read`` does.
         """
-        path = where.path
+        path = hash_dir.path
         try:
-            entries = self.entries() if self.admits(METADATA, path) else None
+            entries = self.entries() if self.may_cache(METADATA, path) else None
             if entries is None:
                 return None
-            self.watch(where.device)
+            self.watch(hash_dir.device)
             start = entries.start(path)
         except (IndexFailed, OSError):
             return None
-        snapshot = self.reader.read(where, start.epoch, self.seams.now_ns())
+        snapshot = self.reader.read(hash_dir, start.epoch, self.dependencies.now_ns())
         if snapshot is not None:
             self.keep(entries, path, start, snapshot)
         return snapshot
 
     def keep(
-        self, entries: Entries, path: bytes, start: Start, snapshot: Snapshot, *, of: str = METADATA
+        self, entries: Entries, path: bytes, start: ReadStart, snapshot: Snapshot, *, of: str = METADATA
     ) -> None:
         """Keep what was read since ``start``; ``of`` is the class that it counts for."""
         try:
@@ -364,13 +368,13 @@ class CacheTier:
 
     # --- changes of the disk -------------------------------------------------------------------------
 
-    def begin(self, where: Where) -> tuple[Entries, Note] | None:
+    def begin(self, hash_dir: HashDirectory) -> tuple[Entries, Note] | None:
         """A directory is about to change; None when only memory could be told. Raises OSError."""
-        path = where.path
+        path = hash_dir.path
         entries = self.entries()
-        self.watch(where.device)
+        self.watch(hash_dir.device)
         if entries is None:
-            self.distrust(path)
+            self.invalidate(path)
             return None
         note = entries.begin(path)
         if not note.is_kept:
@@ -378,11 +382,11 @@ class CacheTier:
         self.count(METADATA, device_of(path), "dropped", int(note.was_known))
         return entries, note
 
-    def end(self, begun: tuple[Entries, Note] | None, where: Where, *, is_done: bool) -> None:
-        """It has changed (``is_done``) or not."""
-        path = where.path
+    def end(self, begun: tuple[Entries, Note] | None, hash_dir: HashDirectory, *, is_done: bool) -> None:
+        """End a pending change; ``is_done`` if it happened."""
+        path = hash_dir.path
         if begun is None or begun[0] is not self._entries:
-            self.distrust(path)
+            self.invalidate(path)
             entries = self.entries()
             if entries is not None:
                 entries.forget(path)
@@ -390,7 +394,7 @@ class CacheTier:
         entries, note = begun
         fresh = None
         if is_done and self._refreshes(note):
-            fresh = lambda: self._fresh(where, entries, note)  # noqa: E731
+            fresh = lambda: self._fresh(hash_dir, entries, note)  # noqa: E731
         if not entries.end(note, fresh):
             self.failed(entries.error)
 
@@ -400,34 +404,34 @@ class CacheTier:
             return False
         return rules.means.on_write == REFRESH or note.was_known
 
-    def _fresh(self, where: Where, entries: Entries, note: Note) -> Snapshot | None:
+    def _fresh(self, hash_dir: HashDirectory, entries: Entries, note: Note) -> Snapshot | None:
         try:
-            epoch = entries.words.epoch(device_of(where.path))
-            made = self.reader.read(where, epoch, self.seams.now_ns())
-            return made if made is None else self.with_body(where, entries, note, made)
+            epoch = entries.shared_state.epoch(device_of(hash_dir.path))
+            made = self.reader.read(hash_dir, epoch, self.dependencies.now_ns())
+            return made if made is None else self.with_body(hash_dir, entries, note, made)
         except Exception:
-            # Whoever reads it next sees what is wrong; the change itself went well.
+            # The next reader notices the failure; the change itself succeeded.
             return None
 
-    def distrust(self, path: bytes) -> None:
-        """Nothing of a device is believed any more, by nobody: the index could not be told of a change."""
-        words = self.member().words
-        words.pause(time.monotonic_ns() + PAUSE_NS)
-        words.renew(device_of(path))
-        words.touch(partition_of(path))
+    def invalidate(self, path: bytes) -> None:
+        """Invalidate all entries of a device for all processes: a change could not be recorded."""
+        shared_state = self.member().shared_state
+        shared_state.pause(time.monotonic_ns() + PAUSE_NS)
+        shared_state.renew(device_of(path))
+        shared_state.touch(partition_of(path))
 
     def forget(self, device_path: str, directories: list[str]) -> None:
         """Drop what is known of directories and all below them. Raises OSError."""
         for directory in directories:
-            where = Where(device_path, directory, None)
-            self.end(self.begin(where), where, is_done=False)
+            hash_dir = HashDirectory(device_path, directory, None)
+            self.end(self.begin(hash_dir), hash_dir, is_done=False)
 
     def __repr__(self) -> str:
         return f"<Tier at {self.settings.path}{', ' + self.failure if self.failure else ''}>"
 
 
 def _owner_of(path: str) -> tuple[int, int] | None:
-    """Whose the SSD's directory is; None when it is not there."""
+    """Return the owner of the SSD's directory; None if it is missing."""
     try:
         found = os.stat(path)
     except OSError:

@@ -8,7 +8,7 @@ from swift.base.hashing import PathHasher
 from swift.container import auditor as container_auditor
 from swift.container.server import ContainerServer
 from swift.db.connection import chexor
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.http.request import Request
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
@@ -24,7 +24,7 @@ def context(tmp_path):
 
 
 def put_there(tmp_path, kind, make, age, *names):
-    place = DatabasePlace(str(tmp_path / "sda"), kind, "1", HASHER.hexdigest(*names))
+    place = DatabasePath(str(tmp_path / "sda"), kind, "1", HASHER.hexdigest(*names))
     path = tmp_path / place.file()
     path.parent.mkdir(parents=True)
     make(path, age)
@@ -56,7 +56,7 @@ def test_containers(tmp_path, context, age):
     assert ranges.status == 200
 
     broker = server.brokers.get(
-        DatabasePlace(str(tmp_path / "sda"), "containers", "1", HASHER.hexdigest("a", "c"))
+        DatabasePath(str(tmp_path / "sda"), "containers", "1", HASHER.hexdigest("a", "c"))
     )
     assert broker.read(container_auditor.totals) == []
     total = "0" * 32
@@ -87,5 +87,5 @@ def test_accounts(tmp_path, context, age):
     assert head.headers["x-account-meta-color"] == "blue"
     assert ask(server, "GET", f"{path}?reverse=true").read_body() == b"c3\nc2\n"
 
-    broker = server.brokers.get(DatabasePlace(str(tmp_path / "sda"), "accounts", "1", HASHER.hexdigest("a")))
+    broker = server.brokers.get(DatabasePath(str(tmp_path / "sda"), "accounts", "1", HASHER.hexdigest("a")))
     assert broker.read(account_auditor.totals) == []

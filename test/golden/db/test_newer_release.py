@@ -16,13 +16,13 @@ from swift.container import objecttable
 from swift.container.broker import ContainerBroker
 from swift.container.misplaced import queue_misplaced
 from swift.container.objecttable import BULK
-from swift.container.replication import ContainerReplica, OldContainerThings
+from swift.container.replication import ContainerReplica, ReclaimableContainerRows
 from swift.container.rows import ObjectRow, merge, row_of_mapping, row_of_pending
 from swift.container.server import ContainerServer
 from swift.container.sharding.files import begin_epoch
 from swift.db import pending
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.dbsync.reclaim import reclaim
 from swift.http.request import Request
 from swift.platform.devices import Devices
@@ -56,7 +56,7 @@ class Node:
         devices = Devices(str(self.root), mount_check=False)
         self.server = make_server(BackendContext(devices=devices, hasher=HASHER))
         self.hash = HASHER.hexdigest(*self.names)
-        self.place = DatabasePlace(str(self.root / "sda"), self.kind, "1", self.hash)
+        self.place = DatabasePath(str(self.root / "sda"), self.kind, "1", self.hash)
         self.path = "/sda/1/" + "/".join(self.names)
 
     def fill(self, make, **options):
@@ -302,7 +302,7 @@ def test_rows_of_this_release_wait_in_entries_that_every_release_reads(tmp_path)
 
 def test_only_plain_tombstones_are_reclaimed(node):
     put(node, "new", 9)
-    reclaim(node.broker, OldContainerThings(node.broker), Timestamp(10_000_000), 1.0)
+    reclaim(node.broker, ReclaimableContainerRows(node.broker), Timestamp(10_000_000), 1.0)
     assert node.rows() == as_lists({n: v for n, v in {**ALL, "new": (0, None, 0)}.items() if n != "gone"})
 
 
@@ -320,7 +320,7 @@ def test_a_deleted_container_stays_while_it_has_rows_of_a_newer_release(node):
         connection.execute("UPDATE policy_stat SET object_count = 0, bytes_used = 0")
 
     broker.write(delete)
-    old, later = OldContainerThings(broker), Timestamp(10_000_000)
+    old, later = ReclaimableContainerRows(broker), Timestamp(10_000_000)
     assert not broker.read(lambda c: old.is_reclaimable(c, later))
     broker.write(lambda c: c.execute("DELETE FROM object WHERE deleted > 1").rowcount)
     broker.write(lambda c: c.execute("UPDATE policy_stat SET object_count = 0, bytes_used = 0").rowcount)
@@ -329,7 +329,7 @@ def test_a_deleted_container_stays_while_it_has_rows_of_a_newer_release(node):
 
 def shard_at(root):
     (root / "shards").mkdir()
-    place = DatabasePlace(str(root / "shards"), "containers", "9", "1" * 32)
+    place = DatabasePath(str(root / "shards"), "containers", "9", "1" * 32)
     shard = ContainerBroker(place, Engine(), ".shards_a", "c-1")
     shard.create(Timestamp(5), 0, created_at=Timestamp(5))
     return shard

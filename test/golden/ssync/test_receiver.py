@@ -140,7 +140,7 @@ def hold_back(receiver, case, held):
         policy = receiver.context.policies.default
         held.enter_context(receiver.stores.engine(policy).replication_lock("sdb", "8", policy, 0.0))
     if case.startswith("replication_concurrency"):
-        places = receiver.app.ssync_places
+        places = receiver.app.ssync_slots
         for place in [places.take() for _ in range(places.count)]:
             held.callback(place.close)
 

@@ -9,7 +9,7 @@ import pytest
 
 from swift.cluster.transport import BackendResponse
 from swift.http.body import WholeBody
-from swift.obj.ssync.sender import Push, Sender, SenderTimes
+from swift.obj.ssync.sender import Sender, SenderTimes, SsyncJob
 from swift.ring.device import Node
 from swift.wire.ssync import LineReader
 from test.golden.ssync.conftest import EC42, GOLD
@@ -87,7 +87,7 @@ def push(receiver, recorded, policy, **more):
     device = more.pop("device")
     store = receiver.stores.engine(policy)
     suffixes = sorted(store.hashes(device, "8", policy, list_suffixes=True))
-    sender.push(Push(device, "8", policy, NODE, suffixes, **more))
+    sender.push(SsyncJob(device, "8", policy, NODE, suffixes, **more))
     return transport
 
 

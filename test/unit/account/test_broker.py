@@ -11,7 +11,7 @@ from swift.account.rows import ContainerRow
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from test.support.databases import make_account
 
@@ -147,7 +147,7 @@ def test_a_database_on_disk_says_whose_it_is(broker):
 
 
 def test_where_there_is_none_there_is_no_broker(broker):
-    other = DatabasePlace(broker.place.device_path, "accounts", "7", "f" * 32)
+    other = DatabasePath(broker.place.device_path, "accounts", "7", "f" * 32)
     assert open_found(other, Engine()) is None
     with pytest.raises(DatabaseMissing):
         AccountBroker(other, Engine(), "a").info()

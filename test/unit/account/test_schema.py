@@ -9,7 +9,7 @@ from swift.account.containertable import items_since
 from swift.account.schema import create_tables
 from swift.db.broker import Engine
 from swift.db.connection import chexor
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.db.schema import facts_of, max_row
 
@@ -45,7 +45,7 @@ AGES = {
 @pytest.mark.parametrize("age", AGES)
 def test_databases_of_every_age(tmp_path, age):
     (tmp_path / "sda").mkdir()
-    place = DatabasePlace(str(tmp_path / "sda"), "accounts", "1", "ab" * 16)
+    place = DatabasePath(str(tmp_path / "sda"), "accounts", "1", "ab" * 16)
     (tmp_path / "sda" / "accounts" / "1" / "bab" / ("ab" * 16)).mkdir(parents=True)
     connection = sqlite3.connect(place.file())
     connection.create_function("chexor", 3, chexor)

@@ -9,7 +9,7 @@ from swift.account.rows import ContainerRow
 from swift.base.timestamp import Timestamp
 from swift.cli.account_info import main
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from test.support.databases import HASH
 from test.support.peer import SWIFT_CONF
 
@@ -17,7 +17,7 @@ from test.support.peer import SWIFT_CONF
 @pytest.fixture
 def broker(tmp_path):
     (tmp_path / "sda").mkdir()
-    made = AccountBroker(DatabasePlace(str(tmp_path / "sda"), "accounts", "7", HASH), Engine(), "a")
+    made = AccountBroker(DatabasePath(str(tmp_path / "sda"), "accounts", "7", HASH), Engine(), "a")
     made.create(Timestamp(5), created_at=Timestamp(5))
     yield made
     made.close()

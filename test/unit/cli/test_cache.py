@@ -12,7 +12,7 @@ from swift.cli.cache import main
 from swift.platform.devices import Devices
 from swift.store.registry import EngineParts, StoreRegistry
 from swift.store.tier.conf import node_figures, publisher, settings_of, tier_factory
-from swift.store.tier.tier import CacheTier, Seams
+from swift.store.tier.tier import CacheTier, TierDependencies
 from swift.telemetry.metrics import Registry
 from test.contract.test_store import GOLD, NOW, key_of, put, ts
 
@@ -34,7 +34,7 @@ class Node:
             f"[cache-tier]\nenabled = true\npath = {root}/ssd/cache\nstate_path = {root}/ssd/state\n"
             "size_mb = 64\n"
         )
-        self.tier = CacheTier(settings_of(str(self.conf)), Seams())
+        self.tier = CacheTier(settings_of(str(self.conf)), TierDependencies())
         self.stores = StoreRegistry(
             EngineParts(
                 devices=Devices(str(root / "srv"), mount_check=False),
@@ -75,7 +75,7 @@ def said(node, capsys):
 
 def test_stats_are_of_all_processes(node, said):
     put(node.store, key_of(), ts(10))
-    node.store.look(key_of(), NOW)
+    node.store.stat(key_of(), NOW)
     node.tick()
     told = said("stats")
     assert told["classes"]["metadata"]["hits"] == 1
@@ -103,7 +103,7 @@ def test_a_device_is_flushed(node, said):
     put(node.store, key_of(), ts(10))
     assert said("flush", "sda")["dropped"] == 1
     assert said("dump", "AUTH_a/c/o") == {"entries": []}
-    assert node.store.look(key_of(), NOW).kind == "live"
+    assert node.store.stat(key_of(), NOW).kind == "live"
 
 
 def test_an_entry_is_shown_by_name_and_by_directory(node, said):

@@ -17,7 +17,7 @@ from swift.compose import cluster_of
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.devices import Devices
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store
@@ -63,7 +63,7 @@ class Node:
         return sorted(os.listdir(directory)) if directory.exists() else []
 
     def place(self, kind, *names):
-        return DatabasePlace(str(self.srv / "sda"), kind, "3", self.hasher.hexdigest(*names))
+        return DatabasePath(str(self.srv / "sda"), kind, "3", self.hasher.hexdigest(*names))
 
     def container(self):
         broker = ContainerBroker(self.place("containers", "AUTH_a", "c"), Engine(), "AUTH_a", "c")

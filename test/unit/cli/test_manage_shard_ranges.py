@@ -17,7 +17,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 
 PLACE = ("containers", "1", "ab" * 16)
 
@@ -25,7 +25,7 @@ PLACE = ("containers", "1", "ab" * 16)
 class Bench:
     def __init__(self, root, capsys, monkeypatch):
         (root / "sdb1").mkdir()
-        self.place = DatabasePlace(str(root / "sdb1"), *PLACE)
+        self.place = DatabasePath(str(root / "sdb1"), *PLACE)
         self.root, self._capsys, self._monkeypatch = root, capsys, monkeypatch
         stamp = Timestamp("1795000000.00000")
         broker = ContainerBroker(self.place, Engine(), "AUTH_test", "c")

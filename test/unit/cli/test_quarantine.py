@@ -15,15 +15,15 @@ from swift.compose import cluster_of
 from swift.container.broker import ContainerBroker
 from swift.db import files
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
-from swift.store.api import LIVE, Location, ObjectKey, Viewpoint
+from swift.store.api import LIVE, Location, ObjectKey, ReadOptions
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import put, ts
 from test.support.peer import SWIFT_CONF, make_rings
 
-VIEW = Viewpoint(time.time())
+VIEW = ReadOptions(time.time())
 
 
 class Node:
@@ -61,14 +61,14 @@ class Node:
         """Store an object and move it away; its path in the quarantine."""
         key = self.key(name)
         put(self.store, key, ts(10))
-        self.store.upkeep.quarantine(Location("sda", key.partition, key.policy, key.hash), reason)
+        self.store.maintenance.quarantine(Location("sda", key.partition, key.policy, key.hash), reason)
         return str(self.root / f"srv/sda/quarantined/objects/{key.hash}")
 
     def database(self):
         """The same with a container."""
         name_hash = self.hasher.hexdigest("AUTH_a", "c")
         partition = str(int(name_hash[:8], 16) >> (32 - self.part_power))
-        place = DatabasePlace(str(self.root / "srv/sda"), "containers", partition, name_hash)
+        place = DatabasePath(str(self.root / "srv/sda"), "containers", partition, name_hash)
         broker = ContainerBroker(place, Engine(), "AUTH_a", "c")
         broker.refresh()
         broker.create(Timestamp(1), 0, created_at=Timestamp(1))
@@ -111,7 +111,7 @@ def test_a_sound_object_goes_back_and_can_be_read(node):
     }
     code, results = node("restore", path)
     assert (code, results[0]["is_left"]) == (0, False)
-    assert node.store.look(node.key(), VIEW).kind == LIVE
+    assert node.store.stat(node.key(), VIEW).kind == LIVE
     assert node("list") == (0, [])
 
 
@@ -181,7 +181,7 @@ def test_only_what_is_in_a_quarantine_can_be_named(node, command):
     more = ["--yes"] if command == "purge" else []
     for path in (directory, node.root / "etc", node.root / "srv/sda/quarantined/objects/none"):
         assert node(command, str(path), *more)[0] == 1
-    assert node.store.look(node.key(), VIEW).kind == LIVE
+    assert node.store.stat(node.key(), VIEW).kind == LIVE
 
 
 def test_an_unreadable_object_can_be_moved_away_by_hand_so_that_replication_makes_it_anew(node):

@@ -10,7 +10,7 @@ from swift.cluster.transport import BackendResponse, TransportError
 from swift.container.broker import ContainerBroker
 from swift.container.server import ContainerServer
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.http.request import Request
 from swift.platform.devices import Devices
 from swift.policy.policy import Policies, Policy
@@ -83,7 +83,7 @@ def bench(tmp_path):
 def broker(tmp_path):
     """The database of the new container ``a/c``."""
     (tmp_path / "sda").mkdir()
-    place = DatabasePlace(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
+    place = DatabasePath(str(tmp_path / "sda"), "containers", "1", "cd" * 16)
     broker = ContainerBroker(place, Engine(), "a", "c")
     broker.create(Timestamp(1), 0, created_at=Timestamp(1))
     return broker

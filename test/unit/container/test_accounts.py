@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.cluster.transport import BackendResponse, TransportError
-from swift.container.accounts import AccountsAnswer, AccountUpdater, ContainerSettings, split_host
+from swift.container.accounts import AccountResponse, AccountUpdater, ContainerSettings, split_host
 from swift.container.broker import ContainerFacts
 from swift.dbserver.app import StorageTarget
 from swift.http.request import Request
@@ -76,7 +76,7 @@ def report(answers, *, times=1, log=None, **changes):
 
 def test_every_named_server_is_told_of_the_counts():
     outcome, asked = report({})
-    assert outcome is AccountsAnswer.TOLD
+    assert outcome is AccountResponse.TOLD
     assert sorted((ip, port, method, path) for ip, port, method, path, _headers in asked) == [
         ("10.0.0.1", 6201, "PUT", "/sda/9/AUTH_a/c"),
         ("10.0.0.2", 6202, "PUT", "/sdb/9/AUTH_a/c"),
@@ -88,15 +88,15 @@ def test_every_named_server_is_told_of_the_counts():
 
 
 def test_only_when_all_say_404_there_is_no_account():
-    assert report({6201: 404, 6202: 404})[0] is AccountsAnswer.ALL_MISSING
+    assert report({6201: 404, 6202: 404})[0] is AccountResponse.ALL_MISSING
     for other in (201, 503, TransportError("refused")):
-        assert report({6201: 404, 6202: other})[0] is AccountsAnswer.TOLD
+        assert report({6201: 404, 6202: other})[0] is AccountResponse.TOLD
 
 
 def test_a_server_that_cannot_be_asked_is_left_to_the_updater():
-    assert report({6201: TransportError("refused"), 6202: 507})[0] is AccountsAnswer.TOLD
+    assert report({6201: TransportError("refused"), 6202: 507})[0] is AccountResponse.TOLD
     outcome, asked = report({}, x_account_host="nonsense, 10.0.0.2:6202")
-    assert (outcome, len(asked)) == (AccountsAnswer.TOLD, 1)
+    assert (outcome, len(asked)) == (AccountResponse.TOLD, 1)
 
 
 def test_servers_that_fail_are_told_of_once_not_with_every_container():
@@ -110,7 +110,7 @@ def test_servers_that_fail_are_told_of_once_not_with_every_container():
 
 @pytest.mark.parametrize("missing", [["x_account_partition"], ["x_account_host", "x_account_device"]])
 def test_without_a_place_nobody_is_told(missing):
-    assert report({}, **dict.fromkeys(missing)) == (AccountsAnswer.TOLD, [])
+    assert report({}, **dict.fromkeys(missing)) == (AccountResponse.TOLD, [])
 
 
 def test_lists_that_do_not_fit_together_are_400():

@@ -7,7 +7,7 @@ from swift.container.misplaced import entry, queue_misplaced
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 
 HASHER = PathHasher(b"", b"s")
 
@@ -20,7 +20,7 @@ class View:
 def container(tmp_path, **engine):
     (tmp_path / "sda").mkdir()
     digest = HASHER.digest("a", "c")
-    place = DatabasePlace(str(tmp_path / "sda"), "containers", str(digest[0] >> 4), digest.hex())
+    place = DatabasePath(str(tmp_path / "sda"), "containers", str(digest[0] >> 4), digest.hex())
     broker = ContainerBroker(place, Engine(**engine), "a", "c")
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
     return ContainerReplica(broker)
@@ -38,7 +38,7 @@ def damage(connection):
 def queued(tmp_path):
     found = {}
     for path in (tmp_path / "sda").glob("containers/*/*/*/*.db"):
-        broker = ContainerBroker(DatabasePlace.of_file(str(path)), Engine(), "", "")
+        broker = ContainerBroker(DatabasePath.of_file(str(path)), Engine(), "", "")
         broker.refresh()
         account, name, rows = broker.read(
             lambda c: (

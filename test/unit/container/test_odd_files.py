@@ -10,7 +10,7 @@ from swift.container.reported import open_found
 from swift.db import files
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.disk import Disk
 from test.support.disks import ODD, bounded, replace
 
@@ -25,7 +25,7 @@ class Odd:
         assert bench("PUT", at=1, x_backend_storage_policy_index="0").status == 201
         assert bench.put_object("o", 2).status == 201
         name_hash = bench.context.hasher.hexdigest("AUTH_a", "c")
-        self.place = DatabasePlace(str(bench.root / "sda"), "containers", "1", name_hash)
+        self.place = DatabasePath(str(bench.root / "sda"), "containers", "1", name_hash)
         bench.server.brokers.forget(self.place)
 
     def path(self, what):
@@ -72,7 +72,7 @@ def test_a_database_that_is_no_file_goes_to_the_quarantine_with_its_reason(odd, 
 def test_a_database_of_no_bytes_never_was_one(odd):
     replace(odd.place.file(), "empty")
     assert odd.bench("HEAD").status == 404
-    assert files.look(Disk(), odd.place) == ()
+    assert files.database_files(Disk(), odd.place) == ()
 
 
 @contextmanager

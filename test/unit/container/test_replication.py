@@ -8,14 +8,14 @@ from swift.container.broker import ContainerBroker
 from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.syncpoints import get_sync
 
 
 @pytest.fixture()
 def replica(tmp_path):
     (tmp_path / "sda").mkdir()
-    place = DatabasePlace(str(tmp_path / "sda"), "containers", "7", "0123456789abcdef0123456789abcdef")
+    place = DatabasePath(str(tmp_path / "sda"), "containers", "7", "0123456789abcdef0123456789abcdef")
     broker = ContainerBroker(place, Engine(), "a", "c")
     broker.create(Timestamp(5), 0, created_at=Timestamp(5))
     return ContainerReplica(broker)

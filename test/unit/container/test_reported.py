@@ -8,13 +8,13 @@ from swift.container.reported import mark_reported, open_found, report_of
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 
 
 @pytest.fixture
 def place(tmp_path):
     (tmp_path / "sda").mkdir()
-    return DatabasePlace(str(tmp_path / "sda"), "containers", "7", "0" * 32)
+    return DatabasePath(str(tmp_path / "sda"), "containers", "7", "0" * 32)
 
 
 @pytest.fixture

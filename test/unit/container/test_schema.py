@@ -8,7 +8,7 @@ from swift.container.broker import ContainerBroker
 from swift.container.schema import INFO_COLUMNS, create_tables
 from swift.db.broker import Engine
 from swift.db.connection import chexor
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.db.schema import facts_of
 
@@ -57,7 +57,7 @@ DROPS = {
 
 def opened(tmp_path, script):
     (tmp_path / "sda").mkdir()
-    place = DatabasePlace(str(tmp_path / "sda"), "containers", "1", "ab" * 16)
+    place = DatabasePath(str(tmp_path / "sda"), "containers", "1", "ab" * 16)
     (tmp_path / "sda" / "containers" / "1" / "bab" / ("ab" * 16)).mkdir(parents=True)
     connection = sqlite3.connect(place.file())
     connection.create_function("chexor", 3, chexor)

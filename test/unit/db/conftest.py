@@ -9,7 +9,7 @@ from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.disk import Disk
 
 
@@ -49,7 +49,7 @@ class Room:
     def __init__(self, root):
         (root / "sda").mkdir()
         self.disk = FaultyDisk()
-        self.place = DatabasePlace(str(root / "sda"), "containers", "7", "0123456789abcdef0123456789abcdef")
+        self.place = DatabasePath(str(root / "sda"), "containers", "7", "0123456789abcdef0123456789abcdef")
         self.warnings = []
 
     def broker(self):

@@ -1,7 +1,7 @@
 """Open brokers: bounded, shared, never closed under somebody's hands."""
 
 from swift.db.cache import BrokerCache, Held
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.green import Event, sleep, spawn
 
 
@@ -25,7 +25,7 @@ class FakeBroker:
 
 
 def place(n):
-    return DatabasePlace("/d", "containers", "1", f"{n:032x}")
+    return DatabasePath("/d", "containers", "1", f"{n:032x}")
 
 
 def test_everybody_gets_the_same_broker():
@@ -61,7 +61,7 @@ def test_forgetting_and_closing():
 
 def test_nothing_of_a_device_that_went_away_stays_open():
     cache = BrokerCache(FakeBroker)
-    gone, other = cache.get(place(1)), cache.get(DatabasePlace("/e", "containers", "1", f"{2:032x}"))
+    gone, other = cache.get(place(1)), cache.get(DatabasePath("/e", "containers", "1", f"{2:032x}"))
     cache.forget_device("d")
     assert gone.closed and not other.closed and len(cache) == 1
 

@@ -83,7 +83,7 @@ def test_a_relaxed_database_reads_on_at_once_and_writes_again(database, room):
 
 
 def test_a_patient_read_waits_for_whoever_holds_the_file(database):
-    assert database.read_patiently(count) == 0
+    assert database.read_with_retry(count) == 0
 
 
 def test_a_closed_database_answers_nothing(database):
@@ -92,7 +92,7 @@ def test_a_closed_database_answers_nothing(database):
     with pytest.raises(DatabaseMissing):
         _ = database.reader
     with pytest.raises(Replaced):
-        database.ask_locked(count)
+        database.query_locked(count)
     database.close()
 
 

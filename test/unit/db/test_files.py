@@ -3,18 +3,18 @@
 import os
 
 from swift.db import files
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.disk import Disk
 
 HASH = "09010b47702855083de2fff3c370265e"
 
 
 def place(root):
-    return DatabasePlace(str(root), "containers", "0", HASH)
+    return DatabasePath(str(root), "containers", "0", HASH)
 
 
 def test_paths_are_those_of_the_spec():
-    where = DatabasePlace("/srv/node/sd2", "containers", "0", HASH)
+    where = DatabasePath("/srv/node/sd2", "containers", "0", HASH)
     assert where.directory == f"/srv/node/sd2/containers/0/65e/{HASH}"
     assert where.file() == f"{where.directory}/{HASH}.db"
     assert where.file("1795228500.98056") == f"{where.directory}/{HASH}_1795228500.98056.db"
@@ -23,15 +23,15 @@ def test_paths_are_those_of_the_spec():
 
 
 def test_a_path_says_which_place_it_belongs_to():
-    where = DatabasePlace("/srv/node/sd2", "containers", "0", HASH)
-    assert DatabasePlace.of_file(where.file("1795228500.98056")) == where
+    where = DatabasePath("/srv/node/sd2", "containers", "0", HASH)
+    assert DatabasePath.of_file(where.file("1795228500.98056")) == where
     assert where.epoch_of(where.file("1795228500.98056")) == "1795228500.98056"
     assert where.epoch_of(where.file()) is None
 
 
 def test_files_are_found_from_the_oldest_epoch_on(tmp_path):
     where = place(tmp_path)
-    assert files.look(Disk(), where) == ()
+    assert files.database_files(Disk(), where) == ()
     os.makedirs(where.directory)
     for name in (
         f"{HASH}_0000000020.00000.db",
@@ -42,7 +42,7 @@ def test_files_are_found_from_the_oldest_epoch_on(tmp_path):
     ):
         open(f"{where.directory}/{name}", "wb").close()
     open(f"{where.directory}/{HASH}_notatime.db", "wb").close()
-    found = files.look(Disk(), where)
+    found = files.database_files(Disk(), where)
     assert [where.epoch_of(path) for path in found] == [
         None,
         "0000000003.00000",
@@ -59,7 +59,7 @@ def test_pending_without_database_counts_for_nothing(tmp_path):
     os.makedirs(where.directory)
     with open(where.pending, "wb") as file:
         file.write(b":x")
-    assert files.look(Disk(), where) == ()
+    assert files.database_files(Disk(), where) == ()
 
 
 def test_quarantine_moves_the_directory_and_survives_collisions(tmp_path):
@@ -88,4 +88,4 @@ def test_a_directory_that_a_replicator_removes_while_a_database_is_begun_is_made
                 os.rmdir(path)
 
     assert files.create(Tidy(), where, lambda connection: connection.execute("CREATE TABLE t (a)"))
-    assert files.look(Disk(), where) == (where.file(),)
+    assert files.database_files(Disk(), where) == (where.file(),)

@@ -18,11 +18,11 @@ WRITER = textwrap.dedent(
     from swift.container.rows import ObjectRow
     from swift.db import pending
     from swift.db.broker import Engine
-    from swift.db.files import DatabasePlace
+    from swift.db.files import DatabasePath
 
     pending.MERGE_AT_BYTES = 2000
     device, kind, partition, name_hash, label = sys.argv[1:]
-    broker = ContainerBroker(DatabasePlace(device, kind, partition, name_hash), Engine(), "a", "c")
+    broker = ContainerBroker(DatabasePath(device, kind, partition, name_hash), Engine(), "a", "c")
     for n in range(100000):
         broker.refresh()
         broker.put_rows([ObjectRow(f"{label}{n:06d}", Timestamp(2).internal, 1, "t", "e")])

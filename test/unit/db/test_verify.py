@@ -8,7 +8,7 @@ import pytest
 from swift.base.calls import run_inline
 from swift.db import verify as verifying
 from swift.db.connection import DatabaseBroken, DatabaseMissing
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.verify import differences, quarantine_broken, verify
 from swift.platform.disk import Disk
 
@@ -62,7 +62,7 @@ class Place:
     """A database in its hash directory, and what happened to it."""
 
     def __init__(self, root, data):
-        self.place = DatabasePlace(str(root), "containers", "7", "0123456789abcdef0123456789abcdef")
+        self.place = DatabasePath(str(root), "containers", "7", "0123456789abcdef0123456789abcdef")
         os.makedirs(self.place.directory)
         self.path = self.place.file()
         with open(self.path, "wb") as file:

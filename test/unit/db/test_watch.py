@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.watch import REST_NS, Watch
 from swift.platform.disk import Disk
 
@@ -28,7 +28,7 @@ class Room:
 
     def __init__(self, root):
         self.disk = CountingDisk(self.now_ns)
-        self.place = DatabasePlace(str(root), "containers", "1", HASH)
+        self.place = DatabasePath(str(root), "containers", "1", HASH)
         self.ahead_ns = 10 * REST_NS
         self.watch = Watch(self.disk, self.place)
 

@@ -13,7 +13,7 @@ from swift.container.auditor import KIND as CONTAINER
 from swift.container.auditor import ContainerAuditorSettings
 from swift.container.server import ContainerServer
 from swift.db.connection import DatabaseBroken, DatabaseFailing
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.dbserver.auditor import DatabaseAuditor
 from swift.http.request import Request
 from test.support import databases
@@ -65,7 +65,7 @@ class Bench:
         return self.file("containers", "a", name, device=device)
 
     def file(self, directory, *names, device="sda"):
-        place = DatabasePlace(
+        place = DatabasePath(
             str(self.rig.root / device), directory, "1", self.rig.context.hasher.hexdigest(*names)
         )
         return (

@@ -13,12 +13,12 @@ from swift.db import metadata as meta
 from swift.db import stat
 from swift.db.broker import Engine
 from swift.db.connection import connect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.syncpoints import all_syncs, get_sync, merge_syncs, set_sync
 from swift.dbsync.protocol import RemoteState
 
 BATCH = 2
-PLACE = DatabasePlace("nowhere", "databases", "1", "0" * 32)
+PLACE = DatabasePath("nowhere", "databases", "1", "0" * 32)
 
 
 def time_text(tick):

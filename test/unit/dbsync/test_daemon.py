@@ -206,6 +206,6 @@ def test_recon_hears_that_databases_which_did_not_belong_here_are_gone(make):
 
 def test_recon_hears_of_databases_that_others_have_and_this_device_lacks(make):
     bench = make()
-    bench.task.losses("sda").lacking = lambda _present: 3
+    bench.task.missing_databases("sda").lacking = lambda _present: 3
     state = copies(bench)
     assert (state["missing"], state["misplaced"]) == (3, 0)

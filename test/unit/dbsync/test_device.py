@@ -39,12 +39,12 @@ class Bench:
     def hash_of(self, name):
         return self.rig.context.hasher.hexdigest(name)
 
-    def visit(self, place=None):
-        return self.device.visit(place or self.place)
+    def replicate(self, place=None):
+        return self.device.replicate(place or self.place)
 
     @property
     def counts(self):
-        return self.pass_context.tally.counts
+        return self.pass_context.counters.counts
 
     @property
     def is_here(self):
@@ -74,7 +74,7 @@ def make(tmp_path):
 
 def test_the_other_primaries_are_told_beginning_with_the_next_one(make):
     bench = make(own=1)
-    assert bench.visit()
+    assert bench.replicate()
     assert bench.nodes.asked == [2, 0]
     assert bench.counts == {"attempts": 1, "no_changes": 2, "successes": 2}
     assert bench.is_here
@@ -84,7 +84,7 @@ def test_the_other_primaries_are_told_beginning_with_the_next_one(make):
 def test_a_node_that_fails_is_counted_and_the_next_one_told_all_the_same(make, said):
     bench = make()
     bench.nodes.says = {1: said}
-    assert not bench.visit()
+    assert not bench.replicate()
     assert bench.nodes.asked == [1, 2]
     assert (bench.counts["failures"], bench.counts["successes"]) == (1, 1)
     assert bench.device.failed == {"127.0.0.1": {"d1": 1}}
@@ -93,7 +93,7 @@ def test_a_node_that_fails_is_counted_and_the_next_one_told_all_the_same(make, s
 def test_for_every_unmounted_device_another_handoff_stands_in(make):
     bench = make()
     bench.nodes.says = {1: 507, 2: 507}
-    assert not bench.visit()
+    assert not bench.replicate()
     assert bench.nodes.asked == [1, 2, 3, 4]
     assert bench.counts["successes"] == 2
 
@@ -101,13 +101,13 @@ def test_for_every_unmounted_device_another_handoff_stands_in(make):
 def test_when_no_handoff_is_left_that_is_the_end(make):
     bench = make()
     bench.nodes.says = dict.fromkeys(range(1, 5), 507)
-    assert not bench.visit()
+    assert not bench.replicate()
     assert bench.nodes.asked == [1, 2, 3, 4]
 
 
 def test_a_database_that_is_not_there_is_nothing(make):
     bench = make()
-    assert not bench.visit(bench.place._replace(name_hash="f" * 32))
+    assert not bench.replicate(bench.place._replace(name_hash="f" * 32))
     assert bench.nodes.told == [] and bench.counts == {}
 
 
@@ -116,7 +116,7 @@ def test_a_database_that_is_not_there_is_nothing(make):
 
 def test_a_handoff_goes_when_all_primaries_have_everything(make):
     bench = make(own=4)
-    assert not bench.visit()
+    assert not bench.replicate()
     assert bench.nodes.asked == [0, 1, 2]
     assert not bench.is_here and bench.counts["removes.sda"] == 1
 
@@ -125,7 +125,7 @@ def test_a_handoff_goes_when_all_primaries_have_everything(make):
 def test_a_handoff_stays_while_a_primary_does_not_have_it(make, said):
     bench = make(own=4)
     bench.nodes.says = {1: said}
-    bench.visit()
+    bench.replicate()
     assert bench.is_here and "removes.sda" not in bench.counts
 
 
@@ -135,14 +135,14 @@ def test_a_handoff_stays_while_a_primary_does_not_have_it(make, said):
 def test_so_many_copies_are_enough_as_is_said(make, handoff_delete, away, goes):
     bench = make(own=4, handoff_delete=handoff_delete)
     bench.nodes.says = dict.fromkeys(range(away), AWAY)
-    bench.visit()
+    bench.replicate()
     assert bench.is_here != goes
 
 
 def test_a_handoff_does_not_stand_in_for_others_while_it_is_one_itself(make):
     bench = make(own=3)
     bench.nodes.says = {0: 507}
-    bench.visit()
+    bench.replicate()
     assert bench.nodes.asked == [0, 1, 2, 4]
     assert bench.is_here
 
@@ -155,7 +155,7 @@ def test_what_is_written_while_it_is_brought_home_keeps_it(make):
             bench.broker.put_rows([ContainerRow("late", Timestamp(9).internal, "0", 1, 1)])
 
     bench.nodes.meanwhile = write
-    bench.visit()
+    bench.replicate()
     assert bench.is_here
 
 
@@ -164,7 +164,7 @@ def test_one_in_the_directory_of_another_partition_goes_to_all_primaries_and_the
     wrong = bench.place._replace(partition="3")
     os.makedirs(os.path.dirname(wrong.directory))
     os.rename(bench.place.directory, wrong.directory)
-    bench.visit(wrong)
+    bench.replicate(wrong)
     assert bench.nodes.asked == [0, 1, 2], "this device's own server among them"
     assert not os.path.exists(wrong.file())
     assert any("should be on partition 7" in line for line in bench.log.lines)
@@ -176,14 +176,14 @@ def test_one_in_the_directory_of_another_partition_goes_to_all_primaries_and_the
 def test_one_that_was_deleted_long_ago_goes_without_a_word(make):
     bench = make()
     bench.broker.delete(Timestamp(6))
-    assert not bench.visit()
+    assert not bench.replicate()
     assert not bench.is_here and bench.nodes.told == []
 
 
 def test_one_that_was_deleted_lately_is_brought_to_the_others(make):
     bench = make(reclaim_age=1e10)
     bench.broker.delete(Timestamp(6))
-    assert bench.visit()
+    assert bench.replicate()
     assert bench.is_here and bench.nodes.asked == [1, 2]
 
 
@@ -198,7 +198,7 @@ def test_one_that_is_broken_is_quarantined(make, damage):
         with sqlite3.connect(bench.place.file()) as connection:
             connection.execute("UPDATE account_stat SET account = NULL")
         connection.close()
-    assert not bench.visit()
+    assert not bench.replicate()
     assert bench.quarantined == [bench.place.name_hash]
     assert bench.counts["failures"] == 1 and bench.nodes.told == []
 
@@ -210,11 +210,11 @@ def test_one_under_a_wrong_name_is_quarantined_only_once_another_fits(make):
     os.makedirs(os.path.dirname(wrong.directory), exist_ok=True)
     shutil.copytree(bench.place.directory, wrong.directory)
     os.rename(f"{wrong.directory}/{bench.place.name_hash}.db", wrong.file())
-    bench.visit(wrong)
+    bench.replicate(wrong)
     assert bench.quarantined == [] and bench.nodes.told == []
     assert any("hash path settings" in line for line in bench.log.lines)
-    bench.visit()
-    bench.visit(wrong)
+    bench.replicate()
+    bench.replicate(wrong)
     assert bench.quarantined == [wrong.name_hash]
 
 
@@ -225,6 +225,6 @@ def test_files_that_nobody_finished_go_with_time(make):
         open(path, "w").close()
         at_s = bench.rig.clock.time() - age_s
         os.utime(path, (at_s, at_s))
-    bench.visit()
+    bench.replicate()
     assert {"new.tmp", "old.other"} < set(os.listdir(bench.place.directory))
     assert "old.tmp" not in os.listdir(bench.place.directory)

@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from swift.account.replication import OldAccountThings
+from swift.account.replication import ReclaimableAccountRows
 from swift.account.rows import ContainerRow
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
 from swift.db.syncpoints import all_syncs, set_sync
 from swift.dbsync import reclaim as module
-from swift.dbsync.reclaim import OldThings, age, reclaim, remove_leftovers
+from swift.dbsync.reclaim import ReclaimableRows, age, reclaim, remove_temporary
 from swift.platform.disk import Disk
 from test.support.databases import make_account
 
@@ -31,7 +31,7 @@ def broker(tmp_path):
     made.close()
 
 
-class SmallPages(OldAccountThings):
+class SmallPages(ReclaimableAccountRows):
     """Tombstones are looked at two at a time; remembers where each page began."""
 
     def __init__(self):
@@ -59,7 +59,7 @@ def test_only_tombstones_that_are_old_enough_go(broker):
     put(broker, "just gone", 999)
     put(broker, "on the border", 1000)
     put(broker, "long gone", 1001)
-    reclaim(broker, OldAccountThings(), NOW, AGE_S)
+    reclaim(broker, ReclaimableAccountRows(), NOW, AGE_S)
     assert names(broker) == ["here", "just gone", "on the border"]
 
 
@@ -77,7 +77,7 @@ def test_headers_that_were_removed_go_after_the_age_and_others_never(broker):
     broker.update_metadata(
         {f"X-Account-Meta-{name}": pair for name, pair in values.items()}, lambda have: None
     )
-    reclaim(broker, OldAccountThings(), NOW, AGE_S)
+    reclaim(broker, ReclaimableAccountRows(), NOW, AGE_S)
     assert sorted(broker.info().metadata) == ["X-Account-Meta-Just-Gone", "X-Account-Meta-Kept"]
 
 
@@ -92,7 +92,7 @@ def test_replicas_not_heard_of_go_after_twice_the_age(broker):
                 connection.execute(f"UPDATE {table} SET updated_at = ? WHERE remote_id = ?", (when, name))
 
         broker.write(remember)
-    reclaim(broker, OldAccountThings(), NOW, AGE_S)
+    reclaim(broker, ReclaimableAccountRows(), NOW, AGE_S)
     for incoming in (True, False):
         found = broker.read(lambda c: all_syncs(c, incoming=incoming))  # noqa: B023
         assert [each["remote_id"] for each in found] == ["lately"]
@@ -106,7 +106,7 @@ def test_where_nothing_is_old_nothing_is_written(broker):
     again = type(broker)(broker.place, Engine(trace=statements.append), "a")
     again.refresh()
     statements.clear()
-    reclaim(again, OldAccountThings(), NOW, AGE_S)
+    reclaim(again, ReclaimableAccountRows(), NOW, AGE_S)
     assert statements and not [text for text in statements if text.startswith(("DELETE", "UPDATE", "BEGIN"))]
     again.close()
 
@@ -118,8 +118,8 @@ def test_a_time_before_all_times_is_the_first_one():
 
 
 def test_a_table_without_shard_ranges_has_no_old_ones(broker):
-    old = OldAccountThings()
-    assert isinstance(old, OldThings)
+    old = ReclaimableAccountRows()
+    assert isinstance(old, ReclaimableRows)
     assert not broker.read(lambda c: old.has_old_ranges(c, NOW))
 
 
@@ -130,7 +130,7 @@ def test_leftovers_go_by_their_names_and_age_and_the_rest_stays(tmp_path):
         at_s = 100 if "old" in name or name.startswith("d") else 300
         os.utime(path, (at_s, at_s))
     (tmp_path / "dangling.tmp").symlink_to(tmp_path / "nowhere")
-    remove_leftovers(Disk(), str(tmp_path), ".tmp", 200.0)
+    remove_temporary(Disk(), str(tmp_path), ".tmp", 200.0)
     assert sorted(os.listdir(tmp_path)) == ["dangling.tmp", "directory.tmp", "new.tmp", "old.db"]
-    remove_leftovers(Disk(), str(tmp_path / "never there"), ".tmp", 200.0)
-    remove_leftovers(Disk(), str(tmp_path / "old.db"), ".tmp", 200.0)
+    remove_temporary(Disk(), str(tmp_path / "never there"), ".tmp", 200.0)
+    remove_temporary(Disk(), str(tmp_path / "old.db"), ".tmp", 200.0)

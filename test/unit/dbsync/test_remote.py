@@ -12,7 +12,7 @@ from swift.base.clock import ManualClock
 from swift.cluster.direct import DirectClient
 from swift.cluster.health import ABSENT_S, NodeHealth
 from swift.cluster.transport import BackendResponse, TimedOut, TransportError
-from swift.dbsync.remote import NodeAccess, NodeFailed, NodeLeftAlone, RemoteDatabase
+from swift.dbsync.remote import NodeAccess, NodeFailed, NodeSkipped, RemoteDatabase
 from swift.dbsync.settings import ReplicatorSettings
 from swift.http.body import WholeBody
 from swift.platform.disk import Disk
@@ -139,7 +139,7 @@ def test_whoever_tells_something_wants_it_done(make, network, answer):
     with pytest.raises(NodeFailed):
         make().tell("merge_syncs", [])
     with pytest.raises(NodeFailed):
-        make().tell_items("[]", "us")
+        make().send_items("[]", "us")
 
 
 def test_a_node_that_let_a_question_time_out_is_left_alone_for_a_while(make, network, clock):
@@ -147,8 +147,8 @@ def test_a_node_that_let_a_question_time_out_is_left_alone_for_a_while(make, net
     for _ in range(3):
         with pytest.raises(NodeFailed):
             make().say("sync")
-    with pytest.raises(NodeLeftAlone):
-        make().tell_items("[]", "us")
+    with pytest.raises(NodeSkipped):
+        make().send_items("[]", "us")
     assert len(network.asked) == 1
     network.answer = BackendResponse(200)
     clock.advance(ABSENT_S)
@@ -164,7 +164,7 @@ def test_a_node_that_refuses_is_asked_about_the_next_database(make, network):
 
 
 def test_rows_that_are_json_already_are_sent_as_they_are(make, network):
-    make().tell_items('[{"name": "ö"}]', 'us"')
+    make().send_items('[{"name": "ö"}]', 'us"')
     body = network.asked[0][5]
     assert json.loads(body) == ["merge_items", [{"name": "ö"}], 'us"']
 

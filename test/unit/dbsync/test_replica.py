@@ -10,7 +10,7 @@ from swift.account.broker import AccountBroker
 from swift.account.replication import replica_of
 from swift.base.timestamp import Timestamp
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.syncpoints import get_sync
 
 
@@ -21,7 +21,7 @@ def at(seconds):
 @pytest.fixture
 def replica(tmp_path):
     (tmp_path / "sda").mkdir()
-    broker = AccountBroker(DatabasePlace(str(tmp_path / "sda"), "accounts", "1", "ab" * 16), Engine(), "a")
+    broker = AccountBroker(DatabasePath(str(tmp_path / "sda"), "accounts", "1", "ab" * 16), Engine(), "a")
     broker.create(Timestamp(100), created_at=Timestamp(100))
     broker.update_metadata({"X-Account-Meta-A": ("old", at(100))}, lambda _metadata: None)
     return replica_of(broker)

@@ -19,7 +19,7 @@ from swift.db.syncpoints import get_sync, set_sync
 from swift.dbsync.remote import NodeFailed
 from swift.dbsync.session import RemoteUnmounted, ReplicationSession
 from swift.dbsync.settings import ReplicatorSettings
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import make_node
@@ -67,7 +67,7 @@ class There:
         ranges = self.ranges if isinstance(self.ranges, bytes) else json.dumps(self.ranges).encode()
         return BackendResponse(200, body=ranges)
 
-    def tell_items(self, items, own_id):
+    def send_items(self, items, own_id):
         self.said.append(("merge_items", [row["name"] for row in json.loads(items)], own_id))
         if "merge_items" in self.refuses:
             raise NodeFailed("no")
@@ -87,12 +87,12 @@ class Bench:
     def __init__(self, replica):
         self.replica = replica
         self.info = replica.broker.read(replica.info)
-        self.tally = Tally(Telemetry(silent_log()), "test")
+        self.counters = Counters(Telemetry(silent_log()), "test")
         self.there = There({**self.info, "id": "theirs", "hash": "other", "point": -1, "max_row": -1})
 
     def run(self, **settings):
         chosen = replace(ReplicatorSettings(), **settings)
-        ReplicationSession(self.replica, self.there, chosen, self.tally, now=Timestamp(900)).run()
+        ReplicationSession(self.replica, self.there, chosen, self.counters, now=Timestamp(900)).run()
 
     @property
     def point(self):
@@ -130,7 +130,7 @@ def test_a_node_that_has_everything_is_told_nothing_more(bench):
     bench.there.answer["point"] = 5
     bench.run()
     assert bench.there.words == ["sync"]
-    assert bench.tally.counts == {"no_changes": 1}
+    assert bench.counters.counts == {"no_changes": 1}
 
 
 def test_what_we_know_that_a_node_has_counts_although_it_forgot(bench):
@@ -143,7 +143,7 @@ def test_equal_rows_of_another_history_are_remembered_and_not_sent(bench):
     bench.there.answer |= {"hash": bench.info["hash"], "point": 4}
     bench.run()
     assert bench.there.words == ["sync"]
-    assert (bench.tally.counts, bench.point) == ({"hashmatches": 1}, 4)
+    assert (bench.counters.counts, bench.point) == ({"hashmatches": 1}, 4)
 
 
 @pytest.mark.parametrize("status", [400, 409, 500, 503])
@@ -202,7 +202,7 @@ def test_rows_go_in_batches_then_how_far_others_came_and_only_then_the_point_mov
         ("merge_items", names, bench.info["id"]) for names in (["c0", "c1"], ["c2", "c3"], ["c4"])
     ]
     assert bench.there.said[-1] == ("merge_syncs", [{"remote_id": "third", "sync_point": 7}])
-    assert (bench.tally.counts, bench.point) == ({"diffs": 1}, 5)
+    assert (bench.counters.counts, bench.point) == ({"diffs": 1}, 5)
 
 
 @pytest.mark.parametrize("refused", ["merge_items", "merge_syncs"])
@@ -218,7 +218,7 @@ def test_only_so_many_messages_go_in_a_pass_and_it_counts_as_a_failure(bench):
     with pytest.raises(NodeFailed, match="more than 2 messages"):
         bench.run(per_diff=1, max_diffs=2)
     assert bench.there.words == ["sync", "merge_items", "merge_items"]
-    assert bench.tally.counts == {"diffs": 1, "diff_caps": 1}
+    assert bench.counters.counts == {"diffs": 1, "diff_caps": 1}
 
 
 # --- whole databases
@@ -265,7 +265,7 @@ def test_a_node_that_is_much_behind_merges_the_whole_and_has_time_for_it(bench):
     bench.run(per_diff=1)
     assert bench.there.words == ["sync", "rsync_then_merge"]
     assert bench.there.times["rsync_then_merge"] == 100.0 + 5 / 2000
-    assert bench.tally.counts == {"remote_merges": 1}
+    assert bench.counters.counts == {"remote_merges": 1}
     assert bench.point == -1, "what it has then is asked for in the next pass"
 
 
@@ -273,7 +273,7 @@ def test_where_that_does_not_succeed_rows_do(bench):
     bench.there.refuses = {"rsync_then_merge"}
     bench.run(per_diff=1)
     assert bench.there.words.count("merge_items") == 5
-    assert bench.tally.counts == {"remote_merges": 1, "diffs": 1}
+    assert bench.counters.counts == {"remote_merges": 1, "diffs": 1}
     assert (bench.point, bench.left_behind) == (5, [])
 
 
@@ -320,4 +320,4 @@ def test_while_a_container_is_being_split_its_rows_stay_here(split):
     broker.merge_shard_ranges([own, RANGE])
     split.run()
     assert split.there.words == ["sync", "merge_shard_ranges"]
-    assert split.tally.counts == {"deferred": 1}
+    assert split.counters.counts == {"deferred": 1}

@@ -14,7 +14,7 @@ PROMISED = {"x-backend-reserve": "yes"}
 OBJECT = ObjectState(
     LIVE, {"ETag": "own", "X-Object-Sysmeta-Seen": '"seen"'}, timestamp=STAMP, data_timestamp=STAMP
 )
-NOTHING = ObjectState(ABSENT)
+MISSING = ObjectState(ABSENT)
 GONE = ObjectState(DELETED, timestamp=STAMP)
 
 
@@ -32,7 +32,7 @@ def test_if_match_means_nothing_where_nobody_promises():
     assert conditions_of({"if-match": "own"}) is None
 
 
-@pytest.mark.parametrize("state", [NOTHING, GONE])
+@pytest.mark.parametrize("state", [MISSING, GONE])
 def test_of_what_is_not_there_only_its_absence_holds(state):
     assert holds(state, if_none_match="*")
     assert holds(state, if_none_match="own")
@@ -54,7 +54,7 @@ def test_an_object_may_be_meant_by_when_its_data_was_written():
     for state in (OBJECT, posted):
         assert holds(state, x_backend_if_predecessor=STAMP.internal)
         assert not holds(state, x_backend_if_predecessor=LATER.internal)
-    assert not holds(NOTHING, x_backend_if_predecessor=STAMP.internal)
+    assert not holds(MISSING, x_backend_if_predecessor=STAMP.internal)
     assert conditions_of({"x-backend-if-predecessor": STAMP.internal}) is None, "nobody promises"
 
 
@@ -63,7 +63,7 @@ def test_the_etag_may_be_in_metadata():
     assert holds(OBJECT, if_match="seen", x_backend_etag_is_at=names)
     assert not holds(OBJECT, if_match="own", x_backend_etag_is_at=names)
     assert condition_etag("x-object-sysmeta-missing", OBJECT) == "own"
-    assert condition_etag("", NOTHING) is None
+    assert condition_etag("", MISSING) is None
 
 
 def test_metadata_is_found_in_any_case_and_nothing_has_no_name():
@@ -75,11 +75,11 @@ def test_metadata_is_found_in_any_case_and_nothing_has_no_name():
 @pytest.mark.parametrize(
     ("state", "headers", "status"),
     [
-        (NOTHING, {"if-match": "own"}, 404),
+        (MISSING, {"if-match": "own"}, 404),
         (GONE, {"if-none-match": "own"}, 404),
         (OBJECT, {"if-match": "other"}, 412),
         (OBJECT, {"if-match": "own"}, None),
-        (NOTHING, {"x-backend-if-predecessor": STAMP.internal}, 404),
+        (MISSING, {"x-backend-if-predecessor": STAMP.internal}, 404),
         (OBJECT, {"x-backend-if-predecessor": LATER.internal}, 412),
     ],
 )

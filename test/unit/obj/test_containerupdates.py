@@ -227,7 +227,9 @@ def test_an_update_is_kept_though_its_directory_vanishes_meanwhile(bench):
             return Vanishing(self.inner.updates)
 
     stores = bench.app._stores
-    bench.app._updater._store_at = lambda policy, device: StoreHandle(Store(stores.engine(policy)), device)
+    bench.app._update_sender._store_at = lambda policy, device: StoreHandle(
+        Store(stores.engine(policy)), device
+    )
     bench.containers.answers = {1: 503}
     headers = {"X-Container-Host": "127.0.0.1:1", "X-Container-Device": "c1", "X-Container-Partition": "7"}
     assert bench.ask("PUT", headers=headers, body=b"abc").status == 201

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from swift.http.body import ClientDisconnected, RequestBody
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.obj.intake import MimeBody, Stages, add_footers, receive, stages_of
 from swift.obj.put import PutPlan
+from swift.obj.upload import MimeBody, PutStages, add_footers, parse_stages, receive
 from swift.wire import etagtrailer, reservation
 
 MARK = "b" * 16
@@ -67,7 +67,7 @@ def plan_of(size):
 
 def received(data, size, piece=1 << 16, sent=None, *, etag_follows=False):
     """What is written, and the plan, of a document announced to have ``size`` bytes."""
-    stages = Stages(MARK, footers=True, commit=False, etag_follows=etag_follows)
+    stages = PutStages(MARK, footers=True, commit=False, etag_follows=etag_follows)
     body = Pieces(sent if sent is not None else stream(data), piece)
     documents = MimeBody(body, stages, chunk_bytes=1 << 16, deadline=time.monotonic() + 10)
     writer, plan = Writer(), plan_of(size)
@@ -163,7 +163,7 @@ def test_the_stages_are_what_the_head_asks_for(headers, expects, wanted):
         headers = {**headers, "x-backend-obj-multipart-mime-boundary": MARK}
     request = Request("PUT", "/sda/0/a/c/o", headers)
     request.expects_continue = expects
-    stages = stages_of(request)
+    stages = parse_stages(request)
     if stages is None:
         assert wanted is None
         return
@@ -176,7 +176,7 @@ def test_the_stages_are_what_the_head_asks_for(headers, expects, wanted):
 
 def test_stages_without_a_boundary_are_400():
     with pytest.raises(HTTPError) as raised:
-        stages_of(Request("PUT", "/sda/0/a/c/o", {"x-backend-obj-metadata-footer": "yes"}))
+        parse_stages(Request("PUT", "/sda/0/a/c/o", {"x-backend-obj-metadata-footer": "yes"}))
     assert raised.value.response.status == 400
 
 

@@ -63,7 +63,7 @@ class Node:
     def audit(self):
         for name in self.store.inventory("sda", "1", self.policy):
             at = Location("sda", "1", self.policy, name)
-            self.store.upkeep.audit(at, full=True, pace=lambda _count: None, temporary_age_s=1e6)
+            self.store.maintenance.audit(at, full=True, pace=lambda _count: None, temporary_age_s=1e6)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from swift.base.checksum import ChunkSums, chunk_size_for
 from swift.green import Task, spawn
 from swift.http.body import BadFraming, BodyTimeout, BytesBody, ClientDisconnected, RequestBody
-from swift.obj.intake import SMALL_BYTES, DraftWriter
+from swift.obj.upload import SMALL_BYTES, DraftWriter
 from swift.platform.disk import Disk
 from swift.proxy.obj.commit.framing import MultipartFraming
 from swift.store.handle import OpenDraft

@@ -14,7 +14,7 @@ from swift.obj.request import (
     opens_expired,
     parse_preferences,
     policy_of,
-    read_view,
+    read_options_of,
 )
 from swift.runtime.backendapp import Partitions
 from swift.store.api import FragmentPreference
@@ -88,10 +88,10 @@ def test_replication_sees_what_has_expired():
 
 
 def test_a_read_looks_from_its_timestamp_or_from_now(bench):
-    assert read_view(request(), bench.context).moment_s == bench.clock.time()
-    assert read_view(request(x_timestamp="1795000000.00000"), bench.context).moment_s == 1795000000
-    preferring = read_view(request(x_backend_fragment_preferences="[]"), bench.context)
-    assert (preferring.preferences, read_view(request(), bench.context).preferences) == ([], None)
+    assert read_options_of(request(), bench.context).moment_s == bench.clock.time()
+    assert read_options_of(request(x_timestamp="1795000000.00000"), bench.context).moment_s == 1795000000
+    preferring = read_options_of(request(x_backend_fragment_preferences="[]"), bench.context)
+    assert (preferring.preferences, read_options_of(request(), bench.context).preferences) == ([], None)
 
 
 def test_preferences_name_archives_of_a_time():

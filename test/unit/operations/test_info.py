@@ -11,7 +11,7 @@ from swift.base.errors import LockTimeout
 from swift.base.timestamp import Timestamp
 from swift.cli import account_info, container_info
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.operations.info import EXIT_STALE, DatabaseFacts, NoDatabase, place_of
 from swift.operations.info import run as run_tool
 from test.support.databases import HASH, make_container
@@ -39,7 +39,7 @@ def container(tmp_path):
 def account(tmp_path):
     """The file of an account ``a``."""
     (tmp_path / "sdb").mkdir()
-    broker = AccountBroker(DatabasePlace(str(tmp_path / "sdb"), "accounts", "7", HASH), Engine(), "a")
+    broker = AccountBroker(DatabasePath(str(tmp_path / "sdb"), "accounts", "7", HASH), Engine(), "a")
     broker.create(Timestamp(5), created_at=Timestamp(5))
     broker.close()
     return broker.place.file()

@@ -12,7 +12,7 @@ from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.container.broker import ContainerBroker
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import read_regular
@@ -124,7 +124,7 @@ def test_a_single_misplaced_object_is_too_little_to_refuse_a_device(node):
 def test_databases_are_witnesses_as_well(node):
     for number in range(3):
         name_hash = THEIRS.hexdigest("AUTH_a", f"c{number}")
-        place = DatabasePlace(str(node.device()), "containers", str(number), name_hash)
+        place = DatabasePath(str(node.device()), "containers", str(number), name_hash)
         broker = ContainerBroker(place, Engine(), "AUTH_a", f"c{number}")
         broker.refresh()
         broker.create(Timestamp(1), 0, created_at=Timestamp(1))

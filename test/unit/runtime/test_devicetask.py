@@ -7,8 +7,8 @@ import random
 import pytest
 
 from swift.db.connection import DatabaseBroken
-from swift.db.files import DatabasePlace
-from swift.db.settled import Settled
+from swift.db.files import DatabasePath
+from swift.db.unchanged import UnchangedDatabases
 from swift.platform.diskhandle import DiskHandle
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
@@ -51,7 +51,7 @@ def test_a_device_that_is_gone_is_counted_and_said(rig):
     assert work._device_path() == str(rig.root / "sda")
     (rig.root / "sda").rmdir()
     assert work._device_path() is None
-    assert work._tally.counts == {"errors": 1}
+    assert work._counters.counts == {"errors": 1}
 
 
 def test_databases_are_walked_until_the_work_is_to_end(rig):
@@ -74,27 +74,27 @@ def test_what_cannot_be_listed_is_counted_and_ends_no_walk(rig):
     work = make(rig, disk=disk)
     assert [place.name_hash for place in work._places(work._device_path(), "containers", "7")] == names[1:]
     scan = work._due_among(
-        Settled(DiskHandle(disk), 60.0, busy_s=0.0), work._device_path(), "containers", ["7"]
+        UnchangedDatabases(DiskHandle(disk), 60.0, busy_s=0.0), work._device_path(), "containers", ["7"]
     )
     assert [unit.place.name_hash for unit in scan.due] == names[1:]
-    assert work._tally.counts == {"errors": 2}
+    assert work._counters.counts == {"errors": 2}
 
 
 @pytest.mark.parametrize(("kind", "is_moved"), [("containers", True), ("tmp", False)])
 def test_a_broken_database_is_quarantined_by_its_own_visit_only(rig, kind, is_moved):
     name = "d" * 29 + "abc"
     databases(rig, f"sda/containers/7/abc/{name}")
-    place = DatabasePlace(str(rig.root / "sda"), "containers", "7", name)
+    place = DatabasePath(str(rig.root / "sda"), "containers", "7", name)
     make(rig)._quarantine_broken(place, DatabaseBroken(place.file().replace("containers", kind), "malformed"))
     assert (rig.root / "sda/quarantined/containers" / name).exists() is is_moved
 
 
 def test_a_broken_database_that_cannot_be_moved_does_not_end_the_pass(rig):
     (rig.root / "sda/quarantined").touch()
-    place = DatabasePlace(str(rig.root / "sda"), "containers", "7", "d" * 29 + "abc")
+    place = DatabasePath(str(rig.root / "sda"), "containers", "7", "d" * 29 + "abc")
     work = make(rig)
     work._quarantine_broken(place, DatabaseBroken(place.file(), "malformed"))
-    assert work._tally.counts == {}
+    assert work._counters.counts == {}
 
 
 def test_a_pass_has_nothing_to_add_unless_it_says_so(rig):

@@ -2,7 +2,7 @@
 
 from swift.runtime.daemon import PassReport
 from swift.runtime.queuetask import QueueTask, as_far_as_readable
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines
 
@@ -32,6 +32,6 @@ def test_nothing_is_told_in_the_midst_of_a_pass_beyond_how_far_it_is():
 
 def test_what_cannot_be_read_of_a_queue_is_told_and_counted_and_ends_nothing_else():
     log = LogLines()
-    tally = Tally(Telemetry(log), "test")
-    assert list(as_far_as_readable(breaks_off(), "q/1", tally, log)) == [1]
-    assert (tally.counts, log.lines) == ({"errors": 1}, ["ERROR ERROR cannot read q/1: away"])
+    counters = Counters(Telemetry(log), "test")
+    assert list(as_far_as_readable(breaks_off(), "q/1", counters, log)) == [1]
+    assert (counters.counts, log.lines) == ({"errors": 1}, ["ERROR ERROR cannot read q/1: away"])

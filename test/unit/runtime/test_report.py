@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.runtime.report import TERMINAL_S, Progress, PrometheusFile, Tally, terminal_of
+from swift.runtime.report import TERMINAL_S, Counters, Progress, PrometheusFile, terminal_of
 from swift.telemetry.metrics import Registry
 
 
@@ -46,28 +46,28 @@ def clock():
 
 
 def test_an_event_is_counted_alike_everywhere(telemetry):
-    tally = Tally(telemetry, "auditor")
-    tally.add("passes")
-    tally.add("passes", 2)
-    assert tally.counts == {"passes": 3}
+    counters = Counters(telemetry, "auditor")
+    counters.add("passes")
+    counters.add("passes", 2)
+    assert counters.counts == {"passes": 3}
     assert sum(amount for _, amount in telemetry.statsd.sent) == 3
     assert 'swift_daemon_events_total{daemon="auditor",event="passes"} 3' in telemetry.metrics.render()
 
 
 def test_what_was_counted_before_a_restart_is_told_to_nobody_again(telemetry):
     before = {"passes": 5}
-    tally = Tally(telemetry, "auditor", before)
-    tally.add("passes")
-    assert str(tally) == "6 passes"
+    counters = Counters(telemetry, "auditor", before)
+    counters.add("passes")
+    assert str(counters) == "6 passes"
     assert (telemetry.statsd.sent, before) == ([("passes", 1)], {"passes": 5})
 
 
 def test_a_count_and_a_time_are_signs_of_life(telemetry):
-    tally = Tally(telemetry, "auditor")
-    tally.add("failures", 0)
-    tally.timing("read", 0.5)
-    assert (tally.moves, telemetry.statsd.sent[-1]) == (2, ("read", 0.5))
-    assert str(tally) == "0 failures"
+    counters = Counters(telemetry, "auditor")
+    counters.add("failures", 0)
+    counters.timing("read", 0.5)
+    assert (counters.activity, telemetry.statsd.sent[-1]) == (2, ("read", 0.5))
+    assert str(counters) == "0 failures"
 
 
 def progress(telemetry, clock, **more):
@@ -75,47 +75,47 @@ def progress(telemetry, clock, **more):
 
 
 def test_the_log_hears_of_a_share_once_an_interval(telemetry, clock):
-    made, tally = progress(telemetry, clock), Tally(telemetry, "auditor")
+    made, counters = progress(telemetry, clock), Counters(telemetry, "auditor")
     for _ in range(180):
         clock.advance(1.0)
-        made.unit_done(tally)
+        made.unit_done(counters)
     assert len(telemetry.log.told) == 3
     assert telemetry.log.told[0] == "sda: 60 done in 60.0s, 1.0/s"
 
 
 def test_a_share_without_work_ends_in_silence(telemetry, clock):
-    progress(telemetry, clock).end(Tally(telemetry, "auditor"))
+    progress(telemetry, clock).end(Counters(telemetry, "auditor"))
     assert telemetry.log.told == []
 
 
 def test_a_share_that_only_failed_is_told_of(telemetry, clock):
-    tally = Tally(telemetry, "auditor")
-    tally.add("errors")
-    progress(telemetry, clock).end(tally)
+    counters = Counters(telemetry, "auditor")
+    counters.add("errors")
+    progress(telemetry, clock).end(counters)
     assert telemetry.log.told == ["sda: 0 done in 0.0s, 0.0/s; 1 errors; completed"]
 
 
 def test_work_of_before_a_restart_counts_with_its_time(telemetry, clock):
     made = progress(telemetry, clock, units=10, bytes_read=30_000_000, seconds=5.0)
     clock.advance(5.0)
-    made.unit_done(Tally(telemetry, "auditor"))
-    made.end(Tally(telemetry, "auditor"))
+    made.unit_done(Counters(telemetry, "auditor"))
+    made.end(Counters(telemetry, "auditor"))
     assert telemetry.log.told == ["sda: 11 done in 10.0s, 1.1/s, 3.0 MB/s; completed"]
 
 
 def test_no_time_makes_no_rate(telemetry, clock):
     made = progress(telemetry, clock, bytes_read=5)
-    assert made.sentence(Tally(telemetry, "auditor")) == "sda: 0 done in 0.0s, 0.0/s"
+    assert made.sentence(Counters(telemetry, "auditor")) == "sda: 0 done in 0.0s, 0.0/s"
 
 
 def test_a_line_on_a_terminal_changes_now_and_then_and_fits(telemetry, clock):
     terminal = io.StringIO()
-    made, tally = progress(telemetry, clock, terminal=terminal), Tally(telemetry, "auditor")
-    tally.add("event " * 50)
+    made, counters = progress(telemetry, clock, terminal=terminal), Counters(telemetry, "auditor")
+    counters.add("event " * 50)
     for _ in range(20):
-        made.unit_done(tally)
+        made.unit_done(counters)
         clock.advance(TERMINAL_S / 9)
-    made.end(tally)
+    made.end(counters)
     shown = terminal.getvalue().split("\r\x1b[K")[1:]
     assert len(shown) == 4 and shown[-1] == "\r"
     assert all(len(line) <= 111 for line in shown)

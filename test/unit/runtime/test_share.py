@@ -8,7 +8,7 @@ from swift import green
 from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
-from swift.runtime.report import Progress, Tally
+from swift.runtime.report import Counters, Progress
 from swift.runtime.share import ShareResult, ShareRun, log_failure
 from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
@@ -60,7 +60,7 @@ class Share:
         self.turn = turn
         self.log = Lines()
         telemetry = Telemetry(self.log)
-        self.tally = Tally(telemetry, "daemon")
+        self.counters = Counters(telemetry, "daemon")
         self.stop = Stop(CLOCK)
         self.cursor = Cursor(str(root), CLOCK, self.log)
         self.progress = Progress(telemetry, CLOCK, title="sda", interval_s=60.0)
@@ -68,7 +68,7 @@ class Share:
         self.run = ShareRun(
             "sda",
             turn,
-            tally=self.tally,
+            counters=self.counters,
             progress=self.progress,
             cursor=self.cursor,
             stop=self.stop,
@@ -190,7 +190,7 @@ def test_a_share_in_which_nothing_moves_is_given_up_and_ends_at_its_next_unit():
     share = Share(Turn(range(3), lambda unit: hang.wait(10) if unit == 1 else None))
     assert share.watch(stall_s=0.1) is None
     assert not share.run.has_ended
-    assert share.tally.counts == {"stalls": 1}
+    assert share.counters.counts == {"stalls": 1}
     assert "has not moved for 0.1s" in share.log.told[0]
     hang.set()
     while not share.run.has_ended:

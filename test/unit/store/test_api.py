@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from swift.base.timestamp import ZERO, Timestamp
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectState, Viewpoint
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectState, ReadOptions
 
 DATA, POSTED = Timestamp(5), Timestamp(9)
 
@@ -52,4 +52,4 @@ def test_states_share_no_metadata():
 
 
 def test_who_says_nothing_else_sees_what_is_durable_and_not_expired():
-    assert Viewpoint(5.0) == (5.0, False, None, None)
+    assert ReadOptions(5.0) == (5.0, False, None, None)

@@ -56,7 +56,7 @@ def test_directories_of_unknown_policies_are_named_and_left_alone(device, files)
     for name in ("async_pending", "async_pending-1", "async_pending-7", "async_pending-x", "async_pending-0"):
         (device / name).mkdir()
     (device / "objects").mkdir()
-    found = files.strangers("sda", [GOLD, SILVER])
+    found = files.unknown_policies("sda", [GOLD, SILVER])
     assert found == ["async_pending-0", "async_pending-7", "async_pending-x"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swift.base.timestamp import Timestamp
 from swift.store.api import FragmentPreference
-from swift.store.chooser import Choice, take_out
+from swift.store.chooser import Choice, exclude
 from swift.store.layout import parse_name
 
 
@@ -38,7 +38,7 @@ def test_a_choice_can_be_read_as_one_line():
 def test_what_is_obsolete_leaves_its_group_and_the_others_keep_their_order():
     groups = {".data": [DATA, file("0000000002.00000.data")], ".ts": [TOMBSTONE], ".meta": [META]}
     choice = Choice(obsolete=[META])
-    take_out(groups, choice, lambda each: each.timestamp < Timestamp(5))
+    exclude(groups, choice, lambda each: each.timestamp < Timestamp(5))
     assert groups == {".data": [DATA], ".ts": [], ".meta": [META]}
     assert [each.name for each in choice.obsolete] == [META.name, "0000000002.00000.data", TOMBSTONE.name]
 

@@ -11,7 +11,7 @@ from swift.base.timestamp import Timestamp
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
-from swift.store.api import ObjectKey, Viewpoint
+from swift.store.api import ObjectKey, ReadOptions
 from swift.store.core import KEPT_BYTES, WRITEBACK_BYTES
 from swift.store.registry import EngineParts, file_store
 
@@ -52,7 +52,7 @@ def put(root, size):
     draft = store.draft(KEY, size)
     for _ in range(size // MIB):
         draft.write(bytes(MIB))
-    with store.edit(KEY, Viewpoint(NOW_S), create=True) as edit:
+    with store.edit(KEY, ReadOptions(NOW_S), create=True) as edit:
         edit.put(draft, Timestamp(NOW_S), {"X-Timestamp": Timestamp(NOW_S).internal, "name": str(PATH)})
     return disk
 

@@ -54,7 +54,7 @@ def test_a_file_that_contradicts_itself_is_quarantined_at_first_sight(tmp_path, 
     store = make_store(tmp_path, notice=notices.append)
     put(store)
     damage(tmp_path)
-    assert store.look(KEY, NOW).kind == ABSENT
+    assert store.stat(KEY, NOW).kind == ABSENT
     assert os.listdir(tmp_path / "sda/quarantined/objects") == [KEY.hash]
     assert KEY.hash[-3:] in (tmp_path / "sda/objects/7/hashes.invalid").read_text()
     assert len(notices) == 1
@@ -67,7 +67,7 @@ def test_a_second_quarantine_of_one_object_gets_a_name_of_its_own(tmp_path):
     for _ in range(2):
         put(store)
         _cut(tmp_path)
-        store.look(KEY, NOW)
+        store.stat(KEY, NOW)
     names = sorted(os.listdir(tmp_path / "sda/quarantined/objects"), key=len)
     assert names[0] == KEY.hash
     assert names[1].startswith(f"{KEY.hash}-")
@@ -81,7 +81,7 @@ def test_a_file_in_place_of_the_hash_directory_is_quarantined(tmp_path, earlier)
         (tmp_path / "sda/quarantined/objects" / KEY.hash).mkdir(parents=True)
     directory(tmp_path).parent.mkdir(parents=True)
     directory(tmp_path).write_bytes(b"")
-    assert store.look(KEY, NOW).kind == ABSENT
+    assert store.stat(KEY, NOW).kind == ABSENT
     put(store)
     assert read(store, 0, 4) == b"body"
 
@@ -102,8 +102,8 @@ def test_a_hash_directory_that_cannot_be_listed_is_no_damaged_object(tmp_path):
     put(store)
     disk.broken = True
     with pytest.raises(OSError, match="structure"):
-        store.look(KEY, NOW)
-    assert store.look(KEY, NOW).kind == LIVE
+        store.stat(KEY, NOW)
+    assert store.stat(KEY, NOW).kind == LIVE
     assert not (tmp_path / "sda/quarantined").exists()
 
 
@@ -113,7 +113,7 @@ def test_files_that_keep_vanishing_end_in_an_error(tmp_path):
             return ["1700000000.00000.data"]
 
     with pytest.raises(FilesChanged):
-        make_store(tmp_path, Mirage()).look(KEY, NOW)
+        make_store(tmp_path, Mirage()).stat(KEY, NOW)
 
 
 def test_a_file_that_vanishes_once_is_looked_for_again(tmp_path):
@@ -131,7 +131,7 @@ def test_a_file_that_vanishes_once_is_looked_for_again(tmp_path):
     store = make_store(tmp_path, disk)
     put(store)
     disk.blinks = 1
-    assert store.look(KEY, NOW).kind == LIVE
+    assert store.stat(KEY, NOW).kind == LIVE
 
 
 def test_without_unnamed_files_a_temporary_directory_is_used_and_left_empty(tmp_path):
@@ -256,7 +256,7 @@ def test_quarantine_marks_the_suffix_dirty_so_that_replicas_repair_it(tmp_path):
     before = store.hashes("sda", "7", GOLD)
     assert list(before) == [KEY.hash[-3:]]
     data_file(tmp_path).write_bytes(b"other size")
-    assert store.look(KEY, NOW).kind == ABSENT
+    assert store.stat(KEY, NOW).kind == ABSENT
     assert KEY.hash[-3:] in (tmp_path / "sda/objects/7/hashes.invalid").read_text()
     assert store.hashes("sda", "7", GOLD) == {}
 

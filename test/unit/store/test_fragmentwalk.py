@@ -10,7 +10,7 @@ from swift.ec.codec import Codec
 from swift.policy.policy import ErasureCode, Policy
 from swift.store.api import LIVE, ObjectState
 from swift.store.errors import Damaged
-from swift.store.upkeep import FragmentWalk, archive_walk
+from swift.store.maintenance import FragmentWalk, archive_walk
 
 CODEC = Codec("liberasurecode_rs_vand", 2, 1)
 SEGMENTS = [random.Random(n).randbytes(length) for n, length in enumerate((500, 500, 77))]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from swift.base.errors import LockTimeout
-from swift.store.api import ObjectState, ObjectStore, PendingUpdates, Upkeep
+from swift.store.api import Maintenance, ObjectState, ObjectStore, PendingUpdates
 from swift.store.calls import Effort
-from swift.store.handle import OpenDraft, OpenObject, StoreHandle, UpdatesHandle, UpkeepHandle, placed
+from swift.store.handle import MaintenanceHandle, OpenDraft, OpenObject, StoreHandle, UpdatesHandle, as_call
 from swift.store.layered import ForwardingStore
 from test.contract.test_store import GOLD, NOW, FileBench, key_of, put, ts
 
@@ -40,15 +40,15 @@ def handle(engine):
 @pytest.mark.parametrize(
     ("call", "effort"),
     [
-        (lambda handle: handle.look(key_of(), NOW), Effort.SHORT),
+        (lambda handle: handle.stat(key_of(), NOW), Effort.SHORT),
         (lambda handle: handle.open(key_of(), NOW).close(), Effort.SHORT),
         (lambda handle: handle.draft(key_of(), 1).discard(), Effort.SHORT),
         (lambda handle: handle.hashes("sda", "7", GOLD, list_suffixes=True), Effort.HASHES),
         (lambda handle: handle.partitions("sda", GOLD), Effort.HASHES),
         (lambda handle: list(handle.inventory("7", GOLD)), Effort.SSYNC),
-        (lambda handle: handle.upkeep.mark("sda", "7", GOLD), Effort.HASHES),
+        (lambda handle: handle.maintenance.change_token("sda", "7", GOLD), Effort.HASHES),
         (lambda handle: handle.updates.groups("sda", GOLD), Effort.SHORT),
-        (lambda handle: handle.place(Effort.LONG, lambda engine: engine.look(key_of(), NOW)), Effort.LONG),
+        (lambda handle: handle.call(Effort.LONG, lambda engine: engine.stat(key_of(), NOW)), Effort.LONG),
     ],
 )
 def test_a_call_runs_where_its_effort_says_and_a_daemons_where_its_purpose_says(engine, handle, call, effort):
@@ -60,16 +60,16 @@ def test_a_call_runs_where_its_effort_says_and_a_daemons_where_its_purpose_says(
 
 
 def test_a_method_is_bound_once(handle):
-    assert handle.look is handle.look
+    assert handle.stat is handle.stat
     assert handle.for_purpose(Effort.SSYNC) is handle.for_purpose(Effort.SSYNC)
 
 
 @pytest.mark.parametrize(
     ("interface", "handle", "elsewhere"),
     [
-        # These are for placed functions, or say nothing about the disk.
+        # These are for as_call functions, or say nothing about the disk.
         (ObjectStore, StoreHandle, {"capabilities", "run", "edit", "reserve"}),
-        (Upkeep, UpkeepHandle, set()),
+        (Maintenance, MaintenanceHandle, set()),
         (PendingUpdates, UpdatesHandle, set()),
     ],
 )
@@ -79,10 +79,10 @@ def test_a_handle_has_all_that_its_interface_has(interface, handle, elsewhere):
 
 
 def test_a_placed_function_is_one_call_with_the_engine(engine, handle):
-    @placed(Effort.LONG)
+    @as_call(Effort.LONG)
     def twice(store, key, *, answer):
-        store.look(key, NOW)
-        store.look(key, NOW)
+        store.stat(key, NOW)
+        store.stat(key, NOW)
         return answer
 
     assert twice(handle, key_of(), answer=5) == 5
@@ -105,7 +105,7 @@ def test_a_small_body_is_read_at_once_if_it_is_in_memory_and_the_object_closed(i
         state = ObjectState(size=4)
         is_closed = False
 
-        def read_quickly(self, _size_max):
+        def read_cached(self, _size_max):
             return b"body" if in_memory else None
 
         def blocks(self, start, stop):

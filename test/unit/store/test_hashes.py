@@ -19,7 +19,7 @@ from swift.store.hashes import (
     SuffixHasher,
     consolidate,
     journal_idle_s,
-    journal_mark,
+    journal_token,
     mark_dirty,
     read_hashes,
     write_hashes,
@@ -278,19 +278,19 @@ def test_the_journal_tells_since_when_nothing_changed(tmp_path):
 def test_the_journal_s_mark_is_told_once_it_is_empty_and_not_fresh(tmp_path):
     disk, path = Disk(), str(tmp_path)
     journal = tmp_path / "hashes.invalid"
-    assert journal_mark(disk, path, time.time_ns()) == ""
+    assert journal_token(disk, path, time.time_ns()) == ""
     journal.write_bytes(b"")
     (tmp_path / "hashes.pkl").write_bytes(b"")
     fresh = journal.stat().st_mtime_ns
-    assert journal_mark(disk, path, fresh + 1000) == ""
-    mark = journal_mark(disk, path, fresh + FRESH_NS)
+    assert journal_token(disk, path, fresh + 1000) == ""
+    mark = journal_token(disk, path, fresh + FRESH_NS)
     assert mark
-    assert journal_mark(disk, path, fresh + 2 * FRESH_NS) == mark
+    assert journal_token(disk, path, fresh + 2 * FRESH_NS) == mark
     journal.write_bytes(b"abc\n")
-    assert journal_mark(disk, path, fresh + 9 * FRESH_NS) == ""
+    assert journal_token(disk, path, fresh + 9 * FRESH_NS) == ""
     journal.write_bytes(b"")
     os.utime(journal, ns=(fresh, fresh + 1))
-    assert journal_mark(disk, path, fresh + 9 * FRESH_NS) not in ("", mark)
+    assert journal_token(disk, path, fresh + 9 * FRESH_NS) not in ("", mark)
 
 
 def test_the_mark_changes_with_the_cache_of_hashes_and_with_the_names_in_the_partition(tmp_path):
@@ -299,21 +299,21 @@ def test_the_mark_changes_with_the_cache_of_hashes_and_with_the_names_in_the_par
     (tmp_path / "abc").mkdir()
     marks = set()
 
-    def look():
-        mark = journal_mark(disk, path, time.time_ns() + 9 * FRESH_NS)
+    def stat():
+        mark = journal_token(disk, path, time.time_ns() + 9 * FRESH_NS)
         marks.add(mark)
         return mark
 
-    assert look() == ""
+    assert stat() == ""
     write_hashes(disk, path, {"abc": "1"}, 5.0)
-    look()
+    stat()
     os.utime(tmp_path, ns=(1, 1))
-    look()
+    stat()
     write_hashes(disk, path, {"abc": "2"}, 6.0)
-    look()
+    stat()
     assert len(marks) == 4
     (tmp_path / "hashes.pkl").unlink()
-    assert look() == ""
+    assert stat() == ""
 
 
 def test_a_listing_finds_suffixes_that_are_gone_as_well_as_new_ones(part):

@@ -25,12 +25,12 @@ def store(make):
 
 
 def find(store):
-    return store.upkeep.find(Location("sda", key_of().partition, GOLD, key_of().hash), NOW)
+    return store.maintenance.find(Location("sda", key_of().partition, GOLD, key_of().hash), NOW)
 
 
 def test_every_store_has_its_own_and_nothing_outlives_it(make):
     put(make(), key_of(), ts(10), b"body")
-    assert make().look(key_of(), NOW).kind == ABSENT
+    assert make().stat(key_of(), NOW).kind == ABSENT
 
 
 def test_calls_of_any_length_run_where_they_are_made(store):
@@ -43,11 +43,11 @@ def test_a_device_that_is_taken_away_is_away_and_comes_back_with_all_it_had(stor
     put(store, key_of(), ts(10), b"body")
     store.available.discard("sda")
     for ask in (
-        lambda: store.look(key_of(), NOW),
+        lambda: store.stat(key_of(), NOW),
         lambda: store.run("sda", Effort.SHORT),
         lambda: store.partitions("sda", GOLD),
         lambda: store.draft(key_of(), 1),
-        lambda: store.upkeep.mark("sda", "7", GOLD),
+        lambda: store.maintenance.change_token("sda", "7", GOLD),
     ):
         with pytest.raises(DeviceUnavailable):
             ask()
@@ -74,7 +74,7 @@ def test_large_bodies_come_in_blocks(store):
     opened = store.open(key_of(), NOW)
     assert [len(block) for block in opened.blocks(0, len(body))] == [BLOCK_BYTES, BLOCK_BYTES, 5]
     assert [len(block) for block in opened.blocks(1, 3)] == [2]
-    assert opened.read_quickly(len(body) - 1) is None
+    assert opened.read_cached(len(body) - 1) is None
 
 
 @pytest.mark.parametrize("name", ["", "o", "/AUTH_a/c", "AUTH_a/c/o", "x/AUTH_a/c/o", "/AUTH_a/c/other"])
@@ -99,11 +99,11 @@ def test_an_edit_keeps_others_from_the_store_until_it_ends_also_by_an_error(stor
         1 // 0  # noqa: B018
     begun, order = threading.Event(), []
 
-    def look():
+    def stat():
         begun.set()
-        order.append(store.look(key_of(), NOW).kind)
+        order.append(store.stat(key_of(), NOW).kind)
 
-    other = threading.Thread(target=look)
+    other = threading.Thread(target=stat)
     with store.edit(key_of(), NOW, create=True) as edit:
         other.start()
         begun.wait(5)
@@ -121,11 +121,11 @@ def test_while_partitions_are_split_an_object_is_written_in_both_places(store):
         edit.put(draft, ts(10), {"Content-Type": "t/p", "ETag": draft.etag, "name": "/a/c/o"})
     target = str(int(key_of().hash[:8], 16) >> (32 - power))
     assert set(store.partitions("sda", GOLD)) == {key_of().partition, target}
-    assert store.upkeep.remove_partition("sda", "999", GOLD)
-    assert not store.upkeep.remove_partition("sda", target, GOLD)
+    assert store.maintenance.remove_partition("sda", "999", GOLD)
+    assert not store.maintenance.remove_partition("sda", target, GOLD)
 
 
 def test_looks_cost_nothing_so_nobody_is_to_remember_them(store):
     put(store, key_of(), ts(10), b"body")
-    assert store.upkeep.mark("sda", key_of().partition, GOLD) == ""
-    assert store.upkeep.idle_s("sda", key_of().partition, GOLD) == float("inf")
+    assert store.maintenance.change_token("sda", key_of().partition, GOLD) == ""
+    assert store.maintenance.idle_s("sda", key_of().partition, GOLD) == float("inf")

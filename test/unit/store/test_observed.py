@@ -7,13 +7,13 @@ from swift.base.errors import DeviceUnavailable
 from swift.base.timestamp import Timestamp
 from swift.platform.devices import Devices
 from swift.policy.policy import Policy
-from swift.store.api import Viewpoint
+from swift.store.api import ReadOptions
 from swift.store.observed import ObservedStore, observe
 from swift.store.registry import EngineParts, StoreRegistry, load_wrapper
 from swift.telemetry.metrics import Registry
 from test.contract.test_store import GOLD, HASHER, key_of
 
-VIEW = Viewpoint(1_795_000_000.0)
+VIEW = ReadOptions(1_795_000_000.0)
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_calls_are_counted_by_device(store, metrics):
     key = key_of("o")
     with store.edit(key, VIEW, create=True) as edit:
         edit.delete(Timestamp(VIEW.moment_s))
-    store.look(key, VIEW)
-    store.look(key, VIEW)
+    store.stat(key, VIEW)
+    store.stat(key, VIEW)
     store.open(key, VIEW).close()
     store.hashes("sda", key.partition, GOLD)
     assert counted(metrics) == {
@@ -56,7 +56,7 @@ def test_calls_are_counted_by_device(store, metrics):
 
 def test_a_device_that_is_not_there_becomes_no_numbers(store, metrics):
     key = key_of("o")._replace(device="elsewhere")
-    for call in (store.look, store.open):
+    for call in (store.stat, store.open):
         with pytest.raises(DeviceUnavailable):
             call(key, VIEW)
     with pytest.raises(DeviceUnavailable), store.edit(key, VIEW, create=True):

@@ -10,14 +10,14 @@ from swift.base.entity import EntityPath
 from swift.base.timestamp import Timestamp
 from swift.platform.disk import Disk
 from swift.policy.policy import Policy
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, Viewpoint
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ReadOptions
 from swift.store.errors import Damaged, FilesChanged, HashCollision
 from swift.store.metadata import write_metadata
-from swift.store.reader import ANY_NAME, load, names_in
+from swift.store.reader import ANY_NAME, list_names, load
 
 GOLD = Policy(0, "gold", is_default=True)
 KEY = ObjectKey("sda", "7", GOLD, EntityPath("a", "c", "o"), "d" * 32)
-NOW = Viewpoint(1000.0)
+NOW = ReadOptions(1000.0)
 
 
 def at(seconds):
@@ -43,9 +43,9 @@ class Bench:
     def meta(self, seconds, **more):
         self.file(f"{at(seconds)}.meta", **{"name": "/a/c/o", "X-Timestamp": at(seconds), **more})
 
-    def load(self, key=KEY, view=NOW, names=None, *, open_data=False):
-        names = names_in(self.disk, str(self.folder)) if names is None else names
-        return load(self.disk, str(self.folder), names, key, view, open_data=open_data)
+    def load(self, key=KEY, options=NOW, names=None, *, open_data=False):
+        names = list_names(self.disk, str(self.folder)) if names is None else names
+        return load(self.disk, str(self.folder), names, key, options, open_data=open_data)
 
     @property
     def state(self):
@@ -102,8 +102,8 @@ def test_a_content_type_older_than_the_body_is_the_bodys(bench):
 def test_an_expired_object_is_only_shown_to_who_asks_for_it(bench):
     bench.data(100, **{"X-Delete-At": "1000"})
     assert bench.state.kind == EXPIRED
-    assert bench.load(view=Viewpoint(999.0)).state.kind == LIVE
-    assert bench.load(view=Viewpoint(1000.0, open_expired=True)).state.kind == LIVE
+    assert bench.load(options=ReadOptions(999.0)).state.kind == LIVE
+    assert bench.load(options=ReadOptions(1000.0, open_expired=True)).state.kind == LIVE
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ class BadDisk(Disk):
 @pytest.mark.parametrize("code", [errno.EUCLEAN, errno.ENODATA, errno.EIO])
 def test_a_directory_that_cannot_be_listed_is_the_disk_s_fault(tmp_path, code):
     with pytest.raises(OSError, match="damaged"):
-        names_in(BadDisk("listdir", code), str(tmp_path))
+        list_names(BadDisk("listdir", code), str(tmp_path))
 
 
 def test_a_body_that_cannot_be_read_is_the_disk_s_fault_and_is_closed(bench):
@@ -192,5 +192,5 @@ def test_a_body_that_cannot_be_read_is_the_disk_s_fault_and_is_closed(bench):
 def test_a_file_in_place_of_the_directory_is_damage(tmp_path):
     (tmp_path / "f").write_bytes(b"")
     with pytest.raises(Damaged):
-        names_in(Disk(), str(tmp_path / "f"))
-    assert names_in(Disk(), str(tmp_path / "none")) == []
+        list_names(Disk(), str(tmp_path / "f"))
+    assert list_names(Disk(), str(tmp_path / "none")) == []

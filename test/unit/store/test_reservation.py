@@ -10,7 +10,7 @@ from swift.base.clock import ManualClock
 from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.disk import Disk
 from swift.store.errors import AlreadyReserved
-from swift.store.layout import Place
+from swift.store.layout import ObjectPath
 from swift.store.reservation import reserve
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
 from test.contract.test_store import key_of
@@ -51,7 +51,7 @@ class Bench:
         self.disk = Counting()
         self.clock = ManualClock(1000.0)
         self.clock.advance(FORGOTTEN_AFTER_S)
-        self.place = Place(key_of(), str(root / "sda"))
+        self.place = ObjectPath(key_of(), str(root / "sda"))
         self.folder = root / "sda/tmp"
 
     def reserve(self, writer=NEW):
@@ -87,7 +87,7 @@ def test_the_file_says_until_when_the_object_is_kept_and_for_whom(bench):
     assert "holds" in repr(promise)
 
 
-@pytest.mark.parametrize("end", ["release", "fulfil", "abandon"])
+@pytest.mark.parametrize("end", ["release", "complete", "abandon"])
 def test_however_it_ends_nothing_stays_open_and_it_ends_once(bench, end):
     promise = bench.reserve()
     getattr(promise, end)()
@@ -147,7 +147,7 @@ def test_a_promise_that_cannot_be_written_down_is_none(bench):
     assert bench.reserve().holds()
 
 
-@pytest.mark.parametrize(("end", "call"), [("fulfil", "unlink"), ("abandon", "pwrite")])
+@pytest.mark.parametrize(("end", "call"), [("complete", "unlink"), ("abandon", "pwrite")])
 def test_an_end_that_fails_is_one_all_the_same(bench, end, call):
     promise = bench.reserve()
     bench.disk.fails = call

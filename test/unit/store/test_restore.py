@@ -20,7 +20,7 @@ def bench(tmp_path):
 
 def away(bench, tmp_path, at=AT):
     """Quarantine what is there; its path."""
-    bench.store.upkeep.quarantine(at, "rot")
+    bench.store.maintenance.quarantine(at, "rot")
     found = [str(path) for path in tmp_path.rglob("quarantined/*/*") if path.is_dir()]
     assert len(found) == 1
     return found[0]
@@ -30,11 +30,11 @@ def test_files_that_belong_together_come_back_together(bench, tmp_path):
     put(bench.store, KEY, ts(NOW_S - 30))
     post(bench.store, KEY, ts(NOW_S - 20))
     path = away(bench, tmp_path)
-    assert bench.store.look(KEY, NOW).kind == ABSENT
+    assert bench.store.stat(KEY, NOW).kind == ABSENT
     restorer = Restorer(bench.store.core)
     assert restorer.verify(AT, path).state.kind == LIVE
     restorer.restore(AT, path)
-    state = bench.store.look(KEY, NOW)
+    state = bench.store.stat(KEY, NOW)
     assert (state.kind, state.timestamp) == (LIVE, ts(NOW_S - 20))
     assert not os.path.exists(path)
 
@@ -46,7 +46,7 @@ def test_a_tombstone_is_as_good_as_an_object(bench, tmp_path):
     restorer = Restorer(bench.store.core)
     restorer.verify(AT, path)
     restorer.restore(AT, path)
-    assert bench.store.look(KEY, NOW).timestamp == ts(NOW_S - 10)
+    assert bench.store.stat(KEY, NOW).timestamp == ts(NOW_S - 10)
 
 
 def test_a_tombstone_that_is_newer_wins_over_what_comes_back(bench, tmp_path):
@@ -54,7 +54,7 @@ def test_a_tombstone_that_is_newer_wins_over_what_comes_back(bench, tmp_path):
     path = away(bench, tmp_path)
     delete(bench.store, KEY, ts(NOW_S - 10))
     Restorer(bench.store.core).restore(AT, path)
-    assert bench.store.look(KEY, NOW).kind != LIVE
+    assert bench.store.stat(KEY, NOW).kind != LIVE
 
 
 def test_an_archive_whose_fragments_are_damaged_is_refused(bench, tmp_path):

@@ -50,11 +50,11 @@ def test_what_was_spliced_is_guessed_or_left_to_pickle(texts):
 )
 def test_of_damaged_bytes_nothing_is_guessed_that_pickle_would_not_read(texts, damages):
     blob = bytearray(encode_metadata(texts))
-    for place, byte, is_cut in damages:
+    for object_path, byte, is_cut in damages:
         if is_cut:
-            del blob[place % len(blob) :]
+            del blob[object_path % len(blob) :]
         else:
-            blob[place % len(blob) : place % len(blob) + 1] = bytes([byte])
+            blob[object_path % len(blob) : object_path % len(blob) + 1] = bytes([byte])
         blob = blob or bytearray(b".")
     guessed = guess_metadata(bytes(blob))
     assert guessed is None or guessed == unpickled(bytes(blob))

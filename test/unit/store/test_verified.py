@@ -33,7 +33,7 @@ def test_a_range_read_notices_damage_inside_its_chunks_only(tmp_path):
     assert read(store, 0, 1000) == LARGE[:1000]
     with pytest.raises(CorruptBody):
         read(store, 1 << 20, (1 << 20) + 10)
-    assert store.look(KEY, NOW).kind == ABSENT
+    assert store.stat(KEY, NOW).kind == ABSENT
 
 
 def test_a_wrong_sidecar_does_not_cost_the_object(tmp_path):
@@ -43,7 +43,7 @@ def test_a_wrong_sidecar_does_not_cost_the_object(tmp_path):
     value[-1] ^= 1
     os.setxattr(data_file(tmp_path), SIDECAR_ATTRIBUTE, bytes(value))
     assert read(store, 0, len(LARGE)) == LARGE
-    assert store.look(KEY, NOW).kind == LIVE
+    assert store.stat(KEY, NOW).kind == LIVE
 
 
 @pytest.mark.parametrize("position", [0, 1 << 20, len(LARGE) - 1])
@@ -88,7 +88,7 @@ def test_a_body_replaced_after_it_was_opened_is_not_quarantined(tmp_path):
     with pytest.raises(CorruptBody):
         list(stored.blocks(0, len(LARGE)))
     stored.close()
-    assert store.look(KEY, NOW).kind == LIVE
+    assert store.stat(KEY, NOW).kind == LIVE
 
 
 # --- what was checked a moment ago --------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_a_small_body_in_memory_is_verified_once_a_minute(tmp_path, size, is_rem
     def quickly():
         stored = store.open(KEY, NOW)
         try:
-            return stored.read_quickly(1 << 20)
+            return stored.read_cached(1 << 20)
         finally:
             stored.close()
 

@@ -13,7 +13,7 @@ from swift.container.rows import ObjectRow
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.sharding.task import ContainerSharder
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
 from test.support.daemons import DaemonFixture, DeviceRing, LogLines
@@ -44,7 +44,7 @@ class Bench:
 
     def container(self, name, count=0, account="a", **metadata):
         """A container of some objects; its broker is closed."""
-        place = DatabasePlace(
+        place = DatabasePath(
             str(self.rig.root / "sda"), "containers", "7", self.rig.context.hasher.hexdigest(account, name)
         )
         broker = ContainerBroker(place, Engine(), account, name)

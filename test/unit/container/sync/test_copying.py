@@ -15,7 +15,7 @@ from swift.container.sync.remote import RemoteError, SyncTarget
 from swift.gateway.internal_client import InternalClient
 from swift.http.body import BodyError, ResponseBody
 from swift.http.response import Response
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines
 
@@ -41,7 +41,7 @@ class Bench:
     def __init__(self):
         self.log = LogLines()
         self.telemetry = Telemetry(self.log)
-        self.tally = Tally(self.telemetry, "test")
+        self.counters = Counters(self.telemetry, "test")
         self.here = lambda: Response(200, {"x-backend-timestamp": STAMP, "x-timestamp": STAMP}, b"body")
         self.there = {
             "HEAD": BackendResponse(404, {}),
@@ -51,7 +51,7 @@ class Bench:
         self.asked, self.sent = [], []
         self.client = client = InternalClient(self._handle, "test", tries=1)
         target = SyncTarget(SyncTo("http://far/v1/b/copy"), "key")
-        self.copier = Copier(client, self, target, EntityPath("a", "c"), tally=self.tally, log=self.log)
+        self.copier = Copier(client, self, target, EntityPath("a", "c"), counters=self.counters, log=self.log)
 
     def _handle(self, request):
         self.asked.append(request)
@@ -86,7 +86,7 @@ def test_the_newest_version_of_the_row_s_policy_is_sent_with_its_own_time(bench)
     assert (asked.headers["x-newest"], asked.headers["x-backend-storage-policy-index"]) == ("true", "1")
     assert bench.methods == ["HEAD", "PUT"]
     assert (bench.sent[1][1:3], bench.sent[1][4]) == (("o/ü", LATER), b"body")
-    assert bench.tally.counts == {"puts": 1}
+    assert bench.counters.counts == {"puts": 1}
 
 
 def test_a_row_that_only_a_newer_release_understands_is_left_alone(bench):
@@ -141,7 +141,7 @@ def test_a_link_is_copied_as_a_link(bench):
         "x-symlink-target-bytes": "7",
     }
     assert bench.methods == ["HEAD", "PUT", "HEAD"]
-    assert bench.tally.counts == {"puts": 1}
+    assert bench.counters.counts == {"puts": 1}
 
 
 def test_a_link_that_became_an_empty_object_is_a_failure_in_every_pass(bench):
@@ -151,14 +151,14 @@ def test_a_link_that_became_an_empty_object_is_a_failure_in_every_pass(bench):
     assert not bench.copier.copy(LINK_ROW)
     assert bench.methods == ["HEAD", "PUT", "HEAD", "HEAD"]
     assert [asked.method for asked in bench.asked] == ["GET", "HEAD"]
-    assert bench.tally.counts == {"failures": 2}
+    assert bench.counters.counts == {"failures": 2}
     assert all("symlink filter" in line for line in bench.log.lines)
 
 
 def test_an_empty_object_with_parameters_is_no_link(bench):
     bench.there["HEAD"] = MANGLED
     assert bench.copier.copy(LINK_ROW)
-    assert bench.methods == ["HEAD"] and bench.tally.counts == {}
+    assert bench.methods == ["HEAD"] and bench.counters.counts == {}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_static_link_whose_target_is_missing_is_not_done(bench):
     bench.here = lambda: Response(200, dict(LINK), b"")
     bench.there["PUT"] = BackendResponse(409, {"content-location": "/v1/b/c/x%20y"})
     assert not bench.copier.copy(LINK_ROW)
-    assert bench.tally.counts == {"failures": 1}
+    assert bench.counters.counts == {"failures": 1}
 
 
 @pytest.mark.parametrize("there", [STAMP, LATER])
@@ -214,20 +214,20 @@ def test_an_older_version_than_the_row_s_is_not_copied_for_it(bench, status, sai
     bench.here = lambda: Response(status, dict(said), b"body")
     assert not bench.copier.copy(ROW)
     assert bench.methods == ["HEAD"]
-    assert bench.tally.counts == {"failures": 1}
+    assert bench.counters.counts == {"failures": 1}
 
 
 def test_what_was_deleted_since_is_done_as_its_deletion_has_a_row_of_its_own(bench):
     bench.here = lambda: Response(404, {"x-backend-timestamp": LATER})
     assert bench.copier.copy(ROW)
-    assert bench.methods == ["HEAD"] and bench.tally.counts == {}
+    assert bench.methods == ["HEAD"] and bench.counters.counts == {}
 
 
 def test_a_deletion_has_the_time_of_the_deletion(bench):
     assert bench.copier.copy(GONE)
     assert bench.asked == []
     assert bench.sent == [("DELETE", "o", STAMP, {}, None)]
-    assert bench.tally.counts == {"deletes": 1}
+    assert bench.counters.counts == {"deletes": 1}
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_deletion_has_the_time_of_the_deletion(bench):
 def test_what_is_newer_over_there_is_as_good(bench, row, method, status):
     bench.there[method] = BackendResponse(status, {})
     assert bench.copier.copy(row)
-    assert bench.tally.counts == {}
+    assert bench.counters.counts == {}
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -246,9 +246,11 @@ def test_a_key_without_a_realm_writes_although_it_may_not_read(bench, row, statu
         bench.here = lambda: Response(200, dict(LINK), b"")
     bench.there["HEAD"] = BackendResponse(status, {})
     assert bench.copier.copy(row)
-    assert bench.tally.counts == {"puts": 1}
+    assert bench.counters.counts == {"puts": 1}
     realm = SyncTarget(SyncTo("http://far/v1/b/copy", "R", "k", Trust.OPERATOR), "key")
-    bench.copier = Copier(bench.client, bench, realm, EntityPath("a", "c"), tally=bench.tally, log=bench.log)
+    bench.copier = Copier(
+        bench.client, bench, realm, EntityPath("a", "c"), counters=bench.counters, log=bench.log
+    )
     assert not bench.copier.copy(row)
 
 
@@ -260,7 +262,7 @@ def test_a_key_without_a_realm_writes_although_it_may_not_read(bench, row, statu
 def test_a_refusal_is_counted_and_told_once_and_the_row_is_not_done(bench, row, method, answer):
     bench.there[method] = answer
     assert not bench.copier.copy(row)
-    assert bench.tally.counts == {"failures": 1}
+    assert bench.counters.counts == {"failures": 1}
     (line,) = bench.log.lines
     assert line.startswith(f"ERROR ERROR cannot copy /a/c/{row.name}") and "key" not in line
 
@@ -270,4 +272,4 @@ def test_an_object_that_cannot_be_read_here_is_a_failure_however_far_it_came(ben
     assert not bench.copier.copy(ROW)
     bench.here = lambda: Response(200, {"x-timestamp": STAMP}, Broken())
     assert not bench.copier.copy(ROW)
-    assert bench.tally.counts == {"failures": 2}
+    assert bench.counters.counts == {"failures": 2}

@@ -16,7 +16,7 @@ from swift.container.sync.remote import RemoteError
 from swift.container.sync.task import ContainerSync, ContainerSyncSettings
 from swift.container.syncstore import keep_link, link_of
 from swift.db.broker import Engine
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.gateway.internal_client import InternalClient
 from swift.http.response import Response
 from test.support.daemons import DaemonFixture, DeviceRing, LogLines
@@ -62,7 +62,7 @@ class Bench:
             self.far,
             Realms(self.realms),
         )
-        place = DatabasePlace(str(self.rig.root / "sda"), "containers", "7", HASHER.hexdigest("a", "c"))
+        place = DatabasePath(str(self.rig.root / "sda"), "containers", "7", HASHER.hexdigest("a", "c"))
         self.broker = ContainerBroker(place, Engine(), "a", "c")
         self.broker.create(Timestamp(5), 0, created_at=Timestamp(5))
         self.ask_for_copies(SYNC_TO)

@@ -39,7 +39,7 @@ def listings(answers, *, shards_max=100):
     ],
 )
 def test_one_row_anywhere_is_enough(answers, found):
-    assert listings(answers)[0].have("AUTH_a", "c", "o") is found
+    assert listings(answers)[0].contains("AUTH_a", "c", "o") is found
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_one_row_anywhere_is_enough(answers, found):
 def test_while_one_server_does_not_answer_nothing_is_known(answer):
     made, _nodes = listings({0: listing(), 1: listing(), 2: answer})
     with pytest.raises(Unknown):
-        made.have("AUTH_a", "c", "o")
+        made.contains("AUTH_a", "c", "o")
 
 
 def test_servers_are_asked_for_the_very_row():
     made, nodes = listings(dict.fromkeys(range(3), listing()))
-    made.have("AUTH_a", "c", "ö o")
+    made.contains("AUTH_a", "c", "ö o")
     _number, method, path, headers = nodes.requests[0]
     assert (method, path.partition("?")[2]) == (
         "GET",
@@ -67,7 +67,7 @@ def test_rows_of_shards_count():
         return listing("o") if "/.shards_a/s" in path else listing(".shards_a/s", shards=True)
 
     made, nodes = listings(dict.fromkeys(range(3), answer))
-    assert made.have("AUTH_a", "c", "o")
+    assert made.contains("AUTH_a", "c", "o")
     assert len(nodes.requests) == 6
 
 
@@ -76,7 +76,7 @@ def test_shards_that_name_each_other_are_not_followed_forever():
         dict.fromkeys(range(3), lambda _m, _p: listing("AUTH_a/c", shards=True)), shards_max=5
     )
     with pytest.raises(Unknown, match="too many shards"):
-        made.have("AUTH_a", "c", "o")
+        made.contains("AUTH_a", "c", "o")
     assert nodes.requests[-1][3]["x-backend-record-type"] == "object"
 
 
@@ -86,7 +86,7 @@ class Known:
     def __init__(self, answer):
         self.answer = answer
 
-    def have(self, *_path):
+    def contains(self, *_path):
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

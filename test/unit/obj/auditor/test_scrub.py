@@ -37,9 +37,9 @@ class Device:
 
     def read_partition(self, objects, size):
         for _ in range(objects):
-            self.scrub.turn(0, 1)
+            self.scrub.pause_after(0, 1)
             self.clock.advance(size / self.reads)
-            self.scrub.turn(size)
+            self.scrub.pause_after(size)
         self.left -= 1
         self.scrub.expect(0, self.left)
 
@@ -58,19 +58,19 @@ def test_a_pass_ends_shortly_before_the_period_does(objects, size, used):
     days = device.read_all(objects, size)
     few = objects * 2 < 10
     assert (0.0 if few else 2.0) < days <= 3.0
-    assert device.scrub.promise().is_kept
+    assert device.scrub.forecast().is_on_schedule
 
 
 def test_when_the_device_is_too_slow_it_is_said_with_what_it_would_take():
     device = Device(1, used=100_000 * MB, reads=0.5 * MB)
     for _ in range(20):
         device.read_partition(100, 10 * MB)
-    promise = device.scrub.promise()
-    assert not promise.is_kept
-    assert promise.rate_needed > promise.rate_possible > 0.4 * MB
-    assert promise.days_expected > 1.5
-    assert "1 were promised" in str(promise)
-    assert "MB/s are possible" in str(promise)
+    forecast = device.scrub.forecast()
+    assert not forecast.is_on_schedule
+    assert forecast.rate_needed > forecast.rate_possible > 0.4 * MB
+    assert forecast.days_expected > 1.5
+    assert "1 were promised" in str(forecast)
+    assert "MB/s are possible" in str(forecast)
     assert sum(device.rests) < 1
 
 
@@ -84,7 +84,7 @@ def test_a_pass_that_is_late_does_not_rest():
     device = Device(1, begun_s=-2 * DAY_S)
     device.read_all(20, MB)
     assert device.rests == []
-    assert not Device(1, begun_s=-2 * DAY_S).scrub.promise().is_kept
+    assert not Device(1, begun_s=-2 * DAY_S).scrub.forecast().is_on_schedule
 
 
 def test_nobody_rests_so_long_that_it_looks_dead():
@@ -96,7 +96,7 @@ def test_nobody_rests_so_long_that_it_looks_dead():
 
 def test_objects_cost_something_whatever_their_size():
     device = Device(1)
-    device.scrub.turn(0, 10)
+    device.scrub.pause_after(0, 10)
     device.left -= 20
     device.scrub.expect(0, device.left)
     assert device.scrub.work_left() == pytest.approx(10 * OBJECT_BYTES / 20 * 80)
@@ -125,9 +125,9 @@ def test_an_auditor_takes_the_time_that_was_promised_and_tells_recon(tmp_path):
 
 def test_devices_that_are_read_one_after_another_share_the_time(tmp_path):
     bench = Bench(tmp_path, devices=("sda", "sdb", "sdc"), scrub_days=30)
-    assert bench.task.promised_s() == 10 * DAY_S
+    assert bench.task.target_s() == 10 * DAY_S
     both = Bench(tmp_path / "b", devices=("sda", "sdb", "sdc"), scrub_days=30, concurrency=2)
-    assert both.task.promised_s() == 20 * DAY_S
+    assert both.task.target_s() == 20 * DAY_S
 
 
 def test_without_a_promise_nothing_is_told(tmp_path):

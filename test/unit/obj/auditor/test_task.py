@@ -15,7 +15,7 @@ from swift.platform.disk import Disk
 from swift.policy.policy import Policy
 from swift.runtime.daemon import Schedule
 from swift.runtime.selection import Selection
-from swift.store.api import ObjectKey, Viewpoint
+from swift.store.api import ObjectKey, ReadOptions
 from swift.store.registry import EngineParts, StoreRegistry
 from test.support.daemons import DaemonFixture
 
@@ -60,7 +60,7 @@ class Bench:
         path = EntityPath("AUTH_a", "c", name)
         digits = self.rig.context.hasher.hexdigest(*path)
         key = ObjectKey(device, partition, POLICIES[policy], path, digits)
-        view = Viewpoint(NOW_S)
+        view = ReadOptions(NOW_S)
         with self.stores.engine(key.policy).edit(key, view, create=True) as edit:
             draft = edit.draft(len(body))
             draft.write(body)

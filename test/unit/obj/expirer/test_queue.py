@@ -8,7 +8,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError
 from swift.base.timestamp import Timestamp
 from swift.cluster.expiry import ASYNC_DELETE_TYPE, deletion_task, parse_task
-from swift.obj.expirer.queue import ExpirerQueue, in_turns, is_expected
+from swift.obj.expirer.queue import ExpirerQueue, interleaved, is_expected
 from swift.obj.expirer.settings import Delays
 
 NOW_S = 1_700_000_000.0
@@ -121,14 +121,14 @@ def test_usual_places_of_the_queue(container, usual):
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers())), st.integers(1, 10))
 def test_all_take_turns_and_none_is_lost(items, size_max):
-    taken = list(in_turns(items, lambda item: item[0], size_max))
+    taken = list(interleaved(items, lambda item: item[0], size_max))
     assert sorted(taken) == sorted(items)
     for key in "abc":
         # In a window nobody is overtaken by another of its own kind.
-        window = [item for item in in_turns(items, lambda item: item[0], len(items) + 1) if item[0] == key]
+        window = [item for item in interleaved(items, lambda item: item[0], len(items) + 1) if item[0] == key]
         assert window == [item for item in items if item[0] == key]
 
 
 def test_one_container_does_not_keep_the_others_waiting():
     items = [("big", n) for n in range(5)] + [("small", 0)]
-    assert list(in_turns(items, lambda item: item[0], 100))[:2] == [("big", 0), ("small", 0)]
+    assert list(interleaved(items, lambda item: item[0], 100))[:2] == [("big", 0), ("small", 0)]

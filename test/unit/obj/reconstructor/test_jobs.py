@@ -2,9 +2,9 @@
 
 import random
 
-from swift.obj.reconstructor.rebuild import SolitaryRule
+from swift.obj.reconstructor.rebuild import LoneFragmentRule
 from swift.obj.reconstructor.settings import ObjectReconstructorSettings
-from swift.obj.reconstructor.task import ArchiveRevert, reverts_of, sync_partners
+from swift.obj.reconstructor.task import ArchiveRevert, plan_reverts, sync_partners
 from swift.policy.policy import ErasureCode
 from test.support.daemons import make_node
 
@@ -13,7 +13,7 @@ SIX = [make_node(number) for number in range(6)]
 
 
 def jobs(hashes, own=None, primaries=SIX, ec=EC42):
-    return reverts_of(hashes, own, primaries, ec, random.Random(1))
+    return plan_reverts(hashes, own, primaries, ec, random.Random(1))
 
 
 def test_a_primary_rebuilds_for_its_left_its_right_and_its_far_neighbour():
@@ -62,14 +62,14 @@ def test_an_index_that_no_primary_has_stays():
 
 
 def test_an_archive_is_given_up_only_when_nothing_is_in_doubt():
-    rule = SolitaryRule(1, 100.0, 12)
-    assert rule.may_apply(0.0, 101.0)
-    assert not rule.may_apply(0.0, 99.0)
-    assert not SolitaryRule(0, 100.0, 12).may_apply(0.0, 101.0)
-    assert rule.condemns(archives=1, needed=4, doubtful=0)
-    assert not rule.condemns(archives=1, needed=4, doubtful=1)
-    assert not rule.condemns(archives=2, needed=4, doubtful=0)
-    assert not rule.condemns(archives=1, needed=1, doubtful=0)
+    rule = LoneFragmentRule(1, 100.0, 12)
+    assert rule.is_old_enough(0.0, 101.0)
+    assert not rule.is_old_enough(0.0, 99.0)
+    assert not LoneFragmentRule(0, 100.0, 12).is_old_enough(0.0, 101.0)
+    assert rule.should_quarantine(archives=1, needed=4, unknown=0)
+    assert not rule.should_quarantine(archives=1, needed=4, unknown=1)
+    assert not rule.should_quarantine(archives=2, needed=4, unknown=0)
+    assert not rule.should_quarantine(archives=1, needed=1, unknown=0)
 
 
 def test_options_are_read_as_the_peer_s():

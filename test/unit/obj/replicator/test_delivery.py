@@ -8,13 +8,13 @@ import pytest
 
 from swift.obj.replicator.delivery import (
     DeliveryFailed,
-    Parcel,
+    ReplicationJob,
     RsyncDelivery,
     SsyncDelivery,
-    delivery_of,
+    make_delivery,
 )
 from swift.obj.replicator.settings import ObjectReplicatorSettings
-from swift.obj.ssync.sender import Pushed, PushFailed
+from swift.obj.ssync.sender import PushFailed, SsyncResult
 from swift.telemetry.log import silent_log
 from test.support.daemons import make_node
 from test.support.object_servers import GOLD
@@ -88,10 +88,10 @@ def rsync(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def parcel(tmp_path):
+def job(tmp_path):
     for suffix in ("abc", "def"):
         (tmp_path / f"sda/objects/7/{suffix}").mkdir(parents=True)
-    return Parcel("sda", str(tmp_path / "sda"), GOLD, 7, ["abc", "def", "fff"], durable=True)
+    return ReplicationJob("sda", str(tmp_path / "sda"), GOLD, 7, ["abc", "def", "fff"], durable=True)
 
 
 def by_rsync(told, **options):
@@ -102,84 +102,88 @@ def by_rsync(told, **options):
 # --- rsync
 
 
-def test_rsync_brings_the_suffixes_that_there_are_and_the_node_is_told_of_them(told, rsync, parcel):
+def test_rsync_brings_the_suffixes_that_there_are_and_the_node_is_told_of_them(told, rsync, job):
     rsync.will(">f old\n<f+++++++++ abc/x/1.data\n<f+++++++++ def/y/1.data\n")
-    delivered = by_rsync(told).bring(parcel, make_node(1), other_region=False)
-    assert (delivered.hashes, delivered.sent) == (None, 2)
+    result = by_rsync(told).push(job, make_node(1), other_region=False)
+    assert (result.hashes, result.sent) == (None, 2)
     assert rsync.calls[0].endswith(
-        "/abc " + f"{parcel.device_path}/objects/7/def 127.0.0.1::object/d1/objects/7"
+        "/abc " + f"{job.device_path}/objects/7/def 127.0.0.1::object/d1/objects/7"
     )
     assert told.words == [(1, 7, ["abc", "def"], True)]
 
 
-def test_nothing_is_run_when_there_is_nothing_left(told, rsync, parcel, tmp_path):
-    gone = Parcel("sda", str(tmp_path), GOLD, 9, ["abc"])
-    assert by_rsync(told).bring(gone, make_node(1), other_region=False).sent == 0
+def test_nothing_is_run_when_there_is_nothing_left(told, rsync, job, tmp_path):
+    gone = ReplicationJob("sda", str(tmp_path), GOLD, 9, ["abc"])
+    assert by_rsync(told).push(gone, make_node(1), other_region=False).sent == 0
     assert rsync.calls == [] and told.words == []
 
 
-def test_a_partition_that_the_node_lacks_is_made_by_a_word_and_tried_again(told, rsync, parcel):
+def test_a_partition_that_the_node_lacks_is_made_by_a_word_and_tried_again(told, rsync, job):
     rsync.will("mkdir failed: No such file or directory\n", 11)
-    by_rsync(told).bring(parcel, make_node(1), other_region=False)
+    by_rsync(told).push(job, make_node(1), other_region=False)
     assert len(rsync.calls) == 2
     assert [durable for *_, durable in told.words] == [False, True]
 
 
-@pytest.mark.parametrize(("words", "heard"), [("disk full\n", True), ("No such file or directory\n", False)])
-def test_an_rsync_that_fails_is_told_and_what_may_have_come_is_looked_at(told, rsync, parcel, words, heard):
+@pytest.mark.parametrize(
+    ("words", "acknowledged"), [("disk full\n", True), ("No such file or directory\n", False)]
+)
+def test_an_rsync_that_fails_is_told_and_what_may_have_come_is_looked_at(
+    told, rsync, job, words, acknowledged
+):
     rsync.will(words, 11)
-    told.heard = heard
+    told.heard = acknowledged
     with pytest.raises(DeliveryFailed, match="ended with 11"):
-        by_rsync(told).bring(parcel, make_node(1), other_region=False)
+        by_rsync(told).push(job, make_node(1), other_region=False)
     assert len(rsync.calls) == 1 and told.words[0][3] is False
 
 
-def test_the_words_of_a_failure_are_cut_to_the_length_that_is_wanted(told, rsync, parcel):
+def test_the_words_of_a_failure_are_cut_to_the_length_that_is_wanted(told, rsync, job):
     rsync.will("x" * 500, 11)
     with pytest.raises(DeliveryFailed) as caught:
-        by_rsync(told, rsync_error_log_line_length=40).bring(parcel, make_node(1), other_region=False)
+        by_rsync(told, rsync_error_log_line_length=40).push(job, make_node(1), other_region=False)
     assert len(str(caught.value)) == 40
 
 
-def test_a_node_that_was_not_told_does_not_count(told, rsync, parcel):
+def test_a_node_that_was_not_told_does_not_count(told, rsync, job):
     told.heard = False
-    with pytest.raises(DeliveryFailed, match="was not told"):
-        by_rsync(told).bring(parcel, make_node(1), other_region=False)
+    with pytest.raises(DeliveryFailed, match="did not invalidate"):
+        by_rsync(told).push(job, make_node(1), other_region=False)
 
 
 @pytest.mark.parametrize(("compress", "far", "is_compressed"), [(True, True, True), (True, False, False)])
-def test_only_what_leaves_the_region_is_compressed(told, rsync, parcel, compress, far, is_compressed):
-    by_rsync(told, rsync_compress=compress).bring(parcel, make_node(1), other_region=far)
+def test_only_what_leaves_the_region_is_compressed(told, rsync, job, compress, far, is_compressed):
+    by_rsync(told, rsync_compress=compress).push(job, make_node(1), other_region=far)
     assert ("--compress" in rsync.calls[0]) is is_compressed
 
 
 # --- SSYNC
 
 
-def test_by_ssync_what_is_in_sync_counts_once_it_is_durable(told, parcel):
-    sender = Sends(Pushed(in_sync={"h1": None}, sent=1, failed=2))
-    delivered = SsyncDelivery(sender, told).bring(parcel, make_node(1), other_region=False)
-    assert (delivered.hashes, delivered.sent, delivered.failed) == ({"h1"}, 1, 2)
+def test_by_ssync_what_is_in_sync_counts_once_it_is_durable(told, job):
+    sender = Sends(SsyncResult(in_sync={"h1": None}, sent=1, failed=2))
+    result = SsyncDelivery(sender, told).push(job, make_node(1), other_region=False)
+    assert (result.hashes, result.sent, result.failed) == ({"h1"}, 1, 2)
     assert told.words == [(1, 7, ["abc", "def", "fff"], True)]
     assert (sender.jobs[0].partition, list(sender.jobs[0].suffixes)) == ("7", ["abc", "def", "fff"])
 
 
-def test_a_node_that_cannot_make_it_durable_does_not_have_it(told, parcel):
+def test_a_node_that_cannot_make_it_durable_does_not_have_it(told, job):
     told.heard = False
-    with pytest.raises(DeliveryFailed, match="did not make durable"):
-        SsyncDelivery(Sends(Pushed()), told).bring(parcel, make_node(1), other_region=False)
+    with pytest.raises(DeliveryFailed, match="did not sync"):
+        SsyncDelivery(Sends(SsyncResult()), told).push(job, make_node(1), other_region=False)
 
 
-def test_a_push_that_fails_is_a_delivery_that_failed(told, parcel):
+def test_a_push_that_fails_is_a_delivery_that_failed(told, job):
     with pytest.raises(DeliveryFailed, match="broke"):
-        SsyncDelivery(Sends(PushFailed("broke")), told).bring(parcel, make_node(1), other_region=False)
+        SsyncDelivery(Sends(PushFailed("broke")), told).push(job, make_node(1), other_region=False)
     assert told.words == []
 
 
 def test_an_engine_that_rsync_cannot_read_is_sent_by_ssync(told):
     settings = ObjectReplicatorSettings(sync_method="rsync")
     made = [
-        type(delivery_of(settings, told, Sends(None), silent_log(), rsyncable=rsyncable))
+        type(make_delivery(settings, told, Sends(None), silent_log(), rsyncable=rsyncable))
         for rsyncable in (True, False)
     ]
     assert made == [RsyncDelivery, SsyncDelivery]

@@ -91,8 +91,8 @@ def test_when_everything_is_equal_each_partner_is_asked_once_and_nothing_is_done
     for part in range(16):
         put(nodes, part, "o", [(part + n) % 4 for n in range(3)])
     facts = nodes.replicate(0)
-    heard = [request for node in nodes.nodes for request in node.heard]
-    assert len(heard) == 3
+    acknowledged = [request for node in nodes.nodes for request in node.heard]
+    assert len(acknowledged) == 3
     assert facts["replication_stats"]["attempted"] == 12
     assert facts["replication_stats"]["hashmatch"] == 24
     assert facts["replication_stats"]["rsync"] == 0
@@ -208,18 +208,18 @@ def test_a_handoff_that_all_primaries_have_costs_one_word_to_each(nodes):
 def test_what_arrives_while_a_handoff_is_brought_home_is_kept(nodes):
     put(nodes, 0, "o", [3])
     suffix = HASHER.hexdigest("a", "c", "o")[-3:]
-    handle, arrived = nodes[2].app.handle, []
+    handle, results = nodes[2].app.handle, []
 
     def writes_meanwhile(request):
-        if not arrived and request.raw_path == f"/d2/0/{suffix}":
-            arrived.append(request.raw_path)
+        if not results and request.raw_path == f"/d2/0/{suffix}":
+            results.append(request.raw_path)
             put(nodes, 0, "late", [3])
             put(nodes, 0, "o", [3], NOW + 9, b"newer")
         return handle(request)
 
     nodes[2].app.handle = writes_meanwhile
     nodes.replicate(3)
-    assert arrived
+    assert results
     assert nodes[3].ask("GET", "/0/a/c/late").status == 200
     assert nodes[3].ask("GET", "/0/a/c/o").content == b"newer"
     nodes.replicate(3)
@@ -233,18 +233,18 @@ def test_the_partition_with_the_fewest_copies_is_first(nodes):
     put(nodes, 12, "o", [0])
     put(nodes, 4, "p", [0, 1])
     put(nodes, 8, "p", [0])
-    order = []
+    command = []
     runner = nodes.runner(0, ObjectReplicator, ObjectReplicatorSettings(sync_method="ssync"))
     began = runner.task.begin
 
     def begin(share, context):
         turn = began(share, context)
-        turn.do = lambda unit: order.append(unit.local.part)
+        turn.do = lambda unit: command.append(unit.local.part)
         return turn
 
     runner.task.begin = begin
     assert runner.once()
-    assert order == [12, 8, 4]
+    assert command == [12, 8, 4]
 
 
 def test_handoffs_first_does_nothing_else_while_one_is_left(nodes):

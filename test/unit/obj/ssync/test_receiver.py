@@ -39,7 +39,7 @@ def put(name, second, body, **headers):
     return put_of(f"/a/c/{name}", {**metadata, "X-Timestamp": f"{second:010d}.00000"}).encode() + body
 
 
-def converse(bench, *pieces, headers=None):
+def serve(bench, *pieces, headers=None):
     """Everything the receiver said, and the error that ended it."""
     response = bench.ask("SSYNC", "/sda/1", headers, stream=Script(*pieces))
     assert response.status == 200
@@ -54,21 +54,21 @@ def converse(bench, *pieces, headers=None):
 
 def test_objects_arrive_with_all_their_metadata(bench):
     headers = {"X-Object-Meta-A": "1", "X-Object-Sysmeta-B": "2", "X-Delete-At": "0000000001"}
-    said, error = converse(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
+    said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
     assert error is None
     assert said.endswith(line(":UPDATES: START") + line(":UPDATES: END"))
-    answer = bench.ask("GET", "/sda/1/a/c/o", {"x-backend-open-expired": "true"})
-    assert answer.read_body() == b"body"
-    assert answer.headers["x-object-sysmeta-b"] == "2"
-    assert answer.headers["x-delete-at"] == "0000000001"
-    assert answer.headers["x-backend-timestamp"] == "0000000005.00000"
+    response = bench.ask("GET", "/sda/1/a/c/o", {"x-backend-open-expired": "true"})
+    assert response.read_body() == b"body"
+    assert response.headers["x-object-sysmeta-b"] == "2"
+    assert response.headers["x-delete-at"] == "0000000001"
+    assert response.headers["x-backend-timestamp"] == "0000000005.00000"
     assert bench.pendings() == []
 
 
 @pytest.mark.parametrize("size", [100, 600_000])
 def test_a_sender_that_hangs_up_inside_a_body_leaves_nothing_of_it(bench, size):
     whole, torn = put("whole", 5, b"w"), put("torn", 6, b"x" * size)
-    said, error = converse(bench, *OPENING, whole, torn[: -size // 2])
+    said, error = serve(bench, *OPENING, whole, torn[: -size // 2])
     assert isinstance(error, ClientDisconnected)
     assert b"ERROR" not in said
     assert bench.files() == [".lock-replication", "0000000005.00000.data"]
@@ -76,7 +76,7 @@ def test_a_sender_that_hangs_up_inside_a_body_leaves_nothing_of_it(bench, size):
 
 
 def test_silence_inside_a_body_is_told_and_ends_the_conversation(bench):
-    said, error = converse(bench, *OPENING, put("o", 5, b"xyz")[:-1], BodyTimeout("nothing came"))
+    said, error = serve(bench, *OPENING, put("o", 5, b"xyz")[:-1], BodyTimeout("nothing came"))
     assert said.endswith(b":ERROR: 408 'nothing came'\n")
     assert error is not None
     assert bench.ask("GET", "/sda/1/a/c/o").status == 404
@@ -85,10 +85,10 @@ def test_silence_inside_a_body_is_told_and_ends_the_conversation(bench):
 def test_the_place_and_the_locks_are_free_after_any_end(make_bench):
     bench = make_bench(replication_concurrency=1, replication_lock_timeout=0)
     for pieces in ([], [b"nonsense\r\n"], [*OPENING, b"GET /a/c/o\r\n\r\n"]):
-        said, _error = converse(bench, *pieces)
+        said, _error = serve(bench, *pieces)
         assert b"503" not in said
         assert b"seconds" not in said
-    said, error = converse(bench, *OPENING, line(":UPDATES: END"), b"")
+    said, error = serve(bench, *OPENING, line(":UPDATES: END"), b"")
     assert error is None
 
 
@@ -97,11 +97,9 @@ def test_a_conversation_that_nobody_reads_gives_back_what_it_holds(make_bench):
     response = bench.ask("SSYNC", "/sda/1", stream=Script(*OPENING))
     pieces = iter(response.body)
     next(pieces), next(pieces)
-    assert (
-        b":ERROR: 503 'busy: as many are under way as replication_concurrency allows'" in converse(bench)[0]
-    )
+    assert b":ERROR: 503 'busy: as many are under way as replication_concurrency allows'" in serve(bench)[0]
     response.discard()
-    assert b"503" not in converse(bench)[0]
+    assert b"503" not in serve(bench)[0]
 
 
 def test_a_second_conversation_waits_for_the_partition_and_then_for_the_device(make_bench):
@@ -109,7 +107,7 @@ def test_a_second_conversation_waits_for_the_partition_and_then_for_the_device(m
     response = bench.ask("SSYNC", "/sda/1", stream=Script(*OPENING))
     pieces = iter(response.body)
     next(pieces), next(pieces)
-    assert b".lock-replication'" in converse(bench)[0]
+    assert b".lock-replication'" in serve(bench)[0]
     other = bench.ask("SSYNC", "/sda/2", stream=Script(*OPENING))
     assert b"/sda/.lock'" in b"".join(piece for piece in _until_error(other))
     response.discard()
@@ -124,7 +122,7 @@ def _until_error(response):
 
 def test_failed_updates_are_counted_and_their_bodies_skipped(bench):
     bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000009.00000"}, b"newer")
-    said, error = converse(
+    said, error = serve(
         bench,
         *OPENING,
         put("o", 5, b"older, refused with 409"),
@@ -141,7 +139,7 @@ def test_too_many_failures_end_the_conversation_at_once(make_bench):
     bench = make_bench(replication_failure_threshold=2)
     bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000009.00000"}, b"newer")
     stale = [put("o", second, b"old") for second in (1, 2, 3)]
-    said, _error = converse(bench, *OPENING, *stale, line(":UPDATES: END"))
+    said, _error = serve(bench, *OPENING, *stale, line(":UPDATES: END"))
     assert said.endswith(b":ERROR: 0 'Too many 2 failures to 0 successes'\n")
 
 
@@ -154,13 +152,13 @@ def test_offers_are_compared_with_what_is_here_in_any_number(bench):
             bench.ask("PUT", f"/sda/1/a/c/{name}", {"x-timestamp": "0000000005.00000"}, b"x")
         digest = hasher.hexdigest("a", "c", name)
         offers.append(line(Offer.of(digest, Timestamp("5")).encode()))
-    said, _error = converse(bench, OPENING[0], *offers, OPENING[1], OPENING[2], line(":UPDATES: END"), b"")
+    said, _error = serve(bench, OPENING[0], *offers, OPENING[1], OPENING[2], line(":UPDATES: END"), b"")
     assert said.count(b" dm\r\n") == 125
 
 
 def test_what_is_no_hash_never_becomes_a_path(bench):
     for text in ("../../../../etc 5000000000.00000", "F" * 32 + " 5000000000.00000"):
-        said, error = converse(bench, OPENING[0], line(text), OPENING[1])
+        said, error = serve(bench, OPENING[0], line(text), OPENING[1])
         assert b":ERROR: 0 " in said
         assert error is not None
 
@@ -170,7 +168,7 @@ def test_a_delete_leaves_a_tombstone_and_a_post_metadata(bench):
     bench.clock.now_s = 100.0
     delete = Subrequest("DELETE", "/a/c/gone", {"x-timestamp": "0000000007.00000"}).encode()
     post = Subrequest("POST", "/a/c/o", {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}).encode()
-    said, error = converse(bench, *OPENING, delete, post, line(":UPDATES: END"), b"")
+    said, error = serve(bench, *OPENING, delete, post, line(":UPDATES: END"), b"")
     assert error is None, said
     assert bench.ask("HEAD", "/sda/1/a/c/o").headers["x-object-meta-b"] == "2"
     gone = bench.ask("HEAD", "/sda/1/a/c/gone")
@@ -195,7 +193,7 @@ HOSTILE = [
 @pytest.mark.parametrize("subrequest", HOSTILE, ids=lambda subrequest: subrequest.path or "none")
 def test_a_subrequest_cannot_leave_the_locked_partition(bench, subrequest):
     before = set(bench.root.rglob("*"))
-    said, _error = converse(
+    said, _error = serve(
         bench, *OPENING, subrequest.encode() + b"x", put("o", 6, b"y"), line(":UPDATES: END")
     )
     assert b"1 failures to 1 successes" in said
@@ -211,7 +209,7 @@ def test_metadata_with_a_nul_or_a_line_break_is_not_stored(bench, mark, where):
     times = {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in {**times, **metadata}.items())
     bad = f"PUT /a/c/bad\r\n{lines}\r\nx".encode()
-    said, _error = converse(bench, *OPENING, bad, put("o", 6, b"y"), line(":UPDATES: END"))
+    said, _error = serve(bench, *OPENING, bad, put("o", 6, b"y"), line(":UPDATES: END"))
     assert b"1 failures to 1 successes" in said
     assert bench.ask("GET", "/sda/1/a/c/bad").status == 404
     assert bench.ask("GET", "/sda/1/a/c/o").status == 200
@@ -229,18 +227,18 @@ def test_an_object_that_arrives_tells_nobody_and_waits_for_nothing(bench):
         "If-None-Match": "*",
         "Transfer-Encoding": "chunked",
     }
-    _said, error = converse(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
+    _said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
     assert error is None
     assert bench.containers.requests == []
     assert bench.pendings() == []
-    answer = bench.ask("GET", "/sda/1/a/c/o")
-    assert (answer.status, answer.read_body()) == (200, b"body")
-    assert "transfer-encoding" not in answer.headers
+    response = bench.ask("GET", "/sda/1/a/c/o")
+    assert (response.status, response.read_body()) == (200, b"body")
+    assert "transfer-encoding" not in response.headers
 
 
 def test_a_length_of_thousands_of_digits_ends_the_conversation_with_a_word(bench):
     head = b"DELETE /a/c/o\r\nContent-Length: " + b"0" * 5000 + b"\r\n\r\n"
-    said, error = converse(bench, *OPENING, head)
+    said, error = serve(bench, *OPENING, head)
     assert b":ERROR: 0 " in said
     assert b"malformed content-length" in said
     assert error is not None

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.obj.ssync.sender import CannotRebuild, Push, PushFailed, Sender, SenderTimes
+from swift.obj.ssync.sender import CannotRebuild, PushFailed, Sender, SenderTimes, SsyncJob
 from swift.ring.device import Node
 from test.support.object_servers import EC, GOLD, HASHER, ObjectNodes
 
@@ -42,7 +42,7 @@ def target(nodes):
 def job(nodes, policy=GOLD, **more):
     assert isinstance(target(nodes), Node)
     suffixes = sorted(nodes[0].hashes(1, policy))
-    return Push("d0", "1", policy, target(nodes), suffixes, **more)
+    return SsyncJob("d0", "1", policy, target(nodes), suffixes, **more)
 
 
 def push(nodes, policy=GOLD, rebuild=None, **more):

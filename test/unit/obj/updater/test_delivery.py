@@ -14,7 +14,7 @@ from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.http import fields
 from swift.obj.updater.delivery import Deliverer, wire_safe
 from swift.policy.policy import Policy
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -28,14 +28,14 @@ class Bench:
         self.log = ErrorLog()
         self.nodes = ScriptedNodes()
         self.ring = FakeRing()
-        self.tally = Tally(Telemetry(silent_log()), "object-updater")
+        self.counters = Counters(Telemetry(silent_log()), "object-updater")
         self.clock = ManualClock()
         self.deliverer = Deliverer(
             self.ring, PathHasher(b"", b"s"), self.nodes, self.clock, self.log, NodeTimeouts(1.0, 10.0)
         )
 
     def deliver(self, **changes):
-        return self.deliverer.deliver(pending(**changes), self.tally)
+        return self.deliverer.deliver(pending(**changes), self.counters)
 
     @property
     def paths(self):
@@ -128,7 +128,7 @@ def test_a_redirect_is_followed_at_once_and_remembered(bench, location, quoted, 
     }
     done = bench.deliver()
     assert done.is_complete and done.pending.update.container_path == container
-    assert len(bench.paths) == 6 and bench.tally.counts["redirects"] == 1
+    assert len(bench.paths) == 6 and bench.counters.counts["redirects"] == 1
 
 
 def test_the_newest_of_several_redirects_counts(bench):

@@ -8,7 +8,7 @@ from hashlib import md5
 import pytest
 
 from swift.store.api import DELETED, EXPIRED, LIVE, ObjectState
-from swift.store.tier.bodies import PIECE_BYTES, Bodies, KeepingObject, PiecedObject, SmallObject
+from swift.store.tier.bodies import PIECE_BYTES, BodyCache, CachingObject, PiecedObject, SmallObject
 from swift.store.tier.entry import FileFacts, Snapshot, Stamp
 from swift.store.tier.extents import owner_of
 from test.support.tiers import LostSessions, make_tier
@@ -32,7 +32,7 @@ class Stored:
         self._body, self._cuts, self._in_memory = body, cuts, in_memory
         self.read = []
 
-    def read_quickly(self, size_max):
+    def read_cached(self, size_max):
         return self._body if self._in_memory and len(self._body) <= size_max else None
 
     def blocks(self, start, stop):
@@ -45,9 +45,9 @@ class Stored:
 
 
 class Bench:
-    def __init__(self, root, mode="write-through", **seams):
-        self.tier = make_tier(root, mode, **seams)
-        self.bodies = Bodies(self.tier)
+    def __init__(self, root, mode="write-through", **dependencies):
+        self.tier = make_tier(root, mode, **dependencies)
+        self.bodies = BodyCache(self.tier)
 
     @property
     def start(self):
@@ -58,13 +58,13 @@ class Bench:
 
     def keep(self, body=SMALL):
         etag = state_of(body).etag
-        self.bodies.keep_small(PATH, self.start, self.snapshot(), etag, body)
+        self.bodies.cache_small(PATH, self.start, self.snapshot(), etag, body)
         return self.tier.entries().find(PATH)
 
     def pieced(self, stored, *, is_verifiable=True):
         bodies, start = self.bodies, self.start
         facts = FileFacts("5.data", b"", len(stored._body), 77)
-        keep = lambda key, owner, data: bodies.keep_piece(PATH, key, owner, start, data)  # noqa: E731
+        keep = lambda key, owner, data: bodies.cache_piece(PATH, key, owner, start, data)  # noqa: E731
         return PiecedObject(stored, bodies, PATH, facts, keep, lambda: is_verifiable)
 
 
@@ -72,8 +72,8 @@ class Bench:
 def make(tmp_path):
     made = []
 
-    def make(*how, **seams):
-        made.append(Bench(tmp_path, *how, **seams))
+    def make(*how, **dependencies):
+        made.append(Bench(tmp_path, *how, **dependencies))
         return made[-1]
 
     yield make
@@ -114,7 +114,7 @@ def test_a_body_that_rotted_on_the_ssd_is_not_there(bench, tmp_path):
 def test_an_entry_that_changed_meanwhile_keeps_no_body(bench):
     start, snapshot = bench.start, bench.snapshot()
     bench.tier.entries().forget(PATH)
-    bench.bodies.keep_small(PATH, start, snapshot, state_of(SMALL).etag, SMALL)
+    bench.bodies.cache_small(PATH, start, snapshot, state_of(SMALL).etag, SMALL)
     assert bench.tier.entries().find(PATH) is None
     assert bench.tier.figures["small-data", "sda", "rejected"] == 1
 
@@ -145,17 +145,17 @@ def test_a_broken_ssd_is_a_miss_and_told_once(make, tmp_path):
     (tmp_path / "cache/small.log").unlink()
     (tmp_path / "cache/small.log").mkdir()
     assert bench.bodies.small(PATH, entry, state_of(SMALL)) is None
-    assert len(told) == 1 and "is not used" in told[0]
+    assert len(told) == 1 and "is disabled" in told[0]
 
 
 def test_what_the_processes_share_may_be_lost_while_a_body_is_read(make):
     sessions = LostSessions()
-    bench = make(**sessions.seams)
+    bench = make(**sessions.dependencies)
     start, snapshot = bench.start, bench.snapshot()
-    keep = lambda data: bench.bodies.keep_small(PATH, start, snapshot, "0" * 32, data)  # noqa: E731
+    keep = lambda data: bench.bodies.cache_small(PATH, start, snapshot, "0" * 32, data)  # noqa: E731
     sessions.lose(bench.tier)
-    assert b"".join(KeepingObject(Stored(SMALL), keep).blocks(0, len(SMALL))) == SMALL
-    bench.bodies.keep_piece(PATH, b"x/0", 1, start, b"x")
+    assert b"".join(CachingObject(Stored(SMALL), keep).blocks(0, len(SMALL))) == SMALL
+    bench.bodies.cache_piece(PATH, b"x/0", 1, start, b"x")
     assert bench.bodies.piece(PATH, b"x/0", 1) is None
 
 
@@ -165,8 +165,8 @@ class TestAnObjectFromTheTier:
         for start, stop in ((0, 10), (0, 3), (4, 10), (5, 5), (7, 2)):
             assert b"".join(found.blocks(start, stop)) == SMALL[start:stop]
             assert b"".join(found.pieces(start, stop)) == SMALL[start:stop]
-        assert found.read_quickly(10) == SMALL
-        assert found.read_quickly(9) is None
+        assert found.read_cached(10) == SMALL
+        assert found.read_cached(9) is None
         found.close()
         found.close()
 
@@ -178,12 +178,12 @@ class TestKeeping:
 
     @pytest.mark.parametrize("cuts", [(), (3,), (1, 2, 9)])
     def test_a_body_is_kept_once_it_was_read_whole(self, kept, cuts):
-        found = KeepingObject(Stored(SMALL, cuts), kept.append)
+        found = CachingObject(Stored(SMALL, cuts), kept.append)
         assert b"".join(found.pieces(0, len(SMALL))) == SMALL
         assert kept == [SMALL]
 
     def test_a_part_is_not_kept_nor_what_a_reader_left(self, kept):
-        found = KeepingObject(Stored(SMALL, (3,)), kept.append)
+        found = CachingObject(Stored(SMALL, (3,)), kept.append)
         assert b"".join(found.blocks(0, 5)) == SMALL[:5]
         assert b"".join(found.blocks(1, 10)) == SMALL[1:]
         next(found.blocks(0, 10))
@@ -192,13 +192,13 @@ class TestKeeping:
     def test_what_nobody_verifies_is_not_kept(self, kept):
         stored = Stored(SMALL)
         stored.check_md5 = False
-        found = KeepingObject(stored, kept.append)
-        assert found.read_quickly(100) == b"".join(found.blocks(0, 10)) == SMALL
+        found = CachingObject(stored, kept.append)
+        assert found.read_cached(100) == b"".join(found.blocks(0, 10)) == SMALL
         assert kept == []
 
     def test_what_memory_had_is_kept_and_what_it_had_not_is_not(self, kept):
-        assert KeepingObject(Stored(SMALL), kept.append).read_quickly(100) == SMALL
-        assert KeepingObject(Stored(SMALL, in_memory=False), kept.append).read_quickly(100) is None
+        assert CachingObject(Stored(SMALL), kept.append).read_cached(100) == SMALL
+        assert CachingObject(Stored(SMALL, in_memory=False), kept.append).read_cached(100) is None
         assert kept == [SMALL]
 
 
@@ -238,7 +238,7 @@ def test_pieces_of_another_body_in_the_same_place_are_not_taken(bench):
 def test_a_piece_of_a_body_that_changed_meanwhile_is_not_kept(bench):
     start = bench.start
     bench.tier.entries().forget(PATH)
-    bench.bodies.keep_piece(PATH, b"x/0", owner_of("ab", 0), start, b"piece")
+    bench.bodies.cache_piece(PATH, b"x/0", owner_of("ab", 0), start, b"piece")
     assert bench.bodies.piece(PATH, b"x/0", owner_of("ab", 0)) is None
     assert bench.tier.figures["data", "sda", "rejected"] == 1
 
@@ -246,4 +246,4 @@ def test_a_piece_of_a_body_that_changed_meanwhile_is_not_kept(bench):
 def test_a_body_larger_than_its_log_is_not_kept(make, tmp_path):
     bench = make()
     room = bench.tier.rules["small-data"].bytes_max
-    assert bench.bodies.place_small(bench.tier.entries(), bench.snapshot(), "ab", bytes(room)) is None
+    assert bench.bodies.write_small(bench.tier.entries(), bench.snapshot(), "ab", bytes(room)) is None

@@ -10,7 +10,7 @@ import pytest
 from swift.platform.disk import Disk
 from swift.store.errors import Damaged
 from swift.store.metadata import write_metadata
-from swift.store.tier.directory import FRESH_NS, Handles, Reader, Where, is_plain, path_of, stamp_of
+from swift.store.tier.directory import FRESH_NS, Handles, HashDirectory, Reader, is_plain, path_of, stamp_of
 from swift.store.tier.entry import FILES_MAX, Stamp
 
 NOW = 1_700_000_000.0
@@ -38,7 +38,7 @@ class Bench:
         self.device = root / "sda"
         self.folder = self.device / "objects/7/abc" / ("d" * 29 + "abc")
         self.folder.mkdir(parents=True)
-        self.where = Where(str(self.device), str(self.folder), None)
+        self.where = HashDirectory(str(self.device), str(self.folder), None)
         self.handles = Handles(self.disk)
         self.reader = Reader(self.disk, self.handles)
 

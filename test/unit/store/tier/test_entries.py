@@ -10,8 +10,8 @@ from swift.store.tier import shared
 from swift.store.tier.entries import BUSY, ENTRY, Entries, device_of, partition_of
 from swift.store.tier.entry import FileFacts, Snapshot, Stamp
 from swift.store.tier.index import IndexFailed, LmdbIndex
-from swift.store.tier.policy import Wear
-from swift.store.tier.shared import Words
+from swift.store.tier.policy import WriteBudget
+from swift.store.tier.shared import SharedState
 from test.support.tiers import tier_settings
 
 PATH = b"sda/objects/7/abc/" + b"d" * 29 + b"abc"
@@ -40,10 +40,10 @@ class Node:
     """Processes of a node, which share the index and the memory."""
 
     def __init__(self, root):
-        self.words = Words(bytearray(shared.BYTES))
-        self.words.renew()
+        self.shared_state = SharedState(bytearray(shared.BYTES))
+        self.shared_state.renew()
         self.index = Broken(LmdbIndex(str(root / "ssd"), "this boot", str(root / "memory")))
-        self.words.index = self.index.identity
+        self.shared_state.index = self.index.identity
         self.settings = tier_settings(root)
         self.dead = set()
         self.now_ns = 1_700_000_000_000_000_000
@@ -51,10 +51,10 @@ class Node:
     def process(self, number):
         token = bytes([number]) * shared.TOKEN_BYTES
         made = Entries(
-            self.index, self.words, token, lambda of: of not in self.dead, now_ns=lambda: self.now_ns
+            self.index, self.shared_state, token, lambda of: of not in self.dead, now_ns=lambda: self.now_ns
         )
         made.rules = self.settings.rules()
-        made.wear = Wear(0)
+        made.wear = WriteBudget(0)
         return made
 
     def kill(self, number):
@@ -62,7 +62,10 @@ class Node:
 
     def snapshot(self, path=PATH, made_ns=1):
         return Snapshot(
-            self.words.epoch(device_of(path)), made_ns, Stamp(5, 6), (FileFacts("1.00000.data", b"{}", 3, 9),)
+            self.shared_state.epoch(device_of(path)),
+            made_ns,
+            Stamp(5, 6),
+            (FileFacts("1.00000.data", b"{}", 3, 9),),
         )
 
 
@@ -153,21 +156,21 @@ def test_a_change_of_a_suffix_drops_all_below_it(node):
 def test_a_change_that_cannot_be_noted_makes_the_device_unproven_and_raises_nothing(node, when):
     one, two = node.process(1), node.process(2)
     keep(one, node)
-    epoch = node.words.epoch("sda")
+    epoch = node.shared_state.epoch("sda")
     node.index.fails = when == "begin"
     note = two.begin(PATH)
     node.index.fails = True
     assert not two.end(note)
     node.index.fails = False
-    assert node.words.epoch("sda") != epoch and "no space" in two.error
+    assert node.shared_state.epoch("sda") != epoch and "no space" in two.error
     found = one.find(PATH)
-    assert found is None or found.epoch != node.words.epoch("sda")
+    assert found is None or found.epoch != node.shared_state.epoch("sda")
     assert not keep(one, node), "for a while"
 
 
 def test_a_process_with_another_index_than_the_others_keeps_nothing(node):
     one = node.process(1)
-    node.words.index = node.index.identity + 1
+    node.shared_state.index = node.index.identity + 1
     assert not one.is_current and not keep(one, node)
 
 
@@ -183,9 +186,9 @@ def test_a_device_is_flushed_alone(node):
 
 def test_no_more_is_written_in_a_day_than_is_allowed(node):
     one = node.process(1)
-    one.wear = Wear(1)
+    one.wear = WriteBudget(1)
     assert not keep(one, node)
-    one.wear = Wear(1 << 30)
+    one.wear = WriteBudget(1 << 30)
     assert keep(one, node)
     written = one.written_today()
     assert written > 0

@@ -43,12 +43,12 @@ def test_what_was_written_over_is_nothing(log):
 
 @settings(max_examples=60)
 @given(st.integers(0, 4000), st.integers(1, 255))
-def test_a_changed_byte_makes_it_nothing(tmp_path_factory, place, change):
+def test_a_changed_byte_makes_it_nothing(tmp_path_factory, object_path, change):
     path = tmp_path_factory.mktemp("log") / "log"
     log = ExtentLog(str(path), CAPACITY)
     extent = log.write(0, 7, bytes(range(200)))
     data = bytearray(path.read_bytes())
-    data[place % len(data)] ^= change
+    data[object_path % len(data)] ^= change
     path.write_bytes(data)
     assert log.read(extent, 7) is None
     log.close()
@@ -72,9 +72,9 @@ def test_a_log_that_was_made_smaller_is_cut(tmp_path, log):
 
 @given(st.integers(0, 1 << 60), st.integers(0, CAPACITY - room_for(0)))
 def test_a_piece_never_goes_over_the_end(head, length):
-    place = place_after(head, length, CAPACITY)
-    assert place >= head and place - head < CAPACITY
-    assert place % CAPACITY + room_for(length) <= CAPACITY
+    object_path = place_after(head, length, CAPACITY)
+    assert object_path >= head and object_path - head < CAPACITY
+    assert object_path % CAPACITY + room_for(length) <= CAPACITY
 
 
 def test_an_owner_is_a_body_and_which_piece_of_it():

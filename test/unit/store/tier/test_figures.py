@@ -4,14 +4,16 @@ from collections import Counter
 
 import pytest
 
-from swift.store.tier.figures import added_up, hit_rate, packed
+from swift.store.tier.figures import hit_rate, merge_reports, pack_report
 
 ONE = Counter({("metadata", "sda", "hits"): 3, ("metadata", "sda", "misses"): 1})
 TWO = Counter({("metadata", "sda", "hits"): 1, ("data", "sdb", "kept"): 7})
 
 
 def test_reports_are_added_up_and_states_kept_apart():
-    total, states = added_up([packed(ONE, {"pid": 1}), packed(TWO, {"pid": 2, "failure": "gone"})])
+    total, states = merge_reports(
+        [pack_report(ONE, {"pid": 1}), pack_report(TWO, {"pid": 2, "failure": "gone"})]
+    )
     assert total == {
         ("metadata", "sda", "hits"): 4,
         ("metadata", "sda", "misses"): 1,
@@ -25,7 +27,7 @@ def test_reports_are_added_up_and_states_kept_apart():
     [
         b"",
         b"\xff",
-        packed(ONE, {})[:-3],
+        pack_report(ONE, {})[:-3],
         b"7",
         b"[]",
         b"null",
@@ -36,7 +38,7 @@ def test_reports_are_added_up_and_states_kept_apart():
     ],
 )
 def test_a_report_that_is_not_whole_counts_as_none(report):
-    assert added_up([report, packed(ONE, {"pid": 1})]) == (ONE, [{"pid": 1}])
+    assert merge_reports([report, pack_report(ONE, {"pid": 1})]) == (ONE, [{"pid": 1}])
 
 
 def test_a_rate_is_of_a_class_on_a_device_or_on_all():

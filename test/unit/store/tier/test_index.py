@@ -12,7 +12,7 @@ VALUE = b"v" * 1200
 KEYS = [b"k%05d" % number for number in range(400)]
 
 
-class Place:
+class ObjectPath:
     """An SSD and a memory."""
 
     def __init__(self, root):
@@ -27,8 +27,8 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path):
-    return Place(tmp_path)
+def object_path(tmp_path):
+    return ObjectPath(tmp_path)
 
 
 def fill(index):
@@ -37,8 +37,8 @@ def fill(index):
             txn.put(key, VALUE)
 
 
-def test_what_is_put_is_found_and_told_in_order(place):
-    index = place.open()
+def test_what_is_put_is_found_and_told_in_order(object_path):
+    index = object_path.open()
     fill(index)
     assert index.get(KEYS[7]) == VALUE
     assert index.get(b"none") is None
@@ -49,25 +49,25 @@ def test_what_is_put_is_found_and_told_in_order(place):
         assert next(txn.scan(b"k")) == KEYS[1]
 
 
-def test_an_exception_within_a_change_changes_nothing(place):
-    index = place.open()
+def test_an_exception_within_a_change_changes_nothing(object_path):
+    index = object_path.open()
     with pytest.raises(ZeroDivisionError), index.writing() as txn:
         txn.put(b"a", b"b")
         raise ZeroDivisionError
     assert index.get(b"a") is None
 
 
-def test_locks_are_in_memory_and_not_on_the_ssd(place):
-    place.open()
-    assert [path.suffix for path in place.ssd.iterdir() if path.name != "index.json"] == [".mdb"]
-    assert next(place.memory.glob("*.mdb-lock")).stat().st_blocks
+def test_locks_are_in_memory_and_not_on_the_ssd(object_path):
+    object_path.open()
+    assert [path.suffix for path in object_path.ssd.iterdir() if path.name != "index.json"] == [".mdb"]
+    assert next(object_path.memory.glob("*.mdb-lock")).stat().st_blocks
 
 
 @pytest.mark.parametrize("left_bytes", [0, 4096, 8192, 40_960])
-def test_pages_that_cannot_be_read_are_an_error_and_the_next_index_is_another_one(place, left_bytes):
-    index = place.open()
+def test_pages_that_cannot_be_read_are_an_error_and_the_next_index_is_another_one(object_path, left_bytes):
+    index = object_path.open()
     fill(index)
-    os.truncate(place.file, left_bytes)
+    os.truncate(object_path.file, left_bytes)
     with pytest.raises(IndexFailed):
         for key in KEYS:
             index.get(key)
@@ -78,7 +78,7 @@ def test_pages_that_cannot_be_read_are_an_error_and_the_next_index_is_another_on
     with pytest.raises(IndexFailed, match="cannot be read"):
         index.check()
     # Another user of this process may still have the old one open.
-    other = place.open()
+    other = object_path.open()
     assert other.identity != index.identity
     assert other.get(KEYS[0]) is None
     fill(other)
@@ -88,10 +88,10 @@ def test_pages_that_cannot_be_read_are_an_error_and_the_next_index_is_another_on
 
 
 @pytest.mark.parametrize("kind", ["scan", "put", "delete"])
-def test_a_change_that_meets_such_a_page_does_not_happen(place, kind):
-    index = place.open()
+def test_a_change_that_meets_such_a_page_does_not_happen(object_path, kind):
+    index = object_path.open()
     fill(index)
-    old = place.file
+    old = object_path.file
     content = old.read_bytes()
     os.truncate(old, 20_480)
     with pytest.raises(IndexFailed), index.writing() as txn:
@@ -105,8 +105,8 @@ def test_a_change_that_meets_such_a_page_does_not_happen(place, kind):
     assert not old.exists() or old.read_bytes() == content[:20_480]
 
 
-def test_threads_may_use_it_while_another_one_closes_it(place):
-    index = place.open()
+def test_threads_may_use_it_while_another_one_closes_it(object_path):
+    index = object_path.open()
     fill(index)
     found, begun = [], threading.Event()
 
@@ -128,25 +128,25 @@ def test_threads_may_use_it_while_another_one_closes_it(place):
     assert found == ["it was closed"] * 4
 
 
-def test_it_survives_a_boot_only_when_its_last_user_closed_it(place):
-    first = place.open()
+def test_it_survives_a_boot_only_when_its_last_user_closed_it(object_path):
+    first = object_path.open()
     fill(first)
     first.close(is_last=True)
-    second = place.open("another boot")
+    second = object_path.open("another boot")
     assert second.get(KEYS[0]) == VALUE
     second.close(is_last=False)
-    third = place.open("a third boot")
+    third = object_path.open("a third boot")
     assert third.get(KEYS[0]) is None
-    assert len(list(place.ssd.glob("*.mdb"))) == 1
+    assert len(list(object_path.ssd.glob("*.mdb"))) == 1
 
 
-def test_without_its_locks_it_is_thrown_away(place):
+def test_without_its_locks_it_is_thrown_away(object_path):
     """Whoever removed them may have left somebody who still uses them."""
-    first = place.open()
+    first = object_path.open()
     fill(first)
-    for path in place.memory.iterdir():
+    for path in object_path.memory.iterdir():
         path.unlink()
-    second = place.open()
+    second = object_path.open()
     assert second.identity != first.identity
     with pytest.raises(IndexReplaced):
         first.check()
@@ -156,19 +156,19 @@ NO_STATES = ("", "[]", "{", '{"name": "../../x", "closed": true}', '{"name": 7, 
 
 
 @pytest.mark.parametrize("state", NO_STATES)
-def test_a_state_that_is_none_means_a_new_index(place, state):
-    first = place.open()
+def test_a_state_that_is_none_means_a_new_index(object_path, state):
+    first = object_path.open()
     fill(first)
     first.close(is_last=True)
-    (place.ssd / "index.json").write_text(state)
-    second = place.open()
+    (object_path.ssd / "index.json").write_text(state)
+    second = object_path.open()
     assert second.get(KEYS[0]) is None
-    assert json.loads((place.ssd / "index.json").read_text())["name"]
+    assert json.loads((object_path.ssd / "index.json").read_text())["name"]
 
 
-def test_an_index_that_is_gone_is_noticed(place):
-    index = place.open()
+def test_an_index_that_is_gone_is_noticed(object_path):
+    index = object_path.open()
     index.check()
-    place.file.unlink()
+    object_path.file.unlink()
     with pytest.raises(IndexReplaced):
         index.check()

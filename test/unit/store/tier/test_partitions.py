@@ -15,8 +15,8 @@ HASHES = {"abc": "0" * 32, "def": "1" * 32}
 def make(tmp_path):
     made = []
 
-    def make(mode="write-through", **seams):
-        made.append(make_tier(tmp_path, mode, **seams))
+    def make(mode="write-through", **dependencies):
+        made.append(make_tier(tmp_path, mode, **dependencies))
         (tmp_path / "sda").mkdir(exist_ok=True)
         return made[-1], PartitionHashes(made[-1])
 
@@ -53,7 +53,7 @@ def test_what_changed_while_it_was_computed_is_not_kept(make):
 def test_hashes_of_another_epoch_are_not_believed(make):
     tier, hashes = make()
     keep(hashes, make.device)
-    tier.entries().words.renew("sda")
+    tier.entries().shared_state.renew("sda")
     assert hashes.find(make.device, PARTITION) is None
     assert tier.figures["hashes", "sda", "misses"] == 2
 
@@ -103,7 +103,7 @@ def test_while_the_tier_is_not_used_nothing_is_deferred(make):
 
 def test_what_the_processes_share_may_be_lost_at_any_moment(make, tmp_path):
     sessions = LostSessions()
-    tier, hashes = make(**sessions.seams)
+    tier, hashes = make(**sessions.dependencies)
     start = hashes.start(PARTITION)
     sessions.lose(tier)
     hashes.keep(PARTITION, start, HASHES)

@@ -15,10 +15,10 @@ from swift.store.tier.policy import (
     SMALL_DATA,
     ClassRules,
     Refused,
-    Touches,
-    Wear,
+    RequestedKeys,
+    WriteBudget,
     check_mode,
-    next_victim,
+    next_evicted,
 )
 
 
@@ -51,9 +51,9 @@ def test_what_passes_through_is_neither_read_nor_kept():
 
 
 def test_while_all_fits_into_the_common_room_nobody_gives():
-    assert next_victim({}, rules()) is None
-    assert next_victim({METADATA: 0, HASHES: 150}, rules()) is None, "one may use what the other does not"
-    assert next_victim({METADATA: 100, HASHES: 51}, rules()) is not None
+    assert next_evicted({}, rules()) is None
+    assert next_evicted({METADATA: 0, HASHES: 150}, rules()) is None, "one may use what the other does not"
+    assert next_evicted({METADATA: 100, HASHES: 51}, rules()) is not None
 
 
 @pytest.mark.parametrize(
@@ -66,28 +66,28 @@ def test_while_all_fits_into_the_common_room_nobody_gives():
     ],
 )
 def test_the_least_important_gives_that_has_anything(used, priorities, victim):
-    assert next_victim(used, rules((priorities[0], 100), (priorities[1], 50))) == victim
+    assert next_evicted(used, rules((priorities[0], 100), (priorities[1], 50))) == victim
 
 
 def test_a_class_that_is_off_gives_before_any_other():
-    assert next_victim({METADATA: 10, HASHES: 51}, rules(metadata=None)) == METADATA
-    assert next_victim({METADATA: 1, HASHES: 1}, {}) in (METADATA, HASHES)
+    assert next_evicted({METADATA: 10, HASHES: 51}, rules(metadata=None)) == METADATA
+    assert next_evicted({METADATA: 1, HASHES: 1}, {}) in (METADATA, HASHES)
 
 
 def test_bodies_take_no_room_of_the_index():
     big = {SMALL_DATA: (1, 1000), DATA: (1, 1000)}
-    assert next_victim({METADATA: 100, HASHES: 51, DATA: 0}, rules(**big)) == HASHES
-    assert next_victim({METADATA: 1, HASHES: 1, DATA: 5000, SMALL_DATA: 5000}, rules(**big)) is None
+    assert next_evicted({METADATA: 100, HASHES: 51, DATA: 0}, rules(**big)) == HASHES
+    assert next_evicted({METADATA: 1, HASHES: 1, DATA: 5000, SMALL_DATA: 5000}, rules(**big)) is None
 
 
 def test_the_second_touch_is_told_once():
-    touches = Touches()
+    touches = RequestedKeys()
     assert [touches.is_second(b"a") for _ in range(4)] == [False, True, False, True]
     assert not touches.is_second(b"b")
 
 
 def test_only_so_many_touches_are_remembered_the_latest_ones():
-    touches = Touches(kept_max=2)
+    touches = RequestedKeys(kept_max=2)
     for key in (b"a", b"b", b"c"):
         assert not touches.is_second(key)
     assert touches.is_second(b"b") and touches.is_second(b"c")
@@ -98,4 +98,4 @@ def test_only_so_many_touches_are_remembered_the_latest_ones():
     ("limit", "written", "more", "may"), [(10, 5, 5, True), (10, 5, 6, False), (0, 10**15, 1, True)]
 )
 def test_a_day_has_so_many_bytes_and_none_means_any_number(limit, written, more, may):
-    assert Wear(limit).allows(written, more) == may
+    assert WriteBudget(limit).allows(written, more) == may

@@ -9,7 +9,7 @@ import pytest
 from swift.base.errors import DeviceUnavailable
 from swift.platform.disk import Disk
 from swift.store.metadata import write_metadata
-from swift.store.tier.directory import Where, path_of
+from swift.store.tier.directory import HashDirectory, path_of
 from swift.store.tier.scrub import TierScrub
 from test.support.tiers import make_tier
 
@@ -36,8 +36,8 @@ class Bench:
         folder = self.device / "objects/7/abc" / f"{number:029x}abc"
         folder.mkdir(parents=True)
         self.write(folder, body)
-        where = Where(str(self.device), str(folder), None)
-        assert self.tier.take(where) is not None
+        hash_dir = HashDirectory(str(self.device), str(folder), None)
+        assert self.tier.take(hash_dir) is not None
         path = path_of(str(self.device), str(folder))
         assert self.tier.entries().find(path) is not None
         return folder, path
@@ -72,8 +72,8 @@ def test_what_changed_behind_its_back_is_told_and_dropped_and_the_rest_is_compar
     _folder, other = bench.object(2)
     bench.write(folder, b"other body!")
     done = bench.compare(path, other)
-    ((where, difference),) = done.differences
-    assert where == str(folder) and difference
+    ((hash_dir, difference),) = done.differences
+    assert hash_dir == str(folder) and difference
     assert done.same == 1 and bench.paced == 2
     assert bench.tier.entries().find(path) is None
     assert bench.tier.figures["metadata", "sda", "differences"] == 1
@@ -93,7 +93,7 @@ def test_every_way_to_differ_is_one(bench, how):
 
 def test_what_is_not_believed_anyhow_is_no_mistake(bench):
     folder, path = bench.object(1)
-    bench.tier.entries().words.renew("sda")
+    bench.tier.entries().shared_state.renew("sda")
     bench.write(folder, b"other body!")
     done = bench.compare(path)
     assert (done.unproven, done.differences) == (1, [])

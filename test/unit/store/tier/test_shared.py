@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from swift.store.tier import shared
-from swift.store.tier.shared import SessionLost, TierSession, Words, held, reports_in
+from swift.store.tier.shared import SessionLost, SharedState, TierSession, held, reports_in
 
 #: Opens a session, says so, and lives until its input ends.
 ANOTHER = """
@@ -24,8 +24,8 @@ sys.stdin.read()
 
 
 @pytest.fixture
-def words():
-    return Words(bytearray(shared.BYTES))
+def shared_state():
+    return SharedState(bytearray(shared.BYTES))
 
 
 @pytest.fixture
@@ -63,32 +63,32 @@ def another(folder):
         each.kill()
 
 
-def test_a_new_epoch_of_one_device_leaves_the_others_alone(words):
-    words.renew()
-    before = {device: words.epoch(device) for device in ("sda", "sdb", "sdc")}
+def test_a_new_epoch_of_one_device_leaves_the_others_alone(shared_state):
+    shared_state.renew()
+    before = {device: shared_state.epoch(device) for device in ("sda", "sdb", "sdc")}
     assert all(before.values())
-    words.renew("sdb")
-    assert [device for device in before if words.epoch(device) != before[device]] == ["sdb"]
+    shared_state.renew("sdb")
+    assert [device for device in before if shared_state.epoch(device) != before[device]] == ["sdb"]
 
 
-def test_a_change_is_seen_by_whoever_read_before_it(words):
-    before = words.stripe(b"sda/objects/7")
-    words.touch(b"sda/objects/7")
-    assert words.stripe(b"sda/objects/7") != before
+def test_a_change_is_seen_by_whoever_read_before_it(shared_state):
+    before = shared_state.stripe(b"sda/objects/7")
+    shared_state.touch(b"sda/objects/7")
+    assert shared_state.stripe(b"sda/objects/7") != before
 
 
-def test_a_device_that_is_mounted_anew_is_not_believed(words):
-    words.mounted("sda", 41)
-    epoch = words.epoch("sda")
-    words.mounted("sda", 41)
-    assert words.epoch("sda") == epoch
-    words.mounted("sda", 42)
-    assert words.epoch("sda") != epoch
+def test_a_device_that_is_mounted_anew_is_not_believed(shared_state):
+    shared_state.mounted("sda", 41)
+    epoch = shared_state.epoch("sda")
+    shared_state.mounted("sda", 41)
+    assert shared_state.epoch("sda") == epoch
+    shared_state.mounted("sda", 42)
+    assert shared_state.epoch("sda") != epoch
 
 
-def test_a_pause_ends(words):
-    words.pause(1000)
-    assert words.is_paused(999) and not words.is_paused(1000)
+def test_a_pause_ends(shared_state):
+    shared_state.pause(1000)
+    assert shared_state.is_paused(999) and not shared_state.is_paused(1000)
 
 
 @pytest.mark.process
@@ -97,22 +97,25 @@ def test_the_first_process_after_all_had_gone_believes_nothing_of_before(folder,
     assert other.is_first
     session = TierSession(folder)
     assert not session.is_first
-    epoch = session.words.epoch("sda")
+    epoch = session.shared_state.epoch("sda")
     left = []
     session.close(left.append)
     assert left == [False], "the other one lives"
     other.kill()
     again = TierSession(folder)
-    assert again.is_first and again.words.epoch("sda") != epoch
+    assert again.is_first and again.shared_state.epoch("sda") != epoch
     again.close(left.append)
     assert left[-1] is True
 
 
 def test_processes_share_what_they_say(folder):
     one, two = TierSession(folder), TierSession(folder)
-    one.words.index = 7
-    two.words.touch(b"sda/objects/7")
-    assert (two.words.index, one.words.stripe(b"sda/objects/7")) == (7, two.words.stripe(b"sda/objects/7"))
+    one.shared_state.index = 7
+    two.shared_state.touch(b"sda/objects/7")
+    assert (two.shared_state.index, one.shared_state.stripe(b"sda/objects/7")) == (
+        7,
+        two.shared_state.stripe(b"sda/objects/7"),
+    )
 
 
 @pytest.mark.process

@@ -26,7 +26,7 @@ from swift.store.tier.figures import hit_rate
 from swift.store.tier.policy import CLASSES, MODES
 from swift.store.tier.settings import option_of
 from swift.store.tier.store import TierStore
-from swift.store.tier.tier import CONTROL_FILE, CacheTier, Seams
+from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 from test.contract.test_store import EC, GOLD, HASHER, NOW, NOW_S, delete, key_of, post, put, read, ts
 from test.support.tiers import tier_settings
 
@@ -83,7 +83,9 @@ class Bench:
                 space=SpaceGuard(disk, None),
             )
         )
-        tier = CacheTier(replace(self.settings, **more), Seams(disk=disk, notice=self.notices.append))
+        tier = CacheTier(
+            replace(self.settings, **more), TierDependencies(disk=disk, notice=self.notices.append)
+        )
         self.tiers.append(tier)
         return TierStore(engine, tier, policy)
 
@@ -108,7 +110,7 @@ def test_a_look_at_a_known_object_asks_the_disk_nothing(node):
     store = node.process(disk=disk, **METADATA_ONLY)
     put(store, key_of(), ts(10), b"body")
     disk.taken()
-    assert store.look(key_of(), NOW).metadata["Content-Type"] == "text/plain"
+    assert store.stat(key_of(), NOW).metadata["Content-Type"] == "text/plain"
     assert disk.taken() == []
 
 
@@ -127,13 +129,13 @@ def test_a_known_body_is_opened_by_handle_where_the_kernel_permits_it(node):
 def test_that_there_is_nothing_is_known_as_well(node):
     disk = CountingDisk()
     store = node.process(disk=disk, **METADATA_ONLY)
-    assert store.look(key_of(), NOW).kind == ABSENT
+    assert store.stat(key_of(), NOW).kind == ABSENT
     disk.taken()
-    assert store.look(key_of(), NOW).kind == ABSENT
-    assert store.upkeep.find(Location("sda", "7", GOLD, key_of().hash), NOW).state.kind == ABSENT
+    assert store.stat(key_of(), NOW).kind == ABSENT
+    assert store.maintenance.find(Location("sda", "7", GOLD, key_of().hash), NOW).state.kind == ABSENT
     assert disk.taken() == []
     put(store, key_of(), ts(10))
-    assert store.look(key_of(), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == LIVE
 
 
 def test_a_small_body_is_read_without_its_disk(node):
@@ -151,7 +153,7 @@ def test_a_small_body_stays_when_metadata_is_posted(node):
     put(store, key_of(), ts(10), b"small")
     post(store, key_of(), ts(11), **{"X-Object-Meta-A": "b"})
     assert read(store, key_of()) == b"small"
-    assert store.look(key_of(), NOW).metadata["X-Object-Meta-A"] == "b"
+    assert store.stat(key_of(), NOW).metadata["X-Object-Meta-A"] == "b"
     assert hit_rate(store.tier.figures, "small-data") == 1.0
 
 
@@ -173,17 +175,17 @@ def test_hashes_and_marks_are_known_until_something_changes(node):
     store = node.process(disk=disk)
     put(store, key_of(), ts(10))
     first = store.hashes("sda", "7", GOLD)
-    mark = store.upkeep.mark("sda", "7", GOLD)
+    mark = store.maintenance.change_token("sda", "7", GOLD)
     disk.taken()
     assert store.hashes("sda", "7", GOLD) == first
-    assert store.upkeep.mark("sda", "7", GOLD) == mark
-    assert 0 <= store.upkeep.idle_s("sda", "7", GOLD) < 60
+    assert store.maintenance.change_token("sda", "7", GOLD) == mark
+    assert 0 <= store.maintenance.idle_s("sda", "7", GOLD) < 60
     # Removals by hand are noticed by a look at the partition, not at its suffixes.
     assert set(disk.taken()) == {"stat"}
     assert store.hashes("sda", "7", GOLD, list_suffixes=True) == first
-    assert store.upkeep.mark("sda", "7", GOLD) == mark
+    assert store.maintenance.change_token("sda", "7", GOLD) == mark
     put(store, key_of("other"), ts(11))
-    assert store.upkeep.mark("sda", "7", GOLD) != mark
+    assert store.maintenance.change_token("sda", "7", GOLD) != mark
     assert store.hashes("sda", "7", GOLD) != first
 
 
@@ -198,7 +200,7 @@ def test_hashes_are_computed_anew_once_their_cache_on_the_disk_is_removed(node, 
     next(partition.rglob("*.data")).unlink()
     assert store.hashes("sda", "7", GOLD) == first
     (partition / "hashes.pkl").unlink()
-    assert store.upkeep.mark("sda", "7", GOLD) == ""
+    assert store.maintenance.change_token("sda", "7", GOLD) == ""
     assert store.hashes("sda", "7", GOLD) != first
 
 
@@ -227,9 +229,9 @@ def test_what_one_process_changes_another_one_sees(node):
         put(one, key_of(), ts(second), b"from one %d" % second)
         assert read(other, key_of()) == b"from one %d" % second
         post(other, key_of(), ts(second + 1), **{"X-Object-Meta-Second": str(second)})
-        assert one.look(key_of(), NOW).metadata["X-Object-Meta-Second"] == str(second)
+        assert one.stat(key_of(), NOW).metadata["X-Object-Meta-Second"] == str(second)
         delete(other, key_of(), ts(second + 2))
-        assert one.look(key_of(), NOW).kind != LIVE
+        assert one.stat(key_of(), NOW).kind != LIVE
 
 
 def test_what_rsync_brought_is_seen_once_it_told(node):
@@ -254,11 +256,11 @@ def test_after_all_processes_were_gone_everything_is_compared_with_the_disk(node
     (path / f"{ts(10).internal}.data").unlink()
     disk = CountingDisk()
     store = node.process(disk=disk, **METADATA_ONLY)
-    assert store.look(key_of(), NOW).kind == ABSENT
-    assert store.look(key_of("b"), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == ABSENT
+    assert store.stat(key_of("b"), NOW).kind == LIVE
     assert store.tier.figures["metadata", "sda", "unproven"] == 2
     disk.taken()
-    assert store.look(key_of("b"), NOW).kind == LIVE
+    assert store.stat(key_of("b"), NOW).kind == LIVE
     assert disk.taken() == []
 
 
@@ -276,7 +278,7 @@ def test_without_the_last_user_closing_it_the_index_does_not_survive_a_boot(node
     store = node.process(disk=Rebooted())
     assert store.tier.entries().find(b"sda/objects/7") is None
     assert store.tier.entries().totals().metadata == 0
-    assert store.look(key_of(), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == LIVE
 
 
 def test_a_collision_is_told_from_the_tier_as_well(node):
@@ -285,7 +287,7 @@ def test_a_collision_is_told_from_the_tier_as_well(node):
     stranger = key_of()._replace(path=key_of().path._replace(obj="other"))
     for _ in range(2):
         with pytest.raises(HashCollision):
-            store.look(stranger, NOW)
+            store.stat(stranger, NOW)
 
 
 def test_modes_and_classes_change_while_it_runs(node):
@@ -296,17 +298,17 @@ def test_modes_and_classes_change_while_it_runs(node):
     control.write_text(json.dumps({"metadata_mode": "pass-through"}))
     store.tier._next_tick_s = 0.0
     disk.taken()
-    assert store.look(key_of(), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == LIVE
     assert disk.taken() != []
     control.write_text(json.dumps({"metadata_mode": "write-invalidate"}))
     store.tier._next_tick_s = 0.0
     for _ in range(2):
         disk.taken()
-        assert store.look(key_of(), NOW).kind == LIVE
+        assert store.stat(key_of(), NOW).kind == LIVE
     assert disk.taken() == []
     control.write_text(json.dumps({"metadata_mode": "write-back"}))
     store.tier._next_tick_s = 0.0
-    assert store.look(key_of(), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == LIVE
     assert "refused" in node.notices[-1]
 
 
@@ -362,7 +364,7 @@ def test_whoever_loses_what_the_processes_share_begins_again(node):
         assert read(process, key_of()) == b"new"
     put(store, key_of(), ts(12), b"newer")
     assert read(other, key_of()) == read(store, key_of()) == b"newer"
-    assert store.tier.member().words.index == other.tier.member().words.index
+    assert store.tier.member().shared_state.index == other.tier.member().shared_state.index
     assert "was removed" in node.notices[0]
 
 
@@ -387,7 +389,7 @@ def test_what_the_processes_share_must_be_theirs(node, how):
     with pytest.raises(OSError, match="must be a directory of this user|File exists"):
         put(store, key_of(), ts(10), b"body")
     # Whoever only reads is not kept from the disk.
-    assert store.look(key_of(), NOW).kind == ABSENT
+    assert store.stat(key_of(), NOW).kind == ABSENT
     assert not list((node.root / "elsewhere").glob("*"))
     assert how != "a file" or state.read_text() == "precious"
 
@@ -403,7 +405,7 @@ def test_an_index_that_cannot_be_read_any_more_fails_no_request(node):
         put(store, key, ts(900), body * 2)
         assert read(store, key) == body * 2
     assert "cannot be read" in node.notices[0]
-    assert "is back" in node.notices[-1]
+    assert "works again" in node.notices[-1]
 
 
 def test_an_index_that_cannot_be_used_is_done_without_and_comes_back(node):
@@ -421,7 +423,7 @@ def test_an_index_that_cannot_be_used_is_done_without_and_comes_back(node):
     store.tier._retry_s = 0.0
     put(store, key_of(), ts(12), b"newer")
     assert read(store, key_of()) == read(other, key_of()) == b"newer"
-    assert "is back" in node.notices[-1]
+    assert "works again" in node.notices[-1]
 
 
 @pytest.mark.process
@@ -460,7 +462,7 @@ def test_the_oldest_go_when_there_is_no_room(node):
         put(store, key_of(f"o{number}"), ts(10))
     totals = store.tier.entries().totals()
     assert totals.metadata == 0
-    assert store.look(key_of("o1"), NOW).kind == LIVE
+    assert store.stat(key_of("o1"), NOW).kind == LIVE
 
 
 def test_a_day_has_only_so_many_bytes(node):
@@ -505,7 +507,7 @@ def _writer(root, name, seconds, mistakes):
                 mistakes.put(f"{key.path} at {second}")
             if second % 5 == 4:
                 delete(store, key, ts(NOW_S + second, 1))
-                if store.look(key, NOW).kind not in (DELETED, ABSENT):
+                if store.stat(key, NOW).kind not in (DELETED, ABSENT):
                     mistakes.put(f"{key.path} is not deleted at {second}")
             store.hashes("sda", "7", GOLD)
     finally:
@@ -521,7 +523,7 @@ def _reader(root, names, finished, mistakes):
             for name in names:
                 for number in range(7):
                     key = key_of(f"{name}-{number}")
-                    stamp = store.look(key, NOW).timestamp
+                    stamp = store.stat(key, NOW).timestamp
                     if stamp < newest.get(key, stamp):
                         mistakes.put(f"{key.path} went back to {stamp.internal}")
                     newest[key] = stamp
@@ -596,13 +598,13 @@ def test_an_object_that_is_split_is_found_in_both_places_and_then_in_one(node):
         new = key._replace(partition=target_partition(key.hash, 10))
     power = 9 if new.partition == target_partition(key.hash, 9) else 10
     put(store, key, ts(10), b"body")
-    assert store.look(new, NOW).kind == ABSENT
+    assert store.stat(new, NOW).kind == ABSENT
     splitter = Splitter(store.core, power)
     location = Location(key.device, key.partition, key.policy, key.hash)
     splitter.relink(location)
     assert read(store, key) == read(store, new) == b"body"
     splitter.remove_old(location)
-    assert store.look(key, NOW).kind == ABSENT
+    assert store.stat(key, NOW).kind == ABSENT
     assert read(store, new) == b"body"
 
 
@@ -635,7 +637,7 @@ def test_an_ssd_that_is_pulled_under_load_fails_no_request(tmp_path):
             put(store, key_of(), ts(NOW_S + second), b"at %d" % second)
             assert read(store, key_of()) == b"at %d" % second
         assert not store.tier.failure
-        assert "is back" in node.notices[-1]
+        assert "works again" in node.notices[-1]
     finally:
         node.end()
         unmount_image(ssd)

@@ -13,7 +13,7 @@ from swift import green
 from swift.base.calls import run_inline
 from swift.http.body import BodyTimeout, BytesBody, ClientDisconnected, RequestBody
 from swift.http.response import HTTPError
-from swift.obj.intake import (
+from swift.obj.upload import (
     BATCH_BYTES,
     FIRST_BYTES,
     DraftWriter,

@@ -1,4 +1,4 @@
-"""What daemons do with the objects of the filesystem engine: find, audit and forget them.
+"""Maintenance of the filesystem engine's objects by daemons: find, audit and purge.
 
 Daemons know objects by their hash directories, so a key is made from what the files say. Whatever is
 wrong is quarantined on the way; what changes meanwhile is looked at again. Forgetting (``purge``) removes
@@ -32,21 +32,21 @@ from swift.store.api import (
     LIVE,
     AuditReport,
     Found,
-    HandedOver,
     Location,
     ObjectKey,
     ObjectState,
     Pace,
-    Viewpoint,
+    ReadOptions,
+    SyncedVersion,
 )
 from swift.store.chooser import remove_if_empty
 from swift.store.core import TRIES, EngineCore
 from swift.store.errors import Damaged, FilesChanged, MisplacedLeft
-from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_mark
+from swift.store.hashes import HASHES_FILE, JOURNAL_FILE, LOCK_FILE, journal_idle_s, journal_token
 from swift.store.layout import (
     DATA,
     META,
-    Place,
+    ObjectPath,
     UnexpectedName,
     data_name,
     is_rsync_temporary,
@@ -59,7 +59,7 @@ from swift.store.layout import (
 )
 from swift.store.metadata import CHECKSUM_ATTRIBUTE, AttributesTooLarge, read_metadata_blob, write_attribute
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
-from swift.store.reader import ANY_NAME, Loaded, names_in
+from swift.store.reader import ANY_NAME, Loaded, list_names
 
 #: What an erasure coded archive must tell to be of any use (object-disk.md §5).
 _EC_NEEDED = ("Content-Length", fields.SYSMETA_EC_FRAG_INDEX.title(), fields.SYSMETA_EC_ETAG.title())
@@ -104,7 +104,7 @@ class FragmentWalk:
 
 
 def archive_walk(policy: Policy, state: ObjectState) -> FragmentWalk | None:
-    """What checks the archive of an erasure coded object; raises ``Damaged`` when metadata it needs lacks."""
+    """Return the checker of an EC object's archive; raises ``Damaged`` if required metadata is missing."""
     if not policy.is_ec:
         return None
     for name in _EC_NEEDED:
@@ -119,7 +119,9 @@ AUDITOR_STATUS = "auditor_status_"
 
 
 def _is_meta_until(name: str, timestamp: Timestamp) -> bool:
-    """Whether a file is metadata not newer than ``timestamp``: what it says was handed over with it."""
+    """Return True if a file is metadata not newer than ``timestamp``: what it says was handed over with
+    it.
+    """
     try:
         return name.endswith(META) and parse_name(name).timestamp <= timestamp
     except UnexpectedName:
@@ -155,29 +157,29 @@ def _sync_if_there(disk: Disk, directory: str) -> None:
         return
 
 
-class FileUpkeep:
-    """``Upkeep`` of the filesystem engine."""
+class FileMaintenance:
+    """``Maintenance`` of the filesystem engine."""
 
     def __init__(self, core: EngineCore):
         self._core = core
 
-    def _place(self, location: Location) -> Place:
+    def _object_path(self, location: Location) -> ObjectPath:
         key = ObjectKey(location.device, location.partition, location.policy, ANY_NAME, location.hash)
-        return self._core.place(key)
+        return self._core.object_path(key)
 
     # --- find ----------------------------------------------------------------------------------------
 
-    def find(self, location: Location, view: Viewpoint) -> Found:
-        """See ``Upkeep``."""
-        place = self._place(location)
+    def find(self, location: Location, options: ReadOptions) -> Found:
+        """See ``Maintenance``."""
+        object_path = self._object_path(location)
         for _ in range(TRIES):
-            _, loaded = self._core.loaded(place.key, view, open_data=False)
+            _, loaded = self._core.loaded(object_path.key, options, open_data=False)
             try:
                 return self.found(location, loaded.state)
             except Damaged as error:
                 self._check_may_move(location, error)
-                self._core.quarantine(place, str(error))
-        raise FilesChanged(f"{place.directory} is damaged again and again")
+                self._core.quarantine(object_path, str(error))
+        raise FilesChanged(f"{object_path.directory} is repeatedly damaged")
 
     def found(self, location: Location, state: ObjectState) -> Found:
         """The state with the key that its name makes; raises ``Damaged`` for a name of another hash."""
@@ -203,16 +205,16 @@ class FileUpkeep:
     # --- audit ---------------------------------------------------------------------------------------
 
     def audit(self, location: Location, *, full: bool, pace: Pace, temporary_age_s: float) -> AuditReport:
-        """See ``Upkeep``."""
-        place = self._place(location)
-        view = Viewpoint(self._core.clock.time(), open_expired=True)
+        """See ``Maintenance``."""
+        object_path = self._object_path(location)
+        options = ReadOptions(self._core.clock.time(), open_expired=True)
         for _ in range(TRIES):
             try:
-                names = names_in(self._core.disk, place.directory)
-                self._tidy(place, names, temporary_age_s)
-                _, loaded = self._core.loaded(place.key, view, open_data=True, quarantines=False)
+                names = list_names(self._core.disk, object_path.directory)
+                self._remove_partial_files(object_path, names, temporary_age_s)
+                _, loaded = self._core.loaded(object_path.key, options, open_data=True, quarantines=False)
                 try:
-                    return self._audited(location, place, loaded, full, pace)
+                    return self._audit_loaded(location, object_path, loaded, full, pace)
                 finally:
                     if loaded.fd is not None:
                         self._core.disk.close(loaded.fd)
@@ -220,35 +222,37 @@ class FileUpkeep:
                 continue
             except Damaged as error:
                 self._check_may_move(location, error)
-                self._core.quarantine(place, str(error))
+                self._core.quarantine(object_path, str(error))
                 return AuditReport(Found(None, ObjectState()), str(error))
-        raise FilesChanged(f"{place.directory} keeps changing")
+        raise FilesChanged(f"{object_path.directory} keeps changing")
 
-    def _tidy(self, place: Place, names: Iterable[str], temporary_age_s: float) -> None:
-        """Remove partial files that nobody will finish."""
+    def _remove_partial_files(
+        self, object_path: ObjectPath, names: Iterable[str], temporary_age_s: float
+    ) -> None:
+        """Remove stale partial files."""
         disk, before = self._core.disk, self._core.clock.time() - temporary_age_s
         for name in filter(is_rsync_temporary, names):
-            path = f"{place.directory}/{name}"
+            path = f"{object_path.directory}/{name}"
             try:
                 if disk.stat(path).st_mtime < before:
                     disk.unlink(path)
             except FileNotFoundError:
                 continue
 
-    def _audited(
-        self, location: Location, place: Place, loaded: Loaded, full: bool, pace: Pace
+    def _audit_loaded(
+        self, location: Location, object_path: ObjectPath, loaded: Loaded, full: bool, pace: Pace
     ) -> AuditReport:
         found = self.found(location, loaded.state)
         choice, core = loaded.choice, self._core
         for file in (choice.data, choice.meta, choice.ctype, choice.tombstone):
             if file is not None:
-                self._add_checksum(f"{place.directory}/{file.name}")
+                self._add_checksum(f"{object_path.directory}/{file.name}")
         tombstone = choice.tombstone
         if tombstone is not None:
             horizon = core.clock.time() - core.rules.reclaim.reclaim_age_s
             if tombstone.timestamp.seconds < horizon:
-                with core.changes.change(place.device, place.directory):
-                    core.mark_dirty(place)
+                with core.changes.change(object_path.device, object_path.directory):
+                    core.mark_dirty(object_path)
         if loaded.fd is None or found.state.kind != LIVE:
             return AuditReport(found)
         walk = archive_walk(location.policy, found.state)
@@ -285,18 +289,18 @@ class FileUpkeep:
             digest.update(piece)
             if walk is not None:
                 walk.feed(piece)
-            # Nobody asked for this object: reading it must not push out of memory what somebody did.
+            # An audit must not evict pages that clients requested.
             disk.drop_cache(fd, offset, len(piece))
             offset += len(piece)
             pace(len(piece))
         if digest.hexdigest() != state.metadata.get("ETag"):
-            self._still_there(loaded)
+            self._check_not_replaced(loaded)
             raise Damaged(f"MD5 of the body is {digest.hexdigest()}, not {state.metadata.get('ETag')}")
         if walk is not None:
             walk.finish()
         return offset
 
-    def _still_there(self, loaded: Loaded) -> None:
+    def _check_not_replaced(self, loaded: Loaded) -> None:
         """Raise ``FilesChanged`` when the name is another file's now."""
         disk = self._core.disk
         assert loaded.fd is not None
@@ -308,79 +312,79 @@ class FileUpkeep:
         raise FilesChanged(f"{loaded.data_path} was replaced")
 
     def quarantine(self, location: Location, reason: str) -> None:
-        """See ``Upkeep``."""
-        place = self._place(location)
+        """See ``Maintenance``."""
+        object_path = self._object_path(location)
         try:
-            self._core.quarantine(place, reason)
+            self._core.quarantine(object_path, reason)
         except FileNotFoundError:
             # Nothing is there any more.
             return
 
     # --- purge ---------------------------------------------------------------------------------------
 
-    def purge(self, location: Location, handed: HandedOver) -> bool:
-        """See ``Upkeep``."""
-        disk, place = self._core.disk, self._place(location)
+    def purge(self, location: Location, synced: SyncedVersion) -> bool:
+        """See ``Maintenance``."""
+        disk, object_path = self._core.disk, self._object_path(location)
         try:
-            fd = lock_directory(disk, place.directory)
+            fd = lock_directory(disk, object_path.directory)
         except FileNotFoundError:
             return True
         try:
-            with self._core.changes.change(place.device, place.directory):
-                names = disk.listdir(place.directory)
-                gone = self._handed_over(place, names, handed)
+            with self._core.changes.change(object_path.device, object_path.directory):
+                names = disk.listdir(object_path.directory)
+                gone = self._removable(object_path, names, synced)
                 if gone:
-                    self._core.mark_dirty(place)
-                    sync_directory(disk, place.directory)
+                    self._core.mark_dirty(object_path)
+                    sync_directory(disk, object_path.directory)
                 for name in gone:
-                    disk.unlink(f"{place.directory}/{name}")
-                is_gone = len(gone) == len(names) and remove_if_empty(disk, place.directory)
+                    disk.unlink(f"{object_path.directory}/{name}")
+                is_gone = len(gone) == len(names) and remove_if_empty(disk, object_path.directory)
         finally:
             disk.close(fd)
         if is_gone:
-            remove_if_empty(disk, place.suffix)
+            remove_if_empty(disk, object_path.suffix)
         return is_gone
 
-    def _handed_over(self, place: Place, names: list[str], handed: HandedOver) -> list[str]:
+    def _removable(self, object_path: ObjectPath, names: list[str], synced: SyncedVersion) -> list[str]:
         """The files that need not stay."""
-        ec = place.key.policy.ec
-        at, index = handed.timestamp, handed.fragment
+        ec = object_path.key.policy.ec
+        at, index = synced.timestamp, synced.fragment
         wanted = [tombstone_name(at)]
         if ec is None:
             wanted.append(data_name(at))
         elif index is not None:
             wanted.append(data_name(at, index, durable=True))
-            if handed.durable or self._is_over(place, data_name(at, index)):
+            if synced.durable or self._is_abandoned(object_path, data_name(at, index)):
                 wanted.append(data_name(at, index))
         gone = [name for name in wanted if name in names]
         left = [name for name in names if name not in gone]
-        if handed.meta_timestamp is not None and not any(name.endswith(DATA) for name in left):
-            gone.extend(name for name in left if _is_meta_until(name, handed.meta_timestamp))
+        if synced.meta_timestamp is not None and not any(name.endswith(DATA) for name in left):
+            gone.extend(name for name in left if _is_meta_until(name, synced.meta_timestamp))
         return gone
 
-    def _is_over(self, place: Place, name: str) -> bool:
-        """Whether an uncommitted archive is so old that no commit is on its way."""
+    def _is_abandoned(self, object_path: ObjectPath, name: str) -> bool:
+        """Return True if an uncommitted archive is so old that no commit is on its way."""
         window_s = self._core.rules.reclaim.commit_window_s
         try:
-            written_s = self._core.disk.stat(f"{place.directory}/{name}").st_mtime
+            written_s = self._core.disk.stat(f"{object_path.directory}/{name}").st_mtime
         except FileNotFoundError:
             return False
         return written_s < self._core.clock.time() - window_s
 
     # --- partitions ----------------------------------------------------------------------------------
 
-    def mark(self, device: str, partition: str, policy: Policy) -> str:
-        """See ``Upkeep``."""
+    def change_token(self, device: str, partition: str, policy: Policy) -> str:
+        """See ``Maintenance``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
-        return journal_mark(self._core.disk, path, self._core.disk.now_ns())
+        return journal_token(self._core.disk, path, self._core.disk.now_ns())
 
     def idle_s(self, device: str, partition: str, policy: Policy) -> float:
-        """See ``Upkeep``."""
+        """See ``Maintenance``."""
         path = partition_dir(self._core.devices.path(device), policy, partition)
         return journal_idle_s(self._core.disk, path, self._core.disk.now_ns())
 
     def make_durable(self, device: str, partition: str, policy: Policy, suffixes: Iterable[str]) -> None:
-        """See ``Upkeep``: every file first, then the names that lead to it."""
+        """See ``Maintenance``: every file first, then the names that lead to it."""
         disk, device_path = self._core.disk, self._core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         for suffix in filter(is_suffix, suffixes):
@@ -391,7 +395,7 @@ class FileUpkeep:
             _sync_if_there(disk, directory)
 
     def prepare(self, device: str, policy: Policy, before_s: float) -> list[str]:
-        """See ``Upkeep``."""
+        """See ``Maintenance``."""
         disk, device_path = self._core.disk, self._core.devices.path(device)
         temporary, objects = temporary_dir(device_path, policy), objects_dir(device_path, policy)
         for name in _names_below(disk, temporary):
@@ -409,7 +413,7 @@ class FileUpkeep:
         ]
 
     def remove_partition(self, device: str, partition: str, policy: Policy) -> bool:
-        """See ``Upkeep``."""
+        """See ``Maintenance``."""
         device_path = self._core.devices.path(device)
         path = partition_dir(device_path, policy, partition)
         with self._core.changes.change(device_path, path):
@@ -435,4 +439,4 @@ class FileUpkeep:
         return False
 
     def __repr__(self) -> str:
-        return f"<FileUpkeep of {self._core!r}>"
+        return f"<FileMaintenance of {self._core!r}>"

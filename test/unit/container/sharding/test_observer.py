@@ -8,10 +8,10 @@ from swift.base.shardrange import ShardRange, State
 from swift.base.timestamp import Timestamp
 from swift.container.rows import ObjectRow
 from swift.container.sharding import overview
+from swift.container.sharding.observer import Observer
 from swift.container.sharding.overview import Overview
 from swift.container.sharding.settings import ContainerSharderSettings
-from swift.container.sharding.standing import Observer
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines
 
@@ -22,9 +22,9 @@ class Bench:
     def __init__(self, **options):
         self.overview = Overview()
         self.warnings = []
-        self.tally = Tally(Telemetry(LogLines()), "container-sharder")
+        self.counters = Counters(Telemetry(LogLines()), "container-sharder")
         settings = ContainerSharderSettings(**options)
-        self.observer = Observer(self.overview, settings, self.tally, self.warnings.append)
+        self.observer = Observer(self.overview, settings, self.counters, self.warnings.append)
 
     def look(self, broker, now_s=1010):
         self.observer.look(broker, 0, Timestamp(now_s), 0.5)
@@ -83,7 +83,7 @@ def test_missing_names_are_warned_of_once_within_the_interval(bench, broker):
     for now_s in (1010, 1020):
         bench.look(broker, now_s)
     assert len(bench.warnings) == 1 and "missing range(s): d-m" in bench.warnings[0]
-    assert bench.tally.counts["audit_root_failure"] == 2
+    assert bench.counters.counts["audit_root_failure"] == 2
     bench.look(broker, 1010 + bench.observer.settings.periodic_warnings_interval)
     assert len(bench.warnings) == 2
 

@@ -8,17 +8,17 @@ import shutil
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.obj.compare.digests import (
+from swift.obj.replication.digests import (
     BODY_BYTES_MAX,
-    NOTHING,
+    EMPTY,
     PARTITIONS_MAX,
-    BadQuestion,
-    DigestBook,
-    decode_answer,
-    decode_question,
+    BadDigestMessage,
+    DigestCache,
+    decode_request,
+    decode_response,
     digest_of,
-    encode_answer,
-    encode_question,
+    encode_request,
+    encode_response,
 )
 from test.support.object_servers import GOLD, ObjectNodes
 
@@ -36,7 +36,7 @@ def test_a_digest_is_of_all_suffixes_in_any_order():
     assert digest_of({"abc": "1", "def": "2"}, None) == digest_of({"def": "2", "abc": "1"}, None)
     assert digest_of({"abc": "1"}, None) != digest_of({"abc": "2"}, None)
     assert digest_of({"abc": "1"}, None) != digest_of({"abd": "1"}, None)
-    assert digest_of({}, None) == NOTHING
+    assert digest_of({}, None) == EMPTY
 
 
 def test_while_a_suffix_is_dirty_there_is_no_digest():
@@ -48,20 +48,20 @@ def test_each_node_tells_of_its_own_archives_and_they_are_equal():
     theirs = {"abc": {None: "d", 1: "x"}, "def": {1: "y"}}
     assert digest_of(mine, 0) == digest_of(theirs, 1)
     assert digest_of(mine, 0) != digest_of(theirs, 0)
-    assert digest_of({"abc": {5: "strange"}}, 0) == NOTHING
+    assert digest_of({"abc": {5: "strange"}}, 0) == EMPTY
 
 
 def test_questions_and_answers_are_read_as_they_were_written():
     question = {0: None, 7: 3, 4294967295: 0}
-    assert decode_question(encode_question(question)) == question
+    assert decode_request(encode_request(question)) == question
     answer = {0: "", 7: "ab"}
-    assert decode_answer(encode_answer(answer)) == answer
+    assert decode_response(encode_response(answer)) == answer
 
 
 def test_the_largest_question_fits_into_its_bound():
     most = {4294967295 - n: 31 for n in range(PARTITIONS_MAX)}
-    assert len(encode_question(most)) <= BODY_BYTES_MAX
-    assert len(encode_answer(dict.fromkeys(most, "f" * 32))) <= BODY_BYTES_MAX
+    assert len(encode_request(most)) <= BODY_BYTES_MAX
+    assert len(encode_response(dict.fromkeys(most, "f" * 32))) <= BODY_BYTES_MAX
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_the_largest_question_fits_into_its_bound():
     ],
 )
 def test_what_is_no_question_is_refused(body):
-    with pytest.raises(BadQuestion):
-        decode_question(body)
+    with pytest.raises(BadDigestMessage):
+        decode_request(body)
 
 
 def test_what_has_not_changed_is_not_hashed_again(nodes):
@@ -93,21 +93,21 @@ def test_what_has_not_changed_is_not_hashed_again(nodes):
     asked = []
 
     class Counting:
-        upkeep = store.upkeep
+        maintenance = store.maintenance
 
         def hashes(self, *args, **more):
             asked.append(args)
             return store.hashes(*args, **more)
 
-    book = DigestBook(ManualClock().monotonic, 100.0)
-    first = book.entry(Counting(), "d0", 3, GOLD)
+    digest_cache = DigestCache(ManualClock().monotonic, 100.0)
+    first = digest_cache.entry(Counting(), "d0", 3, GOLD)
     journal = node.path / "objects/3/hashes.invalid"
     os.utime(journal, (1, 1))
     for _ in range(3):
-        assert book.entry(Counting(), "d0", 3, GOLD) == first
+        assert digest_cache.entry(Counting(), "d0", 3, GOLD) == first
     assert len(asked) == 2
     node.ask("PUT", "/3/a/c/p", nodes.clock.time(), b"x")
-    assert book.entry(Counting(), "d0", 3, GOLD) != first
+    assert digest_cache.entry(Counting(), "d0", 3, GOLD) != first
 
 
 @pytest.fixture(params=[100.0, None], ids=["daemon", "server"])
@@ -116,13 +116,13 @@ def settled(request, nodes):
     node = nodes[0]
     for name in "op":
         node.ask("PUT", f"/3/a/c/{name}", nodes.clock.time(), b"x")
-    book = DigestBook(ManualClock().monotonic, request.param)
+    digest_cache = DigestCache(ManualClock().monotonic, request.param)
     store = node.stores.engine(GOLD)
-    book.entry(store, "d0", 3, GOLD)
+    digest_cache.entry(store, "d0", 3, GOLD)
     os.utime(node.path / "objects/3/hashes.invalid", (1, 1))
     for _ in range(2):
-        book.entry(store, "d0", 3, GOLD)
-    return node, lambda: book.entry(store, "d0", 3, GOLD).digest
+        digest_cache.entry(store, "d0", 3, GOLD)
+    return node, lambda: digest_cache.entry(store, "d0", 3, GOLD).digest
 
 
 def test_a_suffix_that_nobody_told_of_is_found_at_once(settled, nodes):
@@ -175,32 +175,32 @@ def replicate(node, body, path="/3", **headers):
 def test_a_server_answers_for_many_partitions_at_once(nodes):
     node = nodes[0]
     node.ask("PUT", "/3/a/c/o", nodes.clock.time(), b"x")
-    answer = replicate(node, encode_question({3: None, 4: None}))
+    answer = replicate(node, encode_request({3: None, 4: None}))
     assert answer.headers["x-backend-partition-digests"] == "true"
-    assert decode_answer(answer.content) == {3: digest_of(node.hashes(3), None), 4: NOTHING}
+    assert decode_response(answer.content) == {3: digest_of(node.hashes(3), None), 4: EMPTY}
 
 
 def test_a_server_refuses_what_it_cannot_bound(nodes):
     node = nodes[0]
     assert replicate(node, b"{").status == 400
     assert replicate(node, b" " * (BODY_BYTES_MAX + 1)).status == 413
-    assert replicate(node, encode_question({3: None}), x_backend_storage_policy_index="9").status == 503
+    assert replicate(node, encode_request({3: None}), x_backend_storage_policy_index="9").status == 503
     node.path.rename(node.root / "away")
-    assert replicate(node, encode_question({3: None})).status == 507
+    assert replicate(node, encode_request({3: None})).status == 507
 
 
 def test_an_answer_that_takes_too_long_tells_what_it_has(nodes):
     node, clock = nodes[0], ManualClock()
-    book = DigestBook(lambda: clock.now_s)
+    digest_cache = DigestCache(lambda: clock.now_s)
 
     class Slow:
-        upkeep = node.stores.engine(GOLD).upkeep
+        maintenance = node.stores.engine(GOLD).maintenance
 
         def hashes(self, *args, **more):
             clock.advance(3)
             return {}
 
-    assert list(book.answer(Slow(), "d0", GOLD, dict.fromkeys(range(9)), 5.0)) == [0, 1]
+    assert list(digest_cache.digests(Slow(), "d0", GOLD, dict.fromkeys(range(9)), 5.0)) == [0, 1]
 
 
 def test_a_server_makes_durable_what_it_is_asked_to_and_says_so(nodes):

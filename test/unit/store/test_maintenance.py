@@ -9,7 +9,7 @@ import time
 import pytest
 
 from swift.platform.disk import Disk
-from swift.store.api import LIVE, HandedOver, Location
+from swift.store.api import LIVE, Location, SyncedVersion
 from swift.store.metadata import CHECKSUM_ATTRIBUTE
 from test.contract.test_store import GOLD, NOW, NOW_S, FileBench, delete, key_of, post, put, ts
 
@@ -28,7 +28,7 @@ def directory(bench):
 
 
 def audit(bench, *, full=True, age_s=1000.0):
-    return bench.store.upkeep.audit(AT, full=full, pace=lambda _bytes: None, temporary_age_s=age_s)
+    return bench.store.maintenance.audit(AT, full=full, pace=lambda _bytes: None, temporary_age_s=age_s)
 
 
 def test_partial_files_of_rsync_go_when_they_are_old(bench, directory):
@@ -118,7 +118,7 @@ def test_a_body_that_cannot_be_read_stays_where_it_is(bench):
     bench.store.core.disk = Unreadable()
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         audit(bench)
-    assert bench.store.look(KEY, NOW).kind == LIVE
+    assert bench.store.stat(KEY, NOW).kind == LIVE
 
 
 class Replaced(Disk):
@@ -143,7 +143,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_not_blamed(bench):
 def test_purging_marks_the_suffix_and_empties_its_directory(bench, directory):
     put(bench.store, KEY, ts(10))
     (bench.root / "sda/objects/7/hashes.invalid").write_text("")
-    assert bench.store.upkeep.purge(AT, HandedOver(ts(10)))
+    assert bench.store.maintenance.purge(AT, SyncedVersion(ts(10)))
     assert not directory.parent.exists()
     assert (bench.root / "sda/objects/7/hashes.invalid").read_text() == f"{KEY.hash[-3:]}\n"
 
@@ -156,6 +156,6 @@ def test_a_device_is_prepared_old_temporary_files_go_and_strangers_are_named(ben
         os.utime(device / "tmp" / name, (time.time() - age_s,) * 2)
     for name in ("7", "auditor_status_ALL.json", "stranger"):
         (device / "objects" / name).mkdir(parents=True)
-    upkeep = bench.store.upkeep
-    assert upkeep.prepare("sda", GOLD, time.time() - 1000) == ["stranger"]
+    maintenance = bench.store.maintenance
+    assert maintenance.prepare("sda", GOLD, time.time() - 1000) == ["stranger"]
     assert [path.name for path in (device / "tmp").iterdir()] == ["new"]

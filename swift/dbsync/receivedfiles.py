@@ -16,7 +16,7 @@ from swift.base.errors import InvalidValue
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.db import files
 from swift.db.connection import DatabaseBroken, DatabaseMissing, Transaction, Translating, connect
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.db.schema import facts_of, migrate
 from swift.dbsync.replica import Replica
 from swift.platform.disk import Disk
@@ -31,10 +31,10 @@ BATCH = 1000
 HashOf = Callable[[tuple[str, ...]], str]
 
 
-class DatabaseArrivals:
-    """What arrives on the device of one database."""
+class ReceivedFiles:
+    """Received files on the device of one database."""
 
-    def __init__(self, disk: DiskHandle, place: DatabasePlace):
+    def __init__(self, disk: DiskHandle, place: DatabasePath):
         self._disk = disk
         self._place = place
         self.directory = f"{place.device_path}/tmp"
@@ -47,11 +47,11 @@ class DatabaseArrivals:
         make_directories(disk, self.directory, below=self._place.device_path)
 
     def path(self, remote_id: str) -> str:
-        """Where the database of a sender arrives."""
+        """Return the path of a sender's received file."""
         return f"{self.directory}/{remote_id}"
 
     def has(self, remote_id: str) -> bool:
-        """Whether a file of that sender is there."""
+        """Return True if a file of that sender has arrived."""
         try:
             self._disk.stat(self.path(remote_id))
         except FileNotFoundError:
@@ -65,13 +65,13 @@ class DatabaseArrivals:
             self._disk, self._disk.place(open_temporary, self.directory), self.path(remote_id)
         )
 
-    def open(self, replica: Replica, remote_id: str, hash_of: HashOf) -> Arrived:
-        """Open what arrived; see ``Arrived``."""
-        return self._disk.place(Arrived, self.path(remote_id), replica, self._place, hash_of)
+    def open(self, replica: Replica, remote_id: str, hash_of: HashOf) -> ReceivedDatabase:
+        """Open what arrived; see ``ReceivedDatabase``."""
+        return self._disk.place(ReceivedDatabase, self.path(remote_id), replica, self._place, hash_of)
 
-    def catch_up(self, arrived: Arrived, path: str) -> None:
+    def catch_up(self, received: ReceivedDatabase, path: str) -> None:
         """Bring an open arrival nearer to the database at ``path``, which others may go on changing."""
-        self._disk.place(arrived.catch_up, path)
+        self._disk.place(received.catch_up, path)
 
     def install(self, replica: Replica, remote_id: str, file_name: str | None, hash_of: HashOf) -> bool:
         """Make the arrived file the database of this place; False when there is one, or nothing arrived.
@@ -89,17 +89,17 @@ class DatabaseArrivals:
         self, disk: Disk, replica: Replica, remote_id: str, epoch: str | None, hash_of: HashOf
     ) -> bool:
         place = self._place
-        if files.look(disk, place):
+        if files.database_files(disk, place):
             files.remove_if_there(disk, self.path(remote_id))
             return False
-        arrived = Arrived(disk, self.path(remote_id), replica, place, hash_of)
+        received = ReceivedDatabase(disk, self.path(remote_id), replica, place, hash_of)
         try:
-            arrived.renew(remote_id)
+            received.renew(remote_id)
         finally:
-            arrived.close()
-        files.sync_file(disk, arrived.path)
+            received.close()
+        files.sync_file(disk, received.path)
         unsynced = files.make_place(disk, place)
-        installed = files.install(disk, place, arrived.path, epoch=epoch)
+        installed = files.install(disk, place, received.path, epoch=epoch)
         for parent in unsynced:
             sync_directory(disk, parent)
         return installed
@@ -118,7 +118,7 @@ class DatabaseUpload:
         self._disk.place(write_all, self._file.fd, piece)
 
     def finish(self) -> None:
-        """Name the file. It is not synced: whoever takes it over does that. Raises OSError."""
+        """Name the file without a sync: the code that adopts it syncs it. Raises OSError."""
         assert self._file.temporary is not None
         self._disk.rename(self._file.temporary, self._path)
         self._file.temporary = None
@@ -128,13 +128,13 @@ class DatabaseUpload:
         self._file.discard()
 
 
-class Arrived:
+class ReceivedDatabase:
     """An arrived file, open, checked and migrated; one that is no such database is removed. Its calls block.
 
     Raises ``DatabaseBroken`` and the other errors of ``db.connection``.
     """
 
-    def __init__(self, disk: Disk, path: str, replica: Replica, place: DatabasePlace, hash_of: HashOf):
+    def __init__(self, disk: Disk, path: str, replica: Replica, place: DatabasePath, hash_of: HashOf):
         self.path = path
         self._disk = disk
         self._replica = replica
@@ -158,7 +158,7 @@ class Arrived:
             tables = facts_of(connection).tables
             if not all(names & tables.keys() for names in dialect.required):
                 raise DatabaseBroken(self.path, f"is not a database of {dialect.kind}s")
-            # What was cut off, or copied while somebody wrote it, must not get a name.
+            # A truncated file, or one copied during a write, must not get a name.
             problem = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             if problem != "ok":
                 raise DatabaseBroken(self.path, problem)
@@ -188,11 +188,11 @@ class Arrived:
 
         Raises ``DatabaseMissing`` when ``target`` is not the only database there any more.
         """
-        if files.look(self._disk, self._place) != (target,):
+        if files.database_files(self._disk, self._place) != (target,):
             raise DatabaseMissing(target, "is not the only one")
         self._merge_rows(have)
         with Transaction(self._connection, self.path) as connection:
-            self._replica.take_in(connection, have, now)
+            self._replica.absorb(connection, have, now)
             self._replica.renew_identity(connection, remote_id, self._place.device)
         self._connection.close()
         files.sync_file(self._disk, self.path)
@@ -204,7 +204,7 @@ class Arrived:
         self._connection.close()
 
 
-def epoch_in(place: DatabasePlace, file_name: str | None) -> str | None:
+def epoch_in(place: DatabasePath, file_name: str | None) -> str | None:
     """The epoch of a database file name; raises ``InvalidValue`` for one that does not belong here."""
     if file_name is None or file_name == f"{place.name_hash}.db":
         return None
@@ -217,12 +217,12 @@ def epoch_in(place: DatabasePlace, file_name: str | None) -> str | None:
     raise InvalidValue("not the name of a database file of this place")
 
 
-def snapshot(disk: Disk, place: DatabasePlace, path: str) -> str:
+def snapshot(disk: Disk, place: DatabasePath, path: str) -> str:
     """A consistent copy of the database at ``path`` in the device's temporary directory; its path.
 
     Writers wait while it is made, at the pace of the device. Raises OSError and ``db.connection``'s errors.
     """
-    arrivals = DatabaseArrivals(DiskHandle(disk), place)
+    arrivals = ReceivedFiles(DiskHandle(disk), place)
     arrivals.prepare()
     copy = arrivals.path(f"{secrets.token_hex(8)}.tmp")
     try:

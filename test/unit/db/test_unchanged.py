@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from swift.db.files import DatabasePlace
-from swift.db.settled import BUSY_S, Settled
+from swift.db.files import DatabasePath
+from swift.db.unchanged import BUSY_RECHECK_S, UnchangedDatabases
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from test.support.disks import DamagedDisk
@@ -21,8 +21,8 @@ class Device:
 
     def __init__(self, root):
         self.root = root
-        self.settled = Settled(DiskHandle(Disk()), PERIOD_S, busy_s=BUSY_S)
-        self.circumstances = 0
+        self.unchanged_databases = UnchangedDatabases(DiskHandle(Disk()), PERIOD_S, busy_s=BUSY_RECHECK_S)
+        self.pass_key = 0
         self.now_ns = 0
         self.later(10)
 
@@ -32,7 +32,7 @@ class Device:
         self.now_ns = max(self.now_ns, newest) + int(seconds * SECOND)
 
     def place(self, digit):
-        return DatabasePlace(str(self.root), "containers", "7", digit * 32)
+        return DatabasePath(str(self.root), "containers", "7", digit * 32)
 
     def make(self, digit):
         place = self.place(digit)
@@ -46,20 +46,20 @@ class Device:
 
     def gone(self):
         """The partitions of what one pass finds gone."""
-        self.settled.begin(self.circumstances)
-        self.settled.scan(str(self.root), "containers", ["7"], self.now_ns)
-        found = self.settled.gone(str(self.root), "containers", lambda _key: 7)
-        self.settled.end()
+        self.unchanged_databases.begin(self.pass_key)
+        self.unchanged_databases.scan(str(self.root), "containers", ["7"], self.now_ns)
+        found = self.unchanged_databases.missing_partitions(str(self.root), "containers", lambda _key: 7)
+        self.unchanged_databases.end()
         return found
 
     def visited(self, *, in_order=True):
         """The digits of the databases that one pass visits."""
-        self.settled.begin(self.circumstances)
-        scan = self.settled.scan(str(self.root), "containers", ["7"], self.now_ns)
+        self.unchanged_databases.begin(self.pass_key)
+        scan = self.unchanged_databases.scan(str(self.root), "containers", ["7"], self.now_ns)
         if in_order:
             for unit in scan.due:
-                self.settled.settle(unit, self.now_ns)
-        self.settled.end()
+                self.unchanged_databases.mark_unchanged(unit, self.now_ns)
+        self.unchanged_databases.end()
         return sorted(unit.place.name_hash[0] for unit in scan.due)
 
 
@@ -114,7 +114,7 @@ class Counting(Disk):
 
 def test_directories_are_listed_again_only_when_they_changed(device):
     disk = Counting()
-    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S)
+    device.unchanged_databases = UnchangedDatabases(DiskHandle(disk), PERIOD_S, busy_s=BUSY_RECHECK_S)
     device.visited()
     disk.listed = 0
     assert device.visited() == []
@@ -128,8 +128,10 @@ def test_directories_are_listed_again_only_when_they_changed(device):
 
 def test_a_directory_that_cannot_be_listed_is_noted_and_those_beside_it_are_looked_at(device):
     damaged = os.path.dirname(device.place("a").directory)
-    settled = Settled(DiskHandle(DamagedDisk(damaged)), PERIOD_S, busy_s=BUSY_S)
-    scan = settled.scan(str(device.root), "containers", ["7"], device.now_ns)
+    unchanged_databases = UnchangedDatabases(
+        DiskHandle(DamagedDisk(damaged)), PERIOD_S, busy_s=BUSY_RECHECK_S
+    )
+    scan = unchanged_databases.scan(str(device.root), "containers", ["7"], device.now_ns)
     assert [unit.place for unit in scan.due] == [device.place("b")]
     assert [error.filename for error in scan.unreadable] == [damaged]
     assert damaged not in scan.empty
@@ -137,29 +139,31 @@ def test_a_directory_that_cannot_be_listed_is_noted_and_those_beside_it_are_look
 
 def test_a_database_that_cannot_be_looked_at_is_due_for_its_visit_tells_why(device):
     place = device.place("a")
-    settled = Settled(DiskHandle(DamagedDisk(place.file())), PERIOD_S, busy_s=BUSY_S)
+    unchanged_databases = UnchangedDatabases(
+        DiskHandle(DamagedDisk(place.file())), PERIOD_S, busy_s=BUSY_RECHECK_S
+    )
     for _ in range(2):
-        settled.begin(0)
-        due = settled.scan(str(device.root), "containers", ["7"], device.now_ns).due
+        unchanged_databases.begin(0)
+        due = unchanged_databases.scan(str(device.root), "containers", ["7"], device.now_ns).due
         assert [unit.mark for unit in due if unit.place == place] == [None]
-        assert settled.due(place, device.now_ns).mark is None
-        settled.end()
+        assert unchanged_databases.due(place, device.now_ns).mark is None
+        unchanged_databases.end()
 
 
 def test_a_change_during_a_visit_leads_to_another(device):
-    device.settled.begin(0)
-    scan = device.settled.scan(str(device.root), "containers", ["7"], device.now_ns)
+    device.unchanged_databases.begin(0)
+    scan = device.unchanged_databases.scan(str(device.root), "containers", ["7"], device.now_ns)
     device.write("a", b"meanwhile")
     device.later(10)
     for unit in scan.due:
-        device.settled.settle(unit, device.now_ns)
-    device.settled.end()
+        device.unchanged_databases.mark_unchanged(unit, device.now_ns)
+    device.unchanged_databases.end()
     assert device.visited() == ["a"]
 
 
 def test_new_circumstances_make_all_due(device):
     device.visited()
-    device.circumstances = 1
+    device.pass_key = 1
     assert device.visited() == ["a", "b"]
 
 
@@ -196,19 +200,21 @@ class Restless(Disk):
 
 def test_one_that_is_written_all_the_time_is_visited_first_and_then_now_and_then(device):
     disk = Restless()
-    settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S)
+    unchanged_databases = UnchangedDatabases(DiskHandle(disk), PERIOD_S, busy_s=BUSY_RECHECK_S)
     visits = []
     for disk.now_ns in range(0, 3000 * SECOND, 10 * SECOND):
-        settled.begin(0)
-        due = settled.scan(str(device.root), "containers", ["7"], disk.now_ns).due
+        unchanged_databases.begin(0)
+        due = unchanged_databases.scan(str(device.root), "containers", ["7"], disk.now_ns).due
         visits += [disk.now_ns // SECOND for _ in due]
-        settled.end()
+        unchanged_databases.end()
     assert visits == [0, 0, 600, 600, 1200, 1200, 1800, 1800, 2400, 2400]
 
 
 def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
     disk = Restless()
-    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S, calm_s=15)
+    device.unchanged_databases = UnchangedDatabases(
+        DiskHandle(disk), PERIOD_S, busy_s=BUSY_RECHECK_S, rest_s=15
+    )
     disk.now_ns, device.now_ns = 0, 20 * SECOND
     assert device.visited() == ["a", "b"]
     for _ in range(5):
@@ -222,12 +228,14 @@ def test_one_that_is_written_is_left_alone_until_it_comes_to_rest(device):
 
 def test_one_whose_work_cannot_wait_is_visited_while_it_is_written(device):
     disk = Restless()
-    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S, calm_s=15)
+    device.unchanged_databases = UnchangedDatabases(
+        DiskHandle(disk), PERIOD_S, busy_s=BUSY_RECHECK_S, rest_s=15
+    )
     disk.now_ns, device.now_ns = 0, 20 * SECOND
     assert device.visited() == ["a", "b"]
-    device.settled.begin(0)
-    device.settled.hurry(device.place("a"), is_urgent=True)
-    device.settled.end()
+    device.unchanged_databases.begin(0)
+    device.unchanged_databases.prioritize(device.place("a"), is_urgent=True)
+    device.unchanged_databases.end()
     for _ in range(3):
         disk.now_ns = device.now_ns
         device.now_ns += 10 * SECOND
@@ -237,16 +245,18 @@ def test_one_whose_work_cannot_wait_is_visited_while_it_is_written(device):
     assert device.visited() == []
     disk.now_ns = device.now_ns
     assert device.visited() == ["a"]
-    device.settled.begin(0)
-    device.settled.hurry(device.place("a"), is_urgent=True)
-    device.settled.hurry(device.place("a"), is_urgent=False)
-    device.settled.end()
+    device.unchanged_databases.begin(0)
+    device.unchanged_databases.prioritize(device.place("a"), is_urgent=True)
+    device.unchanged_databases.prioritize(device.place("a"), is_urgent=False)
+    device.unchanged_databases.end()
     assert device.visited() == []
 
 
 def test_an_eager_daemon_visits_new_databases_although_they_are_written(device):
     disk = Restless()
-    device.settled = Settled(DiskHandle(disk), PERIOD_S, busy_s=BUSY_S, calm_s=15, is_eager=True)
+    device.unchanged_databases = UnchangedDatabases(
+        DiskHandle(disk), PERIOD_S, busy_s=BUSY_RECHECK_S, rest_s=15, visits_new=True
+    )
     disk.now_ns = device.now_ns = 20 * SECOND
     assert device.visited() == ["a", "b"]
     device.make("c")

@@ -1,4 +1,4 @@
-"""What every object engine promises to daemons (``Upkeep`` in swift/store/api.py)."""
+"""What every object engine promises to daemons (``Maintenance`` in swift/store/api.py)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from swift.base.entity import EntityPath
-from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, HandedOver, Location, Viewpoint
+from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, Location, ReadOptions, SyncedVersion
 from swift.store.handle import StoreHandle
 from test.contract.test_store import (
     BENCHES,
@@ -42,17 +42,17 @@ def store(bench):
 
 
 @pytest.fixture
-def upkeep(store):
-    return StoreHandle(store, "sda").upkeep
+def maintenance(store):
+    return StoreHandle(store, "sda").maintenance
 
 
 def at(key):
     return Location(key.device, key.partition, key.policy, key.hash)
 
 
-def audit(upkeep, key, *, full=True):
+def audit(maintenance, key, *, full=True):
     paced = []
-    report = upkeep.audit(at(key), full=full, pace=paced.append, temporary_age_s=1000.0)
+    report = maintenance.audit(at(key), full=full, pace=paced.append, temporary_age_s=1000.0)
     assert sum(paced) == report.bytes_read or report.quarantined
     return report
 
@@ -66,102 +66,102 @@ def fragment(index, payload):
 # --- find -------------------------------------------------------------------------------------------
 
 
-def test_an_object_is_found_by_its_hash_with_its_name(store, upkeep):
+def test_an_object_is_found_by_its_hash_with_its_name(store, maintenance):
     put(store, key_of("ä/b"), ts(10))
-    found = upkeep.find(at(key_of("ä/b")), NOW)
+    found = maintenance.find(at(key_of("ä/b")), NOW)
     assert (found.key, found.state.kind) == (key_of("ä/b"), LIVE)
 
 
-def test_what_was_never_there_has_no_name(upkeep):
-    found = upkeep.find(at(key_of()), NOW)
+def test_what_was_never_there_has_no_name(maintenance):
+    found = maintenance.find(at(key_of()), NOW)
     assert (found.key, found.state.kind) == (None, ABSENT)
 
 
-def test_tombstones_and_expired_objects_have_names(bench, store, upkeep):
+def test_tombstones_and_expired_objects_have_names(bench, store, maintenance):
     put(store, key_of("old"), ts(10), **{"X-Delete-At": "100"})
     delete(store, key_of("gone"), ts(NOW_S))
-    old, gone = upkeep.find(at(key_of("old")), NOW), upkeep.find(at(key_of("gone")), NOW)
+    old, gone = maintenance.find(at(key_of("old")), NOW), maintenance.find(at(key_of("gone")), NOW)
     assert (old.key, old.state.kind) == (key_of("old"), EXPIRED)
     assert (gone.key, gone.state.kind) == (key_of("gone"), DELETED)
 
 
-def test_what_was_written_and_what_was_posted_are_told_apart(store, upkeep):
+def test_what_was_written_and_what_was_posted_are_told_apart(store, maintenance):
     put(store, key_of(), ts(10), **{"X-Object-Meta-A": "1"})
     post(store, key_of(), ts(12), **{"X-Object-Meta-B": "2"})
-    state = upkeep.find(at(key_of()), NOW).state
+    state = maintenance.find(at(key_of()), NOW).state
     assert state.written["X-Object-Meta-A"] == "1"
     assert "X-Object-Meta-A" not in state.posted
     assert state.posted["X-Object-Meta-B"] == "2"
 
 
-def test_a_name_of_another_hash_is_damage(store, upkeep):
+def test_a_name_of_another_hash_is_damage(store, maintenance):
     other = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     put(store, other, ts(10))
     # One that is in its place shows that the hash path settings are right.
     put(store, key_of("sound"), ts(10))
-    assert upkeep.find(at(key_of("sound")), NOW).key == key_of("sound")
-    assert upkeep.find(at(key_of()), NOW).key is None
-    assert store.look(other, NOW).kind == ABSENT
+    assert maintenance.find(at(key_of("sound")), NOW).key == key_of("sound")
+    assert maintenance.find(at(key_of()), NOW).key is None
+    assert store.stat(other, NOW).kind == ABSENT
 
 
 # --- audit ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [0, 10, (2 << 20) + 7])
-def test_a_sound_object_is_read_and_stays(store, upkeep, size):
+def test_a_sound_object_is_read_and_stays(store, maintenance, size):
     body = os.urandom(size)
     put(store, key_of(), ts(10), body)
-    report = audit(upkeep, key_of())
+    report = audit(maintenance, key_of())
     assert (report.found.key, report.quarantined, report.bytes_read) == (key_of(), None, size)
     assert read(store, key_of()) == body
 
 
-def test_a_quick_audit_reads_no_body(bench, store, upkeep):
+def test_a_quick_audit_reads_no_body(bench, store, maintenance):
     put(store, key_of(), ts(10), b"sound" * 100)
     bench.damage(key_of())
-    report = audit(upkeep, key_of(), full=False)
+    report = audit(maintenance, key_of(), full=False)
     assert (report.quarantined, report.bytes_read) == (None, 0)
-    assert store.look(key_of(), NOW).kind == LIVE
+    assert store.stat(key_of(), NOW).kind == LIVE
 
 
 @pytest.mark.parametrize("size", [100, (2 << 20) + 7])
-def test_a_body_that_is_not_what_was_stored_is_quarantined(bench, store, upkeep, size):
+def test_a_body_that_is_not_what_was_stored_is_quarantined(bench, store, maintenance, size):
     put(store, key_of(), ts(10), os.urandom(size))
     bench.damage(key_of())
-    assert "MD5" in audit(upkeep, key_of()).quarantined
-    assert store.look(key_of(), NOW).kind == ABSENT
-    assert audit(upkeep, key_of()).quarantined is None
+    assert "MD5" in audit(maintenance, key_of()).quarantined
+    assert store.stat(key_of(), NOW).kind == ABSENT
+    assert audit(maintenance, key_of()).quarantined is None
 
 
 @pytest.mark.parametrize("full", [False, True])
-def test_a_body_of_another_length_is_quarantined(store, upkeep, full):
+def test_a_body_of_another_length_is_quarantined(store, maintenance, full):
     put(store, key_of(), ts(10), b"body", **{"Content-Length": "5"})
-    assert "bytes" in audit(upkeep, key_of(), full=full).quarantined
-    assert store.look(key_of(), NOW).kind == ABSENT
+    assert "bytes" in audit(maintenance, key_of(), full=full).quarantined
+    assert store.stat(key_of(), NOW).kind == ABSENT
 
 
-def test_a_name_that_does_not_belong_there_is_quarantined(store, upkeep):
+def test_a_name_that_does_not_belong_there_is_quarantined(store, maintenance):
     other = key_of()._replace(path=EntityPath("AUTH_a", "c", "other"))
     put(store, other, ts(10))
     # One that is in its place shows that the hash path settings are right.
     put(store, key_of("sound"), ts(10))
-    assert audit(upkeep, key_of("sound"), full=False).quarantined is None
-    assert "does not belong" in audit(upkeep, key_of(), full=False).quarantined
+    assert audit(maintenance, key_of("sound"), full=False).quarantined is None
+    assert "does not belong" in audit(maintenance, key_of(), full=False).quarantined
 
 
-def test_deleted_expired_and_missing_objects_are_fine(store, upkeep):
+def test_deleted_expired_and_missing_objects_are_fine(store, maintenance):
     put(store, key_of("old"), ts(10), **{"X-Delete-At": "100"})
     delete(store, key_of("gone"), ts(NOW_S))
     for name in ("old", "gone", "never"):
-        assert audit(upkeep, key_of(name)).quarantined is None
+        assert audit(maintenance, key_of(name)).quarantined is None
 
 
-def test_archives_must_tell_what_they_are_and_be_whole_fragments_of_their_index(store, upkeep):
+def test_archives_must_tell_what_they_are_and_be_whole_fragments_of_their_index(store, maintenance):
     sound = fragment(3, b"x" * 1000) + fragment(3, b"y" * 10)
     put(store, key_of("sound", EC), ts(NOW_S), sound, fragment=3, **EC_HEADERS)
-    assert audit(upkeep, key_of("sound", EC)).bytes_read == len(sound)
+    assert audit(maintenance, key_of("sound", EC)).bytes_read == len(sound)
     put(store, key_of("silent", EC), ts(NOW_S), sound, fragment=3)
-    assert "lacks" in audit(upkeep, key_of("silent", EC), full=False).quarantined
+    assert "lacks" in audit(maintenance, key_of("silent", EC), full=False).quarantined
     bodies = {
         "another": fragment(3, b"x") + fragment(4, b"y"),
         "short": fragment(3, b"x" * 100)[:-1],
@@ -171,142 +171,142 @@ def test_archives_must_tell_what_they_are_and_be_whole_fragments_of_their_index(
     for name, body in bodies.items():
         key = key_of(name, EC)
         put(store, key, ts(NOW_S), body, fragment=3, **EC_HEADERS)
-        assert audit(upkeep, key, full=False).quarantined is None
-        assert audit(upkeep, key).quarantined, name
-        assert store.look(key, NOW).kind == ABSENT
+        assert audit(maintenance, key, full=False).quarantined is None
+        assert audit(maintenance, key).quarantined, name
+        assert store.stat(key, NOW).kind == ABSENT
 
 
 # --- purge ------------------------------------------------------------------------------------------
 
 
-def test_what_was_handed_over_is_forgotten_and_its_place_as_well(bench, store, upkeep):
+def test_what_was_handed_over_is_forgotten_and_its_place_as_well(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
-    assert upkeep.purge(at(key_of()), HandedOver(ts(NOW_S)))
-    assert store.look(key_of(), NOW).kind == ABSENT
+    assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
+    assert store.stat(key_of(), NOW).kind == ABSENT
     assert bench.names(key_of()) == []
     assert list(store.inventory("sda", "7", GOLD)) == []
-    assert upkeep.purge(at(key_of()), HandedOver(ts(NOW_S)))
+    assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
 
 
-def test_what_came_later_stays(bench, store, upkeep):
+def test_what_came_later_stays(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S + 1))
-    assert not upkeep.purge(at(key_of()), HandedOver(ts(NOW_S)))
+    assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
     assert read(store, key_of()) == b"body"
 
 
-def test_a_tombstone_is_handed_over_by_its_time(store, upkeep):
+def test_a_tombstone_is_handed_over_by_its_time(store, maintenance):
     delete(store, key_of(), ts(NOW_S))
-    assert not upkeep.purge(at(key_of()), HandedOver(ts(NOW_S - 1)))
-    assert upkeep.purge(at(key_of()), HandedOver(ts(NOW_S)))
-    assert store.look(key_of(), NOW).kind == ABSENT
+    assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S - 1)))
+    assert maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
+    assert store.stat(key_of(), NOW).kind == ABSENT
 
 
-def test_metadata_goes_with_its_object_unless_it_is_newer(bench, store, upkeep):
+def test_metadata_goes_with_its_object_unless_it_is_newer(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 2), ctype_at=ts(NOW_S + 2))
     post(store, key_of(), ts(NOW_S + 3))
-    assert not upkeep.purge(at(key_of()), HandedOver(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
+    assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
     assert bench.names(key_of()) == [f"{ts(NOW_S + 3).internal}.meta"]
     put(store, key_of("p"), ts(NOW_S))
     post(store, key_of("p"), ts(NOW_S + 2))
-    assert upkeep.purge(at(key_of("p")), HandedOver(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
+    assert maintenance.purge(at(key_of("p")), SyncedVersion(ts(NOW_S), meta_timestamp=ts(NOW_S + 2)))
 
 
-def test_metadata_stays_where_it_was_not_handed_over(bench, store, upkeep):
+def test_metadata_stays_where_it_was_not_handed_over(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     post(store, key_of(), ts(NOW_S + 2))
-    assert not upkeep.purge(at(key_of()), HandedOver(ts(NOW_S)))
+    assert not maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
     assert bench.names(key_of()) == [f"{ts(NOW_S + 2).internal}.meta"]
 
 
-def test_only_the_archive_of_the_index_is_forgotten(bench, store, upkeep):
+def test_only_the_archive_of_the_index_is_forgotten(bench, store, maintenance):
     key = key_of(policy=EC)
     put(store, key, ts(NOW_S), fragment=3)
     put(store, key, ts(NOW_S), fragment=5)
     post(store, key, ts(NOW_S + 1))
-    handed = HandedOver(ts(NOW_S), 3, meta_timestamp=ts(NOW_S + 1))
-    assert not upkeep.purge(at(key), handed)
+    synced = SyncedVersion(ts(NOW_S), 3, meta_timestamp=ts(NOW_S + 1))
+    assert not maintenance.purge(at(key), synced)
     names = bench.names(key)
     assert f"{ts(NOW_S).internal}#5#d.data" in names
     assert f"{ts(NOW_S + 1).internal}.meta" in names
     assert len(names) == 2
-    assert upkeep.purge(at(key), handed._replace(fragment=5))
+    assert maintenance.purge(at(key), synced._replace(fragment=5))
 
 
-def test_an_archive_whose_commit_may_be_on_its_way_stays(bench, store, upkeep):
+def test_an_archive_whose_commit_may_be_on_its_way_stays(bench, store, maintenance):
     key = key_of(policy=EC)
     # Times of files are the machine's.
     bench.clock.now_s = float(int(time.time()))
     put(store, key, ts(bench.clock.now_s), fragment=3, commit=False)
-    handed = HandedOver(ts(bench.clock.now_s), 3, durable=False)
-    assert not upkeep.purge(at(key), handed)
+    synced = SyncedVersion(ts(bench.clock.now_s), 3, durable=False)
+    assert not maintenance.purge(at(key), synced)
     bench.clock.now_s += 120
-    assert upkeep.purge(at(key), handed)
+    assert maintenance.purge(at(key), synced)
 
 
-def test_a_partition_goes_only_when_it_is_empty(bench, store, upkeep):
+def test_a_partition_goes_only_when_it_is_empty(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     store.hashes("sda", "7", GOLD)
-    assert not upkeep.remove_partition("sda", "7", GOLD)
+    assert not maintenance.remove_partition("sda", "7", GOLD)
     assert read(store, key_of()) == b"body"
-    upkeep.purge(at(key_of()), HandedOver(ts(NOW_S)))
-    assert upkeep.remove_partition("sda", "7", GOLD)
+    maintenance.purge(at(key_of()), SyncedVersion(ts(NOW_S)))
+    assert maintenance.remove_partition("sda", "7", GOLD)
     assert store.partitions("sda", GOLD) == []
-    assert upkeep.remove_partition("sda", "7", GOLD)
+    assert maintenance.remove_partition("sda", "7", GOLD)
     put(store, key_of(), ts(NOW_S))
-    assert store.look(key_of(), Viewpoint(NOW_S)).kind == LIVE
+    assert store.stat(key_of(), ReadOptions(NOW_S)).kind == LIVE
 
 
 # --- quarantine -------------------------------------------------------------------------------------
 
 
-def test_what_somebody_wants_out_of_sight_is_found_no_more(store, upkeep):
+def test_what_somebody_wants_out_of_sight_is_found_no_more(store, maintenance):
     put(store, key_of("dark"), ts(10))
     put(store, key_of("other"), ts(10))
-    upkeep.quarantine(at(key_of("dark")), "nobody lists it")
-    assert upkeep.find(at(key_of("dark")), NOW).state.kind == ABSENT
-    assert upkeep.find(at(key_of("other")), NOW).state.kind == LIVE
+    maintenance.quarantine(at(key_of("dark")), "nobody lists it")
+    assert maintenance.find(at(key_of("dark")), NOW).state.kind == ABSENT
+    assert maintenance.find(at(key_of("other")), NOW).state.kind == LIVE
 
 
-def test_nothing_can_be_put_out_of_sight_twice(store, upkeep):
+def test_nothing_can_be_put_out_of_sight_twice(store, maintenance):
     put(store, key_of(), ts(10))
     for _ in range(2):
-        upkeep.quarantine(at(key_of()), "nobody lists it")
+        maintenance.quarantine(at(key_of()), "nobody lists it")
     put(store, key_of(), ts(20))
-    assert upkeep.find(at(key_of()), NOW).state.kind == LIVE
+    assert maintenance.find(at(key_of()), NOW).state.kind == LIVE
 
 
 # --- marks, settling, preparing ---------------------------------------------------------------------
 
 
-def test_a_mark_says_that_nothing_changed_or_says_nothing(bench, store, upkeep):
+def test_a_mark_says_that_nothing_changed_or_says_nothing(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
     store.hashes("sda", "7", GOLD)
-    mark = upkeep.mark("sda", "7", GOLD)
+    mark = maintenance.change_token("sda", "7", GOLD)
     assert mark == "" or mark.startswith("tier-"), "changes of this moment may not show in a time"
     put(store, key_of("another"), ts(NOW_S))
-    assert upkeep.mark("sda", "7", GOLD) != mark or mark == ""
-    assert upkeep.mark("sda", "8", GOLD) == ""
+    assert maintenance.change_token("sda", "7", GOLD) != mark or mark == ""
+    assert maintenance.change_token("sda", "8", GOLD) == ""
 
 
 def test_a_partition_that_was_just_written_is_not_idle_for_long_and_a_missing_one_for_ever(
-    bench, store, upkeep
+    bench, store, maintenance
 ):
     put(store, key_of(), ts(NOW_S))
     # An engine that hashes for nothing does not remember.
-    assert upkeep.idle_s("sda", "7", GOLD) == math.inf or 0 <= upkeep.idle_s("sda", "7", GOLD) < 60
-    assert upkeep.idle_s("sda", "8", GOLD) == math.inf
+    assert maintenance.idle_s("sda", "7", GOLD) == math.inf or 0 <= maintenance.idle_s("sda", "7", GOLD) < 60
+    assert maintenance.idle_s("sda", "8", GOLD) == math.inf
 
 
-def test_what_was_brought_is_made_durable_whatever_is_there(bench, store, upkeep):
+def test_what_was_brought_is_made_durable_whatever_is_there(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
-    upkeep.make_durable("sda", "7", GOLD, [key_of().hash[-3:], "abc", "../x"])
-    upkeep.make_durable("sda", "8", GOLD, ["abc"])
+    maintenance.make_durable("sda", "7", GOLD, [key_of().hash[-3:], "abc", "../x"])
+    maintenance.make_durable("sda", "8", GOLD, ["abc"])
     assert read(store, key_of()) == b"body"
 
 
-def test_a_device_is_made_ready_and_says_what_does_not_belong_there(bench, store, upkeep):
+def test_a_device_is_made_ready_and_says_what_does_not_belong_there(bench, store, maintenance):
     put(store, key_of(), ts(NOW_S))
-    assert upkeep.prepare("sda", GOLD, NOW_S) == []
-    assert upkeep.prepare("sda", EC, NOW_S) == []
+    assert maintenance.prepare("sda", GOLD, NOW_S) == []
+    assert maintenance.prepare("sda", EC, NOW_S) == []
     assert read(store, key_of()) == b"body"

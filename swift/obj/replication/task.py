@@ -1,13 +1,13 @@
 """The passes of object replicator and reconstructor over the partitions of a device, most in need first.
 
-A pass looks at every partition of a device (a stat, when nothing has happened to it), asks each partner
-once about all that is shared with it (``survey``), and makes units of what is not settled. Partitions that
-do not belong here are units in any case. What a unit is worked on with is the daemon's.
+A pass checks every partition of a device (a stat if it is unchanged), requests digests of the shared
+partitions once from each remote node (``request_status``), and plans a unit for each partition that is not in
+sync. Partitions that do not belong on this device always become units. The daemon defines the work on a unit.
 
-A ring that changes ends the pass over its policy: who belongs where was decided by the old one.
+A changed ring ends the pass over its policy, because the old ring assigned the partitions.
 
-``Calm`` says which partitions a pass leaves alone for now, because they are being written. Hashing a
-partition while objects come in says little about it in a moment, costs a durable write of its hashes, and
+``UnchangedPartitions`` selects partitions that a pass skips because they are being written. Hashing one
+ while objects come in says little about it in a moment, costs a durable write of its hashes, and
 takes the device from those who write. A partition that was in order when it was last looked at is therefore
 left alone until it comes to rest; one that never does is looked at now and then. What could not be brought
 in order is never left alone. A new ring makes every partition worth a look, and so does a partner that
@@ -30,10 +30,10 @@ from swift.cluster.direct import DirectClient
 from swift.cluster.owndevices import OwnDevices
 from swift.cluster.rings import Rings
 from swift.config.common import PortSettings
-from swift.obj.compare.digests import DigestBook, KnownPartition
-from swift.obj.compare.partners import NO_ANSWER, UNMOUNTED, Partners
-from swift.obj.compare.settings import CompareSettings
-from swift.obj.compare.survey import Asked, Standing, SurveyVerdict, survey
+from swift.obj.replication.digests import DigestCache, PartitionState
+from swift.obj.replication.remotenodes import NO_RESPONSE, UNMOUNTED, RemoteNodes
+from swift.obj.replication.replicastatus import CopyState, DigestQuery, ReplicaStatus, request_status
+from swift.obj.replication.settings import SyncSettings
 from swift.obj.settings import ObjectSettings
 from swift.obj.ssync.sender import Sender, SenderTimes
 from swift.obj.stores import make_stores
@@ -55,61 +55,63 @@ from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
 
 #: A partition that is being written is looked at after so long, seconds, although it did not come to rest.
-BUSY_S = 600.0
+RECHECK_S = 600.0
 
 
-class Calm:
-    """The memory of one daemon, kept from pass to pass; some 100 bytes a partition.
+class UnchangedPartitions:
+    """Partitions that were unchanged and in sync, kept from pass to pass; some 100 bytes a partition.
 
-    A partition is at rest when it was not written for ``calm_s`` seconds.
+    A partition is at rest when it was not written for ``idle_after_s`` seconds.
     """
 
-    def __init__(self, monotonic: Callable[[], float], calm_s: float, busy_s: float = BUSY_S):
+    def __init__(self, monotonic: Callable[[], float], idle_after_s: float, recheck_s: float = RECHECK_S):
         self._monotonic = monotonic
-        self._calm_s = calm_s
-        self._busy_s = busy_s
+        self._calm_s = idle_after_s
+        self._busy_s = recheck_s
         #: Device and policy → the ring they go by, and when partitions were found settled.
-        self._settled: dict[tuple[str, int], tuple[RingView, dict[int, float]]] = {}
+        self._in_sync: dict[tuple[str, int], tuple[RingView, dict[int, float]]] = {}
 
-    def may_wait(self, device: str, policy: int, view: RingView, part: int, idle_s: float) -> bool:
-        """Whether to leave a partition alone that was written ``idle_s`` seconds ago."""
+    def may_skip(self, device: str, policy: int, view: RingView, part: int, idle_s: float) -> bool:
+        """Return True if a partition that was written ``idle_s`` seconds ago may be skipped for now."""
         settled_s = self._of(device, policy, view).get(part)
         if settled_s is None or idle_s >= self._calm_s:
             return False
         return self._monotonic() - settled_s < self._busy_s
 
-    def settled(self, device: str, policy: int, view: RingView, parts: Iterable[int]) -> None:
-        """Everybody has the same of these partitions, or was just brought what was lacking."""
+    def note_in_sync(self, device: str, policy: int, view: RingView, parts: Iterable[int]) -> None:
+        """Record partitions whose copies are equal, or were just synced."""
         self._of(device, policy, view).update(dict.fromkeys(parts, self._monotonic()))
 
     def forget(self, device: str, policy: int) -> None:
-        """Everything is worth a look: a partner may have lost all it had."""
-        self._settled.pop((device, policy), None)
+        """Forget all partitions of a device: a remote node may have lost its copies."""
+        self._in_sync.pop((device, policy), None)
 
     def _of(self, device: str, policy: int, view: RingView) -> dict[int, float]:
-        ring, known = self._settled.get((device, policy), (None, {}))
+        ring, known = self._in_sync.get((device, policy), (None, {}))
         if ring is not view:
             known = {}
-            self._settled[device, policy] = view, known
+            self._in_sync[device, policy] = view, known
         return known
 
     def __repr__(self) -> str:
-        return f"<Calm {sum(len(known) for _, known in self._settled.values())} settled partitions>"
+
+        count = sum(len(known) for _, known in self._in_sync.values())
+        return f"<UnchangedPartitions {count} in sync>"
 
 
 #: Partitions that are looked at before work begins: those with fewest copies of them go first.
-SURVEYED = 16384
+BATCH_PARTITIONS = 16384
 #: Partitions that are hashed in one call of a disk thread.
-_LOOKED_AT = 50
+_HASHED_PER_CALL = 50
 #: Files that were left half-written are removed after so long, whatever the reclaim age, seconds.
 _TEMPORARY_S = 86400.0
 
-S = TypeVar("S", bound=CompareSettings)
+S = TypeVar("S", bound=SyncSettings)
 
 
 @dataclass(frozen=True)
-class Local:
-    """A partition of this device, by the ring of its policy."""
+class LocalPartition:
+    """A partition of this device, with its assignment in the policy's ring."""
 
     policy: Policy
     view: RingView
@@ -117,11 +119,11 @@ class Local:
     primaries: tuple[Node, ...]
     #: This device among the primaries; None when the partition does not belong here.
     own: Node | None
-    entry: KnownPartition
+    entry: PartitionState
 
     @property
     def others(self) -> list[Node]:
-        """The primaries that are other devices."""
+        """Primaries on other devices."""
         return [node for node in self.primaries if self.own is None or node.id != self.own.id]
 
     def __str__(self) -> str:
@@ -132,15 +134,15 @@ class Local:
 class PartitionUnit:
     """A partition to work on."""
 
-    local: Local
-    standing: Standing
+    local: LocalPartition
+    replica_status: ReplicaStatus
 
     def __str__(self) -> str:
         return str(self.local)
 
 
-class CompareTask(DeviceTask, Generic[S]):
-    """The half of a daemon's task that knows rings and partners; every device of this node is a share."""
+class SyncTask(DeviceTask, Generic[S]):
+    """Base of replicator and reconstructor tasks; every device of this node is a share."""
 
     name = ""
     #: How the daemon names itself to other nodes.
@@ -165,18 +167,18 @@ class CompareTask(DeviceTask, Generic[S]):
         log = context.telemetry.log
         self.direct = DirectClient(context.transport, self.agent, settings)
         more_s = max(0.0, settings.http_timeout - settings.node_timeout)
-        self.partners = Partners(self.direct, answer_s=more_s, clock=context.clock, log=log)
-        self.book = DigestBook(context.clock.monotonic, settings.recheck_interval)
-        self.calm = Calm(context.clock.monotonic, settings.interval)
+        self.remote_nodes = RemoteNodes(self.direct, response_s=more_s, clock=context.clock, log=log)
+        self.digest_cache = DigestCache(context.clock.monotonic, settings.recheck_interval)
+        self.unchanged_partitions = UnchangedPartitions(context.clock.monotonic, settings.interval)
 
     def policies(self) -> list[Policy]:
-        """The selected policies of the daemon's kind."""
-        mine = [policy for policy in self.context.policies if self.takes(policy)]
+        """Return the selected policies that the daemon handles."""
+        mine = [policy for policy in self.context.policies if self.handles(policy)]
         return self.selection.of_policies(mine)
 
-    def takes(self, policy: Policy) -> bool:
-        """Whether the daemon is for policies like this one."""
-        raise AssertionError("every daemon says so")
+    def handles(self, policy: Policy) -> bool:
+        """Return True if the daemon handles the policy."""
+        raise AssertionError("subclasses override this")
 
     def shares(self) -> list[str]:
         """The selected devices of this node that any of the rings has, in random order."""
@@ -185,7 +187,9 @@ class CompareTask(DeviceTask, Generic[S]):
             try:
                 names.update(self.own.names(self.rings.object(policy).view()))
             except (RingError, OSError) as error:
-                self.context.telemetry.log.error(f"ERROR no ring of policy {policy.index}: {error}")
+                self.context.telemetry.log.error(
+                    f"ERROR cannot load the ring of policy {policy.index}: {error}"
+                )
         if not names and self.policies():
             self.context.telemetry.log.error("Can't find itself in any ring; nothing is compared")
         chosen = self.selection.of_devices(sorted(names))
@@ -197,17 +201,17 @@ class CompareTask(DeviceTask, Generic[S]):
         return under_way(passed, self.context.telemetry)
 
     def copies(self, passed: PassReport) -> dict[str, object]:
-        """The same at the end of one."""
+        """Return the counts of misplaced and missing copies at the end of a pass."""
         return completed(passed, self.context.telemetry)
 
     @property
     def times(self) -> SenderTimes:
-        """How long other nodes are waited for."""
+        """Timeouts for other nodes."""
         settings = self.settings
         return SenderTimes(settings.conn_timeout, settings.node_timeout, settings.http_timeout)
 
     def sender(self, policy: Policy) -> Sender:
-        """Who pushes objects of a policy."""
+        """Return the sender of a policy's objects."""
         return Sender(
             self.context.transport,
             partial(self.stores.at, policy),
@@ -218,11 +222,11 @@ class CompareTask(DeviceTask, Generic[S]):
         )
 
 
-T = TypeVar("T", bound=CompareTask[Any])
+T = TypeVar("T", bound=SyncTask[Any])
 
 
-class ComparePass(DevicePassBase, Generic[T]):
-    """The half of a pass over one device that finds out what is to be done."""
+class DeviceSyncPass(DevicePassBase, Generic[T]):
+    """Base of a pass over one device: compares partitions and plans the work."""
 
     unavailable_event = "failures"
 
@@ -238,38 +242,38 @@ class ComparePass(DevicePassBase, Generic[T]):
         #: Ring name → what is not as the ring says.
         self._copies: dict[str, DeviceCopies] = {}
 
-    # --- what a daemon says --------------------------------------------------------------------------
+    # --- overridden by daemons --------------------------------------------------------------------------
 
-    def questions(self, local: Local) -> Iterable[tuple[Node, Asked]]:
-        """With whom a partition is compared, and what has to be equal."""
-        raise AssertionError("every daemon says so")
+    def digest_queries(self, local: LocalPartition) -> Iterable[tuple[Node, DigestQuery]]:
+        """Yield the remote nodes to compare a partition with, and the expected digests."""
+        raise AssertionError("subclasses override this")
 
-    def index_of(self, own: Node | None, policy: Policy) -> int | None:
-        """Erasure coding: the index of the archives that belong on this device."""
+    def fragment_index(self, own: Node | None, policy: Policy) -> int | None:
+        """Return the fragment index that belongs on this device; None for replicated policies."""
         return None
 
-    def ordered(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
-        """The units in the order in which to take them; it may wait between them."""
+    def in_work_order(self, units: list[PartitionUnit]) -> Iterator[PartitionUnit]:
+        """Yield the units in the order of work; may wait between them."""
         yield from units
 
     def needs_work(self, unit: PartitionUnit) -> bool:
-        """Whether a partition is a unit; what is not is settled."""
-        return unit.local.own is None or not unit.standing.is_settled
+        """Return True if a partition needs work; others count as in sync."""
+        return unit.local.own is None or not unit.replica_status.is_in_sync
 
     def is_misplaced(self, unit: PartitionUnit) -> bool:
-        """Return True if something of a partition belongs elsewhere."""
+        """Return True if part of a partition belongs on another node."""
         return unit.local.own is None
 
-    def settled(self, units: Sequence[PartitionUnit]) -> None:
-        """Everybody has the same of these partitions."""
+    def note_in_sync(self, units: Sequence[PartitionUnit]) -> None:
+        """Handle partitions whose copies are all equal."""
 
     @property
     def is_partial(self) -> bool:
-        """Return True if only partitions that do not belong here are looked at."""
+        """Return True if the pass covers only partitions that do not belong on this device."""
         return False
 
-    def is_left_out(self, own: Node | None) -> bool:
-        """Whether a partition, of which this device is the primary ``own``, is not to be looked at."""
+    def is_skipped(self, own: Node | None) -> bool:
+        """Return True if the pass skips partitions with primary ``own``."""
         return False
 
     # --- planning ------------------------------------------------------------------------------------
@@ -278,53 +282,53 @@ class ComparePass(DevicePassBase, Generic[T]):
         """Units of all policies, most in need first within some thousand partitions."""
         if self._device_path() is None:
             return
-        self._task.partners.begin()
+        self._task.remote_nodes.start_pass()
         for policy in self._task.policies():
             try:
                 view = self._task.rings.object(policy).view()
             except (RingError, OSError) as error:
-                self._log.error(f"ERROR no ring of policy {policy.index}: {error}")
+                self._log.error(f"ERROR cannot load the ring of policy {policy.index}: {error}")
                 continue
             if view.next_part_power is not None:
-                self._log.warning(f"policy {policy.index} is left out: its partitions are being split")
+                self._log.warning(f"policy {policy.index} is skipped: its part power is being increased")
                 continue
-            yield from self._of_policy(policy, view)
+            yield from self._plan_policy(policy, view)
 
-    def _of_policy(self, policy: Policy, view: RingView) -> Iterator[PartitionUnit]:
+    def _plan_policy(self, policy: Policy, view: RingView) -> Iterator[PartitionUnit]:
         store = self._task.stores.at(policy, self._device)
         before_s = self._task.context.clock.time() - max(_TEMPORARY_S, self._task.settings.reclaim_age)
         try:
-            for name in store.upkeep.prepare(self._device, policy, before_s):
-                self._tally.add("failures")
-                self._log.warning(f"{name!r} is no partition, and is in the way on {self._device}")
+            for name in store.maintenance.prepare(self._device, policy, before_s):
+                self._counters.add("failures")
+                self._log.warning(f"{name!r} on {self._device} is not a partition; remove it")
             names = store.partitions(self._device, policy)
         except (DeviceUnavailable, OSError) as error:
-            self._tally.add("failures")
+            self._counters.add("failures")
             self._log.error(f"ERROR cannot list {self._device}: {error}")
             return
-        parts = [int(name) for name in names if self._is_wanted(name, view)]
+        parts = [int(name) for name in names if self._is_selected(name, view)]
         copies = DeviceCopies(view.digest, is_partial=self.is_partial)
         copies.partitions = len(parts)
         self._copies[policy.ring_name] = copies
         self._task.rng.shuffle(parts)
-        for start in range(0, len(parts), SURVEYED):
-            locals_ = self._look(policy, view, parts[start : start + SURVEYED], store)
-            for unit in self.ordered(self._survey(policy, view, locals_)):
-                if self._is_over(policy, view):
+        for start in range(0, len(parts), BATCH_PARTITIONS):
+            partitions = self._local_partitions(policy, view, parts[start : start + BATCH_PARTITIONS], store)
+            for unit in self.in_work_order(self._needing_work(policy, view, partitions)):
+                if self._must_end(policy, view):
                     return
                 yield unit
 
-    def _is_wanted(self, name: str, view: RingView) -> bool:
+    def _is_selected(self, name: str, view: RingView) -> bool:
         if not self._task.selection.has_partition(name):
             return False
         if str(int(name)) != name or int(name) >= view.partition_count:
-            self._tally.add("failures")
-            self._log.warning(f"partition {name} of {self._device} is none of its ring")
+            self._counters.add("failures")
+            self._log.warning(f"partition {name} of {self._device} does not exist in its ring")
             return False
         return True
 
-    def _is_over(self, policy: Policy, view: RingView) -> bool:
-        """Whether the work is to end, or was planned by a ring that is not any more."""
+    def _must_end(self, policy: Policy, view: RingView) -> bool:
+        """Return True if the pass must end or its ring has changed."""
         if self._stop.requested:
             return True
         try:
@@ -332,11 +336,13 @@ class ComparePass(DevicePassBase, Generic[T]):
                 return False
         except (RingError, OSError):
             return False
-        self._log.info(f"the ring of policy {policy.index} has changed; the next pass goes by the new one")
+        self._log.info(f"the ring of policy {policy.index} has changed; this pass ends, the next one uses it")
         return True
 
-    def _look(self, policy: Policy, view: RingView, parts: Sequence[int], store: StoreHandle) -> list[Local]:
-        """What this device has of the partitions."""
+    def _local_partitions(
+        self, policy: Policy, view: RingView, parts: Sequence[int], store: StoreHandle
+    ) -> list[LocalPartition]:
+        """Return this device's state of the partitions."""
         ids = {
             device.id
             for device in view.devices
@@ -346,82 +352,88 @@ class ComparePass(DevicePassBase, Generic[T]):
         for part in parts:
             primaries = view.primaries(part)
             own = next((node for node in primaries if node.id in ids), None)
-            if not self.is_left_out(own):
+            if not self.is_skipped(own):
                 chosen.append((part, primaries, own))
-        found: list[Local] = []
-        for start in range(0, len(chosen), _LOOKED_AT):
+        found: list[LocalPartition] = []
+        for start in range(0, len(chosen), _HASHED_PER_CALL):
             if self._stop.requested:
                 return found
-            some = chosen[start : start + _LOOKED_AT]
-            entries = store.place(Effort.HASHES, self._entries, policy, view, some)
+            some = chosen[start : start + _HASHED_PER_CALL]
+            entries = store.call(Effort.HASHES, self._partition_states, policy, view, some)
             found += [
-                Local(policy, view, part, primaries, own, entry)
+                LocalPartition(policy, view, part, primaries, own, entry)
                 for (part, primaries, own), entry in zip(some, entries, strict=True)
                 if entry is not None
             ]
         return found
 
-    def _entries(
+    def _partition_states(
         self,
         engine: ObjectStore,
         policy: Policy,
         view: RingView,
         some: Sequence[tuple[int, tuple[Node, ...], Node | None]],
-    ) -> list[KnownPartition | None]:
-        """Return what is known; None for what cannot be hashed, or is better left alone now."""
-        entries: list[KnownPartition | None] = []
+    ) -> list[PartitionState | None]:
+        """Return the partitions' states; None for those that cannot be hashed or are skipped for now."""
+        entries: list[PartitionState | None] = []
         for part, _primaries, own in some:
             try:
-                idle_s = engine.upkeep.idle_s(self._device, str(part), policy)
-                if self._task.calm.may_wait(self._device, policy.index, view, part, idle_s):
+                idle_s = engine.maintenance.idle_s(self._device, str(part), policy)
+                if self._task.unchanged_partitions.may_skip(self._device, policy.index, view, part, idle_s):
                     entries.append(None)
                     continue
-                index = self.index_of(own, policy)
-                entries.append(self._task.book.entry(engine, self._device, part, policy, index))
+                index = self.fragment_index(own, policy)
+                entries.append(self._task.digest_cache.entry(engine, self._device, part, policy, index))
             except (OSError, LockTimeout) as error:
                 self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
-                self._tally.add("failures")
+                self._counters.add("failures")
                 self._copies[policy.ring_name].failed(part)
                 entries.append(None)
             # A long first look is no standstill.
-            self._tally.moves += 1
+            self._counters.activity += 1
         return entries
 
-    def _survey(self, policy: Policy, view: RingView, locals_: Sequence[Local]) -> list[PartitionUnit]:
-        """Those that need work, fewest copies first."""
-        questions: dict[int, tuple[Node, list[Asked]]] = {}
-        for local in locals_:
-            for node, asked in self.questions(local):
-                questions.setdefault(node.id, (node, []))[1].append(asked)
-        standings = survey(self._task.partners, policy, questions, self._noticed)
-        nobody = Standing({})
-        units = [PartitionUnit(local, standings.get(local.part, nobody)) for local in locals_]
+    def _needing_work(
+        self, policy: Policy, view: RingView, partitions: Sequence[LocalPartition]
+    ) -> list[PartitionUnit]:
+        """Return the partitions that need work, fewest copies first."""
+        queries: dict[int, tuple[Node, list[DigestQuery]]] = {}
+        for local in partitions:
+            for node, query in self.digest_queries(local):
+                queries.setdefault(node.id, (node, []))[1].append(query)
+        statuses = request_status(self._task.remote_nodes, policy, queries, self._note_no_digests)
+        no_status = ReplicaStatus({})
+        units = [PartitionUnit(local, statuses.get(local.part, no_status)) for local in partitions]
         left = [unit for unit in units if self.needs_work(unit)]
         rest = [unit for unit in units if not self.needs_work(unit)]
-        if any(SurveyVerdict.NOTHING in unit.standing.verdicts.values() for unit in left):
-            self._task.calm.forget(self._device, policy.index)
-        self._task.calm.settled(self._device, policy.index, view, (unit.local.part for unit in rest))
-        self.settled(rest)
+        if any(CopyState.MISSING in unit.replica_status.states.values() for unit in left):
+            self._task.unchanged_partitions.forget(self._device, policy.index)
+        self._task.unchanged_partitions.note_in_sync(
+            self._device, policy.index, view, (unit.local.part for unit in rest)
+        )
+        self.note_in_sync(rest)
         copies = self._copies[policy.ring_name]
         for unit in left:
-            copies.found(unit.local.part, is_misplaced=self.is_misplaced(unit), lacking=list(_lacking(unit)))
-        return sorted(left, key=lambda unit: unit.standing.copies)
+            copies.found(
+                unit.local.part, is_misplaced=self.is_misplaced(unit), lacking=list(_devices_to_report(unit))
+            )
+        return sorted(left, key=lambda unit: unit.replica_status.copies)
 
-    def _noticed(self, node: Node, status: int) -> None:
-        """A partner gave no digests; what is shared with it is asked for partition by partition."""
+    def _note_no_digests(self, node: Node, status: int) -> None:
+        """Note that a node returned no digests; its partitions are then requested one by one."""
         if status == UNMOUNTED:
             self.unmounted.add(node.id)
-        self._log.debug(f"{node.replication_key} answered {status} to a question for digests")
+        self._log.debug(f"{node.replication_key} responded {status} to a request for digests")
 
-    # --- doing and telling ---------------------------------------------------------------------------
+    # --- working and reporting ---------------------------------------------------------------------------
 
-    def may_do(self, unit: PartitionUnit) -> bool:
-        """Whether a planned unit is still to be done: not by an old ring, and not after the end."""
-        return not self._is_over(unit.local.policy, unit.local.view)
+    def is_due(self, unit: PartitionUnit) -> bool:
+        """Return True if a planned unit is still due: its ring is current and the pass goes on."""
+        return not self._must_end(unit.local.policy, unit.local.view)
 
     def note_result(self, unit: PartitionUnit, failures_before: int, *, is_left: bool = False) -> None:
-        """Note whether a unit is in order now: no node failed, and nothing misplaced ``is_left``."""
+        """Record if a unit is in sync: no node failed, and nothing misplaced ``is_left``."""
         if self._stop.requested:
             return
         copies = self._copies[unit.local.policy.ring_name]
@@ -434,52 +446,56 @@ class ComparePass(DevicePassBase, Generic[T]):
 
     @property
     def failures(self) -> int:
-        """Failures with nodes so far."""
+        """Failures of other nodes in this pass."""
         return self._failures
 
     @contextmanager
     def working_on(self, unit: PartitionUnit) -> Iterator[None]:
-        """The work on a unit: when no node fails meanwhile, the partition is in order afterwards."""
+        """Mark the unit's partition as in sync if no node fails during the block."""
         failures = self._failures
         yield
         if self._failures == failures and not self._stop.requested:
             local = unit.local
-            self._task.calm.settled(self._device, local.policy.index, local.view, [local.part])
+            self._task.unchanged_partitions.note_in_sync(
+                self._device, local.policy.index, local.view, [local.part]
+            )
 
-    def differing(self, local: Local, compare: Callable[[Mapping[str, object]], list[str]]) -> list[str]:
-        """Return the suffixes that a node lacks, looked at once more: this device may not be up to date."""
+    def differing_suffixes(
+        self, local: LocalPartition, compare: Callable[[Mapping[str, object]], list[str]]
+    ) -> list[str]:
+        """Return the suffixes that a node lacks; rehashes them first because local hashes may be stale."""
         store, name = self._task.stores.at(local.policy, self._device), str(local.part)
         here = store.hashes(self._device, name, local.policy)
         if not local.policy.is_ec:
-            self._tally.add("suffix.counts", len(here))
+            self._counters.add("suffix.counts", len(here))
         suspects = compare(here)
         if not suspects:
             return []
-        self._tally.add("suffix.hashes", len(suspects))
+        self._counters.add("suffix.hashes", len(suspects))
         return compare(store.hashes(self._device, name, local.policy, recalculate=suspects))
 
-    def fail(self, node: Node) -> None:
-        """Something could not be done with a node."""
+    def count_failure(self, node: Node) -> None:
+        """Count a failure of a node."""
         self._failures += 1
-        self._tally.add("failures")
+        self._counters.add("failures")
         devices = self.failed.setdefault(node.replication_ip, {})
         devices[node.device] = devices.get(node.device, 0) + 1
 
-    def refused(self, node: Node, status: int, local: Local) -> None:
-        """A node did not tell its hashes of a partition; one that is silent was complained of already."""
-        self.fail(node)
+    def note_refusal(self, node: Node, status: int, local: LocalPartition) -> None:
+        """Count and log a node's refusal of suffix hashes; an unresponsive node was logged before."""
+        self.count_failure(node)
         if status == UNMOUNTED:
             self.unmounted.add(node.id)
-        if status != NO_ANSWER:
-            self._log.warning(f"{node.replication_key} answered {status} about {local}")
+        if status != NO_RESPONSE:
+            self._log.warning(f"{node.replication_key} responded {status} to a request for hashes of {local}")
 
     def facts(self) -> dict[str, object]:
-        """The nodes that failed, by address and device, and what is not as the rings say."""
+        """Return the failures by address and device, and the counts of misplaced and missing copies."""
         return {"failure_nodes": self.failed, **copies_facts(self._copies)}
 
 
-def _lacking(unit: PartitionUnit) -> Iterator[str]:
-    """The devices without a partition that it is this one's turn to report, so that each is reported once.
+def _devices_to_report(unit: PartitionUnit) -> Iterator[str]:
+    """Yield the devices that lack a partition and that this device must report.
 
     The holder of a replica reports those that come after it, up to the next one that may be a holder.
     """
@@ -489,13 +505,13 @@ def _lacking(unit: PartitionUnit) -> Iterator[str]:
     places = [node.id for node in local.primaries]
     for index in rotated_after(places.index(local.own.id), len(places)):
         node = local.primaries[index]
-        if unit.standing.says(node) is not SurveyVerdict.NOTHING:
+        if unit.replica_status.state_of(node) is not CopyState.MISSING:
             return
         yield f"{node.ip}/{node.device}"
 
 
-def failure_nodes(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:
-    """The same of all shares."""
+def failures_by_node(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:
+    """Merge the failures by node of all shares."""
     failed: dict[str, dict[str, int]] = {}
     for each in facts:
         for ip, devices in each.get("failure_nodes", {}).items():
@@ -505,8 +521,8 @@ def failure_nodes(facts: Iterable[JsonObject]) -> dict[str, dict[str, int]]:
     return failed
 
 
-def make_compare_task(parts: DaemonParts, task: type[CompareTask[Any]]) -> DaemonTask:
-    """Return the task of a daemon that compares devices, replicator or reconstructor."""
+def make_sync_task(parts: DaemonParts, task: type[SyncTask[Any]]) -> DaemonTask:
+    """Return the task of a replicator or reconstructor."""
     context = parts.context
     if PortSettings.parse(parts.conf).servers_per_port:
         # Every device has a port of its own.

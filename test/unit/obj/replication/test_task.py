@@ -8,10 +8,10 @@ import pytest
 
 from swift.base.errors import DeviceUnavailable, LockTimeout
 from swift.cluster.transport import BackendResponse, TransportError
-from swift.obj.compare.digests import decode_question, digest_of, encode_answer
-from swift.obj.compare.settings import CompareSettings
-from swift.obj.compare.survey import Asked
-from swift.obj.compare.task import ComparePass, CompareTask, failure_nodes
+from swift.obj.replication.digests import decode_request, digest_of, encode_response
+from swift.obj.replication.replicastatus import DigestQuery
+from swift.obj.replication.settings import SyncSettings
+from swift.obj.replication.task import DeviceSyncPass, SyncTask, failures_by_node
 from swift.ring.errors import RingError
 from swift.runtime.selection import Selection
 from swift.store.handle import StoreHandle
@@ -26,11 +26,11 @@ class Store:
 
     def __init__(self, parts):
         self.parts = {str(part): OURS for part in parts}
-        self.strangers = []
+        self.unknown_policies = []
         self.idle = {}
         self.error = None
 
-    upkeep = property(lambda self: self)
+    maintenance = property(lambda self: self)
 
     def run(self, device, effort):
         return lambda work, *args: work(*args)
@@ -38,7 +38,7 @@ class Store:
     def prepare(self, device, policy, before_s):
         if self.error is not None:
             raise self.error
-        return self.strangers
+        return self.unknown_policies
 
     def partitions(self, device, policy):
         return list(self.parts)
@@ -46,7 +46,7 @@ class Store:
     def idle_s(self, device, name, policy):
         return self.idle.get(name, 1e9)
 
-    def mark(self, device, name, policy):
+    def change_token(self, device, name, policy):
         return ""
 
     def hashes(self, device, name, policy, *, list_suffixes=False):
@@ -55,7 +55,7 @@ class Store:
         return self.parts[name]
 
 
-class Partners:
+class RemoteNodes:
     """Other nodes: ``has[number]`` tells the digest of a partition, a status, or how it fails."""
 
     def __init__(self):
@@ -64,7 +64,7 @@ class Partners:
 
     def request(self, request):
         port, body = request.node.port, request.body
-        number, parts = port - 6200, sorted(decode_question(body))
+        number, parts = port - 6200, sorted(decode_request(body))
         self.asked.append((number, parts))
         has = self.has.get(number, lambda part: SAME)
         if isinstance(has, TransportError):
@@ -72,25 +72,25 @@ class Partners:
         if isinstance(has, int):
             return BackendResponse(has)
         told = {part: has(part) for part in parts}
-        return BackendResponse(200, {"x-backend-partition-digests": "true"}, encode_answer(told))
+        return BackendResponse(200, {"x-backend-partition-digests": "true"}, encode_response(told))
 
 
-class Task(CompareTask[CompareSettings]):
+class Task(SyncTask[SyncSettings]):
     """A daemon of policy 0 that compares every partition with all other primaries."""
 
     name = agent = "test"
 
-    def takes(self, policy):
+    def handles(self, policy):
         return policy.index == 0
 
     def begin(self, share, pass_context):
         return Pass(self, share, pass_context)
 
 
-class Pass(ComparePass[Task]):
-    def questions(self, local):
+class Pass(DeviceSyncPass[Task]):
+    def digest_queries(self, local):
         for other in local.others:
-            yield other, Asked(local.part, local.entry.digest)
+            yield other, DigestQuery(local.part, local.entry.digest)
 
 
 class Rings:
@@ -112,12 +112,12 @@ class Bench:
     def __init__(self, root, parts=(), own=0, selection=None, **options):
         self.log = LogLines()
         self.rig = DaemonFixture(root, log=self.log)
-        self.store, self.partners = Store(parts), Partners()
+        self.store, self.remote_nodes = Store(parts), RemoteNodes()
         self.rings = Rings(DeviceRing(own))
         self.task = Task(
-            self.rings.ring.context(self.rig, transport=self.partners),
+            self.rings.ring.context(self.rig, transport=self.remote_nodes),
             self.rings,
-            CompareSettings(**options),
+            SyncSettings(**options),
             self,
             rng=random.Random(1),
             selection=selection,
@@ -131,7 +131,7 @@ class Bench:
     def next_pass(self):
         self.pass_context = self.rig.pass_context()
         self.passing = Pass(self.task, "sda", self.pass_context)
-        self.partners.asked.clear()
+        self.remote_nodes.asked.clear()
 
     @property
     def planned(self):
@@ -139,7 +139,7 @@ class Bench:
 
     @property
     def failures(self):
-        return self.pass_context.tally.counts.get("failures", 0)
+        return self.pass_context.counters.counts.get("failures", 0)
 
 
 @pytest.fixture
@@ -153,12 +153,12 @@ def make(tmp_path):
 def test_what_all_have_alike_is_no_unit_and_each_partner_is_asked_once(make):
     bench = make(range(5))
     assert bench.planned == []
-    assert sorted(bench.partners.asked) == [(1, [0, 1, 2, 3, 4]), (2, [0, 1, 2, 3, 4])]
+    assert sorted(bench.remote_nodes.asked) == [(1, [0, 1, 2, 3, 4]), (2, [0, 1, 2, 3, 4])]
 
 
 def test_the_partition_with_the_fewest_copies_comes_first(make):
     bench = make(range(4))
-    bench.partners.has = {
+    bench.remote_nodes.has = {
         1: lambda part: {1: "", 2: "other", 3: ""}.get(part, SAME),
         2: lambda part: {1: "", 3: "other"}.get(part, SAME),
     }
@@ -168,7 +168,7 @@ def test_the_partition_with_the_fewest_copies_comes_first(make):
 @pytest.mark.parametrize("said", [404, 500, 507, TransportError("away")])
 def test_a_partner_that_does_not_say_leaves_everything_to_be_done(make, said):
     bench = make(range(3))
-    bench.partners.has = {1: said}
+    bench.remote_nodes.has = {1: said}
     assert sorted(bench.planned) == [0, 1, 2]
     assert bench.passing.unmounted == ({1} if said == 507 else set())
 
@@ -182,18 +182,18 @@ def test_what_does_not_belong_here_is_a_unit_whatever_the_others_have(make):
 
 def test_a_primary_compares_with_the_others_and_not_with_itself(make):
     bench = make([3], own=1)
-    bench.partners.has = {0: lambda part: ""}
+    bench.remote_nodes.has = {0: lambda part: ""}
     (unit,) = bench.passing.plan()
     assert [node.id for node in unit.local.others] == [0, 2]
 
 
 def test_names_that_are_no_partitions_of_the_ring_are_told_and_left_alone(make):
     bench = make(["7", "16", "007", "99999999999"], own=4)
-    bench.store.strangers = ["a file"]
+    bench.store.unknown_policies = ["a file"]
     assert bench.planned == [7]
     assert bench.failures == 4
-    assert sum("none of its ring" in line for line in bench.log.lines) == 3
-    assert any("in the way" in line for line in bench.log.lines)
+    assert sum("does not exist in its ring" in line for line in bench.log.lines) == 3
+    assert any("is not a partition" in line for line in bench.log.lines)
 
 
 @pytest.mark.parametrize("error", [OSError("rot"), LockTimeout("x", 1)])
@@ -220,7 +220,7 @@ def test_a_device_that_is_not_mounted_is_a_failure(make):
 def test_while_partitions_are_split_nothing_is_compared(make):
     bench = make(range(3), own=4)
     bench.rings.ring.next_part_power = 5
-    assert bench.planned == [] and bench.partners.asked == []
+    assert bench.planned == [] and bench.remote_nodes.asked == []
 
 
 def test_a_run_by_hand_is_of_what_was_chosen(make):
@@ -237,9 +237,9 @@ def test_a_new_ring_ends_what_the_old_one_planned(make):
     bench = make(range(3), own=4)
     units = bench.passing.plan()
     first = next(units)
-    assert bench.passing.may_do(first)
+    assert bench.passing.is_due(first)
     bench.rings.ring = DeviceRing(4)
-    assert not bench.passing.may_do(first)
+    assert not bench.passing.is_due(first)
     assert list(units) == []
     assert any("has changed" in line for line in bench.log.lines)
 
@@ -248,7 +248,7 @@ def test_a_ring_that_cannot_be_read_now_is_no_other_one(make):
     bench = make(range(3), own=4)
     first = next(bench.passing.plan())
     bench.rings.object = _no_ring
-    assert bench.passing.may_do(first)
+    assert bench.passing.is_due(first)
 
 
 def _no_ring(_policy):
@@ -272,17 +272,17 @@ def test_what_was_settled_and_is_being_written_waits_for_rest(make):
     bench.next_pass()
     bench.store.idle["1"] = 5.0
     assert bench.planned == []
-    assert {tuple(parts) for _number, parts in bench.partners.asked} == {(0,)}
+    assert {tuple(parts) for _number, parts in bench.remote_nodes.asked} == {(0,)}
     bench.next_pass()
     bench.store.idle["1"] = 100.0
     bench.planned  # noqa: B018
-    assert {tuple(parts) for _number, parts in bench.partners.asked} == {(0, 1)}
+    assert {tuple(parts) for _number, parts in bench.remote_nodes.asked} == {(0, 1)}
 
 
 def test_once_a_partner_has_nothing_of_a_partition_nothing_waits(make):
     bench = make(range(2), interval=60.0)
     bench.planned  # noqa: B018
-    bench.partners.has = {1: lambda part: ""}
+    bench.remote_nodes.has = {1: lambda part: ""}
     bench.store.idle["1"] = 5.0
     bench.next_pass()
     assert bench.planned == [0]
@@ -292,11 +292,11 @@ def test_once_a_partner_has_nothing_of_a_partition_nothing_waits(make):
 
 def test_work_without_a_failure_settles_a_partition_and_with_one_it_does_not(make):
     bench = make(range(2), interval=60.0)
-    bench.partners.has = {1: lambda part: "other"}
+    bench.remote_nodes.has = {1: lambda part: "other"}
     for unit in bench.passing.plan():
         with bench.passing.working_on(unit):
             if unit.local.part:
-                bench.passing.refused(unit.local.others[0], 503, unit.local)
+                bench.passing.note_refusal(unit.local.others[0], 503, unit.local)
     bench.store.idle = {"0": 5.0, "1": 5.0}
     bench.next_pass()
     assert bench.planned == [1]
@@ -317,7 +317,7 @@ def test_work_without_a_failure_settles_a_partition_and_with_one_it_does_not(mak
 )
 def test_a_device_that_lacks_partitions_is_reported_by_the_holder_before_it(make, empty, own, missing_on):
     bench = make(range(2), own=own)
-    bench.partners.has = dict.fromkeys(empty, lambda part: "")
+    bench.remote_nodes.has = dict.fromkeys(empty, lambda part: "")
     assert len(bench.planned) == 2
     counts = bench.passing.facts()["copies"]["object"]
     assert (counts["missing_on"], counts["partitions"], counts["misplaced"]) == (missing_on, 2, 0)
@@ -334,11 +334,11 @@ def test_failures_are_counted_by_node_and_those_of_all_devices_together(make):
     (unit,) = bench.passing.plan()
     one, two, _three = unit.local.others
     for node, status in ((one, 503), (one, 507), (two, 503)):
-        bench.passing.refused(node, status, unit.local)
+        bench.passing.note_refusal(node, status, unit.local)
     facts = bench.passing.facts()
     assert facts["failure_nodes"] == {"127.0.0.1": {"d0": 2, "d1": 1}}
     assert bench.passing.unmounted == {one.id} and bench.failures == 3
-    assert failure_nodes([facts, facts, {}]) == {"127.0.0.1": {"d0": 4, "d1": 2}}
+    assert failures_by_node([facts, facts, {}]) == {"127.0.0.1": {"d0": 4, "d1": 2}}
 
 
 def test_devices_are_those_of_the_rings_that_there_are(make):
@@ -350,4 +350,4 @@ def test_devices_are_those_of_the_rings_that_there_are(make):
     assert any("Can't find itself" in line for line in bench.log.lines)
     bench.rings.object = _no_ring
     assert bench.task.shares() == []
-    assert any("no ring of policy 0" in line for line in bench.log.lines)
+    assert any("cannot load the ring of policy 0" in line for line in bench.log.lines)

@@ -12,8 +12,8 @@ from swift.runtime.daemon import Schedule
 
 
 @dataclass(frozen=True)
-class CompareSettings(Settings):
-    """When a daemon compares, how long it waits for others, what it leaves out."""
+class SyncSettings(Settings):
+    """Options that replicator and reconstructor share."""
 
     #: Options of the peer that a take-over may bring along, and why they change nothing here.
     without_effect: ClassVar[Mapping[str, str]] = {

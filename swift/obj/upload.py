@@ -1,4 +1,4 @@
-"""How a body gets from the network into a draft.
+"""Reception of a request body into a draft.
 
 A small body is read whole. A large one is received into two buffers in turn: while a thread writes and
 checksums one, the other fills from the socket, so no byte is copied on its way and memory stays bounded.
@@ -50,7 +50,7 @@ _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 
 
 def read_small(body: RequestBody, size: int) -> bytes:
-    """All ``size`` bytes of a body; raises ``ClientDisconnected`` when there are fewer or more."""
+    """Read a body of ``size`` bytes; raises ``ClientDisconnected`` when there are fewer or more."""
     data = body.read(size) if size else b""
     if len(data) != size:
         pieces = [data]
@@ -101,7 +101,7 @@ class DraftWriter:
             self.draft.discard()
 
 
-class _Turns:
+class _DoubleBuffer:
     """The buffers of a body: a small one where that may do, then two large ones in turn, made when needed."""
 
     def __init__(self, size: int | None):
@@ -120,23 +120,23 @@ class _Turns:
         return self._large[(self._number - 1) % 2]
 
     def end(self) -> None:
-        """Nobody uses any. Not after an error: a thread may still write from one of them."""
+        """Return the buffers to the pool. Not after an error: a thread may still write from one of them."""
         _buffers.give(*self._large)
 
 
 def receive_all(
     body: RequestBody, writer: DraftWriter, *, size: int | None, size_max: int, deadline: float
 ) -> None:
-    """Receive and write a body of ``size`` bytes, or of at most ``size_max`` when nobody knows.
+    """Receive and write a body of ``size`` bytes, or of at most ``size_max`` if the size is unknown.
 
     Raises ``HTTPError`` 413, ``ClientDisconnected`` for another size than announced, ``BodyTimeout`` after
     ``deadline`` (monotonic seconds), and what the draft raises.
     """
-    turns = _Turns(size)
+    buffers = _DoubleBuffer(size)
     limit = size_max if size is None else size
     at_end = False
     while not at_end:
-        buffer = turns.next()
+        buffer = buffers.next()
         batch = _fill(body, buffer, deadline)
         at_end = len(batch) < len(buffer)
         if writer.size + len(batch) > limit:
@@ -147,22 +147,22 @@ def receive_all(
             # Waits for the batch before, whose buffer is the next to be filled.
             writer.write(batch)
     writer.wait()
-    turns.end()
+    buffers.end()
     if size is not None and writer.size != size:
         raise ClientDisconnected(f"{writer.size} of {size} bytes came")
 
 
 def receive_exactly(body: RequestBody, writer: DraftWriter, size: int, deadline: float) -> None:
     """Receive and write the next ``size`` bytes of a body; raises as ``receive_all``."""
-    turns, left = _Turns(size), size
+    buffers, left = _DoubleBuffer(size), size
     while left:
-        batch = _fill(body, turns.next()[:left], deadline)
+        batch = _fill(body, buffers.next()[:left], deadline)
         if not batch:
             raise ClientDisconnected(f"{size - left} of {size} bytes came")
         writer.write(batch)
         left -= len(batch)
     writer.wait()
-    turns.end()
+    buffers.end()
 
 
 def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
@@ -182,7 +182,7 @@ def accept_trailers(draft: OpenDraft, trailers: HeaderMap) -> None:
     """
     etag, sums = trailers.get(etagtrailer.ETAG), trailers.get(etagtrailer.SUMS)
     if not etag or not sums:
-        raise ClientDisconnected("the promised trailers did not come")
+        raise ClientDisconnected("the announced trailers are missing")
     if not _MD5.match(etag) or not draft.accept_etag(etag, sums):
         raise HTTPError(422)
 
@@ -192,8 +192,8 @@ _ORDERS = frozenset((reservation.RESERVE, reservation.RELEASE))
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
-    """Which stages a PUT has."""
+class PutStages:
+    """Stages of a PUT."""
 
     boundary: str
     footers: bool
@@ -205,7 +205,9 @@ class Stages:
 
     @property
     def continue_headers(self) -> HeaderMap:
-        """What both ``100 Continue`` say, so that the client knows that it was understood."""
+        """Headers of both ``100 Continue`` responses; they tell the client which stages the server
+        supports.
+        """
         headers: HeaderMap = {reservation.OFFER: "yes"} if self.reserve else {}
         if self.etag_follows:
             headers[etagtrailer.OFFER] = etagtrailer.CRC32
@@ -216,7 +218,7 @@ class Stages:
         return headers
 
 
-def stages_of(request: Request) -> Stages | None:
+def parse_stages(request: Request) -> PutStages | None:
     """The stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
     headers = request.headers
     footers = is_flagged(headers, fields.BACKEND_OBJ_METADATA_FOOTER)
@@ -226,7 +228,7 @@ def stages_of(request: Request) -> Stages | None:
     boundary = headers.get(fields.BACKEND_OBJ_BOUNDARY)
     if not boundary:
         raise HTTPError(400, "no MIME boundary")
-    return Stages(
+    return PutStages(
         boundary,
         footers,
         commit,
@@ -239,7 +241,7 @@ def stages_of(request: Request) -> Stages | None:
 class MimeBody:
     """The documents of a request body, one after the other."""
 
-    def __init__(self, body: RequestBody, stages: Stages, *, chunk_bytes: int, deadline: float):
+    def __init__(self, body: RequestBody, stages: PutStages, *, chunk_bytes: int, deadline: float):
         self._body = body
         self._chunk = chunk_bytes
         self._deadline = deadline
@@ -271,7 +273,7 @@ class MimeBody:
     def receive(self, size: int, writer: DraftWriter) -> bool:
         """Write the document, which has ``size`` bytes; whether another one follows.
 
-        Nobody looks for its end before these have come. Raises ``ClientDisconnected`` when it is longer.
+        The end is not parsed before these bytes. Raises ``ClientDisconnected`` when it is longer.
         """
         left = size
         while self._events and isinstance(event := self._events[0], DocumentData):
@@ -316,10 +318,10 @@ class MimeBody:
         return b"".join(pieces)
 
 
-def receive(documents: MimeBody, stages: Stages, plan: PutPlan, writer: DraftWriter, limit: int) -> None:
+def receive(documents: MimeBody, stages: PutStages, plan: PutPlan, writer: DraftWriter, limit: int) -> None:
     """Read the object and its footers into the draft and the plan; raises ``HTTPError``."""
     if documents.begin() is None:
-        raise ClientDisconnected("no object document came")
+        raise ClientDisconnected("the object document is missing")
 
     def write(batch: bytes) -> None:
         check_size(writer.size + len(batch))
@@ -377,8 +379,8 @@ def add_footers(plan: PutPlan, footers: HeaderMap) -> None:
         plan.etag = unquote_etag(footers["etag"])
 
 
-def await_order(body: RequestBody, documents: MimeBody, stages: Stages, said: HeaderMap) -> str:
-    """Say how things stand after this round and wait for the next document; its X-Document, lower-case.
+def await_command(body: RequestBody, documents: MimeBody, stages: PutStages, said: HeaderMap) -> str:
+    """Send the state of this round, wait for the next document, and return its X-Document, lower-case.
 
     Raises ``HTTPError`` 400 for a document that means nothing here, and body errors.
     """
@@ -389,9 +391,9 @@ def await_order(body: RequestBody, documents: MimeBody, stages: Stages, said: He
     body.next_stage()
     headers = documents.begin()
     if headers is None:
-        raise ClientDisconnected("the commit never came")
-    order = headers.get("x-document", "").lower()
-    if order != reservation.COMMIT and not (stages.reserve and order in _ORDERS):
+        raise ClientDisconnected("the commit document is missing")
+    command = headers.get("x-document", "").lower()
+    if command != reservation.COMMIT and not (stages.reserve and command in _ORDERS):
         raise HTTPError(400, "not a put commit document")
     documents.read(FOOTER_BYTES_MAX)
-    return order
+    return command

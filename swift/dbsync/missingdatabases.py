@@ -1,7 +1,7 @@
-"""What a device should have and has not: databases that it lost, and how others hear that it lacks them.
+"""Missing databases of a device, and notification of the nodes that can push them.
 
-Replicators bring databases, nobody fetches any, and what a replicator found in order it does not visit again
-before something happens to it (``db.settled``). So the replicator of a device that was exchanged for an empty
+Replicators push databases and never fetch any. They skip a database in order until it changes
+(``db.unchanged``). So the replicator of a device that was exchanged for an empty
 one, or from which a broken database was moved away, tells the other primaries which partitions it lacks
 (``BACKEND_LOST_PARTITIONS``). Their servers touch the databases that they have of these, which their
 replicators take for a change. A partition without databases is told of once in the life of a process; a node
@@ -21,7 +21,7 @@ from swift.base.errors import InvalidValue
 from swift.cluster.direct import DirectClient, node_path
 from swift.cluster.transport import BackendResponse, TransportError, replication_address
 from swift.db import files, walk
-from swift.db.files import DatabasePlace
+from swift.db.files import DatabasePath
 from swift.http import fields
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
@@ -35,21 +35,21 @@ PARTITIONS_MAX = 2000
 BODY_BYTES_MAX = 32 << 10
 
 
-class Losses:
-    """What one device lacks, and who is still to hear of it; kept from pass to pass."""
+class MissingDatabases:
+    """Partitions that one device lacks, and the nodes to notify; kept from pass to pass."""
 
     def __init__(self) -> None:
         self._absent: frozenset[int] = frozenset()
         self._owned: tuple[RingView, frozenset[int], frozenset[int]] | None = None
         #: Id of a device → the partitions of which it was not told yet.
-        self._untold: dict[int, set[int]] = {}
+        self._unnotified: dict[int, set[int]] = {}
         #: Partitions of which other nodes said that they have databases.
-        self._held_elsewhere: set[int] = set()
+        self._held_by_others: set[int] = set()
 
     def note(
         self, view: RingView, own_ids: frozenset[int], present: Collection[int], gone: Collection[int]
     ) -> None:
-        """A pass saw these partitions on the device, and that databases of others are gone.
+        """Record the partitions seen in a pass, and databases that disappeared.
 
         The ring knows the device by ``own_ids``: none when it has left the ring meanwhile.
         """
@@ -60,36 +60,36 @@ class Losses:
         for part in (absent - self._absent).union(gone):
             for node in view.primaries(part):
                 if node.id not in own_ids:
-                    self._untold.setdefault(node.id, set()).add(part)
+                    self._unnotified.setdefault(node.id, set()).add(part)
         self._absent = absent
 
     def lacking(self, present: Collection[int]) -> int:
-        """Return how many partitions the device lacks of which others have databases, as far as they said so.
+        """Return the number of partitions that the device lacks and of which others reported databases.
 
         ``present`` are on it now: some may have come since the pass saw it.
         """
-        self._held_elsewhere &= self._absent
-        return len(self._held_elsewhere.difference(present))
+        self._held_by_others &= self._absent
+        return len(self._held_by_others.difference(present))
 
-    def tell(self, view: RingView, direct: DirectClient, log: Log, goes_on: Callable[[], bool]) -> None:
-        """Tell everybody who has not heard it yet, as long as that ``goes_on``."""
-        silent: set[tuple[str, int]] = set()
-        for dev_id in list(self._untold):
+    def tell(self, view: RingView, direct: DirectClient, log: Log, may_continue: Callable[[], bool]) -> None:
+        """Notify the nodes that have not been notified yet, as long as ``may_continue``."""
+        unresponsive: set[tuple[str, int]] = set()
+        for dev_id in list(self._unnotified):
             device = view.devices[dev_id] if dev_id < len(view.devices) else None
             if device is None:
-                del self._untold[dev_id]
+                del self._unnotified[dev_id]
                 continue
             address = device.replication_ip, device.replication_port
-            while goes_on() and address not in silent and dev_id in self._untold:
+            while may_continue() and address not in unresponsive and dev_id in self._unnotified:
                 try:
-                    self._tell_some(device, direct, log)
+                    self._notify_node(device, direct, log)
                 except TransportError as error:
-                    log.warning(f"{device.replication_key} was not told which databases are missing: {error}")
-                    silent.add(address)
+                    log.warning(f"{device.replication_key} cannot be notified of missing databases: {error}")
+                    unresponsive.add(address)
 
-    def _tell_some(self, device: Device, direct: DirectClient, log: Log) -> None:
-        """Raises ``TransportError`` unless the node heard it."""
-        untold = self._untold[device.id]
+    def _notify_node(self, device: Device, direct: DirectClient, log: Log) -> None:
+        """Notify a node of some partitions; raises ``TransportError`` unless it responded."""
+        untold = self._unnotified[device.id]
         parts = sorted(untold)[:PARTITIONS_MAX]
         body = json.dumps(parts, separators=(",", ":")).encode()
         headers = {
@@ -104,24 +104,26 @@ class Losses:
             raise TransportError(f"{reply.status} {reply.reason}")
         untold.difference_update(parts)
         if not untold:
-            del self._untold[device.id]
-        self._held_elsewhere |= partitions_held_by(reply)
-        count = touched_by(reply)
+            del self._unnotified[device.id]
+        self._held_by_others |= touched_partitions(reply)
+        count = touched_count(reply)
         if count:
-            log.info(f"{device.replication_key} has {count} databases of partitions that are missing here")
+            log.info(
+                f"{device.replication_key} will push {count} databases of partitions that are missing here"
+            )
 
     def __repr__(self) -> str:
-        return f"<Losses {len(self._absent)} partitions, {len(self._untold)} nodes to be told>"
+        return f"<MissingDatabases {len(self._absent)} partitions, {len(self._unnotified)} nodes to be told>"
 
 
-def touched_by(reply: BackendResponse) -> int:
-    """How many databases a node says it has of what it was told; 0 of one that does not say so."""
+def touched_count(reply: BackendResponse) -> int:
+    """Return the number of databases that a node touched; 0 if it does not report it."""
     count = _answer(reply).get("databases")
     return count if type(count) is int else 0
 
 
-def partitions_held_by(reply: BackendResponse) -> set[int]:
-    """In which partitions those are."""
+def touched_partitions(reply: BackendResponse) -> set[int]:
+    """Return the partitions in which a node touched databases."""
     found = _answer(reply).get("partitions")
     return {part for part in found if type(part) is int} if isinstance(found, list) else set()
 
@@ -137,7 +139,7 @@ def _answer(reply: BackendResponse) -> JsonObject:
 
 
 def partitions_in(body: bytes) -> list[str]:
-    """The partitions of a message; raises ``InvalidValue``."""
+    """Return the partitions in a message; raises ``InvalidValue``."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -150,7 +152,7 @@ def partitions_in(body: bytes) -> list[str]:
 
 
 def touch(disk: Disk, device_path: str, kind: str, partitions: Collection[str]) -> JsonObject:
-    """Give the databases of some partitions another change time; the answer to a message.
+    """Touch the databases of some partitions; return the response to the message.
 
     What cannot be listed is left to the daemons, which tell of it. Raises OSError.
     """
@@ -164,9 +166,9 @@ def touch(disk: Disk, device_path: str, kind: str, partitions: Collection[str]) 
     return {"databases": touched, "partitions": held}
 
 
-def _touch_database(disk: Disk, place: DatabasePlace) -> bool:
-    """Whether there is one."""
-    paths = files.look(disk, place)
+def _touch_database(disk: Disk, place: DatabasePath) -> bool:
+    """Return True if the database exists; changes its file's time."""
+    paths = files.database_files(disk, place)
     try:
         for path in paths:
             disk.touch(path)

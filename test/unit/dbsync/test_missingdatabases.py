@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from swift.base.errors import InvalidValue
 from swift.cluster.direct import DirectClient, NodeTimeouts
 from swift.cluster.transport import BackendResponse, TransportError
-from swift.db.files import DatabasePlace
-from swift.dbsync.losses import (
+from swift.db.files import DatabasePath
+from swift.dbsync.missingdatabases import (
     PARTITIONS_MAX,
-    Losses,
-    partitions_held_by,
+    MissingDatabases,
     partitions_in,
     touch,
-    touched_by,
+    touched_count,
+    touched_partitions,
 )
 from swift.http import fields
 from swift.platform.disk import Disk
@@ -63,14 +63,19 @@ class Bench:
     """One device in a cluster."""
 
     def __init__(self, **view):
-        self.view, self.losses, self.nodes, self.log = View(**view), Losses(), Nodes(), LogLines()
+        self.view, self.missing_databases, self.nodes, self.log = (
+            View(**view),
+            MissingDatabases(),
+            Nodes(),
+            LogLines(),
+        )
         self.direct = DirectClient(self.nodes, "container-replicator", NodeTimeouts(1, 1))
 
-    def passes(self, present, gone=(), goes_on=lambda: True, own_ids=frozenset({0})):
+    def passes(self, present, gone=(), may_continue=lambda: True, own_ids=frozenset({0})):
         """What is heard after a pass that saw these partitions."""
         self.nodes.heard.clear()
-        self.losses.note(self.view, own_ids, set(present), set(gone))
-        self.losses.tell(self.view, self.direct, self.log, goes_on)
+        self.missing_databases.note(self.view, own_ids, set(present), set(gone))
+        self.missing_databases.tell(self.view, self.direct, self.log, may_continue)
         return sorted(self.nodes.heard)
 
 
@@ -101,7 +106,7 @@ def test_who_does_not_hear_it_is_told_again(answer):
     bench = Bench()
     bench.nodes.answers[1] = answer
     bench.passes(range(9))
-    assert any("was not told" in line for line in bench.log.lines)
+    assert any("cannot be notified" in line for line in bench.log.lines)
     del bench.nodes.answers[1]
     assert bench.passes(range(9)) == [(1, [9])]
 
@@ -140,13 +145,13 @@ def test_all_devices_of_a_server_that_is_away_cost_one_wait():
 
 def test_it_ends_when_the_daemon_is_to_end():
     bench = Bench()
-    assert bench.passes([], goes_on=lambda: False) == []
+    assert bench.passes([], may_continue=lambda: False) == []
     assert bench.passes([]) != []
 
 
 def test_devices_that_left_the_ring_are_forgotten():
     bench = Bench()
-    bench.passes([], goes_on=lambda: False)
+    bench.passes([], may_continue=lambda: False)
     bench.view.devices = (*bench.view.devices[:3], None)
     assert {number for number, _ in bench.passes([])} == {1, 2}
     bench.view.devices = bench.view.devices[:1]
@@ -170,7 +175,7 @@ def test_the_operator_hears_how_many_databases_others_have():
     bench = Bench()
     bench.nodes.answers[1] = BackendResponse(200, FLAG, b'{"databases": 7}')
     bench.passes([])
-    assert any("10.0.0.1" not in line and "has 7 databases" in line for line in bench.log.lines)
+    assert any("10.0.0.1" not in line and "will push 7 databases" in line for line in bench.log.lines)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +190,7 @@ def test_the_operator_hears_how_many_databases_others_have():
     ],
 )
 def test_an_answer_of_nonsense_is_none(reply, count):
-    assert touched_by(reply) == count
+    assert touched_count(reply) == count
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,7 @@ def test_no_bytes_are_more_than_refused(body):
 def test_databases_of_the_partitions_look_changed_and_others_do_not(tmp_path):
     paths = {}
     for partition in ("1", "2", "3"):
-        place = DatabasePlace(str(tmp_path), "containers", partition, partition * 32)
+        place = DatabasePath(str(tmp_path), "containers", partition, partition * 32)
         os.makedirs(place.directory)
         paths[partition] = [
             f"{place.directory}/{partition * 32}{end}" for end in (".db", "_1700000000.00000.db")
@@ -229,7 +234,7 @@ def test_databases_of_the_partitions_look_changed_and_others_do_not(tmp_path):
 
 
 def test_a_database_that_goes_meanwhile_is_none(tmp_path):
-    place = DatabasePlace(str(tmp_path), "containers", "1", "1" * 32)
+    place = DatabasePath(str(tmp_path), "containers", "1", "1" * 32)
     os.makedirs(place.directory)
 
     class Going(Disk):
@@ -243,19 +248,19 @@ def test_a_database_that_goes_meanwhile_is_none(tmp_path):
 
 def test_what_others_have_is_lacking_until_it_came_or_belongs_elsewhere():
     bench = Bench(parts=4)
-    assert bench.losses.lacking(()) == 0
+    assert bench.missing_databases.lacking(()) == 0
     for number, held in ((1, b"[0, 1, 3]"), (2, b"[0]"), (3, b"[1]")):
         bench.nodes.answers[number] = BackendResponse(200, FLAG, b'{"databases": 9, "partitions": %b}' % held)
     bench.passes(present=[])
-    assert bench.losses.lacking(()) == 3
+    assert bench.missing_databases.lacking(()) == 3
     bench.passes(present=[0])
-    assert bench.losses.lacking({0}) == 2
-    assert bench.losses.lacking({0, 1}) == 1, "it came since the pass"
+    assert bench.missing_databases.lacking({0}) == 2
+    assert bench.missing_databases.lacking({0, 1}) == 1, "it came since the pass"
     bench.view = View(parts=3)
     bench.passes(present=[0, 1])
-    assert bench.losses.lacking({0, 1}) == 0, "partition 3 belongs elsewhere now"
+    assert bench.missing_databases.lacking({0, 1}) == 0, "partition 3 belongs elsewhere now"
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b"{}", b'{"partitions": 7}', b'{"partitions": ["x", null]}'])
 def test_an_answer_that_names_no_partitions_says_nothing_of_them(body):
-    assert partitions_held_by(BackendResponse(200, FLAG, body)) == set()
+    assert touched_partitions(BackendResponse(200, FLAG, body)) == set()

@@ -1,4 +1,4 @@
-"""What the sharder does with one container (spec: account-container.md §19.3).
+"""Sharding of one container (spec: account-container.md §19.3).
 
 A visit takes a container a few steps on: what its root knows of it is learned, rows that belong elsewhere are
 moved, the own range decides whether there is a second file, the leader among the replicas looks for cuts, and
@@ -30,7 +30,7 @@ from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.shardtable import ShardQuery
 from swift.db.schema import max_row
 from swift.http import fields
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 
 _SPLITTING = frozenset((State.SHARDING, State.SHARDED, State.SHRINKING, State.SHRUNK))
 _CLEAVABLE = frozenset((State.CREATED, State.CLEAVED, State.ACTIVE, State.SHARDING))
@@ -39,7 +39,7 @@ _EVERY_RANGE = ShardQuery(include_deleted=True, include_own=True)
 _ROWS_OF_MESSAGE = 1000
 
 
-class Visit:
+class ShardingSession:
     """One container, once; ``broker`` is refreshed."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Visit:
         settings: ContainerSharderSettings,
         roots: Roots,
         delivery: ShardDelivery,
-        tally: Tally,
+        counters: Counters,
         *,
         now: Timestamp,
         is_leader: bool,
@@ -58,7 +58,7 @@ class Visit:
         self._settings = settings
         self._roots = roots
         self._delivery = delivery
-        self._tally = tally
+        self._counters = counters
         self._now = now
         self._is_leader = is_leader
         self._quorum = replica_count // 2 + 1
@@ -72,7 +72,7 @@ class Visit:
 
     @property
     def is_candidate(self) -> bool:
-        """Whether the container is to be split, or is one that was."""
+        """True if the container is to be split, or was split."""
         value = self._info.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0]
         return is_true(value) or bool(self._broker.shard_ranges(_EVERY_RANGE))
 
@@ -94,14 +94,14 @@ class Visit:
         self.is_at_rest = False
 
     def _note(self, event: str) -> None:
-        self._tally.add(event)
+        self._counters.add(event)
         self.is_at_rest = False
 
     # --- the visit ------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """All steps; raises the errors of ``db.connection``, OSError and ``UnexpectedResponse``."""
-        self._tally.add("visited_attempted")
+        """Run all steps; raises the errors of ``db.connection``, OSError and ``UnexpectedResponse``."""
+        self._counters.add("visited_attempted")
         if not self._is_root:
             self._learn_from_root()
         elif self._has_gaps():
@@ -117,7 +117,7 @@ class Visit:
             if self._cleave():
                 self._finish()
         elif self._is_root and self._is_leader and self._broker.info().db_state == SHARDED:
-            self._steer_shards()
+            self._advance_shards()
         if not self._is_root:
             self._report()
         if not self.is_at_rest:
@@ -154,7 +154,7 @@ class Visit:
         return is_old and len(self._broker.databases) == 1 and self._broker.read(self._broker.is_empty)
 
     def _has_gaps(self) -> bool:
-        """Whether names of a split root belong to none of its shards."""
+        """Return True if names of a sharded root belong to none of its shards."""
         state = self._info.db_state
         if state not in (SHARDING, SHARDED):
             return False
@@ -189,42 +189,42 @@ class Visit:
             after = rows[-1][0]
 
     def _distribute(self, rows: list[tuple[int, ObjectRow]]) -> None:
-        homes = self._others(UPDATING_STATES)
-        if not self._is_root and not all(_home_of(row.name, homes) for _, row in rows):
+        targets = self._others(UPDATING_STATES)
+        if not self._is_root and not all(_target_of(row.name, targets) for _, row in rows):
             names = [row.name for _, row in rows]
-            homes += self._roots.updating_ranges(self._root, min(names), max(names))
-        homes = [item for item in homes if item.name != self._broker.own_name]
+            targets += self._roots.updating_ranges(self._root, min(names), max(names))
+        targets = [item for item in targets if item.name != self._broker.own_name]
         groups: dict[str, tuple[ShardRange, list[tuple[int, ObjectRow]]]] = {}
         for row_id, row in rows:
-            home = _home_of(row.name, homes)
-            if home is not None:
-                groups.setdefault(home.name, (home, []))[1].append((row_id, row))
-        for home, moved in groups.values():
-            if self._put_into(home, [row for _, row in moved], is_new=False):
+            target = _target_of(row.name, targets)
+            if target is not None:
+                groups.setdefault(target.name, (target, []))[1].append((row_id, row))
+        for target, moved in groups.values():
+            if self._put_into(target, [row for _, row in moved], is_new=False):
                 row_ids = [row_id for row_id, _ in moved]
                 self._broker.write(lambda c, ids=row_ids: objecttable.remove_rows(c, ids))  # type: ignore[misc]
                 self._note("misplaced_success")
             else:
                 self._note("misplaced_failure")
 
-    def _put_into(self, home: ShardRange, rows: list[ObjectRow], *, is_new: bool) -> bool:
+    def _put_into(self, target: ShardRange, rows: list[ObjectRow], *, is_new: bool) -> bool:
         """Merge rows into a shard on this device and bring it home; whether enough nodes have it."""
-        return self._fill(home, rows) and self._bring_home(home, is_new=is_new)
+        return self._fill(target, rows) and self._push_to_shard(target, is_new=is_new)
 
-    def _fill(self, home: ShardRange, rows: list[ObjectRow]) -> bool:
+    def _fill(self, target: ShardRange, rows: list[ObjectRow]) -> bool:
         """Merge rows into a shard on this device; a root gets them at its nodes: whether enough took them.
 
         A root is not made here, lest a container come back that was deleted meanwhile.
         """
-        if home.name == self._root:
-            known = [self._own(), *(item for item in self._others() if item.name == home.name)]
+        if target.name == self._root:
+            known = [self._own(), *(item for item in self._others() if item.name == target.name)]
             took = (self._roots.merge_rows(self._root, some, known, self._now) for some in _parts(rows))
             return all(count >= self._enough(is_new=False) for count in took)
         broker = self._delivery.open_shard(
-            home, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
+            target, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
         )
         try:
-            broker.merge_shard_ranges([home])
+            broker.merge_shard_ranges([target])
             if rows:
                 broker.merge_rows(rows)
         finally:
@@ -232,16 +232,16 @@ class Visit:
         return True
 
     def _enough(self, *, is_new: bool) -> int:
-        """How many nodes must have rows before they count as moved."""
+        """Return the number of nodes that must have rows before they count as moved."""
         settings = self._settings
         wanted = settings.shard_replication_quorum if is_new else settings.existing_shard_replication_quorum
         return self._quorum if wanted < 0 else wanted
 
-    def _bring_home(self, home: ShardRange, *, is_new: bool) -> bool:
-        if home.name == self._root:
+    def _push_to_shard(self, target: ShardRange, *, is_new: bool) -> bool:
+        if target.name == self._root:
             return True
         broker = self._delivery.open_shard(
-            home, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
+            target, self._broker.place.device_path, self._root, self._info.storage_policy_index, self._now
         )
         place = broker.place
         broker.close()
@@ -366,7 +366,7 @@ class Visit:
                 break
             is_filled = self._fill(item, [row for _, row in rows])
             after = rows[-1][0]
-        if not is_filled or not self._bring_home(item, is_new=is_new):
+        if not is_filled or not self._push_to_shard(item, is_new=is_new):
             return None
         if is_new:
             self._merge(item)
@@ -375,7 +375,7 @@ class Visit:
     # --- finishing ------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
-        """All rows are in shards: the old file goes."""
+        """Remove the old file, because all rows are in shards."""
         broker, own, now = self._broker, self._own(), self._now
         if own.state not in _SPLITTING or own.epoch is None:
             return
@@ -399,7 +399,7 @@ class Visit:
 
     # --- a split container ----------------------------------------------------------------------------
 
-    def _steer_shards(self) -> None:
+    def _advance_shards(self) -> None:
         """The leader of a split root has large shards split and small ones merged."""
         own, others = self._own(), self._others(UPDATING_STATES | {State.SHRINKING})
         if not self._settings.auto_shard or own.deleted:
@@ -408,7 +408,7 @@ class Visit:
             self._end_collapse(own, others)
         elif own.state == State.SHARDED and _tiles(others, own):
             self._split_large(others)
-            self._put_together(others, own)
+            self._merge_small(others, own)
 
     def _split_large(self, shards: list[ShardRange]) -> None:
         for item in shards:
@@ -417,7 +417,7 @@ class Visit:
                 self._merge(large)
                 self._roots.tell_shard(large, [large], self._root)
 
-    def _put_together(self, shards: list[ShardRange], own: ShardRange) -> None:
+    def _merge_small(self, shards: list[ShardRange], own: ShardRange) -> None:
         mergings = shrink.find_mergings(
             shards,
             own,
@@ -437,7 +437,7 @@ class Visit:
 
     def _begin_merging(self, merging: shrink.Merging) -> None:
         donors, acceptor = shrink.apply(merging, self._now)
-        # Donors first: whoever looks for their rows is to hear from them who takes these in.
+        # Donors first: they redirect requests for their rows to the acceptor.
         if not all(self._roots.tell_shard(donor, [donor, acceptor], self._root) for donor in donors):
             return
         self._merge(*donors, acceptor)
@@ -485,8 +485,8 @@ def _identity(connection: object) -> tuple[str, int]:
     return row[0], max_row(connection, "object")  # type: ignore[arg-type]
 
 
-def _home_of(name: str, homes: list[ShardRange]) -> ShardRange | None:
-    return next((item for item in homes if item.includes(name)), None)
+def _target_of(name: str, targets: list[ShardRange]) -> ShardRange | None:
+    return next((item for item in targets if item.includes(name)), None)
 
 
 def _comes_after(item: ShardRange, cursor: str) -> bool:
@@ -498,7 +498,7 @@ def _comes_next(item: ShardRange, cursor: str) -> bool:
 
 
 def _tiles(ranges: list[ShardRange], own: ShardRange) -> bool:
-    """Whether ranges cover the namespace without gap or overlap."""
+    """Return True if ranges cover the namespace without gap or overlap."""
     end = own.lower
     for number, item in enumerate(ranges):
         if item.lower != end or (number and not end):

@@ -12,8 +12,8 @@ from swift.container.replication import ContainerReplica
 from swift.container.rows import ObjectRow
 from swift.db.broker import Engine
 from swift.db.connection import DatabaseBroken
-from swift.db.files import DatabasePlace
-from swift.dbsync.arrivals import DatabaseArrivals, epoch_in, snapshot
+from swift.db.files import DatabasePath
+from swift.dbsync.receivedfiles import ReceivedFiles, epoch_in, snapshot
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 
@@ -29,11 +29,11 @@ class Site:
         self.sent.merge_rows([ObjectRow("o", Timestamp(6).internal, 3, "t/p", "e", 0, 0)])
         self.sent.info()
         self.here = self.broker(root, "sdb")
-        self.arrivals = DatabaseArrivals(DiskHandle(Disk()), self.here.place)
+        self.arrivals = ReceivedFiles(DiskHandle(Disk()), self.here.place)
 
     def broker(self, root, device):
         (root / device).mkdir()
-        return ContainerBroker(DatabasePlace(str(root / device), "containers", "7", HASH), Engine(), "a", "c")
+        return ContainerBroker(DatabasePath(str(root / device), "containers", "7", HASH), Engine(), "a", "c")
 
     def data(self):
         copy = snapshot(Disk(), self.sent.place, self.sent.newest.path)

@@ -12,13 +12,13 @@ from swift.container.broker import ContainerBroker
 from swift.container.objecttable import merge_rows
 from swift.container.rows import ObjectRow, tombstone
 from swift.container.sharding.scan import in_state
+from swift.container.sharding.session import ShardingSession
 from swift.container.sharding.settings import ContainerSharderSettings
-from swift.container.sharding.visit import Visit
 from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.connection import connect
-from swift.db.files import DatabasePlace
-from swift.runtime.report import Tally
+from swift.db.files import DatabasePath
+from swift.runtime.report import Counters
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from test.support.databases import make_container
@@ -90,7 +90,7 @@ class Delivery:
     def open_shard(self, item, device_path, root, policy_index, now):
         number = self._numbers.setdefault(item.name, len(self._numbers) + 1)
         account, _, container = item.name.partition("/")
-        place = DatabasePlace(str(self._root), "containers", "9", f"{number:032x}")
+        place = DatabasePath(str(self._root), "containers", "9", f"{number:032x}")
         broker = ContainerBroker(place, Engine(), account, container)
         if not broker.refresh():
             broker.create(Timestamp(item.timestamp), policy_index, created_at=now)
@@ -122,24 +122,24 @@ class Bench:
         """One more visit, a second later; what was counted in it."""
         self.now += 1
         self.broker.refresh()
-        tally = Tally(Telemetry(silent_log()), "test")
+        counters = Counters(Telemetry(silent_log()), "test")
         settings = ContainerSharderSettings(**{"auto_shard": True, **SIZES, **options})
-        visit = Visit(
+        visit = ShardingSession(
             self.broker,
             settings,
             self.roots,
             self.delivery,
-            tally,
+            counters,
             now=Timestamp(self.now),
             is_leader=is_leader,
             replica_count=3,
         )
         visit.run()
         self.last = visit
-        tally.counts.pop("visited_attempted")
-        return tally.counts
+        counters.counts.pop("visited_attempted")
+        return counters.counts
 
-    def settle(self):
+    def mark_unchanged(self):
         for _ in range(8):
             if not self.visit():
                 return
@@ -193,7 +193,7 @@ def test_a_small_container_and_one_that_is_not_the_leaders_are_left_as_they_are(
 
 
 def test_a_large_one_is_split_until_every_row_is_in_a_shard_and_the_old_file_is_gone(bench):
-    bench.settle()
+    bench.mark_unchanged()
     assert bench.own.state == State.SHARDED and len(bench.broker.databases) == 1
     assert bench.names == []
     assert [(item.lower, item.upper, item.state) for item in bench.shards] == [
@@ -204,7 +204,7 @@ def test_a_large_one_is_split_until_every_row_is_in_a_shard_and_the_old_file_is_
 
 
 def test_the_bytes_of_a_container_that_was_just_split_are_those_of_its_rows(bench):
-    bench.settle()
+    bench.mark_unchanged()
     assert [(item.object_count, item.bytes_used) for item in bench.shards] == [(3, 9), (3, 9)]
     info = bench.broker.info()
     assert (info.object_count, info.bytes_used) == (6, 18)
@@ -245,7 +245,7 @@ def test_shards_that_too_few_nodes_made_get_no_rows(bench, refused):
     assert told["created_failure"] == 1 and "cleaved_success" not in told
     assert {item.state for item in bench.shards} == {State.FOUND}
     bench.roots.refuses.clear()
-    bench.settle()
+    bench.mark_unchanged()
     assert bench.own.state == State.SHARDED
 
 
@@ -257,7 +257,7 @@ def test_rows_that_come_to_the_old_file_meanwhile_are_brought_along(bench):
     merge_rows(connection, rows("bb"))
     connection.commit()
     connection.close()
-    bench.settle()
+    bench.mark_unchanged()
     assert bench.delivery.names_in(bench.shards[0]) == ["a", "b", "bb", "c"]
 
 
@@ -270,7 +270,7 @@ def test_a_progress_that_is_nonsense_begins_the_filling_anew(bench):
         bench.broker.update_metadata({name: (text, Timestamp(2000 + number).internal)})
         bench.now = 3000 + number
         bench.visit(cleave_batch_size=1)
-    bench.settle()
+    bench.mark_unchanged()
     assert [bench.delivery.names_in(item) for item in bench.shards] == [NAMES[:3], NAMES[3:]]
 
 
@@ -278,7 +278,7 @@ def test_a_progress_that_is_nonsense_begins_the_filling_anew(bench):
 
 
 def test_rows_that_reach_a_split_root_late_go_to_their_shards_and_deletions_as_well(bench):
-    bench.settle()
+    bench.mark_unchanged()
     bench.broker.merge_rows([*rows("aa", "z"), tombstone("b", Timestamp(900), 0)])
     assert bench.visit()["misplaced_success"] == 2
     assert bench.names == []
@@ -286,7 +286,7 @@ def test_rows_that_reach_a_split_root_late_go_to_their_shards_and_deletions_as_w
 
 
 def test_rows_stay_until_enough_nodes_have_them(bench):
-    bench.settle()
+    bench.mark_unchanged()
     bench.broker.merge_rows(rows("aa"))
     bench.delivery.copies = 1
     assert bench.visit()["misplaced_failure"] == 1
@@ -296,7 +296,7 @@ def test_rows_stay_until_enough_nodes_have_them(bench):
 
 
 def test_where_names_belong_to_no_shard_nothing_is_moved(bench):
-    bench.settle()
+    bench.mark_unchanged()
     first, second = bench.shards
     gap = ShardRange(first.name, at(5000), "", "b", state=State.ACTIVE)
     bench.broker.merge_shard_ranges([gap])
@@ -306,7 +306,7 @@ def test_where_names_belong_to_no_shard_nothing_is_moved(bench):
 
 
 def test_the_leader_has_a_large_shard_split_and_small_ones_merged(bench):
-    bench.settle()
+    bench.mark_unchanged()
     first, second = bench.shards
     large = ShardRange(**{**_facts(first), "object_count": 6, "meta_timestamp": at(5000)})
     bench.broker.merge_shard_ranges([large])
@@ -319,7 +319,7 @@ def test_the_leader_has_a_large_shard_split_and_small_ones_merged(bench):
 
 def test_what_of_a_collapse_was_not_begun_is_begun_again(bench):
     """Its shards were not all told, and those that were have gone into the root."""
-    bench.settle()
+    bench.mark_unchanged()
     first, *others = bench.shards
     bench.now = 6000
     own = ShardRange(**{**_facts(bench.own), "state": State.ACTIVE, "state_timestamp": at(5000)})
@@ -392,7 +392,7 @@ def test_a_shard_shrinks_into_the_one_that_its_root_names_and_ends(piece):
         shard(1, "b", "d", State.SHRINKING, state_timestamp=at(70), epoch=at(70)),
         shard(2, "b", "", made=70),
     ]
-    piece.settle()
+    piece.mark_unchanged()
     assert piece.delivery.names_in(shard(2)) == ["c", "d"]
     assert (piece.own.state, piece.own.deleted, len(piece.broker.databases)) == (State.SHRUNK, True, 1)
     ended = [words for words in piece.roots.told if words[0] == "root"][-1]

@@ -1,4 +1,4 @@
-"""How a container stands after a visit: what recon lists, what is warned about (account-container.md §19)."""
+"""Observation of a container after sharding work: recon lists and warnings (account-container.md §19)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swift.container.sharding.overview import Overview
 from swift.container.sharding.settings import ContainerSharderSettings
 from swift.container.shardtable import ShardQuery
 from swift.platform.disk import Disk
-from swift.runtime.report import Tally
+from swift.runtime.report import Counters
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Observer:
 
     overview: Overview
     settings: ContainerSharderSettings
-    tally: Tally
+    counters: Counters
     warn: Callable[[str], None]
 
     def look(self, broker: ContainerBroker, node_index: int | None, now: Timestamp, seconds: float) -> None:
@@ -106,11 +106,11 @@ class Observer:
         now: Timestamp,
     ) -> None:
         audit = overview.audit_root(ranges, own, is_complete=info.db_state == SHARDED)
-        self.tally.add("audit_root_attempted")
-        self.tally.add("audit_root_failure" if audit.gaps else "audit_root_success")
+        self.counters.add("audit_root_attempted")
+        self.counters.add("audit_root_failure" if audit.gaps else "audit_root_success")
         if audit.overlaps:
-            self.tally.add("audit_root_has_overlap")
-            self.tally.add("audit_root_num_overlap", len(audit.overlaps))
+            self.counters.add("audit_root_has_overlap")
+            self.counters.add("audit_root_num_overlap", len(audit.overlaps))
         for words in audit.words():
             self._warn(broker, words[:7], now, f"the shards of {broker.own_name} have {words}")
 

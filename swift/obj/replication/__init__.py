@@ -1,0 +1,1 @@
+"""Comparison of partitions with remote nodes, shared by object replicator and reconstructor."""
