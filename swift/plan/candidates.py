@@ -51,7 +51,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class CandidateBench:
-    """Where candidates are measured, and the least duration in seconds."""
+    """Place and least duration (seconds) of measurements of candidates."""
 
     root: Path
     port: int = 29000

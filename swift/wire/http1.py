@@ -1,11 +1,14 @@
 """HTTP/1.1 heads, sans I/O: bytes in, values out (RFC 9112; spec: public-api.md §1).
 
-llhttp (``httptools``) does the parsing. Six things it sees differently from this API are handled here: verbs
-it does not know (REPLICATE, SSYNC, UPDATE, anything that must become a 405), raw 8-bit bytes in the target
-(percent-encoded), a missing Host in HTTP/1.1 (refused), more than one space between the words of the request
-line (refused, because readers of such lines disagree), header names with underscores (dropped, because
-CGI-style names cannot tell them from dashes; but for metadata of S3 clients, who sign them), and metadata
-with odd names or values (``wire.oddlines``).
+llhttp (``httptools``) does the parsing. This module handles what llhttp treats differently from this API:
+
+- Unknown verbs (REPLICATE, SSYNC, UPDATE, and those that become a 405) are accepted.
+- Raw 8-bit bytes in the target are percent-encoded.
+- A missing Host in HTTP/1.1 is refused.
+- More than one space between the words of the request line is refused: readers of such lines disagree.
+- Header names with underscores are dropped: CGI-style names cannot tell them from dashes. Metadata of S3
+  clients, which sign it, is kept.
+- Metadata with odd names or values is handled in ``wire.oddlines``.
 
 It refuses to know sockets and bodies.
 """

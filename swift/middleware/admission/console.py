@@ -26,7 +26,7 @@ from swift.middleware.admission.limiter import SPARE
 from swift.middleware.admission.rules import LANE, LIMIT, AdmissionRules
 from swift.middleware.admission.shares import DELIVERED, Report
 
-#: No account of anybody has this name.
+#: No account has this name.
 ACCOUNT = ".admission"
 _CONTAINER, _STATE, _RULES = "cluster", "state", "rules"
 _JSON = "application/json; charset=utf-8"

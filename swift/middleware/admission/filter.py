@@ -269,7 +269,7 @@ class Admission(Filter):
     def _change_rules(self, cache: Cache | None, text: str) -> dict[str, object]:
         """Other rules for all; see ``Console``."""
         newest = self._announcements.newest
-        # Later than what anybody knows here, whatever the clocks of others say.
+        # Later than every known revision, whatever the clocks of other proxies.
         at_ns = max(int(self._clock.time() * 1e9), self._file.at_ns + 1, newest.at_ns + 1 if newest else 0)
         made = Announcement(at_ns, text)
         promisable = self._settings.promisable(self._capacity)

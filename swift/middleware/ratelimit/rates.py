@@ -18,7 +18,7 @@ _STEP_MAX = 1 << 53
 
 
 class TooFast(Exception):
-    """The wait would be longer than anybody should wait."""
+    """The wait would exceed the longest allowed one."""
 
 
 class SizedRates:
