@@ -49,7 +49,10 @@ class ThreadPool:
         self._idle = 0
 
     def call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        """Run ``function(*args)`` in a thread; return its result or raise its error."""
+        """Run ``function(*args)`` in a thread; return its result or raise its error.
+
+        Raises RuntimeError if the thread that it needs cannot be started.
+        """
         here = loop()
         here.accept_calls_from_threads()
         if self._generation != _generation:
@@ -57,8 +60,9 @@ class ThreadPool:
         if self._idle > 0:
             self._idle -= 1
         elif self._started < self.size:
-            self._started += 1
+            # Counted afterwards: without memory, or at a limit of threads, it does not start.
             threading.Thread(target=_work, args=(self._jobs,), daemon=True, name=self.name).start()
+            self._started += 1
         future: Future[T] = Future()
         self._jobs.put((here, self, future, function, args))
         return future.result()

@@ -42,6 +42,19 @@ def test_a_killed_caller_leaves_the_pool_working():
     assert pool.call(lambda: 5) == 5
 
 
+def test_a_thread_that_cannot_start_is_an_error_and_the_pool_goes_on():
+    pool = ThreadPool(1)
+    before = threading.stack_size(1 << 46)
+    try:
+        # Three times, so that one lost place would be seen.
+        for _ in range(3):
+            with pytest.raises(RuntimeError):
+                pool.call(lambda: 1)
+    finally:
+        threading.stack_size(before)
+    assert pool.call(lambda: 5) == 5
+
+
 @pytest.mark.process
 def test_a_forked_child_gets_threads_of_its_own():
     pool = ThreadPool(1)
