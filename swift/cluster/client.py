@@ -633,7 +633,8 @@ class LinkBody(ResponseBody):
             data, link.buffer = link.buffer or link.recv(time.monotonic() + self._timeout_s), b""
             if not data:
                 raise ConnectionResetError("closed inside a chunked body")
-            self._ready, used = decoder.feed(data)
+            pieces, used = decoder.feed(data)
+            self._ready = [b"".join(pieces)] if len(pieces) > 1 else pieces
             link.buffer = data[used:]
         if not self._ready:
             self._release()

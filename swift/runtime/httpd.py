@@ -202,6 +202,9 @@ class HttpServer:
                 return
             if not self._serve_one(connection, head) or self._stopping:
                 return
+            if connection.buffer:
+                # The next request is here already: nothing else would let other connections have their turn.
+                green.sleep(0)
             idle_timeout_s = self._keepalive_timeout_s
 
     def _serve_one(self, connection: Connection, head: RequestHead) -> bool:
