@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import socket
 import ssl
@@ -203,6 +204,24 @@ def test_the_longest_idle_client_gives_way_when_all_places_are_taken(make_bench)
     assert bench.wire().ask("GET").status == 200
     assert second.rest() == b""
     assert first.ask("GET").status == 200
+
+
+def test_the_longest_idle_client_gives_way_when_all_descriptors_are_taken(bench):
+    idle = bench.wire()
+    assert idle.ask("GET", "/idle").status == 200
+    newcomer = socket.socket()
+    lowest_free = os.dup(newcomer.fileno())
+    os.close(lowest_free)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        newcomer.connect(("127.0.0.1", bench.port))
+        newcomer.setblocking(False)
+        assert bench.wire(sock=newcomer).ask("GET", "/new").status == 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert idle.rest() == b""
+    assert "cannot accept a connection: Too many open files" in bench.log.lines
 
 
 def test_half_sent_heads_of_one_address_shut_nobody_out(make_bench):
