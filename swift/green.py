@@ -72,6 +72,11 @@ class EventletLoop(Loop):
         self.greenlet = self._hub.greenlet
         self.greenlet.parent = root_greenlet()
         self._reads, self._writes = self._hub.READ, self._hub.WRITE
+        self._wake_hourly()
+
+    def _wake_hourly(self) -> None:
+        # The hub waits until its next timer, and the kernel takes at most 24 days.
+        self._hub.schedule_call_global(3600.0, self._wake_hourly)
 
     def call_soon(self, function: Callable[[Unpack[Ts]], object], *args: *Ts) -> None:
         """See ``Loop``."""

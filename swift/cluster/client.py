@@ -9,6 +9,7 @@ replaced once by a new one, because servers may close idle connections at any ti
 from __future__ import annotations
 
 import errno
+import math
 import os
 import socket
 import ssl
@@ -89,6 +90,8 @@ class ConnectionPool(Generic[C]):
 RECV_BYTES = 65536
 #: BackendResponse bodies up to this size are read together with the head and held in memory.
 WHOLE_BYTES_MAX = 65536
+#: The number of 1xx responses before a final one.
+INTERIM_MAX = 16
 #: A pooled connection must have been idle this long before it is checked with the kernel.
 PEEK_AFTER_S = 1.0
 
@@ -469,17 +472,12 @@ class HttpExchange:
         """Return the final response; 1xx responses are skipped."""
         if self._final is not None:
             return self._final
-        head = self._read_head()
-        while 100 <= head.status < 200:
-            head = self._read_head()
-        self._final = self._stream(head)
+        self._final = self._stream(self._read_final_head())
         return self._final
 
     def duplex(self, timeout_s: float) -> BackendResponse:
         """See ``Exchange.duplex``."""
-        head = self._read_head()
-        while 100 <= head.status < 200:
-            head = self._read_head()
+        head = self._read_final_head()
         assert self._connection is not None
         self.replayable = False
         body = ConnectionBody(self._transport, self._connection, head, timeout_s, keep=False)
@@ -490,6 +488,16 @@ class HttpExchange:
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+
+    def _read_final_head(self) -> ResponseHead:
+        """Skip 1xx responses, which do not extend the time of the final one."""
+        deadline = self._deadline or time.monotonic() + self._timeout_s
+        for _ in range(INTERIM_MAX):
+            self._deadline = deadline
+            head = self._read_head()
+            if not 100 <= head.status < 200:
+                return head
+        raise self._failure("response to", BadHead(502, "too many 1xx responses"))
 
     def _read_head(self) -> ResponseHead:
         connection = self._connection
@@ -530,7 +538,7 @@ class HttpExchange:
         else:
             body = ConnectionBody(self._transport, connection, head, self._timeout_s)
             if length is not None and length <= WHOLE_BYTES_MAX:
-                body = WholeBody(body.read_all())
+                body = WholeBody(body.read_all(self._timeout_s))
         return BackendResponse(head.status, head.headers, b"", head.reason, body)
 
 
@@ -567,13 +575,24 @@ class ConnectionBody(ResponseBody):
         self._timeout_s = timeout_s
         self._ready: list[bytes] = []
 
-    def read_all(self) -> bytes:
-        """Read the whole body; raises ``TransportError``."""
+    def read_all(self, within_s: float = math.inf) -> bytes:
+        """Return everything; raises ``TransportError``, also when bytes still come after ``within_s``."""
         if self.length == 0:
             self._release()
             return b""
-        pieces = list(self)
+        deadline = time.monotonic() + within_s
+        pieces = []
+        for piece in self:
+            pieces.append(piece)
+            self._check_time(deadline)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _check_time(self, deadline: float) -> None:
+        """Close the body and raise ``BrokenOff`` if it has not ended by ``deadline``, monotonic seconds."""
+        connection = self._connection
+        if connection is not None and time.monotonic() > deadline:
+            self.close()
+            raise BrokenOff(f"body from {connection.address[0]}:{connection.address[1]} takes too long")
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, empty at the end; raises ``TransportError``."""
@@ -624,7 +643,8 @@ class ConnectionBody(ResponseBody):
             )
             if not data:
                 raise ConnectionResetError("closed inside a chunked body")
-            self._ready, used = decoder.feed(data)
+            pieces, used = decoder.feed(data)
+            self._ready = [b"".join(pieces)] if len(pieces) > 1 else pieces
             connection.buffer = data[used:]
         if not self._ready:
             self._release()

@@ -28,7 +28,14 @@ from swift.base.errors import SwiftError
 from swift.cluster.client import HttpTransport, start_tls
 from swift.cluster.hosts import resolve_all
 from swift.cluster.rings import Rings
-from swift.cluster.transport import BackendResponse, Exchange, NodeAddress, NodeRequest, NodeTimeouts
+from swift.cluster.transport import (
+    BackendResponse,
+    Exchange,
+    NodeAddress,
+    NodeRequest,
+    NodeTimeouts,
+    TimedOut,
+)
 from swift.http.headers import HeaderMap
 from swift.platform.addresses import normalized, own_addresses
 from swift.ring.view import RingView
@@ -113,12 +120,18 @@ class OutboundConnection:
     def request(
         self, method: str, target: str, headers: HeaderMap, body: bytes = b"", *, bytes_max: int
     ) -> BackendResponse:
-        """Send a request and read at most ``bytes_max`` of its response; raises ``TransportError``."""
+        """Send a request and read at most ``bytes_max`` of its response; raises ``TransportError``.
+
+        The body must arrive within the timeout as a whole.
+        """
         length = {"content-length": str(len(body))} if body or method in ("POST", "PUT") else {}
         response = self.stream(method, target, {**length, **headers}, body).response()
+        deadline = time.monotonic() + self._timeout_s
         content = bytearray()
         while len(content) < bytes_max and (piece := response.stream.read(bytes_max - len(content))):
             content += piece
+            if time.monotonic() > deadline:
+                raise TimedOut(f"{method} to {self._host}: the body takes too long")
         return BackendResponse(response.status, response.headers, bytes(content), response.reason)
 
     def switch_protocol(self, method: str, target: str) -> socket.socket:
@@ -133,7 +146,8 @@ class OutboundConnection:
 
     def _begin(self, method: str, target: str, headers: HeaderMap, body: bytes, host: str) -> Exchange:
         timeouts = NodeTimeouts(self._timeout_s, self._timeout_s)
-        request = NodeRequest(NodeAddress(self._host, self._port), method, target, headers, body, timeouts)
+        node = NodeAddress(self._host.removesuffix(f":{self._port}"), self._port)
+        request = NodeRequest(node, method, target, headers, body, timeouts)
         return self._transport.stream_on_socket(self._sock, request, host)
 
     def close(self) -> None:

@@ -21,6 +21,14 @@ from swift.http.response import Response
 T = TypeVar("T")
 
 
+def _no_room() -> bool:
+    return False
+
+
+def _nothing() -> None:
+    """Stand in for a function that is not needed any more."""
+
+
 class PrefetchWindow(Generic[T]):
     """Values of a sequence that are fetched before they are needed, in their order.
 
@@ -33,7 +41,7 @@ class PrefetchWindow(Generic[T]):
         self,
         fetch: Callable[[], T | None] | None = None,
         *,
-        has_room: Callable[[], bool] = lambda: False,
+        has_room: Callable[[], bool] = _no_room,
         release: Callable[[T], object] = lambda _value: None,
     ):
         """Take ``fetch``, which returns the next value, None at the end."""
@@ -107,7 +115,7 @@ class PrefetchWindow(Generic[T]):
         while self._wanted not in self._values and (self._task is not None or is_fed()):
             self._changed.wait()
         if self._wanted not in self._values:
-            if self._is_ended:
+            if self._is_ended or self.is_closed:
                 return None
             self._fetch_next()
         value = self._values.pop(self._wanted, None)
@@ -127,6 +135,8 @@ class PrefetchWindow(Generic[T]):
     def close(self, then: Callable[[], None] | None = None) -> None:
         """Release all values; call ``then`` once nothing is being fetched any more."""
         self.is_closed = True
+        # They refer to the owner, whose memory would stay until the garbage collector finds the circle.
+        self._fetch, self._has_room = None, _no_room
         values, self._values = self._values, {}
         for value in values.values():
             if value is not None and not isinstance(value, Exception):
@@ -276,6 +286,7 @@ class ReadAhead:
     def close(self) -> None:
         """Let go of everything."""
         self._window.close()
+        self._take = _nothing
 
     def __repr__(self) -> str:
         return f"<ReadAhead {len(self._window)} pieces, {self.held} of {self._memory} bytes>"

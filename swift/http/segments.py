@@ -142,3 +142,5 @@ class SegmentedBody(ResponseBody, Generic[S]):
             release(self._opened.popleft(), 0)
         current, self._current = self._current, None
         release(current, self._taken)
+        # It may hold the whole segment.
+        self._body = body_of(b"")

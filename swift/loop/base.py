@@ -269,6 +269,11 @@ def loop() -> Loop:
     return found
 
 
+def has_loop() -> bool:
+    """Return True if this thread has a loop already."""
+    return _current.loop is not None
+
+
 def use(chosen: Loop | None) -> None:
     """Make this the loop of the calling thread; with None, make a new one at its next use."""
     _current.loop = chosen

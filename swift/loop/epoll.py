@@ -70,17 +70,20 @@ class _TimerHeap:
             heapq.heapify(self.entries)
             self._cancelled = 0
 
-    def pop_due(self, now: float) -> list[Call]:
-        """Remove and return the calls planned for ``now`` or before."""
-        due: list[Call] = []
+    def pop_due(self, now: float) -> Call | None:
+        """Remove and return the next call planned for ``now`` or before; None if there is none.
+
+        One at a time, because a call may cancel the next one.
+        """
         while self.entries and self.entries[0][0] <= now:
             timer = heapq.heappop(self.entries)[2]
             if timer.function is None:
                 self._cancelled -= 1
             else:
-                due.append((timer.function, timer.args))
+                due = timer.function, timer.args
                 timer.function, timer.args = None, ()
-        return due
+                return due
+        return None
 
 
 class EpollLoop(Loop):
@@ -163,9 +166,9 @@ class EpollLoop(Loop):
         waiters, callbacks, poll, monotonic = self._waiters, self._callbacks, self._poll.poll, time.monotonic
         entries = timers.entries
         while True:
-            if entries and entries[0][0] <= monotonic():
-                for function, args in timers.pop_due(monotonic()):
-                    self._call(function, args)
+            if entries and entries[0][0] <= (now := monotonic()):
+                while (due := timers.pop_due(now)) is not None:
+                    self._call(*due)
             if after_poll:
                 ready.extend(after_poll)
                 after_poll.clear()
@@ -174,7 +177,8 @@ class EpollLoop(Loop):
             if ready or after_poll:
                 seconds = 0.0
             else:
-                seconds = max(0.0, entries[0][0] - monotonic()) if entries else _POLL_MAX_S
+                # The kernel takes at most 24 days.
+                seconds = min(_POLL_MAX_S, max(0.0, entries[0][0] - monotonic())) if entries else _POLL_MAX_S
             for fd, _event in poll(seconds, _EVENTS_MAX):
                 waiter = waiters.pop(fd, None)
                 try:

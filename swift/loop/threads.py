@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Unpack
 
 from swift.base.calls import T, Ts
-from swift.loop.base import Loop, loop
+from swift.loop.base import Loop, has_loop, loop
 from swift.loop.primitives import Future
 from swift.loop.tasks import spawn_detached
 
@@ -23,11 +23,13 @@ _Jobs = _queue.SimpleQueue[_Job | None]
 
 #: Counts forks: a child has neither the threads nor the loop of its parent.
 _generation = 0
+#: The loop that called into a thread last; a process has one, but for tests.
+_caller: Loop | None = None
 
 
 def _after_fork() -> None:
-    global _generation
-    _generation += 1
+    global _generation, _caller
+    _generation, _caller = _generation + 1, None
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -49,16 +51,21 @@ class ThreadPool:
         self._idle = 0
 
     def call(self, function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-        """Run ``function(*args)`` in a thread; return its result or raise its error."""
-        here = loop()
+        """Run ``function(*args)`` in a thread; return its result or raise its error.
+
+        Raises RuntimeError if the thread that it needs cannot be started.
+        """
+        global _caller
+        here = _caller = loop()
         here.accept_calls_from_threads()
         if self._generation != _generation:
             self._generation, self._jobs, self._started, self._idle = _generation, _queue.SimpleQueue(), 0, 0
         if self._idle > 0:
             self._idle -= 1
         elif self._started < self.size:
-            self._started += 1
+            # Counted afterwards: without memory, or at a limit of threads, it does not start.
             threading.Thread(target=_work, args=(self._jobs,), daemon=True, name=self.name).start()
+            self._started += 1
         future: Future[T] = Future()
         self._jobs.put((here, self, future, function, args))
         return future.result()
@@ -109,9 +116,12 @@ def _deliver(pool: ThreadPool, future: Future[Any], failed: bool, value: Any) ->
 def call_in_loop(function: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     """Run ``function(*args)`` in a green thread of the loop; return its result or raise its error.
 
-    Called in a thread of a ``ThreadPool``, which blocks meanwhile; in the loop's own thread it just calls.
+    Called in a thread of a ``ThreadPool``, or one that code in such a thread has started, which blocks
+    meanwhile; in the loop's own thread it just calls.
     """
     here = _serving.loop
+    if here is None and not has_loop():
+        here = _caller
     if here is None:
         return function(*args)
     ended: _queue.SimpleQueue[tuple[bool, Any]] = _queue.SimpleQueue()

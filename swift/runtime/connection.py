@@ -28,6 +28,8 @@ _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 #: Bytes that are dropped in a row before other connections have their turn.
 _DROP_BYTES = 1 << 20
+#: More chunks than this in what arrived at once are tiny: other connections have their turn.
+_TINY_CHUNKS = 64
 
 
 class LingerLimits(NamedTuple):
@@ -483,7 +485,12 @@ class ConnectionBody(RequestBody):
         assert decoder is not None
         while not self._ready and not decoder.finished:
             data = self._connection.read_some()
-            self._ready, used = decoder.feed(data)
+            pieces, used = decoder.feed(data)
+            # Chunks of a few bytes would each be sent to all nodes; and they keep this process busy for so
+            # long that the client has always sent more, so that other connections would never have a turn.
+            self._ready = [b"".join(pieces)] if len(pieces) > 1 else pieces
+            if len(pieces) > _TINY_CHUNKS:
+                sleep(0)
             if used < len(data):
                 self._connection.buffer = data[used:]
         if not self._ready:

@@ -108,6 +108,8 @@ class HttpServer:
                     green.sleep(0.1)
                     continue
                 self._telemetry.log.error(f"cannot accept a connection: {error.strerror}")
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    self._displace()
                 green.sleep(0.1)
                 continue
             self._arriving += 1
@@ -121,13 +123,17 @@ class HttpServer:
             green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
         except green.DeadlineExceeded:
             return False
+        self._displace()
+        return self._places.acquire(PLACE_WAIT_S)
+
+    def _displace(self) -> None:
+        """Close the connection that gives way to a client that waits outside, if there is one."""
         connection = connection_to_close(self._connections, self._max_clients, time.monotonic())
         if connection is not None:
             # Its green thread sees the end, which may take a turn or two: it must not be chosen again.
             self._connections.discard(connection)
             self._displaced.inc()
             connection.hang_up()
-        return self._places.acquire(PLACE_WAIT_S)
 
     def stop(self, grace_s: float = 30.0, *, idle_s: float = 0.0) -> None:
         """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones.
@@ -202,6 +208,9 @@ class HttpServer:
                 return
             if not self._serve_one(connection, head) or self._stopping:
                 return
+            if connection.buffer:
+                # The next request is here already: nothing else would let other connections have their turn.
+                green.sleep(0)
             idle_timeout_s = self._keepalive_timeout_s
 
     def _serve_one(self, connection: Connection, head: RequestHead) -> bool:

@@ -143,7 +143,6 @@ def _send(
     while body is not None and (piece := body.read(_CHUNK_BYTES)):
         exchange.send(piece)
     exchange.finish()
+    # The body of the response is not read: it may have no end, and the connection is used once.
     reply = exchange.response()
-    while reply.stream.read(_CHUNK_BYTES):
-        pass
     return BackendResponse(reply.status, reply.headers)

@@ -88,6 +88,12 @@ def test_thousands_of_cancelled_timers_delay_nothing():
     assert time.monotonic() - begun_s < 30
 
 
+def test_a_call_planned_for_the_next_month_delays_nothing():
+    far = green.spawn_after(30 * 86400, list)
+    assert green.ThreadPool(1).call(lambda: 5) == 5
+    far.kill()
+
+
 def test_an_error_of_a_call_is_printed_and_the_others_are_made(capsys):
     made, here = [], base.loop()
 

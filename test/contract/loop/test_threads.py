@@ -10,6 +10,7 @@ import pytest
 
 from swift import green
 from swift.green import ThreadPool
+from swift.loop import base
 
 
 def test_calls_in_a_thread_pool_run_beside_each_other_and_beside_the_loop():
@@ -39,6 +40,19 @@ def test_a_killed_caller_leaves_the_pool_working():
     green.sleep(0.02)
     task.kill()
     release.set()
+    assert pool.call(lambda: 5) == 5
+
+
+def test_a_thread_that_cannot_start_is_an_error_and_the_pool_goes_on():
+    pool = ThreadPool(1)
+    before = threading.stack_size(1 << 46)
+    try:
+        # Three times, so that one lost place would be seen.
+        for _ in range(3):
+            with pytest.raises(RuntimeError):
+                pool.call(lambda: 1)
+    finally:
+        threading.stack_size(before)
     assert pool.call(lambda: 5) == 5
 
 
@@ -85,3 +99,15 @@ def test_a_thread_calls_back_into_the_loop_and_gets_results_and_errors():
         pool.call(in_a_thread, None)
     assert green.call_in_loop(in_the_loop, 1) == 2
     assert seen == [True] * 4
+
+
+def test_a_thread_that_a_pools_thread_has_started_calls_back_into_the_same_loop():
+    found = []
+
+    def start_another():
+        thread = threading.Thread(target=lambda: found.append(green.call_in_loop(base.loop)))
+        thread.start()
+        thread.join(10)
+
+    ThreadPool(1).call(start_another)
+    assert found == [base.loop()]

@@ -345,6 +345,35 @@ def test_a_silent_server_is_an_error_after_the_timeout(transport, make_server):
     assert time.monotonic() - started < 1.5
 
 
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"", b"HTTP/1.1 102 Processing\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n", b"x"),
+    ],
+)
+def test_an_answer_whose_bytes_come_for_ever_is_an_error_after_the_timeout(
+    transport, make_server, start, more
+):
+    def answer(wire, head, number):
+        wire.send(start)
+        while True:
+            wire.send(more)
+            green.sleep(0.05)
+
+    started = time.monotonic()
+    with pytest.raises(TransportError):
+        ask(transport, make_server(answer), timeout_s=0.2)
+    assert time.monotonic() - started < 1.5
+
+
+def test_interim_responses_are_skipped_but_not_without_end(transport, make_server):
+    interim = b"HTTP/1.1 103 Early Hints\r\n\r\n"
+    assert ask(transport, make_server(lambda wire, head, number: wire.send(interim * 5 + OK))).body == b"ok"
+    with pytest.raises(MalformedResponse, match="too many 1xx responses"):
+        ask(transport, make_server(lambda wire, head, number: wire.send(interim * 5000 + OK)))
+
+
 def test_whether_an_answer_begins_can_be_asked_before_it_is_waited_for(transport, make_server):
     def answer(wire, head, number):
         green.sleep(0.3)

@@ -5,11 +5,14 @@ import shutil
 import socket
 import ssl
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from swift import green
 from swift.cluster.outbound import Outbound, OutboundRefused, StorageEndpoints, Trust
 from swift.cluster.rings import Rings
 from swift.cluster.transport import TransportError
@@ -110,6 +113,37 @@ def test_the_connection_is_made_to_the_address_that_was_checked():
         with pytest.raises(TransportError):
             connection.request("HEAD", "/", {}, bytes_max=10)
         assert len(tried) == 2
+
+
+@pytest.mark.parametrize("framing", [b"Content-Length: 100000", b"Transfer-Encoding: chunked"])
+def test_a_body_that_does_not_end_is_given_up_after_the_timeout_and_names_the_server(framing):
+    ours, theirs = socket.socketpair()
+
+    def drip():
+        with suppress(OSError):
+            while True:
+                theirs.sendall(b"1\r\nx\r\n")
+                green.sleep(0.03)
+
+    made = Outbound(resolve=lambda *_: ["192.0.2.1"], own=frozenset, connect=lambda *_: ours)
+    connection = made.connection("http", "far", 8080, Trust.OPERATOR, timeout_s=0.2)
+    with theirs, connection:
+        theirs.sendall(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n\r\n")
+        task = green.spawn(drip)
+        started = time.monotonic()
+        with pytest.raises(TransportError, match="GET to far:8080: the body takes too long"):
+            connection.request("GET", "/", {}, bytes_max=1 << 20)
+        assert time.monotonic() - started < 2.0
+        task.kill()
+
+
+def test_an_error_names_the_server_and_its_port_once():
+    ours, theirs = socket.socketpair()
+    made = Outbound(resolve=lambda *_: ["192.0.2.1"], own=frozenset, connect=lambda *_: ours)
+    connection = made.connection("http", "far", 8080, Trust.OPERATOR, timeout_s=0.2)
+    theirs.close()
+    with connection, pytest.raises(TransportError, match="GET to far:8080: "):
+        connection.request("GET", "/", {}, bytes_max=10)
 
 
 def serve_once(listener):

@@ -3,7 +3,9 @@
 See doc/explanation/striping.md.
 """
 
+import gc
 import random
+import weakref
 
 import pytest
 
@@ -136,6 +138,23 @@ def test_a_client_that_goes_away_leaves_nothing_open():
         green.sleep(0)
     assert store.closed == store.opened
     assert len(store.ended) == store.opened
+
+
+@pytest.mark.parametrize("memory", [0, 50_000])
+def test_a_body_that_was_closed_keeps_no_memory_until_garbage_is_collected(memory):
+    store = Store([5000] * 9)
+    store.gate.set()
+    gc.disable()
+    try:
+        body = store.body(memory)
+        body.read_into(memoryview(bytearray(700)))
+        body.close()
+        for _ in range(20):
+            green.sleep(0)
+        found, body = weakref.ref(body), None
+        assert found() is None
+    finally:
+        gc.enable()
 
 
 def test_an_error_of_the_list_comes_after_what_was_before_it():

@@ -2,10 +2,12 @@
 
 import contextlib
 import os
+import resource
 import shutil
 import socket
 import ssl
 import subprocess
+import threading
 import time
 
 import pytest
@@ -71,6 +73,66 @@ def test_pipelined_requests_are_answered_in_order(bench):
         b"GET /c HTTP/1.1\r\nHost: x\r\n\r\n"
     )
     assert [wire.reply().body for _ in range(3)] == [b"/aabc", b"/bde", b"/c"]
+
+
+@pytest.mark.parametrize(
+    ("start", "more"),
+    [
+        (b"", HEAD + b"\r\n"),
+        (b"PUT /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+    ],
+)
+def test_a_client_that_sends_without_pause_leaves_others_their_turn(bench, start, more):
+    bench.answer = lambda request: Response(200, {}, request.body.read())
+    greedy, ended = socket.create_connection(("127.0.0.1", bench.port)), threading.Event()
+
+    def send(until):
+        greedy.sendall(start)
+        with contextlib.suppress(OSError):
+            while time.monotonic() < until and not ended.is_set():
+                greedy.sendall(more * 4000)
+
+    def receive():
+        with contextlib.suppress(OSError):
+            while greedy.recv(1 << 20):
+                continue
+
+    # Threads: in a green thread they would wait for the server's.
+    threads = [
+        threading.Thread(target=send, args=(time.monotonic() + 3.0,)),
+        threading.Thread(target=receive),
+    ]
+    with greedy:
+        for thread in threads:
+            thread.start()
+        await_true(lambda: bench.requests)
+        assert bench.wire().ask("GET", "/").status == 200
+        is_in_time = threads[0].is_alive()
+        ended.set()
+        greedy.shutdown(socket.SHUT_RDWR)
+    for thread in threads:
+        thread.join(10)
+    assert is_in_time
+
+
+def test_tiny_chunks_are_read_together(bench):
+    pieces = []
+
+    def answer(request):
+        while piece := request.body.read(65536):
+            pieces.append(piece)
+        return Response(200)
+
+    bench.answer = answer
+    wire = bench.wire()
+    wire.send(
+        b"PUT /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        + b"1\r\nx\r\n" * 3000
+        + b"0\r\n\r\n"
+    )
+    assert wire.reply().status == 200
+    assert b"".join(pieces) == b"x" * 3000
+    assert len(pieces) < 30
 
 
 def test_a_pipelined_request_after_an_unread_body_is_not_taken_for_that_body(bench):
@@ -142,6 +204,24 @@ def test_the_longest_idle_client_gives_way_when_all_places_are_taken(make_bench)
     assert bench.wire().ask("GET").status == 200
     assert second.rest() == b""
     assert first.ask("GET").status == 200
+
+
+def test_the_longest_idle_client_gives_way_when_all_descriptors_are_taken(bench):
+    idle = bench.wire()
+    assert idle.ask("GET", "/idle").status == 200
+    newcomer = socket.socket()
+    lowest_free = os.dup(newcomer.fileno())
+    os.close(lowest_free)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
+    try:
+        newcomer.connect(("127.0.0.1", bench.port))
+        newcomer.setblocking(False)
+        assert bench.wire(sock=newcomer).ask("GET", "/new").status == 200
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert idle.rest() == b""
+    assert "cannot accept a connection: Too many open files" in bench.log.lines
 
 
 def test_half_sent_heads_of_one_address_shut_nobody_out(make_bench):

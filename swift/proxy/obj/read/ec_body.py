@@ -347,6 +347,7 @@ class SpanBody(ResponseBody):
         return size
 
     def close(self) -> None:
-        """Stop fetching and let the sources go."""
+        """Stop fetching and let the sources and the memory go."""
+        self._rest = memoryview(b"")
         # Closing a connection under a green thread that waits for it is not allowed.
         self._window.close(self._reader.close)

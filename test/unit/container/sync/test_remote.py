@@ -113,6 +113,11 @@ def test_a_proxy_resolves_names_that_are_unknown_here():
         assert remote.ask("HEAD", REALM, "o", "1.0", {}).status == 201
 
 
+def test_the_body_of_a_response_may_have_no_end():
+    endless = ANSWER.replace(b"Content-Length: 0", b"Transfer-Encoding: chunked") + b"1\r\nx\r\n"
+    assert asked(REALM, answer=endless)[3].status == 201
+
+
 @pytest.mark.parametrize("answer", [b"SSH-2.0\r\n\r\n", b"HTTP/1.1 201 Created\r\n"])
 def test_a_bad_response_is_one_error(answer):
     ours, theirs = socket.socketpair()

@@ -1,7 +1,11 @@
 """Segments of an erasure coded object are sent in order, or not at all."""
 
+import gc
+import weakref
+
 import pytest
 
+from swift import green
 from swift.base.ranges import Span
 from swift.http.body import BodyError
 from swift.proxy.obj.read.ec_body import SpanBody
@@ -69,3 +73,17 @@ def test_a_short_one_is_whole_at_once_and_lets_its_sources_go():
     body.start()
     assert body.whole == b"abc"
     assert reader.closed
+
+
+def test_a_body_that_was_closed_keeps_no_memory_until_garbage_is_collected():
+    gc.disable()
+    try:
+        body = SpanBody(Reader(*[bytes(100)] * 20), 2)
+        body.start()
+        body.read_into(memoryview(bytearray(10)))
+        body.close()
+        green.sleep(0)
+        found, body = weakref.ref(body), None
+        assert found() is None
+    finally:
+        gc.enable()
