@@ -118,7 +118,7 @@ class AccountBroker(Broker):
         return self.read(info_of)
 
     def policy_stats(self) -> list[PolicyStat]:
-        """Counts by policy, in order of the index."""
+        """Return counts by policy, in order of the index."""
         return self.read(
             lambda connection: [
                 PolicyStat(*row)
@@ -159,7 +159,7 @@ class AccountBroker(Broker):
         return self.write(change)
 
     def listing(self, query: ListingQuery) -> list[PageRow]:
-        """A page of (name, objects, bytes, put, policy, sub-directory or None)."""
+        """Return a page of (name, objects, bytes, put, policy, sub-directory or None)."""
         source = RowSource("container", _LISTED)
         return self.read(lambda connection: page(connection, source, query))
 
@@ -173,7 +173,7 @@ def info_of(connection: sqlite3.Connection) -> AccountFacts:
 
 
 def open_found(place: DatabasePath, engine: Engine) -> AccountBroker | None:
-    """The refreshed broker of a database on disk, None when there is none; close it.
+    """Return the refreshed broker of a database on disk, None when there is none; close it.
 
     For daemons that do not know whose a database is. Raises OSError and the errors of ``db.connection``.
     """

@@ -76,7 +76,7 @@ def _row_ids(have: dict[str, tuple[list[int], ContainerRow]], name: str) -> list
 def _existing(
     connection: sqlite3.Connection, names: Iterable[str]
 ) -> dict[str, tuple[list[int], ContainerRow]]:
-    """The row of each name with its ROWID; should there be several, all ROWIDs and the last row."""
+    """Return the row of each name with its ROWID; should there be several, all ROWIDs and the last row."""
     wanted, unknown = list(names), TABLE.unknown_columns(connection)
     found = connection.execute(
         f"SELECT ROWID, {TABLE.column_list}{column_list(unknown)} FROM container "

@@ -127,11 +127,11 @@ class AccountReaper(DeviceTask):
         self.settings = settings
 
     def begin(self, share: str, pass_context: PassContext) -> ReaperPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return ReaperPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         counts = [result.counts for result in passed.results.values()]
         return {
             "account_reaper_stats": {
@@ -155,7 +155,7 @@ class ReaperPass(DatabasePassBase):
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[ReapedContainer]:
-        """The containers to remove, account by account."""
+        """Yield the containers to remove, account by account."""
         path = self._device_path()
         if path is None:
             return

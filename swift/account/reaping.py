@@ -128,7 +128,7 @@ class ContainerReaper:
             yield from self._pages(shard, low, high, DEPTH_MAX if shard == path else depth + 1)
 
     def _list(self, path: EntityPath, marker: str, upper: str, record_type: str) -> BackendResponse | None:
-        """A page from the last replica that can give one, None when the container does not exist."""
+        """Return a page from the last replica that can give one, None when the container does not exist."""
         limit = self._context.limits.container_listing_limit
         query = f"format=json&limit={limit}&marker={quote(marker)}"
         if upper:
@@ -238,7 +238,7 @@ class ContainerReaper:
     def _request(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
     ) -> BackendResponse | None:
-        """A node's answer over the replication network, None when there was none."""
+        """Return a node's answer over the replication network, None when there was none."""
         reply = self._direct.request_entity(node, part, method, path, headers, query)
         if reply is None:
             return None
@@ -252,7 +252,7 @@ class ContainerReaper:
 
 
 def _rows(reply: BackendResponse) -> list[dict[str, object]]:
-    """The rows of a JSON listing; raises ``CannotList``."""
+    """Return the rows of a JSON listing; raises ``CannotList``."""
     if not reply.body:
         return []
     try:

@@ -60,7 +60,7 @@ class AccountReplica(Replica):
     tables = KNOWN_TABLES
 
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        """The account."""
+        """Return the account."""
         return (connection.execute(f"SELECT account FROM {TABLE}").fetchone()[0],)
 
     def info(self, connection: sqlite3.Connection) -> dict[str, object]:
@@ -100,7 +100,10 @@ def replica_of(broker: AccountBroker) -> AccountReplica:
 
 
 def replica_at(place: DatabasePath, engine: Engine) -> AccountReplica:
-    """The replica of a hash directory whose account is not known yet; call ``broker.refresh`` first."""
+    """Return the replica of a hash directory whose account is not known yet.
+
+    Call ``broker.refresh`` first.
+    """
     return replica_of(AccountBroker(place, engine, ""))
 
 

@@ -36,12 +36,12 @@ class ContainerRow(NamedTuple):
     unknown: Unknown = ()
 
     def as_dict(self, row_id: int) -> dict[str, object]:
-        """The row as ``merge_items`` messages carry it (§13)."""
+        """Return the row as ``merge_items`` messages carry it (§13)."""
         return {"ROWID": row_id, **dict(zip(_COLUMNS, self, strict=False)), **dict(self.unknown)}
 
 
 def row_of_mapping(values: object) -> ContainerRow:
-    """A row from a JSON object (merge_items); raises ``InvalidValue``."""
+    """Return a row from a JSON object (merge_items); raises ``InvalidValue``."""
     if not isinstance(values, Mapping):
         raise InvalidValue("a container row must be an object")
     return _checked(
@@ -57,7 +57,7 @@ def row_of_mapping(values: object) -> ContainerRow:
 
 
 def row_of_pending(entry: tuple[object, ...]) -> ContainerRow:
-    """A row from a pending tuple of 6 (oldest), 7 items (§6) or more; raises ``InvalidValue``."""
+    """Return a row from a pending tuple of 6 (oldest), 7 items (§6) or more; raises ``InvalidValue``."""
     if len(entry) < 6:
         raise InvalidValue(f"a pending container row has 6 items or more, not {len(entry)}")
     return _checked(*entry[:7], *(0,)[len(entry) - 6 :], unknown=pending_values(entry[7:]))
@@ -84,7 +84,7 @@ def _checked(*values: object, unknown: Unknown = ()) -> ContainerRow:
 
 
 def _number(value: Any) -> int | None:
-    """A count, which pending files may hold as text; None and the empty text are unknown."""
+    """Return a count, which pending files may hold as text; None and the empty text are unknown."""
     if value is None or value == "":
         return None
     try:
@@ -97,7 +97,7 @@ def _number(value: Any) -> int | None:
 
 
 def _time(value: object) -> str | None:
-    """A timestamp text as it is stored: the schema's ``0`` stays as it is."""
+    """Return a timestamp text as it is stored: the schema's ``0`` stays as it is."""
     if value is None or value == "":
         return None
     if not isinstance(value, (str, int, float)):

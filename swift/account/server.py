@@ -86,7 +86,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         )
 
     def database_verbs(self) -> Mapping[str, Handler]:
-        """The verbs of §11."""
+        """Return the verbs of §11."""
         return {
             "PUT": self.put,
             "DELETE": self.delete,
@@ -97,7 +97,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         }
 
     def put(self, request: Request) -> Response:
-        """An account, or a container row in it."""
+        """Return an account, or a container row in it."""
         target = self.target(request, 3, 4)
         broker = self._broker(target)
         self.check_space(broker)
@@ -193,7 +193,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
         return Response(204, headers)
 
     def get(self, request: Request) -> Response:
-        """A listing of containers."""
+        """Return a listing of containers."""
         target = self.target(request, 3, 3)
         query = listing_query(request, self.context.limits.account_listing_limit, path=False)
         shape = choose_format(request)
@@ -271,7 +271,7 @@ def app_factory(global_conf: Mapping[str, str], **local_conf: str) -> AccountSer
 
 
 def as_rows(page: Iterable[PageRow], policies: Policies) -> list[dict[str, object]]:
-    """The JSON rows of a page; a policy that this cluster does not know has no name to show."""
+    """Return the JSON rows of a page; a policy that this cluster does not know has no name to show."""
     rows: list[dict[str, object]] = []
     for name, objects, size, put, policy_index, directory in page:
         if directory is not None:

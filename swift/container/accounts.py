@@ -109,7 +109,7 @@ class AccountUpdater:
     def _send_report(
         self, request: Request, target: StorageTarget, host: str, device: str, headers: HeaderMap
     ) -> int | None:
-        """The status of one account server, None when it could not be asked."""
+        """Return the status of one account server, None when it could not be asked."""
         partition = request.headers["x-account-partition"]
         node = f"{host}/{device}"
         try:

@@ -188,7 +188,7 @@ class ContainerBroker(Broker):
         return info
 
     def info_of(self, connection: sqlite3.Connection) -> ContainerFacts:
-        """The same within a transaction on the newest file."""
+        """Return the same within a transaction on the newest file."""
         cursor = connection.execute(_OWN_COUNTS)
         row = dict(zip((c[0] for c in cursor.description), cursor.fetchone(), strict=True))
         metadata = meta.parse(row["metadata"])
@@ -206,7 +206,7 @@ class ContainerBroker(Broker):
         return ContainerFacts(**known)
 
     def _state(self, connection: sqlite3.Connection) -> str:
-        """The sharding state by files and ranges (§19.2)."""
+        """Return the sharding state by files and ranges (§19.2)."""
         if not self.databases:
             return NOT_FOUND
         if len(self.databases) > 1:
@@ -364,7 +364,10 @@ class ContainerBroker(Broker):
     # --- shard ranges -----------------------------------------------------------------------------
 
     def shard_ranges(self, query: ShardQuery, *, fill_gaps: bool = False) -> list[ShardRange]:
-        """The ranges of a query; with ``fill_gaps`` copies of the own range for names of none (§12)."""
+        """Return the ranges of a query.
+
+        With ``fill_gaps`` copies of the own range for names of none (§12).
+        """
 
         def ask(connection: sqlite3.Connection) -> list[ShardRange]:
             found = shardtable.select(connection, self.own_name, query)
@@ -377,7 +380,7 @@ class ContainerBroker(Broker):
         return self.read(ask, merged=False)
 
     def _own_range(self, connection: sqlite3.Connection) -> ShardRange:
-        """The container's own range; the whole namespace, active since now, when none is stored."""
+        """Return the container's own range; the whole namespace, active since now, when none is stored."""
         stored = shardtable.own_range(connection, self.own_name)
         if stored is not None:
             return stored
@@ -388,7 +391,7 @@ class ContainerBroker(Broker):
         self.write(lambda connection: shardtable.merge_ranges(connection, ranges))
 
     def shard_for(self, name: str, states: frozenset[State]) -> ShardRange | None:
-        """The range in one of ``states`` that an object name belongs to, None when there is none."""
+        """Return the range in one of ``states`` that an object name belongs to, None when there is none."""
         found = self.read(
             lambda connection: shardtable.select(
                 connection, self.own_name, ShardQuery(includes=name, states=states)
@@ -399,7 +402,7 @@ class ContainerBroker(Broker):
 
 
 def source_of(policy_index: int, columns: tuple[str, ...] = LISTED, *, deleted: int = LIVE) -> RowSource:
-    """The objects of a policy as listings have them, or rows of another ``deleted``."""
+    """Return the objects of a policy as listings have them, or rows of another ``deleted``."""
     condition = "AND t.storage_policy_index = :policy_index"
     return RowSource("object", columns, condition, {"policy_index": policy_index}, deleted)
 

@@ -34,7 +34,7 @@ def knows_shards(broker: ContainerBroker) -> bool:
 
 
 def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: int) -> bytes:
-    """The JSON document: ``rows``, ``end`` (the name they all reach; empty: the last) and ``ranges``.
+    """Return the JSON document: ``rows``, ``end`` (the name they all reach; empty: the last) and ``ranges``.
 
     A row is that of a listing with its ``created_at``; a tombstone has only that, its name and ``deleted``.
     There are no more than ``query.limit`` of each kind and file.
@@ -60,7 +60,10 @@ def held_document(broker: ContainerBroker, query: ListingQuery, policy_index: in
 
 
 def end_of(pages: Sequence[HeldPage], limit: int, *, reverse: bool) -> str:
-    """The name up to which pages of at most ``limit`` rows say everything; empty when they all end before."""
+    """Return the name up to which pages of at most ``limit`` rows say everything.
+
+    Empty when they all end before.
+    """
     ends = [_name_of(each.rows[-1]) for each in pages if each.rows and len(each.rows) >= limit]
     if not ends:
         return ""

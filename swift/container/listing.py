@@ -38,7 +38,7 @@ def shown_type(content_type: str) -> tuple[str, int | None]:
 
 
 def _parts(content_type: str) -> Iterable[str]:
-    """The pieces between semicolons that are not inside quotes."""
+    """Yield the pieces between semicolons that are not inside quotes."""
     piece, inside, escaped = "", False, False
     for char in content_type:
         if char == ";" and not inside:
@@ -72,7 +72,7 @@ class _Clock:
         return f"{self._days[day]}{_MINUTES[minute]}{_SECONDS[second]}"
 
     def iso(self, created_at: str) -> str:
-        """The ISO text of the newest time that ``created_at`` packs."""
+        """Return the ISO text of the newest time that ``created_at`` packs."""
         if len(created_at) == 16 and created_at[10] == ".":
             return f"{self.seconds[created_at[:10]]}{created_at[11:]}0"
         return decode_timestamps(created_at)[2].isoformat
@@ -84,7 +84,7 @@ def _date(day: int) -> str:
 
 
 def as_rows(page: Iterable[PageRow]) -> list[dict[str, object]]:
-    """The JSON rows of a page."""
+    """Return the JSON rows of a page."""
     clock = _Clock()
     rows: list[dict[str, object]] = []
     for name, created_at, size, content_type, etag, directory in page:
@@ -105,7 +105,7 @@ def as_rows(page: Iterable[PageRow]) -> list[dict[str, object]]:
 
 
 def as_json(page: Sequence[PageRow]) -> bytes:
-    """The JSON text of a page, equal to encoding ``as_rows``."""
+    """Return the JSON text of a page, equal to encoding ``as_rows``."""
     clock = _Clock()
     text = BytesIO()
     text.write(b"[")

@@ -61,7 +61,7 @@ def queue_misplaced(replica: Replica, view: RingView, hasher: PathHasher, answer
 def _entries(
     broker: ContainerBroker, root: str | None, rows: Sequence[tuple[int, ObjectRow]]
 ) -> tuple[list[tuple[str, ObjectRow]], list[int]]:
-    """The entries of rows, and the ROWIDs of those that cannot be read."""
+    """Return the entries of rows, and the ROWIDs of those that cannot be read."""
     entries: list[tuple[str, ObjectRow]] = []
     bad: list[int] = []
     for row_id, row in rows:
@@ -77,7 +77,7 @@ def _entries(
 
 
 def entry(row: ObjectRow, path: str) -> tuple[str, ObjectRow]:
-    """The queue container of a misplaced row of the (root) container ``path``, and the entry in it."""
+    """Return the queue container of a misplaced row of the (root) container ``path``, and the entry in it."""
     hour = int(row.times()[2].seconds) // HOUR_S * HOUR_S
     verb = "delete" if row.deleted else "put"
     name = f"{row.storage_policy_index}:/{path}/{row.name}"

@@ -128,7 +128,7 @@ def _count(connection: sqlite3.Connection, gone: Sequence[ObjectRow], new: Seque
 def _existing(
     connection: sqlite3.Connection, names: Iterable[str]
 ) -> dict[tuple[str, int], tuple[int, ObjectRow]]:
-    """The rows of these names in every policy, with their ROWIDs."""
+    """Return the rows of these names in every policy, with their ROWIDs."""
     wanted = sorted(names)
     if not _any_between(connection, wanted[0], wanted[-1]):
         return {}
@@ -185,7 +185,7 @@ def rows_inside(
 def rows_outside(
     connection: sqlite3.Connection, lower: str, upper: str, after: int, count: int
 ) -> list[tuple[int, ObjectRow]]:
-    """The rows of all other names."""
+    """Return the rows of all other names."""
     return read_rows(
         connection,
         f"WHERE ROWID > :after AND NOT ({_INSIDE}) ORDER BY ROWID LIMIT :count",

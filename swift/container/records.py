@@ -34,7 +34,7 @@ _FILLED = ("listing", "updating")
 
 
 def ranges_of_body(body: bytes) -> list[ShardRange]:
-    """The ranges of a PUT; raises ``HTTPError`` 400."""
+    """Return the ranges of a PUT; raises ``HTTPError`` 400."""
     try:
         values = json.loads(body)
         return [ShardRange.from_mapping(item) for item in values]
@@ -45,7 +45,10 @@ def ranges_of_body(body: bytes) -> list[ShardRange]:
 def shard_rows(
     request: Request, broker: ContainerBroker, info: ContainerFacts
 ) -> tuple[list[dict[str, object]], HeaderMap]:
-    """The JSON rows that a GET asks for and the headers that describe them; raises ``HTTPError`` 400."""
+    """Return the JSON rows that a GET asks for and the headers that describe them.
+
+    Raises ``HTTPError`` 400.
+    """
     shape = request.headers.get(fields.BACKEND_RECORD_SHARD_FORMAT, FULL).lower()
     shape = shape if shape == NAMESPACE else FULL
     given = listing_parameters(request)

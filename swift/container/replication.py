@@ -243,7 +243,10 @@ def _is_reported(info: ContainerFacts) -> bool:
 
 
 def replica_at(place: DatabasePath, engine: Engine) -> ContainerReplica:
-    """The replica of a hash directory whose container is not known yet; call ``broker.refresh`` first."""
+    """Return the replica of a hash directory whose container is not known yet.
+
+    Call ``broker.refresh`` first.
+    """
     return ContainerReplica(ContainerBroker(place, engine, "", ""))
 
 

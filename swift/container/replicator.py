@@ -18,7 +18,7 @@ from swift.runtime.declaration import Daemon
 
 
 def _afterwards(replica: Replica, view: RingView, hasher: PathHasher, answers: Sequence[bool]) -> None:
-    """A replica may have learned that its container is to be copied, or that it has another policy."""
+    """Queue misplaced rows of a replicated container, and link it for container sync."""
     queue_misplaced(replica, view, hasher, answers)
     broker = replica.broker
     assert isinstance(broker, ContainerBroker)

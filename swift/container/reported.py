@@ -23,7 +23,7 @@ class ContainerReport(NamedTuple):
 
 
 def open_found(place: DatabasePath, engine: Engine) -> ContainerBroker | None:
-    """The refreshed broker of a database on disk, None when there is none; close it.
+    """Return the refreshed broker of a database on disk, None when there is none; close it.
 
     Raises OSError and the errors of ``db.connection``.
     """

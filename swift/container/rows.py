@@ -60,7 +60,7 @@ class ObjectRow(NamedTuple):
         return data, ctype, meta
 
     def packed(self) -> ObjectRow:
-        """The row as it is stored."""
+        """Return the row as it is stored."""
         if self.ctype_timestamp is None and self.meta_timestamp is None:
             return self
         return self._replace(
@@ -68,7 +68,7 @@ class ObjectRow(NamedTuple):
         )
 
     def as_dict(self, row_id: int) -> dict[str, object]:
-        """The row as ``merge_items`` messages carry it (§13)."""
+        """Return the row as ``merge_items`` messages carry it (§13)."""
         return {"ROWID": row_id, **dict(zip(_COLUMNS, self, strict=False)), **dict(self.unknown)}
 
     def as_update(self) -> dict[str, object]:
@@ -83,12 +83,12 @@ _row_of_tuple: Callable[[tuple[object, ...]], ObjectRow] = partial(tuple.__new__
 
 
 def tombstone(name: str, timestamp: Timestamp, policy_index: int) -> ObjectRow:
-    """The row of a deleted object."""
+    """Return the row of a deleted object."""
     return ObjectRow(name, timestamp.internal, 0, "application/deleted", "noetag", 1, policy_index)
 
 
 def row_of_mapping(values: object) -> ObjectRow:
-    """A row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
+    """Return a row from a JSON object (UPDATE, merge_items); raises ``InvalidValue``."""
     if type(values) is not dict and not isinstance(values, Mapping):
         raise InvalidValue("an object row must be an object")
     return _checked(
@@ -156,7 +156,7 @@ def _are_times(texts: Sequence[str]) -> bool:
 
 
 def row_of_pending(entry: tuple[object, ...]) -> ObjectRow:
-    """A row from a pending tuple of 6 (oldest) to 9 items (§6), or more; raises ``InvalidValue``."""
+    """Return a row from a pending tuple of 6 (oldest) to 9 items (§6), or more; raises ``InvalidValue``."""
     if len(entry) < 6:
         raise InvalidValue(f"a pending object row has 6 items or more, not {len(entry)}")
     return _checked(*entry[:9], *(0, None, None)[len(entry) - 6 :], unknown=pending_values(entry[9:]))
@@ -213,7 +213,7 @@ def _time(value: object) -> str | None:
 
 
 def split_swift_bytes(content_type: str) -> tuple[str, str | None]:
-    """A content type without its ``swift_bytes`` parameter, and that parameter's value or None."""
+    """Return a content type without its ``swift_bytes`` parameter, and that parameter's value or None."""
     if _SWIFT_BYTES not in content_type:
         return content_type, None
     head, *parameters = content_type.split(";")
@@ -268,7 +268,7 @@ def _same_data(existing: ObjectRow, new: ObjectRow) -> ObjectRow:
 
 
 def _joined_type(ctype: str, data: str) -> str:
-    """The content type of one version with the ``swift_bytes`` of the other, which belongs to the data."""
+    """Return the content type of one version with the ``swift_bytes`` of the other."""
     if _SWIFT_BYTES not in ctype and _SWIFT_BYTES not in data:
         return ctype
     size = split_swift_bytes(data)[1]

@@ -102,7 +102,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         self._accounts = AccountUpdater(context, self.settings)
 
     def database_verbs(self) -> Mapping[str, Handler]:
-        """The verbs of §12."""
+        """Return the verbs of §12."""
         return {
             "PUT": self.put,
             "DELETE": self.delete,
@@ -116,7 +116,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     # --- PUT --------------------------------------------------------------------------------------
 
     def put(self, request: Request) -> Response:
-        """A container, shard ranges or an object row."""
+        """Return a container, shard ranges or an object row."""
         target, name = self._target(request)
         timestamp = request.timestamp
         sync_to = request.headers.get("x-container-sync-to")
@@ -194,7 +194,10 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return error_response(201 if created else 202, headers=headers)
 
     def _target(self, request: Request) -> tuple[StorageTarget, str | None]:
-        """The container and the object's name; where rows come by the thousand only the names are new."""
+        """Return the container and the object's name.
+
+        Where rows come by the thousand only the names are new.
+        """
         raw = request.raw_path
         parts = raw.split("/", 5)
         name = parts[-1]
@@ -210,7 +213,10 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return known, name
 
     def _broker_for_row(self, request: Request, target: StorageTarget) -> ContainerBroker:
-        """Putting the row looks at the files anyway; only what is decided before needs an earlier look."""
+        """Return putting the row looks at the files anyway.
+
+        Only what is decided before needs an earlier look.
+        """
         refuse_sync_key(request.headers)
         broker = self.known_broker(target, target.path.account, target.path.container or "")
         is_fresh = broker.freshness.is_fresh
@@ -284,7 +290,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
     # --- DELETE, POST, UPDATE ---------------------------------------------------------------------
 
     def delete(self, request: Request) -> Response:
-        """A container or an object row."""
+        """Return a container or an object row."""
         target, name = self._target(request)
         timestamp = request.timestamp
         if name is not None:
@@ -362,7 +368,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return Response(204, headers)
 
     def get(self, request: Request) -> Response:
-        """A listing of objects or shard ranges."""
+        """Return a listing of objects or shard ranges."""
         target = self.target(request, 4, 5)
         self._policy(request)
         query = listing_query(request, self.context.limits.container_listing_limit)
@@ -404,7 +410,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return self.broker_of(target, target.path.account, target.path.container or "")
 
     def _policy(self, request: Request) -> int | None:
-        """The policy index of the request, None when it names none; 400 for an unknown one."""
+        """Return the policy index of the request, None when it names none; 400 for an unknown one."""
         text = request.headers.get(_POLICY)
         if text is None:
             return None
@@ -417,7 +423,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
         return index
 
     def _policy_shown(self, request: Request, info: ContainerFacts) -> int:
-        """The policy whose rows a listing has."""
+        """Return the policy whose rows a listing has."""
         index = self._policy(request)
         return info.storage_policy_index if index is None else index
 
@@ -450,7 +456,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
 
 def _always(info: ContainerFacts | None) -> HeaderMap:
-    """The headers of every HEAD and GET answer, also of a 404."""
+    """Return the headers of every HEAD and GET answer, also of a 404."""
     if info is None:
         zero = Timestamp(0).internal
         times, policy_index = (zero, zero, zero, zero), 0
@@ -497,7 +503,7 @@ def _time(headers: HeaderMap, name: str) -> str:
 
 
 def _clean_text(value: str) -> str:
-    """A header value as text that a database can hold; bytes that are not UTF-8 become U+FFFD."""
+    """Return a header value as text that a database can hold; bytes that are not UTF-8 become U+FFFD."""
     return utf8_value(value).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 

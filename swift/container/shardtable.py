@@ -47,7 +47,7 @@ def _range_of(row: Sequence[object]) -> ShardRange:
 
 
 def own_range(connection: sqlite3.Connection, own_name: str) -> ShardRange | None:
-    """The stored range of the container itself, None when it has none."""
+    """Return the stored range of the container itself, None when it has none."""
     row = connection.execute(f"{_SELECT} WHERE name = ?", (own_name,)).fetchone()
     return None if row is None else _range_of(row)
 
@@ -72,7 +72,7 @@ def counted(connection: sqlite3.Connection, own_name: str, states: Iterable[Stat
 
 
 def select(connection: sqlite3.Connection, own_name: str, query: ShardQuery) -> list[ShardRange]:
-    """The ranges of a query in listing order (before ``reverse``); ``includes`` gives at most one."""
+    """Return the ranges of a query in listing order (before ``reverse``); ``includes`` gives at most one."""
     where, values = [], []
     if not query.include_deleted:
         where.append("deleted = 0")

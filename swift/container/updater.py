@@ -103,13 +103,13 @@ class ContainerUpdater(DeviceTask):
         return self._unchanged[device]
 
     def begin(self, share: str, pass_context: PassContext) -> ContainerUpdaterPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         now = pass_context.clock.monotonic()
         self.suppressed = {account: until for account, until in self.suppressed.items() if until > now}
         return ContainerUpdaterPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         return {"container_updater_sweep": passed.seconds}
 
 
@@ -128,7 +128,7 @@ class ContainerUpdaterPass(DatabasePassBase):
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[DueDatabase]:
-        """The containers to which something has happened, partitions in random order."""
+        """Yield the containers to which something has happened, partitions in random order."""
         device_path = self._device_path()
         if device_path is None:
             return

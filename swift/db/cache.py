@@ -76,14 +76,14 @@ class BrokerCache(Generic[B]):
         return broker
 
     def peek(self, place: DatabasePath) -> B | None:
-        """The broker of a place when there is one already."""
+        """Return the broker of a place when there is one already."""
         broker = self._brokers.get(place)
         if broker is not None:
             _hold(broker)
         return broker
 
     def release(self, brokers: list[Broker]) -> None:
-        """A request that held these has ended."""
+        """Release brokers that a request held."""
         for broker in brokers:
             broker.holders -= 1
             if self._brokers.get(broker.place) is broker:

@@ -41,7 +41,7 @@ class DatabasePath(NamedTuple):
 
     @classmethod
     def of_file(cls, path: str) -> DatabasePath:
-        """The place of a file in a hash directory."""
+        """Return the place of a file in a hash directory."""
         directory = os.path.dirname(path)
         head, partition, _suffix, name_hash = directory.rsplit("/", 3)
         device_path, kind = head.rsplit("/", 1)
@@ -63,18 +63,21 @@ class DatabasePath(NamedTuple):
         return f"{self.directory}/{self.name_hash}.db.pending"
 
     def file(self, epoch: str | None = None) -> str:
-        """The path of the database file of an epoch."""
+        """Return the path of the database file of an epoch."""
         name = self.name_hash if epoch is None else f"{self.name_hash}_{epoch}"
         return f"{self.directory}/{name}.db"
 
     def epoch_of(self, path: str) -> str | None:
-        """The epoch in a database file's name, None when it has none."""
+        """Return the epoch in a database file's name, None when it has none."""
         stem = os.path.basename(path).removesuffix(".db")
         return stem.partition("_")[2] or None
 
 
 def database_files(disk: Disk, place: DatabasePath) -> tuple[str, ...]:
-    """The paths of database files from the oldest epoch on; raises OSError unless there is no directory."""
+    """Return the paths of database files from the oldest epoch on.
+
+    Raises OSError unless there is no directory.
+    """
     directory = place.directory
     try:
         names = disk.listdir(directory)
@@ -110,7 +113,7 @@ def locked(
 
 
 def lock(disk: Disk, place: DatabasePath, timeout_s: float = LOCK_TIMEOUT_S) -> int:
-    """A descriptor that holds the same lock; closing it gives the lock back."""
+    """Return a descriptor that holds the same lock; closing it gives the lock back."""
     return lock_file(disk, _lock_path(place), timeout_s)
 
 
@@ -229,7 +232,7 @@ def _build(temporary: str, build: Callable[[sqlite3.Connection], None], trace: T
 
 
 def _remove_side_files(disk: Disk, path: str) -> None:
-    """A journal left by a removed database must never be replayed into a new one of the same name."""
+    """Remove journals: one of a removed database must never be replayed into a new one of the same name."""
     for suffix in SIDE_FILES:
         remove_if_there(disk, path + suffix)
 

@@ -58,7 +58,7 @@ PageRow = tuple[Any, ...]
 
 
 def successor(text: str) -> str | None:
-    """The least text greater than everything that begins with ``text``; None when there is none."""
+    """Return the least text greater than everything that begins with ``text``; None when there is none."""
     while text:
         code = ord(text[-1])
         if code < _LAST:
@@ -94,7 +94,7 @@ class _Bounds:
 
 
 def page(connection: sqlite3.Connection, source: RowSource, query: ListingQuery) -> list[PageRow]:
-    """The rows of one page in order; each is the source's columns plus the sub-directory or None."""
+    """Return the rows of one page in order; each is the source's columns plus the sub-directory or None."""
     if query.limit <= 0:
         return []
     prefix, delimiter = query.prefix, query.delimiter
@@ -115,7 +115,7 @@ def page(connection: sqlite3.Connection, source: RowSource, query: ListingQuery)
 
 
 def _bounds(query: ListingQuery, prefix: str) -> _Bounds | None:
-    """The range of names; None when nothing can match."""
+    """Return the range of names; None when nothing can match."""
     marker, end_marker = query.marker, query.end_marker
     if query.reverse:
         marker, end_marker = end_marker, marker
@@ -148,7 +148,7 @@ def _scan(
 
 
 def _skip_marked_directory(bounds: _Bounds, marker: str, prefix: str, delimiter: str) -> None:
-    """A lower marker that is itself a sub-directory excludes it: begin behind all its names."""
+    """Begin behind all names of a sub-directory that is itself the lower marker, which excludes it."""
     if not marker.startswith(prefix) or not marker.endswith(delimiter):
         return
     if marker.find(delimiter, len(prefix)) + len(delimiter) != len(marker):
@@ -224,7 +224,7 @@ class _Walk:
         return self._connection.execute(sql, parameters).fetchall()
 
     def _next_bound(self, own_names: bool) -> str:
-        """The condition on ``t`` that seeks past the entry of ``f``.
+        """Return the condition on ``t`` that seeks past the entry of ``f``.
 
         ``name || char(0)`` is the least text behind a name: with it every bound is one comparison, which
         the index can seek.

@@ -20,7 +20,10 @@ EMPTY: Metadata = {}
 
 @lru_cache(maxsize=512)
 def parse(text: str | None) -> Metadata:
-    """The column's content; pieces that are not of the format are left out. Do not change the result."""
+    """Return the column's content.
+
+    Pieces that are not of the format are left out. Do not change the result.
+    """
     if not text:
         return EMPTY
     try:
@@ -37,12 +40,12 @@ def parse(text: str | None) -> Metadata:
 
 
 def dump(metadata: Metadata) -> str:
-    """The column's text."""
+    """Return the column's text."""
     return json.dumps({name: list(pair) for name, pair in metadata.items()})
 
 
 def merge(existing: Metadata, new: Metadata) -> Metadata:
-    """The newer pair of each header; ``existing`` itself when nothing changes."""
+    """Return the newer pair of each header; ``existing`` itself when nothing changes."""
     merged: dict[str, tuple[str, str]] | None = None
     for name, pair in new.items():
         have = existing.get(name)

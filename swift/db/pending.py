@@ -36,7 +36,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
 def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[object, ...]]:
-    """The tuples of a pending file, in order; ``refuse`` is told about every bad entry."""
+    """Yield the tuples of a pending file, in order; ``refuse`` is told about every bad entry."""
     for piece in data.split(b":"):
         if not piece:
             continue
@@ -52,7 +52,7 @@ def entries(data: bytes, refuse: Callable[[str], None]) -> Iterator[tuple[object
 
 
 def encode(entry: tuple[object, ...]) -> bytes:
-    """An entry as it stands in the file; a row is a tuple with names, which the pickle leaves out."""
+    """Return an entry as it stands in the file; a row is a tuple with names, which the pickle leaves out."""
     return b":" + b2a_base64(dumps(tuple(entry), 2), newline=False)
 
 
@@ -96,7 +96,7 @@ class Recent:
         self._rows: list[object] = []
 
     def add(self, start: int, data: bytes, rows: Sequence[object]) -> None:
-        """``data``, which says ``rows``, was added to a file of ``start`` bytes."""
+        """Note that ``data``, which encodes ``rows``, was appended to a file of ``start`` bytes."""
         if start != len(self._data):
             self.forget()
         if start == len(self._data):
@@ -104,7 +104,7 @@ class Recent:
             self._rows += rows
 
     def split(self, data: bytes) -> tuple[list[object], bytes]:
-        """The rows at the start of a file that are known, and the rest of its content."""
+        """Return the rows at the start of a file that are known, and the rest of its content."""
         size = len(self._data)
         return (self._rows, data[size:]) if data[:size] == self._data else ([], data)
 
@@ -120,7 +120,7 @@ class Recent:
 
 
 def read(disk: Disk, path: str) -> bytes:
-    """The whole file; empty when there is none."""
+    """Return the whole file; empty when there is none."""
     try:
         return read_regular(disk, path)
     except FileNotFoundError:

@@ -68,7 +68,7 @@ class RowTable:
         return connection.execute(page, (row_id, count)).fetchall()
 
     def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
-        """The same as JSON text of dictionaries, made by SQLite, and the last ROWID in it."""
+        """Return the same as JSON text of dictionaries, made by SQLite, and the last ROWID in it."""
         unknown = self.unknown_columns(connection)
         pairs = ", ".join(f"{_text(name)}, {quoted(name)}" for name in ("ROWID", *self.columns, *unknown))
         text, last = connection.execute(

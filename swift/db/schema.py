@@ -88,7 +88,7 @@ def make_tables(connection: sqlite3.Connection, statements: Iterable[str]) -> No
 
 
 def sync_table_statements(table: str) -> tuple[str, ...]:
-    """A sync table and the triggers that keep its ``updated_at``."""
+    """Return a sync table and the triggers that keep its ``updated_at``."""
     touch = (
         f"UPDATE {table} SET updated_at = STRFTIME('%s', 'NOW') "
         "WHERE ROWID = new.ROWID"
@@ -105,7 +105,7 @@ SYNC_COLUMNS = frozenset(("remote_id", "sync_point", "updated_at"))
 
 
 def missing_sync_tables() -> Migration:
-    """Creates sync tables that a damaged or ancient database lacks."""
+    """Return creates sync tables that a damaged or ancient database lacks."""
 
     def apply(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         for table in SYNC_TABLES:
@@ -116,7 +116,7 @@ def missing_sync_tables() -> Migration:
 
 
 def missing_columns(table: str, declarations: Mapping[str, str]) -> Migration:
-    """Adds columns (name → type and default) that an older table lacks."""
+    """Return adds columns (name → type and default) that an older table lacks."""
 
     def apply(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         for column, declaration in declarations.items():
@@ -130,7 +130,7 @@ def missing_columns(table: str, declarations: Mapping[str, str]) -> Migration:
 
 
 def missing_index(name: str, statement: str) -> Migration:
-    """Creates an index that an older database lacks."""
+    """Return creates an index that an older database lacks."""
     return Migration(
         f"index {name}",
         lambda facts: name not in facts.indexes,
@@ -143,6 +143,6 @@ UPDATE_REFUSED = "BEGIN SELECT RAISE(FAIL, 'UPDATE not allowed; DELETE and INSER
 
 
 def max_row(connection: sqlite3.Connection, table: str) -> int:
-    """The last ROWID that ``table`` ever gave out, -1 when none."""
+    """Return the last ROWID that ``table`` ever gave out, -1 when none."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return -1 if row is None or row[0] is None else int(row[0])

@@ -18,14 +18,14 @@ from swift.db.metadata import Metadata
 
 
 def stat_row(connection: sqlite3.Connection, table: str) -> JsonObject:
-    """The row as a dictionary; empty when the table is."""
+    """Return the row as a dictionary; empty when the table is."""
     cursor = connection.execute(f"SELECT * FROM {table} LIMIT 1")
     row = cursor.fetchone()
     return {} if row is None else dict(zip((c[0] for c in cursor.description), row, strict=True))
 
 
 def as_timestamp(value: Any) -> Timestamp:
-    """A timestamp column's value; the schema's 0, NULL and anything unreadable are zero."""
+    """Return a timestamp column's value; the schema's 0, NULL and anything unreadable are zero."""
     try:
         return Timestamp(value or 0)
     except InvalidTimestamp:

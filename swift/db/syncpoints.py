@@ -17,7 +17,7 @@ def _table(*, incoming: bool) -> str:
 
 
 def get_sync(connection: sqlite3.Connection, remote_id: str, *, incoming: bool) -> int:
-    """The last row exchanged with a database id, -1 when none."""
+    """Return the last row exchanged with a database id, -1 when none."""
     row = connection.execute(
         f"SELECT sync_point FROM {_table(incoming=incoming)} WHERE remote_id = ?", (remote_id,)
     ).fetchone()

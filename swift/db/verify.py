@@ -147,7 +147,7 @@ def _ask(connection: sqlite3.Connection, path: str, sql: str, parameters: tuple[
 def differences(
     what: str, stored: dict[object, tuple[object, ...]], counted: dict[object, tuple[object, ...]]
 ) -> list[str]:
-    """A sentence for every key whose stored totals are not the counted ones; absent is all zero."""
+    """Return a sentence for every key whose stored totals are not the counted ones; absent is all zero."""
     found = []
     for key in sorted({*stored, *counted}, key=str):
         width = len(stored.get(key) or counted[key])

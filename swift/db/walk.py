@@ -22,7 +22,7 @@ def is_hash(name: str) -> bool:
 
 
 def partitions(disk: DiskHandle, device_path: str, kind: str, rng: random.Random) -> list[str]:
-    """The partitions of ``accounts`` or ``containers`` on a device, in random order.
+    """Return the partitions of ``accounts`` or ``containers`` on a device, in random order.
 
     So that daemons on several nodes do not all begin with the same. Raises OSError.
     """
@@ -38,7 +38,10 @@ def places(
     partition: str,
     unreadable: Callable[[OSError], object],
 ) -> Iterator[DatabasePath]:
-    """The hash directories of a partition, one by one; ``unreadable`` hears of what cannot be listed."""
+    """Yield the hash directories of a partition, one by one.
+
+    ``unreadable`` hears of what cannot be listed.
+    """
 
     def names(directory: str) -> list[str]:
         try:
@@ -61,7 +64,7 @@ def portions(partitions: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def names_in(disk: DiskHandle, directory: str) -> list[str]:
-    """The names in a directory; none when it went away, or is a file that does not belong there."""
+    """Return the names in a directory; none when it went away, or is a file that does not belong there."""
     try:
         return disk.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):

@@ -72,17 +72,17 @@ class DatabaseApp(BackendApp, Generic[B]):
         self.brokers: BrokerCache[B] = BrokerCache(self._make_broker)
 
     def database_verbs(self) -> Mapping[str, Handler]:
-        """Method name → handler that may raise the errors of the database engine."""
+        """Return method name → handler that may raise the errors of the database engine."""
         return {}
 
     def verbs(self) -> Mapping[str, Handler]:
-        """The handlers with database errors answered."""
+        """Return the handlers with database errors answered."""
         return {name: _Answering(self, handler) for name, handler in self.database_verbs().items()}
 
     # --- finding things ---------------------------------------------------------------------------
 
     def target(self, request: Request, minimum: int, maximum: int) -> StorageTarget:
-        """The checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
+        """Return the checked path of a request; raises ``HTTPError`` 400 and ``NotUTF8``."""
         device, partition, *names = split_backend_path(request, minimum, maximum)
         self.context.partitions.check(partition, self.server_type)
         for name in names[:2]:
@@ -95,13 +95,16 @@ class DatabaseApp(BackendApp, Generic[B]):
         return StorageTarget(device, partition, path)
 
     def broker_of(self, target: StorageTarget, *names: str) -> B:
-        """The refreshed broker of an entity; raises ``DeviceUnavailable`` and database errors."""
+        """Return the refreshed broker of an entity; raises ``DeviceUnavailable`` and database errors."""
         broker = self.known_broker(target, *names)
         broker.refresh()
         return broker
 
     def known_broker(self, target: StorageTarget, *names: str) -> B:
-        """The same as it was left by the last request; raises ``DeviceUnavailable`` and ``HTTPError`` 400."""
+        """Return the same as it was left by the last request.
+
+        Raises ``DeviceUnavailable`` and ``HTTPError`` 400.
+        """
         try:
             device_path = self.context.devices.path(target.device)
         except DeviceUnavailable:
@@ -117,7 +120,7 @@ class DatabaseApp(BackendApp, Generic[B]):
         self.space.check(broker.place.device_path, None)
 
     def now(self) -> Timestamp:
-        """The clock's time."""
+        """Return the clock's time."""
         return Timestamp(self.context.clock.time())
 
     def merge_metadata(
@@ -218,7 +221,10 @@ _PIECE_BYTES = 1 << 20
 
 
 def whole_body(request: Request, limit: int = MESSAGE_BYTES_MAX) -> bytes:
-    """The body of a request in memory; raises ``HTTPError`` 413 beyond ``limit`` and the body's errors."""
+    """Return the body of a request in memory.
+
+    Raises ``HTTPError`` 413 beyond ``limit`` and the body's errors.
+    """
     data = bytearray()
     while piece := request.body.read(_PIECE_BYTES):
         data += piece
@@ -228,7 +234,7 @@ def whole_body(request: Request, limit: int = MESSAGE_BYTES_MAX) -> bytes:
 
 
 def listing_query(request: Request, default_limit: int, *, path: bool = True) -> ListingQuery:
-    """The listing parameters of a GET (public-api.md §7.3); ``path`` is not known to accounts.
+    """Return the listing parameters of a GET (public-api.md §7.3); ``path`` is not known to accounts.
 
     Raises ``HTTPError`` 400 for a parameter that is not UTF-8 and 412 for a limit above the constraint.
     """
@@ -269,7 +275,7 @@ _PARAMETERS = (
 
 
 def listing_parameters(request: Request) -> dict[str, str]:
-    """The parameters that listings know, decoded; raises ``HTTPError`` 400 naming a bad one."""
+    """Return the parameters that listings know, decoded; raises ``HTTPError`` 400 naming a bad one."""
     given = {}
     try:
         for name in _PARAMETERS:
@@ -285,14 +291,14 @@ def listing_parameters(request: Request) -> dict[str, str]:
 
 
 def stored_name(name: str) -> str:
-    """A lower-case header name as the metadata column keeps it: Title-Case text."""
+    """Return a lower-case header name as the metadata column keeps it: Title-Case text."""
     return utf8_value(title_case(name))
 
 
 def metadata_of(
     headers: HeaderMap, prefixes: tuple[str, ...], names: frozenset[str], timestamp: Timestamp
 ) -> dict[str, tuple[str, str]]:
-    """The headers that the metadata column keeps, with the time of the request."""
+    """Return the headers that the metadata column keeps, with the time of the request."""
     time = timestamp.internal
     return {
         stored_name(name): (utf8_value(value), time)
@@ -320,14 +326,14 @@ def _is_utf8(text: str) -> bool:
 
 
 def metadata_headers(metadata: Mapping[str, tuple[str, str]]) -> HeaderMap:
-    """Stored metadata as response headers, deleted ones left out."""
+    """Return stored metadata as response headers, deleted ones left out."""
     return {
         lower_name(wire_value(name)): wire_value(value) for name, (value, _time) in metadata.items() if value
     }
 
 
 def header_int(headers: HeaderMap, name: str, default: int | None = None) -> int:
-    """A whole number in a header; raises ``HTTPError`` 400 naming it."""
+    """Return a whole number in a header; raises ``HTTPError`` 400 naming it."""
     text = headers.get(name)
     if text is None and default is not None:
         return default
@@ -342,7 +348,7 @@ def header_int(headers: HeaderMap, name: str, default: int | None = None) -> int
 
 
 def header_time(headers: HeaderMap, name: str, default: str | None = None) -> Timestamp:
-    """A timestamp in a header; raises ``HTTPError`` 400 naming it."""
+    """Return a timestamp in a header; raises ``HTTPError`` 400 naming it."""
     text = headers.get(name, default)
     try:
         return Timestamp(text)

@@ -67,11 +67,11 @@ class DatabaseAuditor(DeviceTask):
         self.whole_bytes_max = whole_bytes_max
 
     def begin(self, share: str, pass_context: PassContext) -> DatabaseAuditPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return DatabaseAuditPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass (middleware.md, ``/recon/auditor``)."""
+        """Return the recon facts of the pass (middleware.md, ``/recon/auditor``)."""
         kind = self.kind.server_type
         counts = [result.counts for result in passed.results.values()]
         return {
@@ -91,7 +91,7 @@ class DatabaseAuditPass(DatabasePassBase):
         self._engine = Engine.at(self._disk, self._log.warning)
 
     def plan(self) -> Iterator[DatabasePath]:
-        """The hash directories of all databases, partitions in random order."""
+        """Yield the hash directories of all databases, partitions in random order."""
         path = self._device_path()
         if path is None:
             return

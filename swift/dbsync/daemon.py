@@ -74,7 +74,7 @@ class DatabaseReplicator(DeviceTask):
         self._missing_databases: dict[str, MissingDatabases] = {}
 
     def shares(self) -> list[str]:
-        """The devices of this node in the ring, in random order; raises RingError and OSError."""
+        """Return the devices of this node in the ring, in random order; raises RingError and OSError."""
         view = self.ring.view()
         names = self.own.names(view)
         if not names:
@@ -102,11 +102,11 @@ class DatabaseReplicator(DeviceTask):
         return self._missing_databases.setdefault(device, MissingDatabases())
 
     def begin(self, share: str, pass_context: PassContext) -> ReplicationPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return ReplicationPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         stats: JsonObject = dict.fromkeys(RECON_NAMES.values(), 0)
         stats.update({"ts_repl": 0, "empty": 0, "start": passed.ended_s - passed.seconds})
         failed: dict[str, dict[str, int]] = {}
@@ -151,7 +151,7 @@ class ReplicationPass(DatabasePassBase):
     # --- planning ----------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[DueDatabase]:
-        """The databases that are due, partitions in random order."""
+        """Yield the databases that are due, partitions in random order."""
         task = self._task
         device_path = self._device_path()
         if device_path is None:

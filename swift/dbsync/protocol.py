@@ -97,7 +97,7 @@ class RemoteState:
 
 
 def row_ids(items: Sequence[Mapping[str, object]]) -> list[int]:
-    """The senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
+    """Return the senders' ROWIDs of rows in a message; raises ``InvalidValue``."""
     numbers: list[Any] = [item.get("ROWID") for item in items]
     if set(map(type, numbers)) != {int} or not -_ROW_ID_END <= min(numbers) <= max(numbers) < _ROW_ID_END:
         return [_number(item, "ROWID") for item in items]
@@ -128,7 +128,10 @@ def _identity(values: Mapping[str, object]) -> str:
 
 
 def check_identity(value: object) -> str:
-    """A database id, which is also a file name; raises ``InvalidValue`` for what is none, or another path."""
+    """Return a database id, which is also a file name.
+
+    Raises ``InvalidValue`` for what is none, or another path.
+    """
     if not isinstance(value, str) or not value.isprintable() or "/" in value or value in ("", ".", ".."):
         raise InvalidValue("not the id of a database")
     if len(value.encode()) > _IDENTITY_BYTES_MAX:
@@ -137,7 +140,7 @@ def check_identity(value: object) -> str:
 
 
 def _time(values: Mapping[str, object], name: str) -> str:
-    """A timestamp as columns hold it: the schema's ``0`` stays as it is."""
+    """Return a timestamp as columns hold it: the schema's ``0`` stays as it is."""
     value = values.get(name)
     if not isinstance(value, (str, int, float)):
         raise InvalidValue(f"{name} must be a timestamp")

@@ -59,7 +59,7 @@ class ReceivedFiles:
         return True
 
     def upload(self, remote_id: str) -> DatabaseUpload:
-        """A file that becomes the arrival of that sender when it is finished; raises OSError."""
+        """Return a file that becomes the arrival of that sender when it is finished; raises OSError."""
         self.prepare()
         return DatabaseUpload(
             self._disk, self._disk.place(open_temporary, self.directory), self.path(remote_id)
@@ -205,7 +205,7 @@ class ReceivedDatabase:
 
 
 def epoch_in(place: DatabasePath, file_name: str | None) -> str | None:
-    """The epoch of a database file name; raises ``InvalidValue`` for one that does not belong here."""
+    """Return the epoch of a database file name; raises ``InvalidValue`` for one that does not belong here."""
     if file_name is None or file_name == f"{place.name_hash}.db":
         return None
     epoch = place.epoch_of(file_name) if isinstance(file_name, str) else None
@@ -218,7 +218,7 @@ def epoch_in(place: DatabasePath, file_name: str | None) -> str | None:
 
 
 def snapshot(disk: Disk, place: DatabasePath, path: str) -> str:
-    """A consistent copy of the database at ``path`` in the device's temporary directory; its path.
+    """Return a consistent copy of the database at ``path`` in the device's temporary directory; its path.
 
     Writers wait while it is made, at the pace of the device. Raises OSError and ``db.connection``'s errors.
     """

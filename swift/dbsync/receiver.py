@@ -53,7 +53,7 @@ class Receiver:
             self._operations[protocol.GET_SHARD_RANGES] = self._get_ranges
 
     def handle(self, request: Request) -> Response:
-        """The handler of the verb; every answer says that uploads are taken."""
+        """Return the handler of the verb; every answer says that uploads are taken."""
         try:
             response = self._answer(request)
         except InvalidValue as error:
@@ -109,14 +109,14 @@ class Receiver:
         return response
 
     def _disk_at(self, device: str) -> DiskHandle:
-        """A disk with threads of its own, because merging a whole database takes long."""
+        """Return a disk with threads of its own, because merging a whole database takes long."""
         return self._app.context.disk_at(device, self._app.disk, "replication")
 
     def _arrivals(self, place: DatabasePath) -> ReceivedFiles:
         return ReceivedFiles(self._disk_at(place.device), place)
 
     def _found(self, place: DatabasePath) -> Replica | None:
-        """The replica of a place by the names that its database has, None when there is none."""
+        """Return the replica of a place by the names that its database has, None when there is none."""
         cache = self._app.brokers
         broker = cache.peek(place)
         if broker is None:
@@ -143,7 +143,7 @@ class Receiver:
         return names
 
     def _nameless(self, place: DatabasePath) -> Replica:
-        """A replica that knows no names yet and works in the calling thread."""
+        """Return a replica that knows no names yet and works in the calling thread."""
         blanks = ("",) * (1 if self._app.server_type == "account" else 2)
         broker: Broker = self._app.broker_class(place, Engine(disk=self._app.disk), *blanks)
         return self._replica_of(broker)
@@ -266,7 +266,7 @@ def _message(request: Request) -> tuple[str, list[object]]:
 
 
 def _arrival(arguments: Items) -> tuple[str, str | None]:
-    """The sender's database id and the file name that it has there."""
+    """Return the sender's database id and the file name that it has there."""
     if not arguments:
         raise InvalidValue("not the id of a database")
     return check_identity(arguments[0]), arguments[1] if len(arguments) > 1 else None

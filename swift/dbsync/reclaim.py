@@ -87,7 +87,7 @@ def _page(old: ReclaimableRows, before: Timestamp, after: str):  # type: ignore[
 
 
 def age(now: Timestamp, seconds: float) -> Timestamp:
-    """The moment so long ago."""
+    """Return the moment so long ago."""
     return Timestamp(max(0.0, now.seconds - seconds))
 
 

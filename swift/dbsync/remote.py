@@ -160,7 +160,7 @@ def _close(disk: Disk, fd: int) -> None:
 
 
 def success(operation: str, reply: BackendResponse) -> BackendResponse:
-    """The reply; raises ``NodeFailed`` unless it is a success."""
+    """Return the reply; raises ``NodeFailed`` unless it is a success."""
     if not reply.is_success:
         raise NodeFailed(f"{operation} failed with {reply.status} {reply.reason}")
     return reply

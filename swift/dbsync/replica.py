@@ -48,11 +48,11 @@ class Replica(ABC):
 
     @abstractmethod
     def names(self, connection: sqlite3.Connection) -> tuple[str, ...]:
-        """The account, or account and container, that a file says it is of."""
+        """Return the account, or account and container, that a file says it is of."""
 
     @abstractmethod
     def info(self, connection: sqlite3.Connection) -> JsonObject:
-        """The answer to ``sync`` but for ``point``, keys as the peer has them."""
+        """Return the answer to ``sync`` but for ``point``, keys as the peer has them."""
 
     @abstractmethod
     def items_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> list[JsonObject]:
@@ -60,7 +60,7 @@ class Replica(ABC):
 
     @abstractmethod
     def message_since(self, connection: sqlite3.Connection, row_id: int, count: int) -> tuple[str, int]:
-        """The same as JSON text, and the last ROWID in it (``row_id`` when there is none)."""
+        """Return the same as JSON text, and the last ROWID in it (``row_id`` when there is none)."""
 
     @abstractmethod
     def merge_items(self, connection: sqlite3.Connection, items: Items, source: str | None) -> None:

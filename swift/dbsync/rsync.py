@@ -29,7 +29,7 @@ def check_module(template: str) -> None:
 
 
 def module_of(template: str, node: Node) -> str:
-    """The rsync module of a node: keys are those of its ring record, IPv6 addresses in brackets."""
+    """Return the rsync module of a node: keys are those of its ring record, IPv6 addresses in brackets."""
     values = {name: str(value) for name, value in node.record().items()}
     for name in ("ip", "replication_ip"):
         if ":" in values[name]:
@@ -40,7 +40,7 @@ def module_of(template: str, node: Node) -> str:
 def command(
     source: str, target: str, *, conn_timeout_s: float, io_timeout_s: float, compress: bool
 ) -> list[str]:
-    """The arguments of rsync, in the peer's order."""
+    """Return the arguments of rsync, in the peer's order."""
     return [
         "rsync",
         "--quiet",

@@ -30,7 +30,7 @@ class Segmenter:
         return self._size - self._held
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """The segments that these bytes complete."""
+        """Return the segments that these bytes complete."""
         self._pieces.append(piece)
         self._held += len(piece)
         if self._held < self._size:
@@ -42,7 +42,7 @@ class Segmenter:
         return [joined[at : at + self._size] for at in range(0, whole, self._size)]
 
     def rest(self) -> bytes:
-        """The last, short segment; empty when there is none."""
+        """Return the last, short segment; empty when there is none."""
         last = b"".join(self._pieces)
         self._pieces, self._held = [], 0
         return last
@@ -62,7 +62,7 @@ class ArchiveEncoder:
         self.size = 0
 
     def encode(self, segment: bytes) -> list[bytes]:
-        """The fragments of the next segment, which must not be empty. Blocking."""
+        """Return the fragments of the next segment, which must not be empty. Blocking."""
         self.size += len(segment)
         self._object.update(segment)
         fragments = self._codec.encode(segment)
@@ -83,7 +83,7 @@ class ArchiveEncoder:
         return self._archives[index].hexdigest()
 
     def archive_sums(self, index: int) -> str | None:
-        """The digest of archive ``index``'s chunk checksums so far, None when they are not kept."""
+        """Return the digest of archive ``index``'s chunk checksums so far, None when they are not kept."""
         return self._sums[index].digest() if self._sums else None
 
 
@@ -94,5 +94,5 @@ def archive_length(codec: Codec, geometry: Geometry, length: int) -> int:
 
 
 def geometry_of(codec: Codec, segment_size: int) -> Geometry:
-    """The geometry of objects that this codec encodes in segments of ``segment_size`` bytes."""
+    """Return the geometry of objects that this codec encodes in segments of ``segment_size`` bytes."""
     return Geometry(segment_size, codec.fragment_length(segment_size))

@@ -40,7 +40,7 @@ def _library() -> Any:
 
 
 def available_types() -> tuple[str, ...]:
-    """The codes that work on this machine, the recommended one first; empty without the library."""
+    """Return the codes that work on this machine, the recommended one first; empty without the library."""
     try:
         found = sorted(str(name) for name in _library().VALID_EC_TYPES)
     except CodecUnavailable:
@@ -96,12 +96,12 @@ class Codec:
         return length
 
     def encode(self, segment: bytes) -> list[bytes]:
-        """The k + m fragments of a segment that is not empty."""
+        """Return the k + m fragments of a segment that is not empty."""
         fragments: list[bytes] = self._driver.encode(segment)
         return fragments
 
     def decode(self, fragments: Sequence[bytes]) -> bytes:
-        """The segment from k or more whole, distinct fragments; raises ``NotEnoughFragments``."""
+        """Return the segment from k or more whole, distinct fragments; raises ``NotEnoughFragments``."""
         self._check(fragments)
         try:
             segment: bytes = self._driver.decode(list(fragments))

@@ -40,7 +40,7 @@ class FragmentHeader:
 
     @classmethod
     def parse(cls, data: bytes | memoryview) -> FragmentHeader:
-        """The header at the start of ``data``; raises ``BadFragment``."""
+        """Return the header at the start of ``data``; raises ``BadFragment``."""
         if len(data) < HEADER_BYTES:
             raise BadFragment(f"a fragment of {len(data)} bytes is shorter than its header")
         index, size, extra, length, _, _, _, backend, _, magic, _, checksum = _LAYOUT.unpack_from(data)
@@ -51,7 +51,7 @@ class FragmentHeader:
 
 
 def check_fragment(fragment: bytes) -> FragmentHeader:
-    """The header of exactly one whole fragment; raises ``BadFragment``."""
+    """Return the header of exactly one whole fragment; raises ``BadFragment``."""
     header = FragmentHeader.parse(fragment)
     if len(fragment) != HEADER_BYTES + header.payload_size:
         raise BadFragment(

@@ -31,7 +31,7 @@ class Geometry:
         return range(span.start // self.segment_size, (span.stop - 1) // self.segment_size + 1)
 
     def within(self, number: int, span: Span) -> slice:
-        """The part of segment ``number`` that belongs to ``span``."""
+        """Return the part of segment ``number`` that belongs to ``span``."""
         start = number * self.segment_size
         return slice(max(0, span.start - start), min(self.segment_size, span.stop - start))
 
@@ -40,11 +40,11 @@ class Geometry:
         return number * self.fragment_size
 
     def archive_span(self, segments: range) -> Span:
-        """The bytes of an archive that hold these segments; the last fragment may be shorter."""
+        """Return the bytes of an archive that hold these segments; the last fragment may be shorter."""
         return Span(self.offset(segments.start), self.offset(segments.stop))
 
     def archive_range(self, first: int | None, last: int | None) -> tuple[int | None, int | None]:
-        """A member of a client's Range header as archives are asked for it, their length unknown.
+        """Return a member of a client's Range header as archives are asked for it, their length unknown.
 
         A suffix asks for one segment more, because it counts back from inside the last one.
         """

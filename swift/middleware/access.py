@@ -25,7 +25,7 @@ def normalise_prefixes(items: tuple[str, ...]) -> list[str]:
 
 
 def prefix_of(account: str, prefixes: Iterable[str]) -> str | None:
-    """The reseller prefix that an account begins with; the empty one matches what no other does."""
+    """Return the reseller prefix that an account begins with; the empty one matches what no other does."""
     empty = None
     for prefix in prefixes:
         if not prefix:

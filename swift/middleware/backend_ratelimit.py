@@ -61,7 +61,7 @@ class BackendRatelimitSettings(Settings):
     )
 
     def rate_of(self, method: str) -> float:
-        """The limit of a method (lower case), or of all for an empty one; 0 when there is none."""
+        """Return the limit of a method (lower case), or of all for an empty one; 0 when there is none."""
         name = "requests_per_device_per_second"
         return float(getattr(self, f"{method}_{name}" if method else name, 0.0))
 

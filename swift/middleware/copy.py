@@ -123,7 +123,7 @@ class Copy(Filter):
         return response
 
     def _reading(self, request: Request, version: str, path: EntityPath) -> Request:
-        """The sub-request for the source."""
+        """Return the sub-request for the source."""
         query = "&".join(
             part for part in request.query.split("&") if part.partition("=")[0] in _SOURCE_PARAMETERS
         )
@@ -186,7 +186,7 @@ class Copy(Filter):
 
 
 def _of_copy(request: Request, path: EntityPath) -> _Ends:
-    """The ends of a COPY of ``path``; raises ``HTTPError`` 412."""
+    """Return the ends of a COPY of ``path``; raises ``HTTPError`` 412."""
     value = request.headers.get("destination")
     if not value:
         raise HTTPError(412, "Destination header required")
@@ -197,7 +197,7 @@ def _of_copy(request: Request, path: EntityPath) -> _Ends:
 
 
 def _of_put(request: Request, path: EntityPath) -> _Ends:
-    """The ends of a PUT with X-Copy-From; raises ``HTTPError`` 412."""
+    """Return the ends of a PUT with X-Copy-From; raises ``HTTPError`` 412."""
     account = request.headers.get("x-copy-from-account")
     source = _account(account) if account else path.account
     container, name = _names("X-Copy-From", request.headers["x-copy-from"])
@@ -216,7 +216,7 @@ def _names(header: str, value: str) -> tuple[str, str]:
 
 
 def _account(value: str) -> str:
-    """The account of a header's value; raises ``HTTPError`` 412."""
+    """Return the account of a header's value; raises ``HTTPError`` 412."""
     try:
         name = decode_path(value)
     except NotUTF8:
@@ -234,7 +234,7 @@ def _account(value: str) -> str:
 def _writing(
     request: Request, version: str, path: EntityPath, source: Response, body: ForwardedBody
 ) -> Request:
-    """The upload that stores what the source gives; shares the environment of the request."""
+    """Return the upload that stores what the source gives; shares the environment of the request."""
     headers = {name: value for name, value in request.headers.items() if name not in _ABOUT_SOURCE}
     fresh = is_true(request.headers.get("x-fresh-metadata"))
     for name, value in source.headers.items():

@@ -33,7 +33,7 @@ class Crossdomain(Filter):
         self._page = (_HEAD + inside).encode()
 
     def handle(self, request: Request) -> Response:
-        """The policy for a GET; everything else goes on."""
+        """Return the policy for a GET; everything else goes on."""
         if request.method != "GET" or request.loose_path != "/crossdomain.xml":
             return self.forward(request)
         return Response(200, {"content-type": "application/xml"}, self._page)

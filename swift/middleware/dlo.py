@@ -183,7 +183,7 @@ class Dlo(Filter):
     def _all_pages(
         self, request: Request, named: _Named, rows: Rows, source: SegmentSource
     ) -> Iterator[Segment]:
-        """The segments of more rows than a page has: further pages are fetched as the stream goes on."""
+        """Yield the segments of more rows than a page has: later pages are fetched during the stream."""
         while rows:
             yield from cut(rows, named.container, None)
             try:
@@ -211,7 +211,8 @@ def _is_static(response: Response) -> bool:
 
 
 def cut(rows: Rows, container: EntityPath, span: Span | None, position: int = 0) -> Iterator[Segment]:
-    """The segments that overlap ``span`` (all for None), each with its wanted bytes; empty ones left out.
+    """Yield the segments that overlap ``span`` (all for None), each with its wanted bytes; empty ones left
+    out.
 
     The first row begins at ``position`` of the whole.
     """

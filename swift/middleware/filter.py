@@ -49,14 +49,14 @@ class Filter:
         return self.forward(request)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """The WSGI face."""
+        """Return the WSGI face."""
         from swift.runtime.wsgi import serve_wsgi
 
         return serve_wsgi(self.handle, environ, start_response)
 
 
 def _guarded(handle: Handle) -> Handle:
-    """The boundary of what is right of a filter."""
+    """Return the boundary of what is right of a filter."""
 
     def forward(request: Request) -> Response:
         try:

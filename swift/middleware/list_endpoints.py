@@ -49,7 +49,7 @@ class ListEndpoints(Filter):
         self._policies = policies
 
     def handle(self, request: Request) -> Response:
-        """The places of what the rest of the path names."""
+        """Return the places of what the rest of the path names."""
         path = request.loose_path
         if not path.startswith(self._root):
             return self.forward(request)

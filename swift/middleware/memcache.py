@@ -43,7 +43,7 @@ class Memcache(Filter):
 
 
 def _make(app: App, _settings: CacheSettings, services: Services) -> Memcache:
-    """The filter over the servers of ``memcache.conf``, whose options the filter section overrides."""
+    """Return the filter over the servers of ``memcache.conf``, whose options the filter section overrides."""
     path = os.path.join(services.swift_dir, "memcache.conf")
     shared = read_section(path, "memcache") if os.path.exists(path) else {}
     settings = CacheSettings.parse({**shared, **services.conf}, source="[filter:cache]")

@@ -63,7 +63,7 @@ class ProxyLoggingSettings(AnonymizationSettings):
 
 
 def _quoted(text: object) -> str:
-    """A value as a field of the line: percent-quoted, ``-`` when missing or zero."""
+    """Return a value as a field of the line: percent-quoted, ``-`` when missing or zero."""
     if not text:
         return "-"
     value = str(text)
@@ -344,12 +344,12 @@ class ProxyLogging(Filter):
         return f"{path}?{self._veiled_query(exchange.query)}" if exchange.query else path
 
     def _veiled(self, token: str | None) -> str | None:
-        """The beginning of a secret."""
+        """Return the beginning of a secret."""
         show = self._settings.reveal_sensitive_prefix
         return f"{token[:show]}..." if token and len(token) > show else token
 
     def _veiled_query(self, query: str) -> str:
-        """A query of whose signatures only the beginnings are left, however their names are written."""
+        """Return a query whose signatures are cut to their beginnings, in any spelling of their names."""
         pairs = []
         for pair in query.split("&"):
             name, equals, value = pair.partition("=")

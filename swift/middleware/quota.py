@@ -19,7 +19,7 @@ def is_quota(text: str) -> bool:
 
 
 def quota_of(text: str | None) -> int | None:
-    """A stored quota, None when there is none."""
+    """Return a stored quota, None when there is none."""
     return int(text) if text and is_quota(text) else None
 
 

@@ -89,14 +89,14 @@ class SegmentSource:
         return self._pace.ahead_bytes
 
     def subrequest(self, method: str, path: EntityPath, query: str = "") -> Request:
-        """A sub-request with the client's rights."""
+        """Return a sub-request with the client's rights."""
         sub = segment_request(self._request, self._version, method, path, query, self._source)
         if any(is_part_of(path, home) for home in self.homes):
             allow_hidden(sub)
         return sub
 
     def open(self, segment: Segment) -> Response:
-        """The response of one segment; raises ``SegmentBroken``."""
+        """Return the response of one segment; raises ``SegmentBroken``."""
         if self._pace.under_bytes is None or segment.span.length < self._pace.under_bytes:
             self._keep_pace()
         if time.monotonic() > self._ends:
@@ -114,7 +114,10 @@ class SegmentSource:
         return response
 
     def broken(self, text: str) -> SegmentBroken:
-        """The error to raise when the download cannot go on; logged here, because its status is out."""
+        """Return the error to raise when the download cannot go on.
+
+        Logged here, because its status is out.
+        """
         request = self._request
         self._log.error(
             f"ERROR {request.method} {request.path_qs}: {text}", txid=request.env.get(environkeys.TRANS_ID)
@@ -166,7 +169,7 @@ def allow_hidden(sub: Request) -> None:
 
 
 def version_query(request: Request, query: str = "") -> str:
-    """A query for the same version of the object that a request is for."""
+    """Return a query for the same version of the object that a request is for."""
     wanted = request.params.get("version-id")
     if not wanted:
         return query
@@ -190,7 +193,7 @@ def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
 def segment_request(
     request: Request, version: str, method: str, path: EntityPath, query: str, source: str
 ) -> Request:
-    """A sub-request to a part of a large object; ``source`` (DLO, SLO) is for logs."""
+    """Return a sub-request to a part of a large object; ``source`` (DLO, SLO) is for logs."""
     sub = make_subrequest(
         request,
         method,

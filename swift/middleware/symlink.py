@@ -69,7 +69,7 @@ class LinkTarget:
 
     @classmethod
     def of(cls, headers: HeaderMap, path: EntityPath) -> LinkTarget | None:
-        """The link that an answer of ``path`` is of; None when it is of none."""
+        """Return the link that an answer of ``path`` is of; None when it is of none."""
         stored = headers.get(fields.SYSMETA_SYMLINK_TARGET)
         if not stored:
             return None
@@ -170,7 +170,7 @@ class Symlink(Filter):
             response = self._read(hop)
 
     def _read(self, request: Request) -> Response:
-        """The answer of one object; a range is for what a link leads to, not for the link."""
+        """Return the answer of one object; a range is for what a link leads to, not for the link."""
         headers = request.headers
         before = headers.get(fields.BACKEND_IGNORE_RANGE)
         own = fields.SYSMETA_SYMLINK_TARGET
@@ -183,7 +183,7 @@ class Symlink(Filter):
         return response
 
     def _hop(self, request: Request, target: Entity, link: LinkTarget, path: EntityPath) -> Request:
-        """The same request for what the link at ``path`` leads to."""
+        """Return the same request for what the link at ``path`` leads to."""
         sub = make_subrequest(
             request,
             request.method,
@@ -316,7 +316,7 @@ def _target_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
 
 
 def _utf8(value: str) -> str:
-    """A percent-quoted header value as text; raises ``HTTPError`` 412 when it is not UTF-8."""
+    """Return a percent-quoted header value as text; raises ``HTTPError`` 412 when it is not UTF-8."""
     try:
         return unquote_to_bytes(value.encode("latin-1")).decode("utf-8")
     except UnicodeError:
@@ -324,7 +324,7 @@ def _utf8(value: str) -> str:
 
 
 def _decoded(stored: str) -> str:
-    """A stored value of any writer."""
+    """Return a stored value of any writer."""
     return unquote_to_bytes(stored.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 

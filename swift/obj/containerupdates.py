@@ -88,7 +88,7 @@ def split_address(host: str) -> tuple[str, int] | None:
 
 
 def shard_path(headers: HeaderMap) -> str | None:
-    """The ``account/container`` that stands in for the object's own; None when absent or malformed."""
+    """Return the ``account/container`` that stands in for the object's own; None when absent or malformed."""
     quoted = headers.get(fields.BACKEND_QUOTED_CONTAINER_PATH)
     text = unquote(quoted) if quoted is not None else headers.get(fields.BACKEND_CONTAINER_PATH)
     if not text:
@@ -115,7 +115,7 @@ class UpdateMaker:
     # --- the container's row -------------------------------------------------------------------------
 
     def container(self, op: str, row: HeaderMap) -> Update | None:
-        """The update of the object's container; None when the proxy asked for none."""
+        """Return the update of the object's container; None when the proxy asked for none."""
         headers = self._request.headers
         if "x-container-partition" not in headers:
             return None
@@ -141,7 +141,7 @@ class UpdateMaker:
         )
 
     def put_row(self, metadata: Metadata, footers: HeaderMap) -> HeaderMap:
-        """The row of a PUT."""
+        """Return the row of a PUT."""
         row = {
             "x-size": metadata["Content-Length"],
             "x-content-type": metadata["Content-Type"],
@@ -156,7 +156,7 @@ class UpdateMaker:
     def post_row(
         self, before: ObjectState, content_type: str, ctype_timestamp: Timestamp, written: Timestamp
     ) -> HeaderMap:
-        """The row of a POST: the data's facts with the new times."""
+        """Return the row of a POST: the data's facts with the new times."""
         stored = {lower_name(name): value for name, value in before.metadata.items()}
         row = {
             "x-size": stored.get("content-length", "0"),
@@ -223,7 +223,7 @@ class UpdateMaker:
     def expiry(
         self, before: int | None, after: int | None, metadata: Metadata, data_timestamp: Timestamp
     ) -> list[Update]:
-        """The queue updates of a write that changed X-Delete-At from ``before`` to ``after``."""
+        """Return the queue updates of a write that changed X-Delete-At from ``before`` to ``after``."""
         if before is None and after is None:
             return []
         if is_true(self._request.headers.get(fields.BACKEND_REPLICATION)):
@@ -251,7 +251,7 @@ def with_swift_bytes(content_type: str, stored: str) -> str:
 
 
 def without_swift_bytes(content_type: str) -> str:
-    """A content type as clients see it."""
+    """Return a content type as clients see it."""
     start = content_type.find(";swift_bytes=")
     if start < 0:
         return content_type

@@ -37,7 +37,7 @@ _METADATA = ("X-Object-Meta-", fields.OBJECT_SYSMETA.title(), fields.OBJECT_TRAN
 
 
 def object_headers(state: ObjectState, stored: frozenset[str]) -> HeaderMap:
-    """The headers of a found object; ``stored`` are the allowed headers in lower case."""
+    """Return the headers of a found object; ``stored`` are the allowed headers in lower case."""
     metadata = state.metadata
     headers: HeaderMap = {"content-type": metadata.get("Content-Type") or "application/octet-stream"}
     for name, value in metadata.items():
@@ -87,7 +87,7 @@ def not_found(request: Request, state: ObjectState) -> Response:
 
 
 def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) -> Response | None:
-    """The 304 or 412 that the request's conditions call for."""
+    """Return the 304 or 412 that the request's conditions call for."""
     if not is_conditional(request.headers):
         return None
     status = failed_condition(
@@ -102,7 +102,7 @@ def unmet_condition(request: Request, state: ObjectState, headers: HeaderMap) ->
 
 
 def wanted_ranges(request: Request, state: ObjectState) -> ByteRanges | None:
-    """The Range header, unless it is malformed or the object's metadata says to ignore it."""
+    """Return the Range header, unless it is malformed or the object's metadata says to ignore it."""
     header = request.headers.get("range")
     if header is None:
         return None
@@ -211,7 +211,7 @@ class BlockBody(ResponseBody):
         return next(self._source, b"")
 
     def _take(self) -> Piece:
-        """The block that is being read, reading it first if need be."""
+        """Return the block that is being read, reading it first if need be."""
         task = self._ahead
         if task is None:
             # In a task of its own, because the file must stay open when this green thread is killed.

@@ -82,7 +82,10 @@ class PutPlan:
         }
 
     def fragment(self, key: ObjectKey) -> int | None:
-        """The index of a fragment archive, None for replicated objects; 400 when it has no usable one."""
+        """Return the index of a fragment archive, None for replicated objects.
+
+        400 when it has no usable one.
+        """
         ec = key.policy.ec
         if ec is None:
             return None
@@ -181,7 +184,7 @@ def _whole_number(text: str, name: str) -> int:
 
 
 def copied_headers(headers: HeaderMap, stored: frozenset[str], *, with_sysmeta: bool = True) -> Metadata:
-    """The request headers that are stored, under their stored names.
+    """Return the request headers that are stored, under their stored names.
 
     ``stored`` are the allowed headers; names in X-Backend-Replication-Headers are added to them.
     """
@@ -203,7 +206,7 @@ def _copied_names(
 
 
 def with_delete_at(copied: Metadata, delete_at: int | None) -> Metadata:
-    """Copied headers with the checked X-Delete-At instead of the raw one."""
+    """Return copied headers with the checked X-Delete-At instead of the raw one."""
     copied.pop("X-Delete-At", None)
     if delete_at is not None:
         copied["X-Delete-At"] = f"{delete_at:010d}"

@@ -32,7 +32,7 @@ PLAIN = "text/plain"
 
 
 def policy_of(request: Request, context: BackendContext) -> Policy:
-    """The policy that the request names; 503 for one that this node does not know."""
+    """Return the policy that the request names; 503 for one that this node does not know."""
     text = request.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
     policy = context.policies.of_header(text)
     if policy is None:
@@ -41,7 +41,7 @@ def policy_of(request: Request, context: BackendContext) -> Policy:
 
 
 def key_of(request: Request, context: BackendContext) -> ObjectKey:
-    """The object of ``/device/partition/account/container/object``.
+    """Return the object of ``/device/partition/account/container/object``.
 
     Raises ``HTTPError`` 400, 403, 412, 503.
     """
@@ -188,13 +188,13 @@ class Conditions:
             raise self.refused(state)
 
     def refused(self, state: ObjectState, status: int = 412) -> HTTPError:
-        """The answer when they do not hold, or when there is nothing to change."""
+        """Return the answer when they do not hold, or when there is nothing to change."""
         said = reservation.version_headers(state.write_timestamp) if self.is_reserving else {}
         return HTTPError(status, headers=said)
 
 
 def conditions_of(headers: HeaderMap) -> Conditions | None:
-    """The conditions of a change, None when there are none; raises ``HTTPError`` 400.
+    """Return the conditions of a change, None when there are none; raises ``HTTPError`` 400.
 
     Those about the version that is there count only when the object is promised to one writer: elsewhere
     they could not be kept.
@@ -225,7 +225,7 @@ def _predecessor(headers: HeaderMap) -> Timestamp | None:
 
 
 def condition_etag(etag_is_at: str, state: ObjectState) -> str | None:
-    """The ETag that clients know: the first metadata named in X-Backend-Etag-Is-At, else the body's own."""
+    """Return the ETag for clients: the first metadata named in X-Backend-Etag-Is-At, or the body's."""
     for name in etag_is_at.split(","):
         value = metadata_value(state, name.strip())
         if value is not None:
@@ -234,7 +234,7 @@ def condition_etag(etag_is_at: str, state: ObjectState) -> str | None:
 
 
 def metadata_value(state: ObjectState, name: str) -> str | None:
-    """Stored metadata by its name in any case."""
+    """Return stored metadata by its name in any case."""
     if not name:
         return None
     wanted = name.lower()
@@ -292,7 +292,7 @@ def check_end(stored: Mapping[str, str], delete_at: int | None, guard: Guard | N
 
 
 def lock_in(stored: Mapping[str, str]) -> ObjectLock:
-    """The lock in metadata that is to be stored."""
+    """Return the lock in metadata that is to be stored."""
     return parse_lock(stored[_STORED]) if _STORED in stored else NO_LOCK
 
 

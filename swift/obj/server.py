@@ -106,7 +106,7 @@ class ObjectServer(BackendApp):
         self.ssync_slots = SharedSlots(settings.replication_concurrency)
 
     def verbs(self) -> Mapping[str, Handler]:
-        """The verbs of object-server.md."""
+        """Return the verbs of object-server.md."""
         table: dict[str, Callable[[Request], Response]] = {
             "GET": self.get,
             "HEAD": self.head,
@@ -161,7 +161,7 @@ class ObjectServer(BackendApp):
         return not is_replication or self.context.telemetry.log.shows_debug
 
     def _key(self, request: Request) -> ObjectKey:
-        """The object of a request, by the partition in which this node keeps it.
+        """Return the object of a request, by the partition in which this node keeps it.
 
         While partitions are being split, that and what has to be linked is told by the node's own ring:
         requests come by either partition, from proxies whose rings are of different ages.
@@ -361,7 +361,7 @@ class ObjectServer(BackendApp):
         return state
 
     def _begin(self, key: ObjectKey, plan: PutPlan, *, etag_follows: bool = False) -> DraftWriter:
-        """A draft of the object."""
+        """Return a draft of the object."""
         store = self._stores.at(key.policy, key.device)
         return DraftWriter(store.draft(key, plan.size, etag_follows=etag_follows))
 
@@ -499,7 +499,7 @@ class ObjectServer(BackendApp):
         return Response(200, headers, pickle.dumps(found, 2))
 
     def _digests(self, request: Request, device: str, policy: Policy) -> Response:
-        """The digests of many partitions at once, for our own daemons."""
+        """Return the digests of many partitions at once, for our own daemons."""
         length = request.body.length
         if length is None or length > digests.BODY_BYTES_MAX:
             raise HTTPError(413 if length else 411, "a question is a short body", content_type=PLAIN)
@@ -541,7 +541,7 @@ class ObjectServer(BackendApp):
 
 
 def _translated(handler: Handler, context: BackendContext) -> Handler:
-    """A handler whose engine errors become statuses."""
+    """Return a handler whose engine errors become statuses."""
     failures = RepeatedErrors(context.telemetry.log, context.clock)
 
     def handle(request: Request) -> Response:

@@ -110,7 +110,7 @@ class _DoubleBuffer:
         self._number = 0
 
     def next(self) -> memoryview:
-        """The buffer to fill; that of the turn before may still be in use, no earlier one."""
+        """Return the buffer to fill; that of the turn before may still be in use, no earlier one."""
         if self._may_be_small:
             self._may_be_small = False
             return memoryview(bytearray(FIRST_BYTES))
@@ -166,7 +166,7 @@ def receive_exactly(body: RequestBody, writer: DraftWriter, size: int, deadline:
 
 
 def _fill(body: RequestBody, buffer: memoryview, deadline: float) -> memoryview:
-    """The part of the buffer that was filled: all of it, but at the end of the body."""
+    """Return the part of the buffer that was filled: all of it, but at the end of the body."""
     filled = 0
     while filled < len(buffer) and (got := body.read_into(buffer[filled:])):
         filled += got
@@ -219,7 +219,7 @@ class PutStages:
 
 
 def parse_stages(request: Request) -> PutStages | None:
-    """The stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
+    """Return the stages a request asks for, None for an ordinary PUT; raises ``HTTPError`` 400."""
     headers = request.headers
     footers = is_flagged(headers, fields.BACKEND_OBJ_METADATA_FOOTER)
     commit = is_flagged(headers, fields.BACKEND_OBJ_MULTIPHASE_COMMIT)
@@ -252,7 +252,10 @@ class MimeBody:
             raise HTTPError(400, str(error))
 
     def _next(self) -> Event | None:
-        """The next event; None at the end of the (current) body. Raises ``HTTPError`` and body errors."""
+        """Return the next event.
+
+        None at the end of the (current) body. Raises ``HTTPError`` and body errors.
+        """
         while not self._events:
             piece = self._body.read(self._chunk)
             if not piece:
@@ -266,7 +269,7 @@ class MimeBody:
         return self._events.popleft()
 
     def begin(self) -> HeaderMap | None:
-        """The headers of the next document; None when there is none in this body."""
+        """Return the headers of the next document; None when there is none in this body."""
         event = self._next()
         return event.headers if isinstance(event, DocumentBegins) else None
 
@@ -306,7 +309,7 @@ class MimeBody:
         return not event.last
 
     def read(self, size_max: int) -> bytes:
-        """A whole small document; 400 when it is larger than ``size_max`` bytes."""
+        """Return a whole small document; 400 when it is larger than ``size_max`` bytes."""
         pieces: list[bytes] = []
 
         def keep(piece: bytes) -> None:

@@ -31,7 +31,7 @@ _OPS = frozenset(("PUT", "DELETE"))
 
 
 def encode_update(update: AsyncUpdate, *, extra: dict[str, object] | None = None) -> bytes:
-    """The content of the file; ``extra`` holds what the updater adds (successes, redirect_history)."""
+    """Return the content of the file; ``extra`` holds what the updater adds (successes, redirect_history)."""
     record: dict[str, object] = {
         "op": update.op,
         "account": update.path.account,
@@ -47,7 +47,7 @@ def encode_update(update: AsyncUpdate, *, extra: dict[str, object] | None = None
 
 
 def decode_update(data: bytes) -> tuple[AsyncUpdate, dict[str, object]]:
-    """A file's update and what the updater added to it; raises ``PickleRefused``."""
+    """Return a file's update and what the updater added to it; raises ``PickleRefused``."""
     record = restricted_loads(data)
     try:
         update = AsyncUpdate(
@@ -103,7 +103,7 @@ class FileUpdates:
         ]
 
     def _names(self, directory: str) -> list[str]:
-        """The names in a directory that may be gone or something else."""
+        """Return the names in a directory that may be gone or something else."""
         try:
             return self._disk.listdir(directory)
         except (FileNotFoundError, NotADirectoryError):

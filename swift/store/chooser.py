@@ -47,7 +47,7 @@ class Choice:
         return self.data is None and self.tombstone is None
 
     def picture(self) -> str:
-        """The choice as one line, for logs and tests."""
+        """Return the choice as one line, for logs and tests."""
         shown = {
             "data": self.data,
             "meta": self.meta,
@@ -83,7 +83,7 @@ FragmentSet = tuple[Timestamp, list[FileName]]
 
 
 def fragment_rule(preferences: list[FragmentPreference] | None, fragment: int | None) -> DataRule:
-    """The data rule for a reader with these preferences (None: durable only) and wanted index."""
+    """Return the data rule for a reader with these preferences (None: durable only) and wanted index."""
 
     def rule(groups: Files, choice: Choice) -> None:
         _fragment_data(groups, choice, preferences, fragment)
@@ -121,7 +121,10 @@ def _fragment_data(
 
 
 def _sets(files: list[FileName]) -> list[FragmentSet]:
-    """Archives by timestamp, newest first; each by rising index, equal indexes in descending name order."""
+    """Return archives by timestamp, newest first.
+
+    Each by rising index, equal indexes in descending name order.
+    """
     by_time: dict[Timestamp, list[FileName]] = {}
     for file in files:
         by_time.setdefault(file.timestamp, []).append(file)

@@ -46,7 +46,7 @@ class Changes(Protocol):
     """Told of every change; entering never raises, so that no change fails for want of a cache."""
 
     def change(self, device_path: str, directory: str) -> AbstractContextManager[object]:
-        """A block in which a hash directory, or a suffix or partition with all below it, changes."""
+        """Return a block in which a hash directory, or a suffix or partition with all below it, changes."""
 
 
 class UntrackedChanges:
@@ -140,7 +140,7 @@ class FileDraft:
             self._dropped = max(self._dropped, end - WRITEBACK_BYTES)
 
     def drop(self) -> None:
-        """The draft is synced: a large body leaves the page cache."""
+        """Drop a large body from the page cache after its sync."""
         if self.size > KEPT_BYTES:
             self._drop(self.size)
 
@@ -236,7 +236,7 @@ class EngineCore:
         self._syncs: dict[str, Syncs] = {}
 
     def object_path(self, key: ObjectKey) -> ObjectPath:
-        """The directories of an object; raises ``DeviceUnavailable``."""
+        """Return the directories of an object; raises ``DeviceUnavailable``."""
         return ObjectPath(key, self.devices.path(key.device))
 
     def syncs(self, device_path: str) -> Syncs:
@@ -249,7 +249,8 @@ class EngineCore:
     def loaded(
         self, key: ObjectKey, options: ReadOptions, *, open_data: bool, quarantines: bool = True
     ) -> tuple[ObjectPath, Loaded]:
-        """The files behind a key as a viewer sees them; raises ``Damaged`` only when not to quarantine.
+        """Return the files behind a key as a viewer sees them; raises ``Damaged`` only when not to
+        quarantine.
 
         Raises OSError when the device fails, ``UnreadableFile`` when files are there. The state says why
         files were put away on the way to it.
@@ -354,7 +355,7 @@ class EngineCore:
         etag_follows: bool = False,
         etag: str = "",
     ) -> FileDraft:
-        """A draft in an existing hash directory; with ``made`` it removes what was made for it."""
+        """Return a draft in an existing hash directory; with ``made`` it removes what was made for it."""
         self.space.check(object_path.device, size)
         file = self.unnamed_file(object_path)
         try:
@@ -374,7 +375,10 @@ class EngineCore:
         )
 
     def unnamed_file(self, object_path: ObjectPath) -> UnnamedFile:
-        """An empty file, named later, near its final place: filesystems put both close. Raises OSError."""
+        """Return an empty file, named later, near its final place: filesystems put both close.
+
+        Raises OSError.
+        """
         if object_path.device not in self._unnamed_unsupported:
             try:
                 return UnnamedFile(self.disk, self.disk.open_unnamed(object_path.directory), None)

@@ -285,7 +285,7 @@ class FileEdit:
             self._link_for_next_power(name, self._next_power)
 
     def _unsynced(self) -> list[str]:
-        """The ancestors that may not be durable yet, from the leaf up.
+        """Return the ancestors that may not be durable yet, from the leaf up.
 
         A directory that holds a file was synced before that file got its name. An empty one may have
         been made by this process or, a moment ago, by another one that has not synced it yet.

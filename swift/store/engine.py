@@ -80,7 +80,7 @@ class FileStore:
         return self.opened(*self.core.loaded(key, options, open_data=True))
 
     def opened(self, object_path: ObjectPath, loaded: Loaded) -> FileObject:
-        """The object behind files that were opened just now."""
+        """Return the object behind files that were opened just now."""
         return FileObject(
             self.core.disk,
             loaded.state,

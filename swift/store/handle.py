@@ -152,7 +152,7 @@ class StoreHandle(Handle[ObjectStore]):
     def inventory(
         self, partition: str, policy: Policy, suffixes: Sequence[str] | None = None
     ) -> Iterator[list[str]]:
-        """The hashes in a partition, some in each list; see ``ObjectStore``."""
+        """Yield the hashes in a partition, some in each list; see ``ObjectStore``."""
         run = self._run_of(Effort.SSYNC)
         names = run(self._engine.inventory, self.device, partition, policy, suffixes)
         while some := run(_next_batch, names):

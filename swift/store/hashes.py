@@ -219,7 +219,7 @@ class SuffixHasher:
         rules: ReclaimRules,
         changing: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> None:
-        """``changing`` is entered around the cleaning of a hash directory."""
+        """Enter ``changing`` around the cleaning of a hash directory."""
         self._disk = disk
         self._clock = clock
         self._path = partition_path
@@ -259,7 +259,7 @@ class SuffixHasher:
                 return {name: value for name, value in final.items() if name not in _RESERVED}
 
     def _refresh(self, hashes: Hashes, wanted: list[str], list_suffixes: bool) -> Hashes | None:
-        """The hashes made current; None when nothing had to be done."""
+        """Return the hashes made current; None when nothing had to be done."""
         changed = not hashes.get("valid")
         if changed:
             hashes = {"valid": True}
@@ -323,7 +323,7 @@ class SuffixHasher:
         return {} if is_ec else _digest(common)
 
     def _cleaned(self, directory: str, names: list[str]) -> Choice | None:
-        """The choice of a hash directory after cleanup; None when nothing is left of it."""
+        """Return the choice of a hash directory after cleanup; None when nothing is left of it."""
         try:
             choice = choose(names, self._policy.ec)
             now_s = self._clock.time()
@@ -371,7 +371,10 @@ class SuffixFeeds:
             self.common.append(f"{choice.ctype.ctype_timestamp.internal}_ctype")
 
     def result(self, *, is_ec: bool) -> SuffixHash:
-        """A digest; with erasure coding one of each fragment index, and of None for what they share."""
+        """Return a digest.
+
+        With erasure coding one of each fragment index, and of None for what they share.
+        """
         if not is_ec:
             return _digest(self.common)
         texts: dict[int | None, list[str]] = {None: self.common} if self.common else {}

@@ -78,19 +78,22 @@ def is_rsync_temporary(name: str) -> bool:
 
 
 def data_name(timestamp: Timestamp, fragment: int | None = None, *, durable: bool = False) -> str:
-    """The name of an object body or of a fragment archive."""
+    """Return the name of an object body or of a fragment archive."""
     if fragment is None:
         return f"{timestamp.internal}{DATA}"
     return f"{timestamp.internal}#{fragment}{'#d' if durable else ''}{DATA}"
 
 
 def tombstone_name(timestamp: Timestamp) -> str:
-    """The name of a tombstone."""
+    """Return the name of a tombstone."""
     return f"{timestamp.internal}{TOMBSTONE}"
 
 
 def meta_name(timestamp: Timestamp, ctype_timestamp: Timestamp | None = None) -> str:
-    """The name of a ``.meta``; with a content type the time of that is packed behind the short form."""
+    """Return the name of a ``.meta``.
+
+    With a content type the time of that is packed behind the short form.
+    """
     if ctype_timestamp is None:
         return f"{timestamp.internal}{META}"
     delta = ctype_timestamp.raw - timestamp.raw
@@ -111,7 +114,7 @@ def partition_dir(device_path: str, policy: Policy, partition: str) -> str:
 
 
 def suffix_of(object_hash: str) -> str:
-    """The last three hex digits, which name the suffix directory."""
+    """Return the last three hex digits, which name the suffix directory."""
     return object_hash[-SUFFIX_DIGITS:]
 
 
@@ -131,7 +134,7 @@ def async_dir(device_path: str, policy: Policy) -> str:
 
 
 def quarantine_kind(policy: Policy) -> str:
-    """The directory below ``quarantined`` that takes damaged hash directories: ``objects[-N]``."""
+    """Return the directory below ``quarantined`` that takes damaged hash directories: ``objects[-N]``."""
     return with_policy_suffix("objects", policy.index)
 
 

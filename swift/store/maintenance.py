@@ -98,7 +98,7 @@ class FragmentWalk:
         self._head, self._skip = b"", header.payload_size
 
     def finish(self) -> None:
-        """The archive has ended; raises ``Damaged`` when a fragment has not."""
+        """Finish the check of an archive; raises ``Damaged`` for an incomplete fragment."""
         if self._head or self._skip:
             raise Damaged("the archive ends inside a fragment")
 
@@ -182,7 +182,10 @@ class FileMaintenance:
         raise FilesChanged(f"{object_path.directory} is repeatedly damaged")
 
     def found(self, location: Location, state: ObjectState) -> Found:
-        """The state with the key that its name makes; raises ``Damaged`` for a name of another hash."""
+        """Return the state with the key that its name makes.
+
+        Raises ``Damaged`` for a name of another hash.
+        """
         name = state.metadata.get("name")
         if name is None:
             return Found(None, state)
@@ -346,7 +349,7 @@ class FileMaintenance:
         return is_gone
 
     def _removable(self, object_path: ObjectPath, names: list[str], synced: SyncedVersion) -> list[str]:
-        """The files that need not stay."""
+        """Return the files that need not stay."""
         ec = object_path.key.policy.ec
         at, index = synced.timestamp, synced.fragment
         wanted = [tombstone_name(at)]

@@ -122,7 +122,7 @@ FRAMES_MAX = 128
 
 
 def encode_metadata(texts: Texts) -> bytes:
-    """The protocol 2 pickle of ``texts`` as UTF-8, names in their order."""
+    """Return the protocol 2 pickle of ``texts`` as UTF-8, names in their order."""
     frames = _frames(tuple(texts))
     parts: list[bytes] = []
     for frame, value in zip(frames, texts.values(), strict=False):
@@ -172,7 +172,7 @@ def guess_metadata(blob: bytes) -> Texts | None:
 
 
 def _between_frames(blob: bytes) -> Texts:
-    """The texts between what our pickles have around them; anything for other pickles."""
+    """Return the texts between what our pickles have around them; anything for other pickles."""
     first, *others = blob.split(_AFTER_TEXT)
     name, _, value = first.partition(_AFTER_FIRST)
     texts = [name[_FIRST_TEXT:], value[4:-2]]
@@ -249,12 +249,12 @@ def write_metadata(disk: Disk, file: int | str, metadata: Metadata) -> None:
 
 
 def read_metadata(disk: Disk, file: int | str) -> Metadata:
-    """The metadata of a file. Raises ``BadMetadata`` or OSError."""
+    """Return the metadata of a file. Raises ``BadMetadata`` or OSError."""
     return decode_metadata(read_metadata_blob(disk, file)[0])
 
 
 def read_metadata_blob(disk: Disk, file: int | str) -> tuple[bytes, bool]:
-    """The checked pickle, and whether a checksum was there. Raises ``BadMetadata`` or OSError."""
+    """Return the checked pickle, and whether a checksum was there. Raises ``BadMetadata`` or OSError."""
     blob = read_attribute(disk, file, METADATA_ATTRIBUTE)
     if blob is None:
         check_is_missing(disk, file, METADATA_ATTRIBUTE)

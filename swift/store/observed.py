@@ -87,5 +87,5 @@ class _ObservedEdit(ForwardingEdit):
 
 
 def observe(inner: ObjectStore, parts: EngineParts, _policy: Policy) -> ObjectStore:
-    """The entry point."""
+    """Return the entry point."""
     return ObservedStore(inner, parts.metrics)

@@ -46,7 +46,7 @@ class Loaded:
 
 
 def list_names(disk: Disk, directory: int | str) -> list[str]:
-    """The names in a hash directory or its descriptor, none when it is absent.
+    """Return the names in a hash directory or its descriptor, none when it is absent.
 
     Raises ``Damaged`` for what is no directory, and OSError. A directory that cannot be listed is the
     device's error: nothing proves that the object is damaged.
@@ -70,7 +70,7 @@ def load(
     *,
     open_data: bool,
 ) -> Loaded:
-    """The state that ``names`` in ``directory`` amount to.
+    """Return the state that ``names`` in ``directory`` amount to.
 
     Raises ``FilesChanged`` when a file vanished meanwhile, ``Damaged`` for files that were read and
     contradict themselves, ``HashCollision``, and OSError when the device fails.
@@ -108,7 +108,7 @@ def load(
 
 
 def choose_for(names: Sequence[str], key: ObjectKey, options: ReadOptions) -> Choice:
-    """The choice among ``names`` as this viewer is to have it."""
+    """Return the choice among ``names`` as this viewer is to have it."""
     if len(names) == 1 and names[0].endswith(DATA) and key.policy.ec is None:
         # By far the most frequent directory: one object that was never touched again.
         try:
@@ -121,7 +121,7 @@ def choose_for(names: Sequence[str], key: ObjectKey, options: ReadOptions) -> Ch
 def state_of(
     choice: Choice, key: ObjectKey, options: ReadOptions, read: Callable[[FileName], Metadata], size: int
 ) -> ObjectState:
-    """The state behind a choice; ``read`` gives a file's metadata, ``size`` is that of the data file.
+    """Return the state behind a choice; ``read`` gives a file's metadata, ``size`` is that of the data file.
 
     Raises ``Damaged`` and ``HashCollision``.
     """

@@ -76,7 +76,7 @@ WrapperFactory = Callable[[ObjectStore, EngineParts, Policy], ObjectStore]
 
 
 def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
-    """The filesystem engine."""
+    """Return the filesystem engine."""
     new_syncs: Callable[[Disk], Syncs] = SingleSyncs
     if parts.shared_sync_dirty_limit and parts.disk.tells_failures:
         new_syncs = partial(
@@ -103,7 +103,7 @@ def file_store(parts: EngineParts, _policy: Policy | None = None) -> FileStore:
 
 
 def load_factory(name: str) -> EngineFactory:
-    """The factory behind ``egg:package#name`` or a bare entry point name; raises ``ConfigError``."""
+    """Return the factory behind ``egg:package#name`` or a bare entry point name; raises ``ConfigError``."""
     if name in _BUILT_IN:
         return file_store
     factory: EngineFactory = _load(ENTRY_POINT_GROUP, name, "diskfile_module")
@@ -111,7 +111,7 @@ def load_factory(name: str) -> EngineFactory:
 
 
 def load_wrapper(name: str) -> WrapperFactory:
-    """The wrapper factory of a name written like an engine's; raises ``ConfigError``."""
+    """Return the wrapper factory of a name written like an engine's; raises ``ConfigError``."""
     factory: WrapperFactory = _load(WRAPPER_GROUP, name, "store_wrappers")
     return factory
 

@@ -46,12 +46,12 @@ class RelinkCounts:
 
 
 def target_partition(name_hash: str, part_power: int) -> str:
-    """The partition of an object under a part power."""
+    """Return the partition of an object under a part power."""
     return str(int(name_hash[:8], 16) >> (32 - part_power))
 
 
 def required(old: list[str], new: list[str], ec: ErasureCode | None) -> list[str]:
-    """The names in ``old`` that count when both places are taken together. Pure."""
+    """Return the names in ``old`` that count when both places are taken together. Pure."""
     choice = choose(sorted({*old, *new}), ec)
     gone = {file.name for file in choice.obsolete}
     strange = set(choice.unexpected)
@@ -93,7 +93,7 @@ class Linker:
 
     @contextmanager
     def _both(self, location: Location, partition: str) -> Iterator[tuple[str, str, list[str]]]:
-        """The directories of both places, the old one held, and what is in that after cleaning up."""
+        """Lock the old directory; yield both directories and the old one's files after the cleanup."""
         core, policy = self._core, location.policy
         device = core.devices.path(location.device)
         old = self._directory(location)

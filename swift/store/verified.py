@@ -41,7 +41,7 @@ _HEAD = b"1:"
 
 
 def encode_sums(sums: ChunkSums) -> bytes | None:
-    """The attribute's value; None when there are too many chunks to keep."""
+    """Return the attribute's value; None when there are too many chunks to keep."""
     packed = sums.packed()
     if not packed or len(packed) > CHUNKS_MAX * 4:
         return None
@@ -59,7 +59,7 @@ class Sidecar:
 
     @classmethod
     def decode(cls, value: bytes | None, size: int) -> Sidecar | None:
-        """The sidecar of a body of ``size`` bytes; None when it is missing or does not fit it."""
+        """Return the sidecar of a body of ``size`` bytes; None when it is missing or does not fit it."""
         if value is None or not value.startswith(_HEAD):
             return None
         end = value.find(b":", len(_HEAD))
@@ -96,7 +96,7 @@ class RecentChecks:
         self._files: OrderedDict[Identity, dict[int, float]] = OrderedDict()
 
     def add(self, file: Identity, chunk: int) -> None:
-        """A chunk was just found right."""
+        """Note that a chunk is valid."""
         chunks = self._files.get(file)
         if chunks is None:
             chunks = self._files[file] = {}
@@ -129,7 +129,7 @@ def _identity(status: os.stat_result) -> Identity:
 
 
 def _nothing_to_close() -> None:
-    """The file belongs to the object."""
+    """Close nothing: the file belongs to the object."""
 
 
 class FileObject:
@@ -290,7 +290,7 @@ class FileObject:
         yield data if stop - start == len(data) else data[start:stop]
 
     def _checked(self, sidecar: Sidecar, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        """The numbers of the chunks and what is wanted of each."""
+        """Yield the numbers of the chunks and what is wanted of each."""
         size, chunk = self.state.size, sidecar.chunk
         trusted = False
         for number in range(start // chunk, -(-stop // chunk)):

@@ -42,7 +42,7 @@ class MisplacedObject(NamedTuple):
 
 
 def parse_entry(container: str, row: Mapping[str, object]) -> MisplacedObject:
-    """The entry of a row of a queue container's listing; raises ``InvalidValue``."""
+    """Return the entry of a row of a queue container's listing; raises ``InvalidValue``."""
     name, kind = str(row.get("name", "")), row.get("content_type")
     index, colon, rest = name.partition(":")
     if not colon or not (index.isascii() and index.isdigit()):
@@ -90,7 +90,7 @@ class ReconcilerQueue:
         self._warn = warn
 
     def containers(self, now_s: float) -> list[str]:
-        """The queue's containers: that of this hour, then the newest of the others first."""
+        """Return the queue's containers: that of this hour, then the newest of the others first."""
         names = [str(row.get("name", "")) for row in self._client.containers(QUEUE_ACCOUNT)]
         found = sorted((name for name in names if name.isascii() and name.isdigit()), key=int, reverse=True)
         this_hour = str(int(now_s) // HOUR_S * HOUR_S)
@@ -98,7 +98,7 @@ class ReconcilerQueue:
         return [this_hour, *(name for name in found if name != this_hour)]
 
     def entries(self, container: str) -> Iterator[MisplacedObject]:
-        """The entries of a container that are this process's."""
+        """Yield the entries of a container that are this process's."""
         for row in self._client.objects(QUEUE_ACCOUNT, container):
             try:
                 entry = parse_entry(container, row)

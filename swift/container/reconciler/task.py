@@ -104,11 +104,11 @@ class ContainerReconciler(QueueTask):
         )
 
     def begin(self, share: str, pass_context: PassContext) -> ReconcilerPass:
-        """A pass over the queue."""
+        """Return a pass over the queue."""
         return ReconcilerPass(self, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         return {
             "reconciler_stats": passed.counts(OUTCOMES),
             "reconciler_time": passed.seconds,
@@ -127,7 +127,7 @@ class ReconcilerPass:
         self._containers: list[str] = []
 
     def plan(self) -> Iterator[MisplacedObject]:
-        """The entries, those of the newest hour first."""
+        """Yield the entries, those of the newest hour first."""
         queue = self._task.queue
         for container in queue.containers(self._pass_context.clock.time()):
             self._containers.append(container)
@@ -174,7 +174,7 @@ class ReconcilerPass:
         return self._move(entry, right)
 
     def _policy_of(self, entry: MisplacedObject) -> int | None:
-        """The policy of the entry's container; None when no majority of its nodes can say."""
+        """Return the policy of the entry's container; None when no majority of its nodes can say."""
         task, path = self._task, entry.path
         part, nodes = task.rings.container.nodes(task.context.hasher.digest(path.account, path.container))
         answers = task.direct.request_all(nodes, part, "HEAD", EntityPath(path.account, path.container), {})
@@ -188,7 +188,7 @@ class ReconcilerPass:
         return None if best is None else best.index
 
     def _newest(self, path: EntityPath, policy_index: int) -> Timestamp:
-        """The time of what a policy has of an object, be it a tombstone; zero when it has nothing."""
+        """Return the time of what a policy has of an object, be it a tombstone; zero when it has nothing."""
         headers = {**_in(policy_index), "x-newest": "true"}
         with self._task.client.request("HEAD", path, headers, accept=(2, 404)) as response:
             return _time_of(response.headers)
@@ -293,7 +293,7 @@ def _time_of(headers: HeaderMap) -> Timestamp:
 
 
 def _stored_headers(answered: HeaderMap) -> HeaderMap:
-    """The headers that make the object what it is."""
+    """Return the headers that make the object what it is."""
     return {
         name: value
         for name, value in answered.items()

@@ -41,7 +41,7 @@ class CleaveContext:
 
     @classmethod
     def load(cls, metadata: Metadata, ref: str, max_row: int) -> CleaveContext:
-        """The stored progress, or none yet; what cannot be read counts as none."""
+        """Return the stored progress, or none yet; what cannot be read counts as none."""
         text = metadata.get(PREFIX + ref, ("", ""))[0]
         try:
             values = json.loads(text) if text else {}

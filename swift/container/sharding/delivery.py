@@ -44,7 +44,7 @@ class ShardDelivery(DeviceReplication):
     def open_shard(
         self, shard: ShardRange, device_path: str, root: str, policy_index: int, now: Timestamp
     ) -> ContainerBroker:
-        """The broker of a shard on this device, made if need be; close it."""
+        """Return the broker of a shard on this device, made if need be; close it."""
         account, _, container = shard.name.partition("/")
         digest = self._replication.context.hasher.digest(account, container)
         part = self._replication.ring.view().partition_of(digest)

@@ -30,7 +30,7 @@ class Overview:
             self.shown[directory] = lists
 
     def forget(self, directories: Iterable[str]) -> None:
-        """These are gone."""
+        """Forget these shards."""
         for directory in directories:
             self.shown.pop(directory, None)
 
@@ -48,7 +48,7 @@ class Overview:
 
 
 def recon_lists(overviews: Iterable[Overview], limit: int) -> JsonObject:
-    """The lists of recon: the largest candidates, at most ``limit`` (negative: all), and all being split."""
+    """Return recon's lists: at most ``limit`` largest candidates (negative: all), and all being split."""
     known = list(overviews)
     told: JsonObject = {}
     for name, key in ((SHARDING, "object_count"), (SHRINKING, "compactible_ranges")):
@@ -94,7 +94,7 @@ class RootAudit:
     overlaps: list[ShardRange]
 
     def words(self) -> list[str]:
-        """The same for the log."""
+        """Return the same for the log."""
         said = []
         if self.gaps:
             texts = ", ".join(f"{gap.lower or 'MinBound'}-{gap.upper or 'MaxBound'}" for gap in self.gaps)

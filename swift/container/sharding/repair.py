@@ -51,7 +51,7 @@ class _Chain:
 
 
 def best_sequence(ranges: Iterable[ShardRange], lower: str = "", upper: str = "") -> list[ShardRange]:
-    """The ranges that cover everything once and are worth most; none when no sequence does.
+    """Return the ranges that cover everything once and are worth most; none when no sequence does.
 
     One of ranges that all have their rows is preferred to any other.
     """
@@ -100,7 +100,7 @@ def is_younger(item: ShardRange, now: Timestamp, age_s: float) -> bool:
 
 
 def find_gaps(ranges: Iterable[ShardRange], lower: str = "", upper: str = "") -> list[Gap]:
-    """The names that belong to no range but those that go."""
+    """Return the names that belong to no range but those that go."""
     gaps: list[Gap] = []
     end, is_open = lower, False
     for item in sorted(staying(ranges), key=lambda item: item.lower):
@@ -128,12 +128,12 @@ def find_overlaps(ranges: Iterable[ShardRange]) -> list[ShardRange]:
 
 
 def staying(ranges: Iterable[ShardRange]) -> list[ShardRange]:
-    """The ranges that do not shrink."""
+    """Return the ranges that do not shrink."""
     return [item for item in ranges if item.state not in _LEAVING]
 
 
 def filler_of(gap: Gap, ranges: Iterable[ShardRange]) -> ShardRange | None:
-    """The active neighbour that can take a gap, the one above if possible."""
+    """Return the active neighbour that can take a gap, the one above if possible."""
     active = [item for item in ranges if item.state == State.ACTIVE]
     above = [item for item in active if gap.upper and item.lower == gap.upper]
     below = [item for item in active if gap.lower and item.upper == gap.lower]
@@ -141,7 +141,7 @@ def filler_of(gap: Gap, ranges: Iterable[ShardRange]) -> ShardRange | None:
 
 
 def expanded(item: ShardRange, gap: Gap, now: Timestamp) -> ShardRange:
-    """The neighbour with the names of a gap."""
+    """Return the neighbour with the names of a gap."""
     lower = gap.lower if gap.upper and item.lower == gap.upper else item.lower
     upper = gap.upper if gap.lower and item.upper == gap.lower else item.upper
     return replace(item, lower=lower, upper=upper, timestamp=now.normal, reported=False)

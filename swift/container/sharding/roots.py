@@ -42,7 +42,7 @@ class Roots:
         return self._ranges(root, "auditing", own.lower, own.upper, include_deleted=True)
 
     def updating_ranges(self, root: str, first: str, last: str) -> list[ShardRange]:
-        """The shards of a root that take the rows from one name to another."""
+        """Return the shards of a root that take the rows from one name to another."""
         found = self._ranges(root, "updating", "", "", include_deleted=False)
         return [item for item in found if item.includes(first) or item.lower < last]
 

@@ -62,7 +62,7 @@ def find_cuts(
 
 
 def shard_name(root_account: str, root: str, parent: str, timestamp: Timestamp, index: int) -> str:
-    """The ``account/container`` of a shard of the container ``parent``."""
+    """Return the ``account/container`` of a shard of the container ``parent``."""
     digest = md5(parent.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
     return f"{SHARDS_PREFIX}{root_account}/{root}-{digest}-{timestamp.normal}-{index}"
 
@@ -70,7 +70,7 @@ def shard_name(root_account: str, root: str, parent: str, timestamp: Timestamp, 
 def ranges_of_cuts(
     cuts: list[Cut], root_account: str, root: str, parent: str, timestamp: Timestamp, first_index: int = 0
 ) -> list[ShardRange]:
-    """New shard ranges, in state found."""
+    """Return new shard ranges, in state found."""
     return [
         ShardRange(
             shard_name(root_account, root, parent, timestamp, index),
@@ -85,7 +85,7 @@ def ranges_of_cuts(
 
 
 def in_state(item: ShardRange, state: State, now: Timestamp, *, epoch: bool = False) -> ShardRange:
-    """The range in another state since now; with ``epoch`` a new one begins."""
+    """Return the range in another state since now; with ``epoch`` a new one begins."""
     return replace(
         item,
         state=state,

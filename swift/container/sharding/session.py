@@ -125,7 +125,7 @@ class ShardingSession:
             self._delivery.deliver(self._broker.place)
 
     def _learn_from_root(self) -> None:
-        """The root says what becomes of its shards."""
+        """Fetch the shard's state from the root."""
         own = self._own()
         found = self._roots.auditing_ranges(self._root, own)
         news = [item for item in found if item.name == self._broker.own_name]
@@ -400,7 +400,7 @@ class ShardingSession:
     # --- a split container ----------------------------------------------------------------------------
 
     def _advance_shards(self) -> None:
-        """The leader of a split root has large shards split and small ones merged."""
+        """Split large shards and merge small ones, as the leader of a sharded root."""
         own, others = self._own(), self._others(UPDATING_STATES | {State.SHRINKING})
         if not self._settings.auto_shard or own.deleted:
             return
@@ -430,7 +430,7 @@ class ShardingSession:
             self._begin_merging(merging)
 
     def _end_collapse(self, own: ShardRange, shards: list[ShardRange]) -> None:
-        """Some shards have gone into the root, and the others were not told, or not enough of their nodes."""
+        """Finish a collapse in which some nodes of the remaining shards were not updated."""
         left = [item for item in shards if item.state == State.ACTIVE]
         if left:
             self._begin_merging((left, own))
@@ -448,7 +448,7 @@ class ShardingSession:
     # --- telling the root -----------------------------------------------------------------------------
 
     def _report(self) -> None:
-        """The root hears how many objects a shard has, and what became of it."""
+        """Report the shard's statistics and state to the root."""
         own = self._own()
         if own.state < State.CLEAVED:
             return

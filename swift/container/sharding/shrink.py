@@ -69,7 +69,7 @@ def _close(run: list[ShardRange], found: list[Merging]) -> None:
 
 
 def apply(merging: Merging, now: Timestamp) -> Merging:
-    """The ranges as they are from now on; a root, which has all names, gets none that it has not."""
+    """Return the ranges as they are from now on; a root, which has all names, gets none that it has not."""
     donors, acceptor = merging
     shrinking = [in_state(donor, State.SHRINKING, now, epoch=True) for donor in donors]
     lower = min(acceptor.lower, *(donor.lower for donor in donors))

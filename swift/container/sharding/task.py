@@ -91,11 +91,11 @@ class ContainerSharder(DeviceTask):
         return self._unchanged[device]
 
     def begin(self, share: str, pass_context: PassContext) -> ShardingPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return ShardingPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         sharding: dict[str, dict[str, int]] = {}
         for name in _STATS:
             category, event = _category(name)
@@ -139,7 +139,7 @@ class ShardingPass(DatabasePassBase):
         self._observer = Observer(self._overview, task.settings, self._counters, self._log.warning)
 
     def plan(self) -> Iterator[DueDatabase]:
-        """The containers to which something has happened, partitions in random order."""
+        """Yield the containers to which something has happened, partitions in random order."""
         device_path = self._device_path()
         if device_path is None:
             return

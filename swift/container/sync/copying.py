@@ -111,7 +111,7 @@ class Copier:
         return True
 
     def _ask_here(self, method: str, row: ObjectRow) -> AbstractContextManager[Response]:
-        """The newest version of the row's policy, as it is stored; raises ``UnexpectedResponse``."""
+        """Return the newest version of the row's policy, as it is stored; raises ``UnexpectedResponse``."""
         headers = {"x-newest": "true", fields.BACKEND_STORAGE_POLICY_INDEX: str(row.storage_policy_index)}
         path = EntityPath(self.container.account, self.container.container, row.name)
         return self._client.request(method, path, headers, query=_UNFOLLOWED, accept=(2, 404))
@@ -165,7 +165,7 @@ def _time(text: str | None) -> Timestamp:
 
 
 def _sent_headers(source: Response) -> HeaderMap:
-    """The headers that make the same object elsewhere."""
+    """Return the headers that make the same object elsewhere."""
     headers = source.headers
     sent = {
         name: value

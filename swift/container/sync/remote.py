@@ -36,11 +36,11 @@ class SyncTarget:
     user_key: str
 
     def url_of(self, name: str) -> str:
-        """The quoted URL of an object."""
+        """Return the quoted URL of an object."""
         return f"{self.sync_to.url}/{quote_path(name)}"
 
     def credentials(self, method: str, name: str, timestamp: str, nonce: str = "") -> HeaderMap:
-        """The headers by which the other cluster knows the request for one of ours."""
+        """Return the headers by which the other cluster knows the request for one of ours."""
         headers = {"x-timestamp": timestamp}
         if self.sync_to.realm is None:
             return {**headers, "x-container-sync-key": self.user_key}
@@ -57,7 +57,7 @@ class SyncTarget:
 
 
 def sign(method: str, path: str, timestamp: str, nonce: str, realm_key: str, user_key: str) -> str:
-    """The signature of a request of a realm."""
+    """Return the signature of a request of a realm."""
     text = "\n".join((method, path, timestamp, nonce, user_key))
     return hmac.new(realm_key.encode(), text.encode("utf-8", "surrogateescape"), "sha1").hexdigest()
 

@@ -123,11 +123,11 @@ class ContainerSync(DeviceTask):
         return known
 
     def begin(self, share: str, pass_context: PassContext) -> SyncPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return SyncPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         return {"container_sync_sweep": passed.seconds, "container_sync_stats": passed.counts(COUNTS)}
 
 
@@ -141,7 +141,7 @@ class SyncPass(DatabasePassBase):
         self._unchanged = task.unchanged_databases(device)
 
     def plan(self) -> Iterator[DueDatabase]:
-        """The containers to which there is a link, and to which something has happened."""
+        """Yield the containers to which there is a link, and to which something has happened."""
         device_path = self._device_path()
         if device_path is None:
             return
@@ -242,7 +242,7 @@ class SyncPass(DatabasePassBase):
             self._remember(broker, "x_container_sync_point1", point1)
 
     def _rows(self, broker: ContainerBroker, after: int) -> list[NumberedItem]:
-        """The next rows, as many as are copied at the same time."""
+        """Return the next rows, as many as are copied at the same time."""
         size = self._task.settings.sync_row_concurrency
         found = broker.read(lambda connection: objecttable.items_since(connection, after, size))
         return [(int(str(item["ROWID"])), item) for item in found]

@@ -29,7 +29,7 @@ NOTHING = Amounts()
 
 
 def parse_amount(value: object) -> float:
-    """A number, or text like ``50 MB``; raises ValueError with a sentence's end."""
+    """Return a number, or text like ``50 MB``; raises ValueError with a sentence's end."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"must be a number or a text like '50 MB', not {value!r}")
     if isinstance(value, str):
@@ -45,7 +45,7 @@ def parse_amount(value: object) -> float:
 
 
 def shown(amount: float, resource: str) -> str:
-    """An amount as a person reads it."""
+    """Return an amount as a person reads it."""
     if resource == "streams":
         return f"{amount:g} streams"
     if resource == "requests":

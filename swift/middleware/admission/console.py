@@ -46,7 +46,7 @@ class Console:
     change: Callable[[str], dict[str, object]]
 
     def answer(self, request: Request) -> Response:
-        """The response to a request for the account; raises ``HTTPError``."""
+        """Return the response to a request for the account; raises ``HTTPError``."""
         assert request.entity is not None, "it names the account"
         if not request.env.get(environkeys.RESELLER_REQUEST):
             return error_response(403) if request.env.get(environkeys.REMOTE_USER) else unauthorised(request)
@@ -92,7 +92,7 @@ def uses_of(totals: Report, rules: AdmissionRules) -> dict[str, object]:
 
 
 def _read(body: RequestBody) -> bytes:
-    """The whole body; raises ``HTTPError`` 413."""
+    """Return the whole body; raises ``HTTPError`` 413."""
     pieces, size = [], body.length or 0
     while size <= RULES_BYTES_MAX and (piece := body.read(65536)):
         pieces.append(piece)

@@ -32,7 +32,7 @@ class LearnedRate:
         self._usual_s: float | None = None
 
     def learn(self, delivered: float, answer_s: float, answers: int) -> float | None:
-        """The bound after an interval in which so much a second was delivered.
+        """Return the bound after an interval in which so much a second was delivered.
 
         ``answer_s`` is the mean time of its ``answers`` answers.
         """

@@ -177,11 +177,11 @@ class Limiter:
         self._apply_shares(now)
 
     def share(self, resource: str, key: str) -> float:
-        """This process's part of a name's rate."""
+        """Return this process's part of a name's rate."""
         return self._shares.get((resource, key), self._other_share)
 
     def _apply_shares(self, now: float) -> None:
-        """This process's capacity: its parts of all guarantees, and of the rest."""
+        """Set this process's capacity: its shares of all guarantees, and of the rest."""
         for name, classes in self._classes.items():
             whole = getattr(self._capacity, name)
             if whole is None:

@@ -49,7 +49,7 @@ class RequestedReservation:
 
     @classmethod
     def of(cls, request: Request, settings: AdmissionSettings, now: float) -> RequestedReservation:
-        """Raises ``HTTPError`` 400."""
+        """Return the parsed value; raises ``HTTPError`` 400."""
         params = request.params
         direction = params.get("direction", "")
         if direction not in DIRECTIONS:

@@ -81,7 +81,7 @@ class RuleFile:
         return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
 
     def _read(self) -> str:
-        """Raises ``ConfigError``."""
+        """Return the parsed value; raises ``ConfigError``."""
         if not self._path:
             return ""
         try:
@@ -90,7 +90,7 @@ class RuleFile:
             raise ConfigError(f"{self._path} cannot be read: {error}")
 
     def _parsed(self, text: str, promisable: Amounts) -> AdmissionRules:
-        """Raises ``ConfigError``."""
+        """Return the parsed value; raises ``ConfigError``."""
         return parse_rules(text, source=self.source, promisable=promisable)
 
     def write(self, made: Announcement) -> bool:

@@ -43,7 +43,7 @@ class AdmissionFacts:
     kind: str = "client"
 
     def said(self, whom: str) -> str:
-        """The value that a rule's condition of this name is compared with."""
+        """Return the value that a rule's condition of this name is compared with."""
         if whom == "container":
             return f"{self.account}/{self.container}" if self.container else ""
         return self.kind if whom == "class" else str(getattr(self, whom))
@@ -88,7 +88,8 @@ class AdmissionRules:
     rules: tuple[AdmissionRule, ...] = field(default=())
 
     def class_of(self, facts: AdmissionFacts) -> tuple[str, AdmissionRule | None]:
-        """The class of a request: its key, and the rule that says so. Without one, each account has its
+        """Return the class of a request: its key, and the rule that says so. Without one, each account has
+        its
         own."""
         for rule in self.rules:
             if rule.makes_lane and rule.holds(facts):
@@ -96,7 +97,7 @@ class AdmissionRules:
         return f"account:{facts.account}", None
 
     def limits_of(self, facts: AdmissionFacts) -> Iterator[tuple[str, AdmissionRule]]:
-        """The rules that bound a request, with the names under which its use is counted."""
+        """Yield the rules that bound a request, with the names under which its use is counted."""
         for rule in self.rules:
             if rule.greatest != NOTHING and rule.holds(facts):
                 yield rule.key(facts, LIMIT), rule
@@ -107,7 +108,7 @@ class AdmissionRules:
 
 
 def parse_rules(text: str, *, source: str, promisable: Amounts = NOTHING) -> AdmissionRules:
-    """The rules of a file; raises ``ConfigError`` naming file, line and rule.
+    """Return the rules of a file; raises ``ConfigError`` naming file, line and rule.
 
     ``promisable`` is what guarantees may add up to; None where it is unknown.
     """
@@ -169,7 +170,7 @@ class _Reader:
         self._table: Mapping[str, object] = table
 
     def rule(self, taken: set[str]) -> AdmissionRule:
-        """The rule of this table; raises ``ConfigError``."""
+        """Return the rule of this table; raises ``ConfigError``."""
         table = self._table
         self._name = self._text("name", required=True)
         if self._name.startswith("@") or "/" in self._name:

@@ -57,7 +57,7 @@ def even(processes: int) -> Shares:
 
 
 def shares_of(mine: Report, others: Sequence[Report]) -> Shares:
-    """The parts of the one that tells ``mine`` among ``others``; those of all add up to one."""
+    """Return the parts of the one that tells ``mine`` among ``others``; those of all add up to one."""
     count = 1 + len(others)
     floor = EVEN / count
     parts: dict[tuple[str, str], float] = {}

@@ -54,7 +54,7 @@ class ReservedShare:
 
     @classmethod
     def of(cls, value: object) -> ReservedShare | None:
-        """A reservation from a value of JSON, None when it is none."""
+        """Return a reservation from a value of JSON, None when it is none."""
         if not isinstance(value, Mapping):
             return None
         texts = [value.get(name) for name in ("id", "account", "direction")]
@@ -67,7 +67,7 @@ class ReservedShare:
 
 
 def signed(reservation: ReservedShare, key: bytes) -> str:
-    """The ticket of a reservation."""
+    """Return the ticket of a reservation."""
     payload = json.dumps(asdict(reservation), sort_keys=True, separators=(",", ":")).encode()
     return f"{base64.urlsafe_b64encode(payload).decode()}.{_signature(payload, key)}"
 

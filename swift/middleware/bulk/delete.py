@@ -73,7 +73,7 @@ class Deletion:
         return report
 
     def _names(self) -> Iterator[bytes]:
-        """The unquoted names of the list; raises ``BadList``."""
+        """Yield the unquoted names of the list; raises ``BadList``."""
         count, rest = 0, b""
         while data := self._request.body.read(CHUNK_BYTES):
             *lines, rest = (rest + data).split(b"\n")

@@ -177,7 +177,7 @@ def sub_request(
     *,
     source: str,
 ) -> Request:
-    """A request of the same client: who it is is found out again further right."""
+    """Return a request of the same client: who it is is found out again further right."""
     sent = request.headers
     tokens = {name: sent[name] for name in TOKENS if name in sent}
     merged = {"content-length": "0", **tokens, **(headers or {})}
@@ -186,7 +186,7 @@ def sub_request(
 
 
 def _plain_name(name: bytes) -> bytes:
-    """A member's name without what only says that it begins here."""
+    """Return a member's name without what only says that it begins here."""
     while name.startswith((b"/", b"./")):
         name = name[1:] if name.startswith(b"/") else name[2:]
     return name

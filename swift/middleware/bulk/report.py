@@ -33,11 +33,11 @@ class BulkReport:
         return int(self.status[:3])
 
     def fail(self, status: int, body: str = "") -> None:
-        """The whole request failed."""
+        """Note that the whole request failed."""
         self.status, self.body = status_line(status), body
 
     def verdict(self, *, good: int) -> None:
-        """The status that follows from what failed, unless there is one."""
+        """Set the status that follows from the failures, unless one is set."""
         if self.status:
             return
         if not self.errors:
@@ -48,7 +48,7 @@ class BulkReport:
             self.status = status_line(400)
 
     def render(self, shape: ListingFormat) -> bytes:
-        """The report in one of the formats of listings."""
+        """Return the report in one of the formats of listings."""
         facts = {**self.counts, "Response Body": self.body, "Response Status": self.status}
         if shape is ListingFormat.JSON:
             ordered = {"Response Status": self.status, "Response Body": self.body, **self.counts}

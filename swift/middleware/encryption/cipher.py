@@ -37,17 +37,17 @@ class Stream:
         self._context.update(bytes(offset % IV_BYTES))
 
     def update(self, data: bytes) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         return self._context.update(data)
 
 
 def new_iv() -> bytes:
-    """A random beginning of a key stream."""
+    """Return a random beginning of a key stream."""
     return secrets.token_bytes(IV_BYTES)
 
 
 def new_key() -> bytes:
-    """A random key."""
+    """Return a random key."""
     return secrets.token_bytes(KEY_BYTES)
 
 
@@ -60,7 +60,7 @@ def mac_of(key: bytes, etag: str) -> str:
 
 
 def dump(meta: JsonObject) -> str:
-    """The text of what is needed to decrypt; ``iv`` and ``key`` are bytes in it, at any depth."""
+    """Return the text of what is needed to decrypt; ``iv`` and ``key`` are bytes in it, at any depth."""
     return quote_plus(json.dumps(_as_text(meta), sort_keys=True))
 
 
@@ -102,7 +102,7 @@ def _as_bytes(meta: object) -> JsonObject:
 
 
 def seal(value: str, key: bytes, key_id: dict[str, str] | None = None) -> str:
-    """An encrypted value (a Latin-1 view) with what is needed to decrypt it behind it."""
+    """Return an encrypted value (a Latin-1 view) with what is needed to decrypt it behind it."""
     iv = new_iv()
     data = Stream(key, iv).update(value.encode("latin-1"))
     meta: JsonObject = {"cipher": NAME, "iv": iv}

@@ -147,7 +147,7 @@ class Encryption(Filter):
 
 
 def _with_macs(tag: str, secrets: list[bytes]) -> list[str]:
-    """A tag of a condition, and what stands for it under each secret; weak tags stay weak."""
+    """Return a tag of a condition, and what stands for it under each secret; weak tags stay weak."""
     if tag == "*":
         return [tag]
     weak, plain = ("W/", unquote_etag(tag[2:])) if tag.startswith("W/") else ("", tag)

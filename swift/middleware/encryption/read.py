@@ -27,7 +27,7 @@ Fetch = Callable[[JsonObject], Keys]
 
 
 def keys_for(fetch: FetchKeys, meta: JsonObject) -> Keys:
-    """The keys that something stored was encrypted with; raises ``NoKeys``."""
+    """Return the keys that something stored was encrypted with; raises ``NoKeys``."""
     key_id = meta.get("key_id")
     if key_id is not None and not isinstance(key_id, dict):
         raise NoKeys("a key id is no object")
@@ -120,7 +120,7 @@ def _first_byte(content_range: str) -> int:
 def _parts(
     source: ResponseBody, ranges: ByteRanges, stream: Callable[[int], cipher.Stream]
 ) -> Iterator[bytes]:
-    """The parts of a multipart body, each decrypted from its first byte on."""
+    """Yield the parts of a multipart body, each decrypted from its first byte on."""
     chunks = chunks_of(source)
     held, layout = b"", None
     while layout is None:

@@ -33,7 +33,7 @@ def encrypt_metadata(headers: MutableMapping[str, str], keys: Keys) -> None:
 
 
 def object_key(keys: Keys) -> bytes:
-    """The object's key among those of a request for one."""
+    """Return the object's key among those of a request for one."""
     key = keys["object"]
     if key is None:
         raise cipher.BadCrypto("the keys are those of a container")
@@ -116,7 +116,7 @@ class EncryptedUpload:
         }
 
     def told(self, response: Response) -> Response:
-        """The answer with the ETag of what the client sent."""
+        """Return the answer with the ETag of what the client sent."""
         if response.is_success and "etag" in response.headers:
             response.headers["etag"] = self.etag
         return response

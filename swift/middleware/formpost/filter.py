@@ -157,7 +157,7 @@ class FormPost(Filter):
         return status
 
     def _key_of(self, request: Request, terms: dict[str, str]) -> Key:
-        """The key that signed the form; raises ``FormRefused``."""
+        """Return the key that signed the form; raises ``FormRefused``."""
         if _number(terms, "expires", "expired not an integer") < self._clock.time():
             raise FormRefused(401, "Form Expired")
         signature = parse_signature(terms.get("signature", ""), self._settings.allowed_digests)
@@ -184,7 +184,7 @@ def _note(terms: dict[str, str], name: str, value: str, *, accept: bool) -> None
 
 
 def _number(terms: dict[str, str], name: str, problem: str = "") -> int:
-    """A field that is a number, 0 when it is empty or missing; raises ``FormRefused``."""
+    """Return a field that is a number, 0 when it is empty or missing; raises ``FormRefused``."""
     text = terms.get(name) or "0"
     try:
         if len(text) > _NUMBER_CHARS_MAX:

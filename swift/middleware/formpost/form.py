@@ -33,7 +33,7 @@ class FileTooLarge(BodyError):
 
 
 def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
-    """A header value such as ``form-data; name="a"`` as its first word and its parameters.
+    """Return a header value such as ``form-data; name="a"`` as its first word and its parameters.
 
     Backslashes stay as they are: browsers do not mean them as escapes.
     """
@@ -58,7 +58,10 @@ class Form:
         self._leads = True
 
     def next_part(self) -> HeaderMap | None:
-        """The headers of the next part, None after the last; raises ``BadForm`` and what reading raises."""
+        """Return the headers of the next part, None after the last.
+
+        Raises ``BadForm`` and what reading raises.
+        """
         while True:
             event = None if self._last and not self._events else self._next_event()
             if event is None:
@@ -67,12 +70,12 @@ class Form:
                 return event.headers
 
     def data(self) -> bytes:
-        """Some bytes of the current part, empty at its end; raises as ``next_part``."""
+        """Return some bytes of the current part, empty at its end; raises as ``next_part``."""
         event = self._next_event()
         return event.data if isinstance(event, DocumentData) else b""
 
     def value(self) -> str:
-        """The current part as the value of a field, a Latin-1 view of at most ``FIELD_BYTES_MAX`` bytes."""
+        """Return the current field's value, a Latin-1 view of at most ``FIELD_BYTES_MAX`` bytes."""
         value = b""
         while data := self.data():
             value = (value + data)[:FIELD_BYTES_MAX]

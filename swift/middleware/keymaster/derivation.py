@@ -27,7 +27,7 @@ class RootSecrets:
     version: str
 
     def keys(self, path: EntityPath, key_id: KeyId | None) -> Keys:
-        """The keys of a path, or of what has an id; raises ``NoKeys``."""
+        """Return the keys of a path, or of what has an id; raises ``NoKeys``."""
         if key_id is None:
             named, secret_id, version = path, self.active, self.version
         else:
@@ -57,7 +57,7 @@ class RootSecrets:
 
 
 def _object_path(path: EntityPath, version: str) -> str:
-    """The text that a key is made from; the first version took names that begin with a slash alone."""
+    """Return the text that a key is made from; the first version took names that begin with a slash alone."""
     if version == "1" and path.obj is not None and path.obj.startswith("/"):
         return path.obj
     return str(path)
@@ -68,7 +68,7 @@ def _derived(secret: bytes, path: str) -> bytes:
 
 
 def _path_of(asked: EntityPath, key_id: KeyId) -> EntityPath:
-    """The path that a stored id names; the text of old ones is Latin-1 of UTF-8, mostly."""
+    """Return the path that a stored id names; the text of old ones is Latin-1 of UTF-8, mostly."""
     text = key_id.get("path", "")
     readings = [text]
     if key_id.get("v") != "3":

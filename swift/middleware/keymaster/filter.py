@@ -73,7 +73,7 @@ class Keymaster(Filter):
 
 
 def parse_secrets(conf: Mapping[str, str], settings: KeymasterSettings) -> RootSecrets:
-    """The secrets of a section; raises ``ConfigError`` that names the option and not its value."""
+    """Return the secrets of a section; raises ``ConfigError`` that names the option and not its value."""
     secrets: dict[str | None, bytes] = {}
     for name, text in conf.items():
         if name == _SECRET and text or name.startswith(f"{_SECRET}_"):

@@ -31,7 +31,7 @@ class KmipKeymasterSettings(SecretSettings):
 
 
 def make_kmip_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) -> Keymaster:
-    """The filter of a configuration section; raises ``ConfigError``."""
+    """Return the filter of a configuration section; raises ``ConfigError``."""
     return make_external(app, conf, name=NAME, service="kmip", settings=KmipKeymasterSettings, fetch=fetch)
 
 

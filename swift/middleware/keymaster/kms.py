@@ -40,7 +40,7 @@ class KmsKeymasterSettings(SecretSettings):
 
 
 def make_kms_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) -> Keymaster:
-    """The filter of a configuration section; raises ``ConfigError``."""
+    """Return the filter of a configuration section; raises ``ConfigError``."""
     return make_external(app, conf, name=NAME, service="kms", settings=KmsKeymasterSettings, fetch=fetch)
 
 

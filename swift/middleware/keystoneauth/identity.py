@@ -42,7 +42,7 @@ class Identity:
 
 
 def identity_of(request: Request) -> Identity | None:
-    """The confirmed identity of a request, None when there is none."""
+    """Return the confirmed identity of a request, None when there is none."""
     headers = request.headers
     if headers.get("x-identity-status") != CONFIRMED:
         return None
@@ -87,7 +87,7 @@ def _words(headers: HeaderMap, name: str) -> tuple[str, ...]:
 
 
 def _version_of(token_info: object) -> int:
-    """The version of the identity service's API that a token's facts are of; 0 when unknown."""
+    """Return the version of the identity service's API that a token's facts are of; 0 when unknown."""
     if not isinstance(token_info, Mapping):
         return 0
     return 2 if "access" in token_info else 3 if "token" in token_info else 0

@@ -107,7 +107,7 @@ class Ratelimit(Filter):
         return None
 
     def _limits(self, request: Request, path: EntityPath, said: str | None) -> Iterator[tuple[str, float]]:
-        """The counters that a request moves on, each with its rate."""
+        """Yield the counters that a request moves on, each with its rate."""
         account, container, obj = path
         method, rate = request.method, self._settings.account_ratelimit
         if rate > 0 and container is not None and obj is None and method in ("PUT", "DELETE"):

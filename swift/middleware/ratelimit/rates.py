@@ -44,7 +44,7 @@ class SizedRates:
         return cls(rates)
 
     def rate_of(self, objects: int) -> float | None:
-        """The rate for a container with so many objects, None when there is no limit."""
+        """Return the rate for a container with so many objects, None when there is no limit."""
         points = self.points
         if not points or objects < points[0][0]:
             return None

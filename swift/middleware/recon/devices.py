@@ -16,7 +16,7 @@ _KINDS = ("objects", "containers", "accounts")
 
 
 def entries(root: str) -> list[str]:
-    """The names below ``root`` that are directories, or may be. Raises OSError."""
+    """Return the names below ``root`` that are directories, or may be. Raises OSError."""
     return [name for name in os.listdir(root) if not os.path.isfile(os.path.join(root, name))]
 
 
@@ -29,7 +29,7 @@ def names(root: str) -> list[str] | None:
 
 
 def unmounted(root: str) -> list[dict[str, object]]:
-    """The devices that are no mount points. Raises OSError."""
+    """Return the devices that are no mount points. Raises OSError."""
     found: Iterator[dict[str, object]] = (
         {"device": name, "mounted": _mounted(f"{root}/{name}")} for name in entries(root)
     )

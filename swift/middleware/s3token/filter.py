@@ -99,7 +99,7 @@ class S3Token(Filter):
         return known
 
     def _tell(self, request: Request, headers: HeaderMap) -> None:
-        """The version of a token by what it says: only those of version 3 have domains."""
+        """Set the version of a token: only tokens of version 3 have domains."""
         version = "token" if "x-user-domain-id" in headers else "access"
         request.env[environkeys.KEYSTONE_TOKEN_INFO] = {version: {}}
 

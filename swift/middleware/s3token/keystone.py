@@ -34,7 +34,7 @@ class Keystone(Protocol):
         """Return the signer's token, or None if the signature is invalid; raises ``Unreachable``."""
 
     def secret(self, user_id: str, access: str) -> str | None:
-        """The secret key of a user's access key; raises ``Unreachable``."""
+        """Return the secret key of a user's access key; raises ``Unreachable``."""
 
 
 class HTTPKeystone:

@@ -40,7 +40,7 @@ class S3TokenSettings(Settings):
 
 
 def address_of(uri: str, name: str) -> SplitResult:
-    """The parts of a URL of the configuration; raises ``ConfigError``."""
+    """Return the parts of a URL of the configuration; raises ``ConfigError``."""
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
@@ -54,7 +54,7 @@ def address_of(uri: str, name: str) -> SplitResult:
 
 
 def checked(settings: S3TokenSettings) -> S3TokenSettings:
-    """The same settings; raises ``ConfigError`` when they cannot work."""
+    """Return the same settings; raises ``ConfigError`` when they cannot work."""
     address_of(settings.auth_uri, "auth_uri")
     if not 0 < settings.http_timeout <= 60:
         raise ConfigError("[filter:s3token] http_timeout must be above 0 and at most 60")

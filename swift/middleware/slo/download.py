@@ -80,7 +80,7 @@ class Download:
     # the manifest itself
 
     def manifest(self, request: Request, version: str, path: EntityPath) -> Response:
-        """The answer to ``multipart-manifest=get``."""
+        """Return the answer to ``multipart-manifest=get``."""
         response = self._forward(request)
         if response.status not in _FOUND or not is_manifest(response):
             return response
@@ -91,7 +91,10 @@ class Download:
         return response
 
     def _raw(self, request: Request, version: str, path: EntityPath, response: Response) -> Response:
-        """The manifest as it can be uploaded again; conditions are about this text, ranges are ignored."""
+        """Return the manifest as it can be uploaded again.
+
+        Conditions are about this text, ranges are ignored.
+        """
         try:
             if request.method == "GET" and response.status == 200:
                 headers, parts = response.headers, _parts_of(response)
@@ -113,7 +116,7 @@ class Download:
     # what it stands for
 
     def whole(self, request: Request, version: str, path: EntityPath) -> Response:
-        """The answer to a GET or HEAD; of other objects that of the rest of the pipeline."""
+        """Return the answer to a GET or HEAD; of other objects that of the rest of the pipeline."""
         headers = request.headers
         own = {
             fields.BACKEND_ETAG_IS_AT: fields.SYSMETA_SLO_ETAG,
@@ -142,7 +145,7 @@ class Download:
             return response.headers, _parts_of(response)
 
     def failed(self, request: Request, error: Exception) -> Response:
-        """The answer when not even the first bytes can be had."""
+        """Return the answer when not even the first bytes can be had."""
         if not isinstance(error, SegmentBroken):
             text = f"ERROR {request.method} {request.path_qs}: {error}"
             self._log.error(text, txid=request.env.get(environkeys.TRANS_ID))
@@ -165,7 +168,7 @@ class _Whole:
         self._parts: list[Part] | None = None
 
     def answer(self) -> Response:
-        """The response; raises ``HTTPError``."""
+        """Return the response; raises ``HTTPError``."""
         request, response = self._request, self._response
         etag = response.headers.get(fields.SYSMETA_SLO_ETAG, "")
         size = response.headers.get(fields.SYSMETA_SLO_SIZE, "")
@@ -284,7 +287,7 @@ class _Whole:
     def _flattened(
         self, parts: Sequence[Part], account: str, span: Span, depth: int
     ) -> Iterator[bytes | Segment]:
-        """The bytes and segments of a span; raises ``BodyError``."""
+        """Yield the bytes and segments of a span; raises ``BodyError``."""
         for part, wanted in overlapping(parts, span):
             if not part.name:
                 yield part.data[wanted.start : wanted.stop]
@@ -295,7 +298,7 @@ class _Whole:
                 yield Segment(part.path(account), wanted, part.size, part.etag)
 
     def _inner(self, path: EntityPath, part: Part, depth: int) -> tuple[list[Part], EntityPath]:
-        """The parts of a manifest that is a segment, and where it is; raises ``BodyError``."""
+        """Return the parts of a manifest that is a segment, and where it is; raises ``BodyError``."""
         if depth >= DEPTH_MAX:
             raise self._source.broken(f"more than {DEPTH_MAX} manifests in each other")
         sub = self._source.subrequest("GET", path, _GET_MANIFEST)
@@ -316,7 +319,7 @@ def is_manifest(response: Response) -> bool:
 
 
 def _parts_of(response: Response) -> list[Part]:
-    """The parts of a manifest in a response; raises ``BadManifest`` and ``BodyError``."""
+    """Return the parts of a manifest in a response; raises ``BadManifest`` and ``BodyError``."""
     try:
         text = response.read_body(MANIFEST_BYTES_MAX)
     except ValueError as error:
@@ -342,7 +345,7 @@ def _unmet(status: int, headers: HeaderMap) -> Response:
 
 
 def _part_number(request: Request) -> int | None:
-    """The part that is asked for; raises ``HTTPError`` 400."""
+    """Return the part that is asked for; raises ``HTTPError`` 400."""
     text = request.params.get("part-number")
     if text is None:
         return None

@@ -53,7 +53,7 @@ class HiddenSegments:
         self._policies = policies
 
     def answer(self, request: Request, entity: Entity, below: Handle) -> Response | None:
-        """The answer to what may be about hidden parts; None to other requests.
+        """Return the answer to what may be about hidden parts; None to other requests.
 
         ``below`` answers as if there were none.
         """
@@ -160,7 +160,7 @@ class HiddenSegments:
     # the object
 
     def _replaced(self, request: Request, entity: Entity, below: Handle) -> Response | None:
-        """A PUT or DELETE of an object, whose hidden parts go after it."""
+        """Return a PUT or DELETE of an object, whose hidden parts go after it."""
         former = self._owned(request, entity.path)
         if former is None:
             return None
@@ -182,7 +182,7 @@ class HiddenSegments:
         return _reported(request, count + 1) if with_parts else response
 
     def _posted(self, request: Request, entity: Entity, below: Handle) -> Response | None:
-        """A POST of an object, whose hidden parts end when it does."""
+        """Return a POST of an object, whose hidden parts end when it does."""
         former = self._owned(request, entity.path)
         if former is None:
             return None
@@ -194,7 +194,7 @@ class HiddenSegments:
         return response
 
     def _owned(self, request: Request, path: EntityPath) -> str | None:
-        """The upload whose parts the present object owns; raises ``HTTPError`` 503."""
+        """Return the upload whose parts the present object owns; raises ``HTTPError`` 503."""
         sub = self._ask(request, "HEAD", path, headers={"x-newest": "true"})
         sub.env[environkeys.SYMLINK_OVERRIDE] = True
         with open_response(self._forward, sub) as response:
@@ -214,7 +214,7 @@ class HiddenSegments:
         return deleted
 
     def _names(self, request: Request, path: EntityPath, upload_id: str) -> list[EntityPath]:
-        """The parts of an upload; raises ``HTTPError`` 503."""
+        """Return the parts of an upload; raises ``HTTPError`` 503."""
         home = path._replace(container=parts_container(str(path.container)), obj=None)
         prefix = f"{RESERVED}{path.obj}{RESERVED}{upload_id}{RESERVED}"
         query = f"format=json&limit={PART_MAX}&prefix={quote(prefix, safe='', errors='surrogateescape')}"
@@ -245,7 +245,7 @@ class HiddenSegments:
         query: str = "",
         body: RequestBody | bytes = b"",
     ) -> Request:
-        """A request with rights of its own."""
+        """Return a request with rights of its own."""
         sub = make_subrequest(
             request, method, f"/v1{path.quoted}", headers=headers, query=query, body=body, source=SOURCE
         )
@@ -269,7 +269,7 @@ class HiddenSegments:
 
 
 def _reported(request: Request, deleted: int) -> Response:
-    """The answer to a deletion of a manifest with its segments."""
+    """Return the answer to a deletion of a manifest with its segments."""
     shape = accepted_format(request.headers.get("accept")) or ListingFormat.PLAIN
     values: dict[str, str | int] = {
         "Response Status": status_line(200),
@@ -281,7 +281,7 @@ def _reported(request: Request, deleted: int) -> Response:
 
 
 def part_path(path: EntityPath, upload_id: str, number: int) -> EntityPath:
-    """A part of an object."""
+    """Return a part of an object."""
     name = f"{RESERVED}{path.obj}{RESERVED}{upload_id}{RESERVED}{number:05d}"
     return path._replace(container=parts_container(str(path.container)), obj=name)
 
@@ -292,7 +292,7 @@ def keeps_versions(info: ContainerInfo) -> bool:
 
 
 def _manifest(text: bytes, path: EntityPath, upload_id: str) -> bytes:
-    """The manifest of paths that a manifest of part numbers stands for; raises ``HTTPError`` 400."""
+    """Return the manifest of paths that a manifest of part numbers stands for; raises ``HTTPError`` 400."""
     try:
         entries = json.loads(text)
         if not isinstance(entries, list):

@@ -62,7 +62,7 @@ Entry = Reference | Inline
 
 
 def parse_upload(text: bytes, own_path: EntityPath) -> list[Entry]:
-    """The entries of a client's manifest for ``own_path``; raises ``BadManifest``."""
+    """Return the entries of a client's manifest for ``own_path``; raises ``BadManifest``."""
     try:
         items = json.loads(text)
     except (ValueError, RecursionError):
@@ -200,7 +200,7 @@ class Part:
         return f"{self.span.start}-{self.span.stop - 1}"
 
     def path(self, account: str) -> EntityPath:
-        """The segment, in the manifest's account."""
+        """Return the segment, in the manifest's account."""
         container, _, obj = self.name.lstrip("/").partition("/")
         return EntityPath(account, container, obj)
 
@@ -232,22 +232,22 @@ class Part:
 
 
 def inline_part(entry: Inline) -> Part:
-    """The part of an entry that brings its bytes."""
+    """Return the part of an entry that brings its bytes."""
     return Part("", Span(0, len(entry.data)), text=entry.text, data=entry.data)
 
 
 def stored_text(parts: Sequence[Part]) -> bytes:
-    """The manifest as it is stored."""
+    """Return the manifest as it is stored."""
     return json.dumps([part.stored() for part in parts]).encode()
 
 
 def raw_text(parts: Sequence[Part]) -> bytes:
-    """The manifest as a client could have sent it."""
+    """Return the manifest as a client could have sent it."""
     return json.dumps([part.raw() for part in parts]).encode()
 
 
 def parse_stored(text: bytes) -> list[Part]:
-    """The parts of a stored manifest; raises ``BadManifest`` when it is none."""
+    """Return the parts of a stored manifest; raises ``BadManifest`` when it is none."""
     try:
         return [_stored_part(item) for item in json.loads(text)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -278,17 +278,17 @@ def _stored_part(item: JsonObject) -> Part:
 
 
 def total_bytes(parts: Sequence[Part]) -> int:
-    """The size of the whole."""
+    """Return the size of the whole."""
     return sum(part.length for part in parts)
 
 
 def whole_etag(parts: Sequence[Part]) -> str:
-    """The ETag of the whole, unquoted."""
+    """Return the ETag of the whole, unquoted."""
     return md5("".join(part.digest for part in parts).encode(), usedforsecurity=False).hexdigest()
 
 
 def overlapping(parts: Sequence[Part], span: Span) -> Iterator[tuple[Part, Span]]:
-    """The parts that have bytes of ``span`` of the whole, each with which of its own they are."""
+    """Yield the parts that have bytes of ``span`` of the whole, each with which of its own they are."""
     position = 0
     for part in parts:
         if position >= span.stop:
@@ -301,7 +301,7 @@ def overlapping(parts: Sequence[Part], span: Span) -> Iterator[tuple[Part, Span]
 
 
 def part_span(parts: Sequence[Part], number: int) -> Span | None:
-    """The bytes of the whole that part ``number`` (from 1 on) gives; None when there is none."""
+    """Return the bytes of the whole that part ``number`` (from 1 on) gives; None when there is none."""
     if not 1 <= number <= len(parts):
         return None
     start = total_bytes(parts[: number - 1])

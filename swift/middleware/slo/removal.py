@@ -63,7 +63,7 @@ class _Outcome:
     problems: list[Problem] = field(default_factory=list)
 
     def render(self, shape: ListingFormat) -> bytes:
-        """The report."""
+        """Return the report."""
         values: dict[str, str | int] = {
             "Response Status": self.status,
             "Response Body": "",
@@ -83,7 +83,7 @@ class Removal:
         self._log = log
 
     def delete(self, request: Request, version: str, path: EntityPath) -> Response:
-        """The answer to ``multipart-manifest=delete``; raises ``HTTPError``."""
+        """Return the answer to ``multipart-manifest=delete``; raises ``HTTPError``."""
         # Else the manifest would be refused when its segments are gone.
         time_of(request.headers)
         if self._settings.allow_async_delete and is_true(request.params.get("async")):

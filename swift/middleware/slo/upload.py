@@ -74,7 +74,7 @@ class ManifestUpload:
         self._log = log
 
     def put(self, request: Request, version: str, path: EntityPath) -> Response:
-        """The answer to a PUT; raises ``HTTPError``."""
+        """Return the answer to a PUT; raises ``HTTPError``."""
         entries = self._entries(request, path)
         shape = accepted_format(request.headers.get("accept")) or ListingFormat.PLAIN
 
@@ -281,7 +281,7 @@ def _explanation(response: Response) -> str:
 
 
 def read_up_to(body: RequestBody, limit: int) -> bytes:
-    """The body, up to ``limit`` bytes of it."""
+    """Return the body, up to ``limit`` bytes of it."""
     pieces, left = [], limit
     while left and (piece := body.read(min(left, _READ_BYTES))):
         pieces.append(piece)

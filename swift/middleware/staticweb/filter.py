@@ -103,13 +103,13 @@ class StaticWeb(Filter):
 
 
 def _link_of(request: Request) -> tuple[str, str]:
-    """The query that every link of a page has to carry, and the prefix above which none may lead."""
+    """Return the query that every link of a page has to carry, and the prefix above which none may lead."""
     query, prefix = request.env.get(environkeys.TEMPURL_LINK, ("", ""))
     return query, prefix
 
 
 def _error(request: Request, status: int, headers: HeaderMap | None = None) -> Response:
-    """The default page of a status; a HEAD is told of none."""
+    """Return the default page of a status; a HEAD is told of none."""
     return error_response(status, b"" if request.method == "HEAD" else None, headers)
 
 
@@ -129,7 +129,7 @@ class _Visit:
         self._text = request.loose_path
 
     def container(self) -> Response:
-        """The root of the site."""
+        """Return the root of the site."""
         with open_response(self._forward, self._sub("HEAD", self._base)) as head:
             may_read = head.is_success
         if not may_read:
@@ -139,7 +139,7 @@ class _Visit:
         return self._index("") or self._listing("")
 
     def object(self) -> Response:
-        """An object, or what stands for a pseudo-directory."""
+        """Return an object, or what stands for a pseudo-directory."""
         response = self._forward(self._request)
         if response.status != 404 and not self._is_directory(response):
             return response
@@ -171,7 +171,7 @@ class _Visit:
             return listing.is_success and bool(_rows_of(listing))
 
     def _index(self, folder: str) -> Response | None:
-        """The index of a pseudo-directory, None when there is none."""
+        """Return the index of a pseudo-directory, None when there is none."""
         if not self._site.index:
             return None
         path = self._path_of(folder + self._site.index)
@@ -207,7 +207,7 @@ class _Visit:
         return self._with_error_page(_error(self._request, 404))
 
     def _with_error_page(self, response: Response) -> Response:
-        """An error with the site's own page for it, if there is one."""
+        """Return an error with the site's own page for it, if there is one."""
         if response.is_success or not self._site.error:
             return response
         path = self._path_of(f"{response.status}{self._site.error}")
@@ -238,7 +238,7 @@ class _Visit:
 
 
 def _query(folder: str, limit: int | None = None) -> str:
-    """The query for the listing of a pseudo-directory."""
+    """Return the query for the listing of a pseudo-directory."""
     query = "format=json&delimiter=/"
     if folder:
         query += f"&prefix={quote(folder, safe='', errors='surrogateescape')}"
@@ -251,7 +251,7 @@ def _name_of(row: JsonObject) -> str:
 
 
 def _rows_of(response: Response) -> list[JsonObject]:
-    """The rows of a listing that clients may see; the response is at its end then."""
+    """Return the rows of a listing that clients may see; the response is at its end then."""
     body = response.read_body()
     response.ended(len(body), True)
     rows: list[JsonObject] = json.loads(body) if body else []

@@ -42,7 +42,10 @@ def human_size(size: int) -> str:
 
 
 def style_link(css: str, depth: int) -> str:
-    """The style sheet of a page ``depth`` pseudo-directories deep; ``css`` is a URL, a path, or relative."""
+    """Return the style sheet of a page ``depth`` pseudo-directories deep.
+
+    ``css`` is a URL, a path, or relative.
+    """
     if not css.startswith(("/", "http://", "https://")):
         css = "../" * depth + css
     return f'  <link rel="stylesheet" type="text/css" href="{quote(css, safe=":/")}" />\n'
@@ -51,7 +54,7 @@ def style_link(css: str, depth: int) -> str:
 def listing_page(
     rows: Iterable[JsonObject], *, title: str, prefix: str, css: str, query: str = "", top: str = ""
 ) -> bytes:
-    """The listing of a pseudo-directory from the JSON rows of a container listing.
+    """Return the listing of a pseudo-directory from the JSON rows of a container listing.
 
     All its links have ``query``; none leads above ``top``.
     """
@@ -81,12 +84,12 @@ def listing_page(
 
 
 def _parent_of(folder: str) -> str:
-    """The pseudo-directory that has another one in it; both end with a slash, but for the root."""
+    """Return the pseudo-directory that has another one in it; both end with a slash, but for the root."""
     return folder[: folder.rstrip("/").rfind("/") + 1]
 
 
 def _href(name: str) -> str:
-    """A name as a relative link; dots are quoted, so that it is never a step upwards."""
+    """Return a name as a relative link; dots are quoted, so that it is never a step upwards."""
     return quote(name, errors="surrogateescape").replace(".", "%2E")
 
 

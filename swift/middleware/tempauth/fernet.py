@@ -50,7 +50,7 @@ class FernetTokens:
         return self._active is not None
 
     def seal(self, groups: str) -> str:
-        """The token of a group string, without the reseller prefix."""
+        """Return the token of a group string, without the reseller prefix."""
         assert self._active is not None, "only an active key makes tokens"
         data = groups.encode("utf-8")
         packed = zlib.compress(data)
@@ -59,7 +59,7 @@ class FernetTokens:
         return PLAIN + str(self._active.encrypt(data), "ascii")
 
     def open(self, token: str) -> str | None:
-        """The groups of a token without its reseller prefix; None when it is none, forged or over."""
+        """Return the groups of a token without its reseller prefix; None when it is none, forged or over."""
         known = self._known.get(token)
         if known is not None:
             return known[1] if time.time() <= known[0] else None
@@ -96,7 +96,7 @@ def _is_canonical(sealed: str) -> bool:
 
 
 def _issued_at(token: str) -> int:
-    """The Unix second in which a genuine token was made: bytes 1 to 8 of the sealed part."""
+    """Return the Unix second in which a genuine token was made: bytes 1 to 8 of the sealed part."""
     sealed = token[len(COMPRESSED if token.startswith(COMPRESSED) else PLAIN) :]
     return int.from_bytes(base64.urlsafe_b64decode(sealed[:12])[1:9], "big")
 

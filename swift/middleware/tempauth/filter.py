@@ -100,7 +100,7 @@ class Tempauth(Filter):
         return self._anonymous(request)
 
     def _signed(self, request: Request, details: AuthDetails) -> Response:
-        """A request of the S3 API: its access key is a user, its path gets the user's account."""
+        """Return a request of the S3 API: its access key is a user, its path gets the user's account."""
         access_key = details["access_key"]
         account, _, name = access_key.partition(":")
         user = self._users.get((account, name))
@@ -113,7 +113,7 @@ class Tempauth(Filter):
         return self._identified(request, self._groups_of_user(user))
 
     def _groups_of_user(self, user: User) -> str:
-        """The same as ``_groups_string``, made once."""
+        """Return the same as ``_groups_string``, made once."""
         name = user.account, user.name
         groups = self._known_groups.get(name)
         if groups is None:
@@ -121,7 +121,7 @@ class Tempauth(Filter):
         return groups
 
     def _account_name(self, user: User) -> str:
-        """The account that a user's storage URL names."""
+        """Return the account that a user's storage URL names."""
         if user.url:
             return unquote(user.url.rsplit("/", 1)[-1])
         return self._prefixes[0] + user.account
@@ -322,7 +322,7 @@ class Tempauth(Filter):
         return Response(200, headers)
 
     def _remembered_token(self, cache: Any, user: User) -> tuple[str, int]:
-        """A token in memcached, the user's running one if there is; it and its seconds left."""
+        """Return a token in memcached, the user's running one if there is; it and its seconds left."""
         prefix = self._prefixes[0]
         user_key = f"{prefix}/user/{user.account}:{user.name}"
         groups = self._groups_string(user)

@@ -44,7 +44,7 @@ class User:
 
 
 def parse_users(conf: Mapping[str, object]) -> dict[tuple[str, str], User]:
-    """The ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
+    """Return the ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
     users: dict[tuple[str, str], User] = {}
     for name, value in conf.items():
         if name.startswith(("user_", "user64_")):
@@ -84,7 +84,7 @@ def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str
 
 
 def user_groups(user: User, prefixes: list[str]) -> str:
-    """The group string of a token: account, account:user, configured groups, owned accounts."""
+    """Return the group string of a token: account, account:user, configured groups, owned accounts."""
     groups = [user.account, f"{user.account}:{user.name}"]
     groups += [group for group in user.groups if group != ADMIN]
     if ADMIN in user.groups:

@@ -98,7 +98,7 @@ class SignedLink:
 
     @classmethod
     def of(cls, query: str) -> SignedLink | None:
-        """The link of a query, None when there is none; of a repeated parameter the first counts."""
+        """Return the link of a query, None when there is none; of a repeated parameter the first counts."""
         pairs = parse_qsl(query, keep_blank_values=True, encoding="latin-1")
         params = dict(reversed(pairs))
         if "temp_url_sig" not in params and "temp_url_expires" not in params:
@@ -251,12 +251,12 @@ class _Names:
 
 
 def _prefix_of(link: SignedLink) -> str | None:
-    """The prefix of a link as text; None when it is for one object."""
+    """Return the prefix of a link as text; None when it is for one object."""
     return None if link.prefix is None else link.prefix.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _signed_path(path: EntityPath, prefix: str | None, method: str) -> bytes | None:
-    """The path as it was signed; None when the link cannot be for this one."""
+    """Return the path as it was signed; None when the link cannot be for this one."""
     if path.container is None:
         return None
     if prefix is None:
@@ -283,7 +283,7 @@ def _comes_from(request: Request, ip_range: str | None) -> bool:
 
 
 def _disposition(kind: str, name: str) -> str:
-    """A Content-Disposition with a file name, in the old form and in that of RFC 6266."""
+    """Return a Content-Disposition with a file name, in the old form and in that of RFC 6266."""
     text = name.encode("latin-1").decode("utf-8", "replace")
     return f"{kind}; filename=\"{quote(text, safe='/ ')}\"; filename*=UTF-8''{quote(text)}"
 

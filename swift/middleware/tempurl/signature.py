@@ -61,7 +61,7 @@ class Key:
 
 
 def parse_signature(text: str, allowed: Iterable[str]) -> Signature | None:
-    """A signature of an allowed digest; None for any other text."""
+    """Return a signature of an allowed digest; None for any other text."""
     name, colon, encoded = text.partition(":")
     if colon:
         value = _hex_of(encoded)
@@ -83,7 +83,8 @@ def _hex_of(encoded: str) -> str:
 
 
 def parse_expiry(text: str) -> int | None:
-    """The Unix second that a link or form is good for: a number or ``2026-11-21T02:15:23Z``; None for others.
+    """Return the Unix second that a link or form is good for: a number or ``2026-11-21T02:15:23Z``; None
+    for others.
 
     Numbers are read as the peer reads them, with signs and underscores too.
     """
@@ -100,7 +101,7 @@ def parse_expiry(text: str) -> int | None:
 
 
 def keys_of(request: Request, forward: Forward, path: EntityPath) -> list[Key]:
-    """The keys of the account of ``path``, then those of its container; empty ones are none."""
+    """Return the keys of the account of ``path``, then those of its container; empty ones are none."""
     account = EntityPath(path.account)
     metas = [(account, account_info(request, forward, path.account).meta)]
     if path.container is not None:
@@ -115,7 +116,7 @@ def keys_of(request: Request, forward: Forward, path: EntityPath) -> list[Key]:
 
 
 def signing_key(signature: Signature, messages: Iterable[bytes], keys: Iterable[Key]) -> Key | None:
-    """The first key that signed one of ``messages``; None when none did.
+    """Return the first key that signed one of ``messages``; None when none did.
 
     Every key is tried on every message, so that the time says nothing of where it stopped.
     """

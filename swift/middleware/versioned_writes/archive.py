@@ -119,7 +119,7 @@ class Archive:
             _check_stored(response.status)
 
     def newest(self) -> list[FormerVersion]:
-        """The newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
+        """Return the newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
         query = f"format=json&reverse=on&limit={_LOOKED_AT}&prefix={quote(self._prefix, safe='')}"
         with open_response(self._forward, self._ask("GET", self._home, query)) as response:
             if response.status == 404:

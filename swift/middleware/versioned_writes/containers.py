@@ -101,7 +101,7 @@ class Containers:
     # reading
 
     def read(self, request: Request, entity: Entity) -> Response:
-        """The answer to a GET or HEAD."""
+        """Return the answer to a GET or HEAD."""
         if request.method == "GET" and "versions" in request.params:
             return self._list_versions(request, entity)
         response = self._forward(request)
@@ -161,7 +161,7 @@ class Containers:
         return response
 
     def _ask_rows(self, request: Request, path: EntityPath, query: str) -> list[Row]:
-        """The rows of a hidden listing, none when nothing is there; raises ``HTTPError`` 503."""
+        """Return the rows of a hidden listing, none when nothing is there; raises ``HTTPError`` 503."""
         with open_response(self._forward, _of_hidden(request, "GET", path, query=query)) as response:
             if response.status == 404:
                 return []
@@ -196,7 +196,7 @@ class Containers:
     # accounts
 
     def list_account(self, request: Request, entity: Entity) -> Response:
-        """The listing of an account, in which hidden containers count for those that they belong to."""
+        """Return an account listing in which hidden containers are counted with their visible ones."""
         # Rows are needed, not text.
         request.env.pop(environkeys.LISTING_TEXT, None)
         response = self._forward(request)
@@ -215,7 +215,7 @@ class Containers:
 def _of_hidden(
     request: Request, method: str, path: EntityPath, *, headers: HeaderMap | None = None, query: str = ""
 ) -> Request:
-    """A sub-request to what is hidden, with rights of its own."""
+    """Return a sub-request to what is hidden, with rights of its own."""
     sub = make_subrequest(request, method, f"/v1{path.quoted}", headers=headers, query=query, source=SOURCE)
     sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
     return preauthorise(sub)
@@ -227,7 +227,7 @@ def _home_in(headers: HeaderMap) -> str | None:
 
 
 def _rows_of(response: Response) -> list[Row] | None:
-    """The rows of a JSON listing; None for other answers."""
+    """Return the rows of a JSON listing; None for other answers."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if response.status != 200 or kind != "application/json":
         return None
@@ -241,7 +241,7 @@ def _set_rows(response: Response, rows: list[Row]) -> None:
 
 
 def _text(request: Request, name: str) -> str | None:
-    """A parameter as text; one that is not UTF-8 is refused where listings are."""
+    """Return a parameter as text; one that is not UTF-8 is refused where listings are."""
     value = request.params.get(name)
     return None if value is None else value.encode("latin-1").decode("utf-8", "surrogateescape")
 

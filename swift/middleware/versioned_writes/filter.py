@@ -137,7 +137,7 @@ class VersionedWrites(Filter):
     # objects
 
     def _versioned(self, request: Request, entity: Entity, objects: VersionedObjects) -> Response:
-        """The answer where objects may have versions."""
+        """Return the answer where objects may have versions."""
         path, response = entity.path, None
         if not is_true(request.headers.get(fields.BACKEND_REPLICATION)):
             info = container_info(request, self.forward, path.account, str(path.container))
@@ -173,7 +173,7 @@ class VersionedWrites(Filter):
         return self._unstack(request, archive)
 
     def _unstack(self, request: Request, archive: Archive) -> Response:
-        """The newest version takes the place of the object; without one it is deleted."""
+        """Return the newest version takes the place of the object; without one it is deleted."""
         versions = archive.newest()
         if not versions:
             return self.forward(request)
@@ -213,7 +213,7 @@ def is_reserved(entity: Entity) -> bool:
 
 
 def _denied(request: Request, info: ContainerInfo) -> Response | None:
-    """The answer to a caller who may not write to the container."""
+    """Return the answer to a caller who may not write to the container."""
     authorise = request.env.get(environkeys.AUTHORIZE)
     if authorise is None:
         return None

@@ -48,7 +48,7 @@ def shown_rows(rows: Iterable[Row]) -> None:
 def hidden_parameters(
     *, prefix: str, marker: str | None, version_marker: str | None, delimiter: str
 ) -> dict[str, str]:
-    """The parameters of the hidden listing that belong to those of a listing of versions.
+    """Return the parameters of the hidden listing that belong to those of a listing of versions.
 
     ``marker`` and ``version_marker`` are None when the client gave none. Raises ``BadParameter``.
     """
@@ -66,7 +66,7 @@ def hidden_parameters(
 
 
 def _hidden_marker(marker: str, version_marker: str | None) -> str:
-    """The hidden name after which a page begins; raises ``BadParameter``."""
+    """Return the hidden name after which a page begins; raises ``BadParameter``."""
     if version_marker is None:
         return f"{RESERVED}{marker}{RESERVED}{_AFTER_TIMES}"
     if version_marker == NULL:
@@ -105,7 +105,7 @@ def _place(row: Row) -> str:
 
 
 def _of_hidden(row: Row) -> Row | None:
-    """A row of the hidden container as one of versions; None for what is none."""
+    """Return a row of the hidden container as one of versions; None for what is none."""
     if "subdir" in row:
         return {"subdir": row["subdir"].removeprefix(RESERVED)}
     version = Version.of_name(row["name"])
@@ -135,7 +135,7 @@ def _mark_latest(versions: Iterable[Row], current: dict[str, str]) -> None:
 
 
 def hidden_account_query(params: dict[str, str]) -> str:
-    """The query that lists the hidden containers of what ``params`` (Latin-1 views) list."""
+    """Return the query that lists the hidden containers of what ``params`` (Latin-1 views) list."""
     kept = ("delimiter", "limit", "reverse")
     asked: dict[str, str] = {name: params[name] for name in kept if name in params}
     for name in ("prefix", "marker", "end_marker"):
@@ -146,7 +146,10 @@ def hidden_account_query(params: dict[str, str]) -> str:
 
 
 def account_rows(own: Sequence[Row], hidden: Iterable[Row], *, reverse: bool, limit: int) -> list[Row]:
-    """The containers of an account, what their versions take counted; versions of none are shown too."""
+    """Return the containers of an account, what their versions take counted.
+
+    Versions of none are shown too.
+    """
     rows = list(own)
     by_name = {_place(row): row for row in rows}
     for row in hidden:

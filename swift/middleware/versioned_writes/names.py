@@ -36,7 +36,7 @@ class Version(NamedTuple):
 
     @classmethod
     def of_name(cls, name: str) -> Version | None:
-        """The version that a hidden object is; None when it is none."""
+        """Return the version that a hidden object is; None when it is none."""
         start, _, rest = name.partition(RESERVED)
         obj, mark, inverted = rest.rpartition(RESERVED)
         if start or not mark or not obj:
@@ -53,12 +53,12 @@ def hidden_container(container: str) -> str:
 
 
 def base_container(hidden: str) -> str | None:
-    """The container whose versions a hidden one keeps; None for other containers."""
+    """Return the container whose versions a hidden one keeps; None for other containers."""
     return hidden[len(HIDDEN) :] if hidden.startswith(HIDDEN) else None
 
 
 def shown_path(path: EntityPath) -> tuple[EntityPath, str] | None:
-    """The object and the id by which clients know a hidden object; None for other objects."""
+    """Return the object and the id by which clients know a hidden object; None for other objects."""
     base = base_container(path.container or "")
     version = Version.of_name(path.obj or "")
     if base is None or version is None:
@@ -67,7 +67,7 @@ def shown_path(path: EntityPath) -> tuple[EntityPath, str] | None:
 
 
 def shown_url(raw_path: str) -> str | None:
-    """The URL by which clients know a hidden object, of its raw path; None for other paths."""
+    """Return the URL by which clients know a hidden object, of its raw path; None for other paths."""
     if "%00" not in raw_path:
         return None
     entity = Entity.parse(raw_path)
@@ -78,16 +78,16 @@ def shown_url(raw_path: str) -> str | None:
 
 
 def home_of(info: ContainerInfo) -> str | None:
-    """The hidden container of a container's versions; None when it never had any."""
+    """Return the hidden container of a container's versions; None when it never had any."""
     stored = info.sysmeta.get("versions-container")
     return name_of_stored(stored) if stored else None
 
 
 def stored_name(container: str) -> str:
-    """A container's name as metadata keeps it."""
+    """Return a container's name as metadata keeps it."""
     return quote(container, safe="", errors="surrogateescape")
 
 
 def name_of_stored(text: str) -> str:
-    """The name in the metadata, of any writer."""
+    """Return the name in the metadata, of any writer."""
     return unquote_to_bytes(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")

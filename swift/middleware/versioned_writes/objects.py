@@ -94,7 +94,7 @@ class VersionedObjects:
         self._guesser = guesser
 
     def answer(self, request: Request, entity: Entity, info: ContainerInfo) -> Response | None:
-        """The answer to a request for an object; None when it has nothing to do with versions."""
+        """Return the answer to a request for an object; None when it has nothing to do with versions."""
         wanted, is_plain = request.params.get("version-id"), home_of(info) is None
         if is_plain and wanted == NULL and request.method == "DELETE":
             # The object itself, whose former one the other modes may have to restore.
@@ -129,7 +129,7 @@ class _Asked:
         self._home = EntityPath(entity.path.account, home_of(info))
 
     def current(self) -> Response:
-        """The answer to a request that names no version."""
+        """Return the answer to a request that names no version."""
         method, enabled = self._request.method, keeps_versions(self._info)
         if method in ("GET", "HEAD", "OPTIONS"):
             return self._read()
@@ -142,7 +142,7 @@ class _Asked:
         return self._forward(self._request)
 
     def one(self, wanted: str) -> Response:
-        """The answer to a request for one version; raises ``HTTPError``."""
+        """Return the answer to a request for one version; raises ``HTTPError``."""
         method = self._request.method
         if method == "POST":
             raise HTTPError(400, "POST to a specific version is not allowed")
@@ -445,7 +445,10 @@ class _Asked:
         return response
 
     def _current(self) -> tuple[str, Timestamp] | None:
-        """The id of the version that the object is, and when the link changed; raises ``HTTPError`` 503."""
+        """Return the id of the version that the object is, and when the link changed.
+
+        Raises ``HTTPError`` 503.
+        """
         with open_response(self._forward, self._of_ours("HEAD", self._path)) as response:
             if response.status >= 500:
                 raise HTTPError(503)
@@ -471,7 +474,7 @@ class _Asked:
     # requests
 
     def _stamp(self) -> Timestamp:
-        """The time of the request, given to it now unless it has one."""
+        """Return the time of the request, given to it now unless it has one."""
         request = self._request
         stamp = time_of(request.headers)
         if "x-timestamp" not in request.headers:
@@ -485,7 +488,7 @@ class _Asked:
         return Entity(self._entity.version, self._hidden(version)).raw_path
 
     def _of_client(self, version: Version) -> Request:
-        """The client's request for a version, with the client's rights."""
+        """Return the client's request for a version, with the client's rights."""
         request = self._request
         sub = make_subrequest(
             request,
@@ -499,7 +502,7 @@ class _Asked:
         return sub
 
     def _of_ours(self, method: str, path: EntityPath) -> Request:
-        """A request with rights of its own, for an object as it is stored."""
+        """Return a request with rights of its own, for an object as it is stored."""
         sub = make_subrequest(
             self._request, method, Entity(self._entity.version, path).raw_path, source=SOURCE
         )
@@ -509,7 +512,7 @@ class _Asked:
         return preauthorise(sub)
 
     def _denied(self, acl: str | None) -> Response | None:
-        """The answer to a caller who may not do this."""
+        """Return the answer to a caller who may not do this."""
         authorise: Callable[[Request], Response | None] | None = self._request.env.get(environkeys.AUTHORIZE)
         if authorise is None:
             return None
@@ -549,7 +552,7 @@ class _HiddenArchive(Archive):
 
 
 def _shown(raw_path: str) -> tuple[EntityPath, str] | None:
-    """The object and the id by which clients know what a URL leads to; None for what is no version."""
+    """Return the object and the id by which clients know what a URL leads to; None for what is no version."""
     try:
         decode_path(raw_path)
         return shown_path(Entity.parse(raw_path).path)

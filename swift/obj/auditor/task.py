@@ -72,7 +72,7 @@ class AuditPosition:
         self._disk.place(self._replace, json.dumps({"partitions": left}).encode(), now_s)
 
     def forget(self) -> None:
-        """The pass is complete: the next one looks for what is there. Raises OSError."""
+        """Forget the position after a complete pass. Raises OSError."""
         try:
             self._disk.unlink(self.path)
         except FileNotFoundError:
@@ -151,11 +151,11 @@ class ObjectAuditor(DeviceTask):
         return self.settings.scrub_days * DAY_S * beside / devices
 
     def begin(self, share: str, pass_context: PassContext) -> AuditPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return AuditPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass; the histogram goes to the log."""
+        """Return the recon facts of the pass; the histogram goes to the log."""
         sizes: dict[str, int] = {}
         for result in passed.results.values():
             for bound, count in result.facts.get("sizes", {}).items():
@@ -165,7 +165,7 @@ class ObjectAuditor(DeviceTask):
         return self.progress(passed)
 
     def progress(self, passed: PassReport) -> dict[str, object]:
-        """The same in the midst of a pass."""
+        """Return the same in the midst of a pass."""
         results = passed.results.values()
         counted = passed.counts(("errors", "quarantines"))
         units = sum(result.units for result in results)
@@ -212,7 +212,7 @@ class AuditPass(DevicePassBase):
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[Location]:
-        """The objects of all policies, a partition of each in turn."""
+        """Yield the objects of all policies, a partition of each in turn."""
         device_path = self._device_path()
         if device_path is None:
             return
@@ -233,7 +233,10 @@ class AuditPass(DevicePassBase):
                     yield location
 
     def _scrub_pace(self, device_path: str) -> Scrub | None:
-        """The pace that keeps the promise, if there is one; it goes on where it was before a restart."""
+        """Return the pace that keeps the promise, if there is one.
+
+        It goes on where it was before a restart.
+        """
         task, context = self._task, self._pass_context
         target_s = task.target_s()
         if not target_s:
@@ -276,7 +279,7 @@ class AuditPass(DevicePassBase):
             log(f"{device} {forecast}")
 
     def _partitions(self, device_path: str, policy: Policy) -> Iterator[Iterator[Location]]:
-        """The objects of one partition after the other; what is left is remembered before each."""
+        """Yield the objects of one partition after the other; what is left is remembered before each."""
         position = AuditPosition(
             self._disk, objects_dir(device_path, policy), self._task.kind.name, self._pass_context.clock
         )
@@ -444,7 +447,10 @@ def _task(parts: DaemonParts, kind: AuditMode) -> ObjectAuditor:
 
 
 def _only_zero_byte(parts: DaemonParts) -> float:
-    """The pace that the command line gives to the quick pass, which is the only one then; 0: it does not."""
+    """Return the pace that the command line gives to the quick pass, which is the only one then.
+
+    0: it does not.
+    """
     return float(getattr(parts.args, "zero_byte_fps", 0) or 0)
 
 

@@ -32,13 +32,13 @@ class Watcher:
         self.logger = logger
 
     def start(self, audit_type: str, **_more: object) -> None:
-        """A pass over a device begins; ``audit_type`` is ALL or ZBF."""
+        """Start a pass over a device; ``audit_type`` is ALL or ZBF."""
 
     def see_object(self, object_metadata: dict[str, str], data_file_path: str, **_more: object) -> None:
         """One sound object; may raise ``QuarantineRequest`` or ``DeleteRequest``."""
 
     def end(self, **_more: object) -> None:
-        """The pass is over."""
+        """End a pass."""
 
 
 class Watchers:

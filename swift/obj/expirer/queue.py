@@ -57,7 +57,7 @@ class ExpirerQueue:
         self._warn = warn
 
     def containers(self, now_s: float) -> Iterator[str]:
-        """The queue's containers up to now, oldest first."""
+        """Yield the queue's containers up to now, oldest first."""
         for row in self._client.containers(self._account):
             name = row.get("name", "")
             if not (name.isascii() and name.isdigit()):
@@ -76,7 +76,7 @@ class ExpirerQueue:
             yield name
 
     def due(self, container: str, now_s: float) -> Iterator[ExpiringObject]:
-        """The tasks of a container that are due and this process's, oldest first."""
+        """Yield the tasks of a container that are due and this process's, oldest first."""
         for row in self._client.objects(self._account, container):
             name = row.get("name", "")
             parsed = parse_task(name)

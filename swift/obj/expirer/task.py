@@ -52,11 +52,11 @@ class ObjectExpirer(QueueTask):
         )
 
     def begin(self, share: str, pass_context: PassContext) -> ExpirerPass:
-        """A pass over the queue."""
+        """Return a pass over the queue."""
         return ExpirerPass(self, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass."""
+        """Return the recon facts of the pass."""
         return {"object_expiration_pass": passed.seconds, "expired_last_pass": passed.count("objects")}
 
 
@@ -73,7 +73,7 @@ class ExpirerPass:
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[ExpiringObject]:
-        """The tasks that are due, so that the containers of their objects take turns."""
+        """Yield the tasks that are due, so that the containers of their objects take turns."""
         size_max = self._task.settings.round_robin_task_cache_size
         for task in interleaved(self._due(), _target_container, size_max):
             if self._pass_context.stop.requested:

@@ -310,7 +310,7 @@ def _nothing() -> Generator[bytes, None, None]:
 def _verified(
     codec: Codec, sources: Sequence[SourceArchive], index: int, fragment_bytes: int, written: Metadata
 ) -> Generator[bytes, None, None]:
-    """An empty piece, then the archive; the last piece comes after the whole object was verified."""
+    """Yield an empty piece, then the archive; the last piece comes after the whole object was verified."""
     digest = md5(usedforsecurity=False)
     held = b""
     try:

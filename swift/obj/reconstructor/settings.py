@@ -13,7 +13,7 @@ from swift.runtime.daemon import Schedule
 
 
 def _parse_nodes(text: str) -> tuple[int, bool]:
-    """A number of nodes, and whether it is per replica."""
+    """Return a number of nodes, and whether it is per replica."""
     words = text.lower().split()
     if words and words[-1] == "replicas" and words[1:-1] == ["*"]:
         return int(COUNT.parse(words[0])), True

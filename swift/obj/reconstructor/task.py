@@ -50,12 +50,12 @@ class ArchiveRevert:
 
 
 def fragment_of(node: Node, ec: ErasureCode) -> int:
-    """The index of the archives that belong to a primary."""
+    """Return the index of the archives that belong to a primary."""
     return (node.index or 0) % ec.fragments
 
 
 def sync_partners(own: Node, primaries: Sequence[Node]) -> list[Node]:
-    """The neighbours that a primary rebuilds for: left, right and far."""
+    """Return the neighbours that a primary rebuilds for: left, right and far."""
     count, at = len(primaries), own.index or 0
     places = dict.fromkeys(((at - 1) % count, (at + 1) % count, (at + count // 2) % count))
     return [primaries[place] for place in places if primaries[place].id != own.id]
@@ -128,7 +128,7 @@ class ObjectReconstructor(SyncTask[ObjectReconstructorSettings]):
         return policy.is_ec
 
     def begin(self, share: str, pass_context: PassContext) -> ReconstructorPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return ReconstructorPass(self, share, pass_context)
 
     def rebuilder(self, local: LocalPartition) -> Rebuilder:
@@ -150,7 +150,7 @@ class ObjectReconstructor(SyncTask[ObjectReconstructorSettings]):
         )
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass; times are minutes."""
+        """Return the recon facts of the pass; times are minutes."""
         facts: dict[str, object] = {
             "object_reconstruction_time": passed.seconds / 60,
             "object_reconstruction_last": passed.ended_s,

@@ -181,7 +181,7 @@ class SyncTask(DeviceTask, Generic[S]):
         raise AssertionError("subclasses override this")
 
     def shares(self) -> list[str]:
-        """The selected devices of this node that any of the rings has, in random order."""
+        """Return the selected devices of this node that any of the rings has, in random order."""
         names: set[str] = set()
         for policy in self.policies():
             try:

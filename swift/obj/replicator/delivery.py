@@ -47,7 +47,7 @@ def rsync_command(
     *,
     other_region: bool,
 ) -> list[str]:
-    """The arguments of rsync, in the peer's order."""
+    """Return the arguments of rsync, in the peer's order."""
     io_timeout = math.ceil(settings.rsync_io_timeout)
     return [
         "rsync",

@@ -59,7 +59,7 @@ class ObjectReplicator(SyncTask[ObjectReplicatorSettings]):
         return not policy.is_ec
 
     def begin(self, share: str, pass_context: PassContext) -> ReplicatorPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return ReplicatorPass(self, share, pass_context)
 
     def delivery(self, policy: Policy) -> Delivery:
@@ -69,7 +69,7 @@ class ObjectReplicator(SyncTask[ObjectReplicatorSettings]):
         return make_delivery(self.settings, self.remote_nodes, self.sender(policy), log, rsyncable=rsyncable)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass; times are minutes."""
+        """Return the recon facts of the pass; times are minutes."""
         minutes = passed.seconds / 60
         facts: dict[str, object] = {
             "replication_stats": _stats(passed.results.values(), passed.ended_s - passed.seconds),

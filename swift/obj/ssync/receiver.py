@@ -90,7 +90,7 @@ class Aborted(SwiftError):
 
 
 def serve_ssync(request: Request, session: SsyncHead, context: SsyncContext) -> Response:
-    """The response whose body is the conversation."""
+    """Return the response whose body is the conversation."""
     request.body.send_continue({})
     headers = {"content-type": HTML, fields.BACKEND_ACCEPT_NO_COMMIT: "True"}
     conversation = SsyncReceiver(request, session, context).serve()

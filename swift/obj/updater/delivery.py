@@ -37,7 +37,7 @@ def container_of(pending: PendingUpdate) -> str:
 
 
 def redirected(pending: PendingUpdate, container: str) -> PendingUpdate:
-    """The same on its way to another container; in a circle it starts over at the object's own."""
+    """Return the same on its way to another container; in a circle it starts over at the object's own."""
     update = pending.update
     if container in pending.redirects:
         return replace(pending, update=update._replace(container_path=None), successes=(), redirects=())
@@ -130,7 +130,7 @@ class Deliverer:
     def _request(
         self, node: Node, part: int, target: EntityPath, op: str, headers: HeaderMap, counters: Counters
     ) -> BackendResponse | None:
-        """A replica's answer, None when there was none; an unresponsive one is probed now and then."""
+        """Return a replica's answer, None when there was none; an unresponsive one is probed now and then."""
         started_s, place = self._clock.monotonic(), node.replication_key
         if self._health.is_unresponsive(place) and not self._health.is_probe_due(place):
             return None
@@ -151,7 +151,7 @@ class Deliverer:
 
 
 def wire_safe(value: str) -> str:
-    """A stored header value as the wire takes it: Latin-1, without line breaks."""
+    """Return a stored header value as the wire takes it: Latin-1, without line breaks."""
     if value.isascii():
         text = value
     else:

@@ -38,7 +38,7 @@ class ContainerPacer(Generic[U]):
         self._waiting: list[tuple[float, int]] = []
 
     def pace(self, updates: Iterator[U], container_of: Callable[[U], str]) -> Iterator[U]:
-        """The updates in the order in which they may be sent."""
+        """Yield the updates in the order in which they may be sent."""
         for update in updates:
             yield from self._due()
             index = crc32(container_of(update).encode("utf-8", "surrogateescape")) % len(self._buckets)

@@ -73,7 +73,7 @@ class ObjectUpdaterSettings(Settings):
 
 
 def pace(per_second: float, slowdown_s: float) -> float:
-    """The slower of a rate and the deprecated rest; 0 means no limit, a negative rest none."""
+    """Return the slower of a rate and the deprecated rest; 0 means no limit, a negative rest none."""
     if slowdown_s < 0:
         return per_second
     by_rest = 1 / (slowdown_s + 0.01)
@@ -92,7 +92,7 @@ class OldestFailures:
         self._oldest: dict[tuple[str, str], Timestamp] = {}
 
     def add(self, account: str, container: str, timestamp: Timestamp) -> None:
-        """An update of this time failed."""
+        """Note a failed update of this time."""
         key = (account, container)
         have = self._oldest.get(key)
         if have is None or timestamp < have:
@@ -164,11 +164,11 @@ class ObjectUpdater(DeviceTask):
         self.ring = container_ring
 
     def begin(self, share: str, pass_context: PassContext) -> UpdaterPass:
-        """A pass over the device ``share``."""
+        """Return a pass over the device ``share``."""
         return UpdaterPass(self, share, pass_context)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """The recon facts of the pass, for all devices together and for each."""
+        """Return the recon facts of the pass, for all devices together and for each."""
         dump = self.settings.async_tracker_dump_count
         per_device = {}
         everything = OldestFailures(self.settings.async_tracker_max_entries)
@@ -204,7 +204,7 @@ class UpdaterPass(DevicePassBase):
     # --- planning -------------------------------------------------------------------------------------
 
     def plan(self) -> Iterator[PendingUpdate]:
-        """The newest update of every object."""
+        """Yield the newest update of every object."""
         if self._device_path() is None:
             return
         # Without a ring nothing can be delivered; better one error now than one for each update.
@@ -250,7 +250,10 @@ class UpdaterPass(DevicePassBase):
                 yield pending
 
     def _newest(self, refs: Sequence[UpdateRef]) -> PendingUpdate | None:
-        """The newest readable update of an object; damaged ones are quarantined, older ones removed."""
+        """Return the newest readable update of an object.
+
+        Damaged ones are quarantined, older ones removed.
+        """
         pending = None
         for ref in refs:
             kept = self._pending_of(ref.policy)

@@ -54,7 +54,7 @@ class BodyCache:
     # --- small bodies --------------------------------------------------------------------------------
 
     def small(self, path: bytes, snapshot: Snapshot, state: ObjectState) -> bytes | None:
-        """The body of an object, None when it is not here."""
+        """Return the body of an object, None when it is not here."""
         rules = self._tier.rules_of(SMALL_DATA)
         if rules is None or not rules.means.serves or not self.is_small(state):
             return None
@@ -94,7 +94,7 @@ class BodyCache:
     # --- pieces of larger ones -----------------------------------------------------------------------
 
     def piece(self, path: bytes, key: bytes, owner: int) -> bytes | None:
-        """A piece of a body, None when it is not here."""
+        """Return a piece of a body, None when it is not here."""
         rules, data = self._tier.rules_of(DATA), None
         try:
             entries = self._tier.entries()

@@ -42,7 +42,8 @@ def make_tier(
     metrics: Registry | None = None,
     at_exit: Callable[[Callable[[], None]], object] = atexit.register,
 ) -> CacheTier | None:
-    """The tier of this process, None when it is off. Nothing is opened yet: workers do that as their user.
+    """Return the tier of this process, None when it is off. Nothing is opened yet: workers do that as their
+    user.
 
     ``at_exit`` takes what is to be done when the process ends.
     """

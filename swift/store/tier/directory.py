@@ -44,7 +44,7 @@ class HashDirectory(NamedTuple):
 
 
 def path_of(device_path: str, directory: str) -> bytes:
-    """The name of a directory in the tier: from the name of the device on."""
+    """Return the name of a directory in the tier: from the name of the device on."""
     return directory[device_path.rfind("/") + 1 :].encode()
 
 
@@ -56,7 +56,7 @@ class Handles:
         self.wanted = wanted
 
     def of(self, file: int | str) -> bytes:
-        """The handle of a file; empty when there is none or none is wanted."""
+        """Return the handle of a file; empty when there is none or none is wanted."""
         if not self.wanted:
             return b""
         try:
@@ -79,7 +79,7 @@ class Handles:
 
 
 def stamp_of(disk: Disk, directory: str) -> Stamp:
-    """The stamp of a directory; zeros when it is not there. Raises OSError."""
+    """Return the stamp of a directory; zeros when it is not there. Raises OSError."""
     try:
         found = disk.stat(directory)
     except (FileNotFoundError, NotADirectoryError):
@@ -107,7 +107,7 @@ class Reader:
         self._handles = handles
 
     def read(self, hash_dir: HashDirectory, epoch: int, now_ns: int) -> Snapshot | None:
-        """A hash directory; None when it is not fit for an entry.
+        """Return a hash directory; None when it is not fit for an entry.
 
         Raises ``Damaged``, ``FilesChanged`` when it changes meanwhile, or OSError.
         """
@@ -142,7 +142,7 @@ class Reader:
             self._disk.close(fd)
 
     def body(self, hash_dir: HashDirectory, facts: FileFacts) -> bytes:
-        """A small body. Raises OSError."""
+        """Return a small body. Raises OSError."""
         fd = self._handles.open(hash_dir, facts)
         try:
             return self._disk.pread(fd, facts.size, 0)
@@ -194,7 +194,7 @@ class Reader:
     def open(
         self, hash_dir: HashDirectory, snapshot: Snapshot, choice: Choice, state: ObjectState
     ) -> Loaded | None:
-        """The files of an entry, opened; None when they are not there any more. Raises OSError."""
+        """Return the files of an entry, opened; None when they are not there any more. Raises OSError."""
         if choice.data is None:
             return Loaded(state, choice)
         facts = snapshot.file(choice.data.name)
@@ -213,7 +213,7 @@ class Reader:
 
 
 def state_in(snapshot: Snapshot, key: ObjectKey, options: ReadOptions) -> tuple[ObjectState, Choice]:
-    """The state that an entry amounts to, as ``reader.load`` makes it; raises the same."""
+    """Return the state that an entry amounts to, as ``reader.load`` makes it; raises the same."""
     choice = choose_for(snapshot.names, key, options)
     data = choice.data
     size = 0 if data is None else snapshot.file(data.name).size

@@ -113,12 +113,12 @@ def _totals_in(value: bytes | None) -> Totals:
 
 
 def partition_of(path: bytes) -> bytes:
-    """The partition that a path is in."""
+    """Return the partition that a path is in."""
     return b"/".join(path.split(b"/", PARTITION)[:PARTITION])
 
 
 def device_of(path: bytes) -> str:
-    """The device that a path is on."""
+    """Return the device that a path is on."""
     return path.split(b"/", 1)[0].decode()
 
 
@@ -170,7 +170,10 @@ class Entries:
     # --- changes of the disk -------------------------------------------------------------------------
 
     def begin(self, path: bytes) -> Note:
-        """A directory is about to change. Never raises: where the index fails, the epoch is renewed."""
+        """Return a directory is about to change.
+
+        Never raises: where the index fails, the epoch is renewed.
+        """
         self._count += 1
         token = self._token + self._count.to_bytes(8, "big")
         try:
@@ -220,7 +223,7 @@ class Entries:
             txn.delete(key)
 
     def _invalidate(self, path: bytes) -> None:
-        """The index does not know of this change: nothing about the device is believed from now on."""
+        """Stop using the index for the device: it misses a change."""
         self.shared_state.pause(time.monotonic_ns() + PAUSE_NS)
         self.shared_state.renew(device_of(path))
         self.shared_state.touch(partition_of(path))
@@ -340,7 +343,7 @@ class Entries:
     # --- bodies --------------------------------------------------------------------------------------
 
     def allocate(self, of: str, length: int) -> int | None:
-        """The position of a piece in the log of a class; None when nothing may be written."""
+        """Return the position of a piece in the log of a class; None when nothing may be written."""
         rules = self.rules.get(of)
         if rules is None or room_for(length) > rules.bytes_max:
             return None
@@ -396,7 +399,7 @@ class Entries:
         return True
 
     def paths(self, prefix: str = "") -> Iterator[bytes]:
-        """The hash directories that are known, in order; those that come meanwhile may be missed."""
+        """Yield the hash directories that are known, in order; those that come meanwhile may be missed."""
         begin = ENTRY + prefix.encode()
         after = b""
         while keys := self.index.keys(begin, after, _KEYS_AT_ONCE):
@@ -417,7 +420,7 @@ class Entries:
     # --- figures -------------------------------------------------------------------------------------
 
     def totals(self) -> Totals:
-        """The figures of the index."""
+        """Return the figures of the index."""
         return _totals_in(self.index.get(TOTALS))
 
     @contextmanager

@@ -70,12 +70,12 @@ class Snapshot(NamedTuple):
         return bodies[0] if len(bodies) == 1 else None
 
     def file(self, name: str) -> FileFacts:
-        """The file of a name."""
+        """Return the file of a name."""
         return next(file for file in self.files if file.name == name)
 
 
 def encode(snapshot: Snapshot) -> bytes:
-    """The value of an entry."""
+    """Return the value of an entry."""
     pieces = [b""]
     for name, blob, size, inode, handle in snapshot.files:
         raw = name.encode()
@@ -89,7 +89,7 @@ def encode(snapshot: Snapshot) -> bytes:
 
 
 def decode(value: bytes) -> Snapshot | None:
-    """The entry of a value; None when it is none."""
+    """Return the entry of a value; None when it is none."""
     if len(value) < _HEAD.size:
         return None
     crc, version, count, epoch, made_ns, inode, changed_ns = _HEAD.unpack_from(value)
@@ -127,7 +127,7 @@ class Hashes(NamedTuple):
 
 
 def encode_hashes(entry: Hashes) -> bytes:
-    """The value of an entry of the class hashes."""
+    """Return the value of an entry of the class hashes."""
     pieces = []
     for suffix, value in entry.hashes.items():
         parts = {None: value} if isinstance(value, str) else value
@@ -140,7 +140,7 @@ def encode_hashes(entry: Hashes) -> bytes:
 
 
 def decode_hashes(value: bytes) -> Hashes | None:
-    """The entry of a value; None when it is none."""
+    """Return the entry of a value; None when it is none."""
     if len(value) < _HASHES.size:
         return None
     crc, version, epoch, made_ns, count = _HASHES.unpack_from(value)

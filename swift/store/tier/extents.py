@@ -31,7 +31,7 @@ def room_for(length: int) -> int:
 
 
 def place_after(head: int, length: int, capacity: int) -> int:
-    """The position of the next piece: none goes over the end of the file."""
+    """Return the position of the next piece: none goes over the end of the file."""
     left = capacity - head % capacity
     return head if room_for(length) <= left else head + left
 
@@ -82,7 +82,7 @@ class ExtentLog:
         return Extent(position, len(data))
 
     def read(self, extent: Extent, owner: int) -> bytes | None:
-        """The piece, None when something else is there by now."""
+        """Return the piece, None when something else is there by now."""
         length = room_for(extent.length)
         pack_report = self._get(length, extent.position % self._capacity)
         if len(pack_report) != length:

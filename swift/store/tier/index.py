@@ -52,7 +52,7 @@ class Writing(Protocol):
     """A change of the index; it happens as a whole or not at all."""
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key."""
+        """Return the value of a key."""
 
     def put(self, key: bytes, value: bytes) -> object:
         """Set it."""
@@ -61,7 +61,7 @@ class Writing(Protocol):
         """Remove it; whether it was there."""
 
     def scan(self, prefix: bytes) -> Iterator[bytes]:
-        """The keys that begin so, in order; nothing may be changed meanwhile."""
+        """Return the keys that begin so, in order; nothing may be changed meanwhile."""
 
 
 class Index(Protocol):
@@ -77,10 +77,10 @@ class Index(Protocol):
         """
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of a key, as of the last change."""
+        """Return the value of a key, as of the last change."""
 
     def keys(self, prefix: bytes, after: bytes, count: int) -> list[bytes]:
-        """The next keys after ``after`` that begin so, in order; at most ``count``."""
+        """Return the next keys after ``after`` that begin so, in order; at most ``count``."""
 
     def writing(self) -> AbstractContextManager[Writing]:
         """Change it; an exception within the block changes nothing."""

@@ -87,7 +87,7 @@ Rules = Mapping[str, ClassRules]
 
 
 def next_evicted(used: Mapping[str, int], rules: Rules) -> str | None:
-    """The class of the index that has to give up its oldest entry now; None when all fits.
+    """Return the class of the index that has to give up its oldest entry now; None when all fits.
 
     The indexed classes share one room. While it is too full, the class of the least priority that has
     anything gives; a class that is off gives first.

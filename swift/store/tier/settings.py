@@ -148,5 +148,5 @@ def _as_text(value: object) -> str:
 
 
 def option_of(of: str, what: str) -> str:
-    """The name of a class's option."""
+    """Return the name of a class's option."""
     return f"{_key(of)}_{what}"

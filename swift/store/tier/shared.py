@@ -52,14 +52,14 @@ class SharedState:
             _WORD.pack_into(self._buffer, object_path, int.from_bytes(os.urandom(8), "little") | 1)
 
     def mounted(self, device: str, mount: int) -> None:
-        """A device is there by this mount; when it was there by another one, nothing of it is believed."""
+        """Note the mount of a device; after another mount its entries are not used."""
         object_path = _MOUNTS_AT + _epoch_at(device)
         if _WORD.unpack_from(self._buffer, object_path)[0] != mount:
             self.renew(device)
             _WORD.pack_into(self._buffer, object_path, mount)
 
     def stripe(self, partition: bytes) -> int:
-        """A number that is another after every change in a partition."""
+        """Return a number that is another after every change in a partition."""
         value: int = _WORD.unpack_from(self._buffer, _stripe_at(partition))[0]
         return value
 

@@ -171,7 +171,7 @@ class TierStore(ForwardingStore):
     def known_state(
         self, object_path: ObjectPath, key: ObjectKey, options: ReadOptions
     ) -> ObjectState | None:
-        """The state if it can be told without the engine. Raises ``HashCollision``."""
+        """Return the state if it can be told without the engine. Raises ``HashCollision``."""
         snapshot = self._known(object_path)
         if snapshot is not None:
             try:
@@ -213,7 +213,7 @@ class TierStore(ForwardingStore):
         key: ObjectKey,
         options: ReadOptions,
     ) -> StoredObject | None:
-        """An object from its entry; None when its file is gone."""
+        """Return an object from its entry; None when its file is gone."""
         hash_dir = self._hash_dir(object_path)
         state, choice = state_in(snapshot, key, options)
         # With several bodies, as archives may be, it would have to be told whose it is.
@@ -233,7 +233,7 @@ class TierStore(ForwardingStore):
     def _keeping(
         self, opened: FileObject, path: bytes, snapshot: Snapshot, facts: FileFacts, start: ReadStart
     ) -> StoredObject:
-        """An object whose body is kept when it is read, if it is to be."""
+        """Return an object whose body is kept when it is read, if it is to be."""
         tier, bodies, state = self.tier, self._bodies, opened.state
         etag = state.etag or ""
         if bodies.is_small(state):
@@ -253,7 +253,7 @@ class TierStore(ForwardingStore):
     def _with_body(
         self, hash_dir: HashDirectory, entries: Entries, note: Note, snapshot: Snapshot
     ) -> Snapshot:
-        """The entry that a write leaves, with its body if the mode of small bodies wants that."""
+        """Return the entry that a write leaves, with its body if the mode of small bodies wants that."""
         rules = self.tier.rules_of(SMALL_DATA)
         facts = snapshot.only_body
         if rules is None or facts is None:
@@ -273,7 +273,7 @@ class TierStore(ForwardingStore):
         return HashDirectory(object_path.device, object_path.directory, self._fragments)
 
     def _known(self, object_path: ObjectPath) -> Snapshot | None:
-        """The directory from the tier, or from the disk in the form that the tier keeps."""
+        """Return the directory from the tier, or from the disk in the form that the tier keeps."""
         hash_dir = self._hash_dir(object_path)
         found = self.tier.find(hash_dir)
         if found is not None:

@@ -69,7 +69,7 @@ class Mounts(Protocol):
         """Return True if anything was mounted or unmounted since the last call; true the first time."""
 
     def mount_of(self, path: str) -> int:
-        """A number of the mount that a directory is on."""
+        """Return a number of the mount that a directory is on."""
 
     def close(self) -> None:
         """Give it up."""
@@ -129,7 +129,10 @@ class CacheTier:
     # --- opening -------------------------------------------------------------------------------------
 
     def entries(self) -> Entries | None:
-        """The index, None while it cannot be used. Raises OSError when not even the session can be opened."""
+        """Return the index, None while it cannot be used.
+
+        Raises OSError when not even the session can be opened.
+        """
         if self._pid != os.getpid():
             self._open_here()
         now_s = self.dependencies.monotonic()
@@ -328,7 +331,7 @@ class CacheTier:
     def _validated(
         self, entries: Entries, hash_dir: HashDirectory, path: bytes, found: Snapshot
     ) -> Snapshot | None:
-        """An entry of another time, compared with the disk; None when it was not true any more."""
+        """Return an entry of another time, compared with the disk; None when it was not true any more."""
         start = entries.start(path)
         self.count(METADATA, device_of(path), "unproven")
         if self.reader.is_still(hash_dir, found):
@@ -369,7 +372,7 @@ class CacheTier:
     # --- changes of the disk -------------------------------------------------------------------------
 
     def begin(self, hash_dir: HashDirectory) -> tuple[Entries, Note] | None:
-        """A directory is about to change; None when only memory could be told. Raises OSError."""
+        """Return a directory is about to change; None when only memory could be told. Raises OSError."""
         path = hash_dir.path
         entries = self.entries()
         self.watch(hash_dir.device)
