@@ -173,7 +173,7 @@ def server(tmp_path):
     yield made
     made.kill()
     log = (made.root / "log").read_text()
-    assert "Traceback" not in log and "is not used" not in log, log
+    assert "Traceback" not in log and "is disabled" not in log, log
 
 
 def test_every_mode_of_every_class_is_taken_under_load(server):
@@ -261,7 +261,7 @@ def test_a_body_is_opened_by_its_handle_where_that_is_permitted_and_else_by_its_
     finally:
         server.kill()
     log = (tmp_path / "log").read_text()
-    assert "Traceback" not in log and "is not used" not in log, log
+    assert "Traceback" not in log and "is disabled" not in log, log
 
 
 # --- the SSD ---------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_an_ssd_that_is_pulled_fails_no_request_and_ends_no_process(plugged):
     assert plugged.cache("verify", "--rate", "0")["differences"] == []
     load.look_at_all()
     told = (plugged.root / "log").read_text()
-    assert "is not used" in told and "is back" in told
+    assert "is disabled" in told and "works again" in told
 
 
 @pytest.mark.xfs
@@ -358,4 +358,4 @@ def test_an_ssd_that_cannot_be_read_any_more_ends_no_process(plugged):
         load.go_on(200)
     assert plugged.workers() == before
     # One worker meets the page itself, the other may find what the first could not write.
-    assert "is not used: " in (plugged.root / "log").read_text()
+    assert "is disabled: " in (plugged.root / "log").read_text()

@@ -99,7 +99,7 @@ def test_what_the_servers_are_to_blame_for_is_tried_again():
 @pytest.mark.parametrize(("status", "tries"), [(503, 3), (409, 1), (301, 1)])
 def test_anything_else_than_accepted_is_an_error_that_says_so(status, tries):
     flaky = Flaky(status)
-    with pytest.raises(UnexpectedResponse, match=f"PUT .* answered {status}: text") as failure:
+    with pytest.raises(UnexpectedResponse, match=f"PUT .* responded {status}: text") as failure:
         client_of(flaky).put(OBJECT, b"body")
     assert failure.value.status == status
     assert len(flaky.requests) == tries
