@@ -34,7 +34,7 @@ UNRESPONSIVE_S = 2.0
 SUSPECT_S = UNRESPONSIVE_S / 2
 #: Pause before the first probe of an avoided node; a server's restart takes about as long.
 FIRST_PAUSE_S = 1.0
-#: How long an absent server is left alone.
+#: Time without requests to an absent server.
 ABSENT_S = 60.0
 #: Nodes that are remembered at most.
 NODES_MAX = 100_000

@@ -15,7 +15,7 @@ class OwnDevices:
         self._ip = ring_ip
         self._port = ring_port
         self._known: tuple[RingView, frozenset[int]] | None = None
-        #: How many rings were read; a change of this number means that the ring has changed.
+        #: Number of rings read; it changes when the ring has changed.
         self.rings_seen = 0
 
     def ids(self, view: RingView) -> frozenset[int]:

@@ -105,7 +105,7 @@ SYNC_COLUMNS = frozenset(("remote_id", "sync_point", "updated_at"))
 
 
 def missing_sync_tables() -> Migration:
-    """Return creates sync tables that a damaged or ancient database lacks."""
+    """Return the migration that creates sync tables which a damaged or ancient database lacks."""
 
     def apply(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         for table in SYNC_TABLES:
@@ -116,7 +116,7 @@ def missing_sync_tables() -> Migration:
 
 
 def missing_columns(table: str, declarations: Mapping[str, str]) -> Migration:
-    """Return adds columns (name → type and default) that an older table lacks."""
+    """Return the migration that adds columns (name → type and default) which an older table lacks."""
 
     def apply(connection: sqlite3.Connection, facts: SchemaFacts) -> None:
         for column, declaration in declarations.items():
@@ -130,7 +130,7 @@ def missing_columns(table: str, declarations: Mapping[str, str]) -> Migration:
 
 
 def missing_index(name: str, statement: str) -> Migration:
-    """Return creates an index that an older database lacks."""
+    """Return the migration that creates an index which an older database lacks."""
     return Migration(
         f"index {name}",
         lambda facts: name not in facts.indexes,

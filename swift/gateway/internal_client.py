@@ -31,7 +31,7 @@ from swift.http.response import HTTPError, Response, error_response
 
 #: The first pause between two tries, seconds; each later one is twice as long.
 BACKOFF_S = 2.0
-#: How much of an unexpected response's body goes into the error.
+#: Bytes of an unexpected response's body in the error.
 ERROR_TEXT_BYTES = 500
 
 _ENCRYPTED = "it is encrypted, and the pipeline has no keymaster and encryption to read it"

@@ -252,7 +252,7 @@ class ReadAhead:
 
     def _open(self) -> _BufferedPiece | Response | None:
         found = self._take()
-        # What was opened too late is released.
+        # A piece that was opened after the close is released by the window.
         return found if found is None or self._window.is_closed else self._placed(found)
 
     def _placed(self, found: Response) -> _BufferedPiece | Response:
@@ -271,7 +271,7 @@ class ReadAhead:
         self.want()
         found = self._window.get()
         if not isinstance(found, _BufferedPiece):
-            # What stopped the others is on its way to the client; its end is the next sign to go on.
+            # The piece that filled the window goes to the client; prefetching resumes at its end.
             self._is_full = False
             return found
         self._held -= found.size

@@ -384,7 +384,7 @@ class Content:
             left -= take
 
     def checker(self, number: int) -> Checker:
-        """Return compares the object ``number`` with what comes."""
+        """Return the checker of the body of object ``number``."""
         return Checker(self._twice, number * _STRIDE % PIECE_BYTES)
 
 

@@ -39,9 +39,9 @@ from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds,
 
 #: Bodies up to this size are held in memory and written in one go.
 SMALL_BYTES = 256 << 10
-#: What a large body is handed to the disk in.
+#: Size of the pieces in which a large body is written to the disk.
 BATCH_BYTES = 512 << 10
-#: What a body that may be small is received in first.
+#: Size of the first receive buffer of a body that may be small.
 FIRST_BYTES = 64 << 10
 
 _buffers = Buffers(BATCH_BYTES, kept_max=16)

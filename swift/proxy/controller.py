@@ -34,7 +34,7 @@ class Change:
     #: One set of headers for each node; gets newer timestamps when nodes know a newer state.
     attempts: list[HeaderMap]
     body: bytes = b""
-    #: How many nodes must agree; None for the quorum of writes.
+    #: Number of nodes that must agree; None for the quorum of writes.
     quorum: int | None = None
     #: Makes the node iterator if it differs from that of a read, because of write affinity.
     nodes: Callable[[], NodeIterator] | None = None

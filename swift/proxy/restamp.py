@@ -21,7 +21,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
 
-#: How often a change gets a new timestamp. Of many clients that write one object, one wins each time.
+#: Maximum number of new timestamps of a change. Of many clients that write one object, one wins each time.
 RESTAMPS_MAX = 2
 #: Methods whose success an account or container server qualifies by the time of newer metadata.
 _MERGING = frozenset(("PUT", "POST"))

@@ -164,7 +164,7 @@ class StrongListing:
 # --- rows that the servers of a split container hold -----------------------------------------------------
 
 
-#: How often one page requests a container's rows.
+#: Maximum number of requests for a container's rows by one page.
 _REQUESTS_MAX = 2
 _PLAIN_TIME = 16
 

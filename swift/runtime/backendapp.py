@@ -162,7 +162,7 @@ class Partitions:
                 known.count = 1 << max(table.part_power, table.next_part_power or 0)
                 known.written_ns = written_ns
         except (OSError, RingError):
-            # What was known is better than nothing.
+            # Keep the last known ring: it is better than none.
             return known
         return known
 

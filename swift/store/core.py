@@ -60,7 +60,7 @@ class UntrackedChanges:
 _NOTHING: AbstractContextManager[object] = nullcontext()
 
 
-#: How much of a large body gathers in memory before the device is told to begin with it.
+#: Bytes of a large body that gather in memory before writeback is started.
 WRITEBACK_BYTES = 4 << 20
 #: Bodies up to this size stay in the page cache when they are written.
 KEPT_BYTES = 16 << 20
@@ -136,7 +136,7 @@ class FileDraft:
         """Let the kernel use the memory of what is on the device already."""
         if end > self._dropped:
             self._disk.drop_cache(self.file.fd, self._dropped, end - self._dropped)
-            # What it was still writing is tried once more the next time.
+            # Pages still under writeback are dropped the next time.
             self._dropped = max(self._dropped, end - WRITEBACK_BYTES)
 
     def drop(self) -> None:

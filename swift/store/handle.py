@@ -32,7 +32,7 @@ from swift.store.calls import Effort
 E = TypeVar("E")
 P = ParamSpec("P")
 R = TypeVar("R")
-#: What a body is read in: bytes, or a range of the open file.
+#: Pieces of a body: bytes, or a range of the open file.
 B = TypeVar("B", bound=bytes | FileBody)
 
 #: Hashes of objects that one call lists.

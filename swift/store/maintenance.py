@@ -61,7 +61,7 @@ from swift.store.metadata import CHECKSUM_ATTRIBUTE, AttributesTooLarge, read_me
 from swift.store.partitionlock import REPLICATION_LOCK_FILE
 from swift.store.reader import ANY_NAME, Loaded, list_names
 
-#: What an erasure coded archive must tell to be of any use (object-disk.md §5).
+#: Metadata without which a fragment archive is useless (object-disk.md §5).
 _EC_NEEDED = ("Content-Length", fields.SYSMETA_EC_FRAG_INDEX.title(), fields.SYSMETA_EC_ETAG.title())
 
 

@@ -37,7 +37,7 @@ from swift.store.errors import Damaged
 
 PIECE_BYTES = 65536
 _MISSING = frozenset((errno.ENODATA, errno.ENOENT))
-#: What filesystems answer for more than the attributes of one file may take.
+#: Error numbers of filesystems when the attributes of a file do not fit.
 _TOO_LARGE = frozenset((errno.E2BIG, errno.ERANGE))
 #: With less than this left for files it is the device that is full, whatever the attribute. A filesystem may
 #: need so much for an attribute of any size, because it reserves for the worst case.
@@ -112,7 +112,7 @@ def write_pieces(disk: Disk, file: int | str, name: str, value: bytes) -> None:
 #: Names as stored to values: texts, or views of bytes that are not UTF-8.
 Texts = dict[str, str]
 
-#: How our pickles go on after a text, and after the first one; where texts begin behind that.
+#: Opcodes of our pickles after a text, and after the first one, and the offset of the next text.
 _AFTER_TEXT = b"h\x03\x86q"
 _AFTER_FIRST = b"q\x02X\x06\x00\x00\x00latin1q\x03\x86q\x04Rq\x05h\x01X"
 _FIRST_TEXT = len(b"\x80\x02}q\x00(c_codecs\nencode\nq\x01X") + 4

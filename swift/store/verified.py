@@ -79,7 +79,7 @@ class Sidecar:
         return checksum == self.sums[number]
 
 
-#: How long a check is believed, seconds.
+#: Validity of a check, seconds.
 BELIEVED_S = 60.0
 #: Files remembered; the longest unread is forgotten first.
 FILES_MAX = 2048

@@ -123,7 +123,8 @@ def test_archives_say_what_they_are_parts_of(sim):
 
 
 def archive_length(sim, size):
-    scheme = sim.app._handlers["object", "PUT"].__self__._archive_reader._schemes.for_policy(sim.policies.get(EC))
+    schemes = sim.app._handlers["object", "PUT"].__self__._archive_reader._schemes
+    scheme = schemes.for_policy(sim.policies.get(EC))
     return scheme.archive_length(size)
 
 

@@ -25,9 +25,9 @@ FIRST_GUESS_BYTES = 64 << 10
 #: So much of a request is counted before it moves a byte, so that no more come in than can be served; of
 #: longer ones the rest is counted as it moves, and may have to wait.
 PREPAID_BYTES = 16 << 20
-#: How much a single request changes what is expected of the next of its class.
+#: Weight of a single request in the expected size of the next of its class.
 _LEARN = 0.1
-#: What of the free streams a class may take beyond its fair share.
+#: Part of the free streams that a class may take beyond its fair share.
 _STREAMS_LENT = 0.75
 #: The classes of which sizes are remembered.
 _SIZES_MAX = 10_000
@@ -100,7 +100,7 @@ class Admitted:
 
     def draw(self, amount: float, now: float) -> float:
         """Count bytes that were moved; return the seconds to wait before the next ones."""
-        # What was expected has been counted already and does not wait.
+        # Expected bytes have been counted already and do not wait.
         counted = min(amount, self._expected)
         self._expected -= counted
         self._drawn += amount
@@ -130,7 +130,7 @@ class Limiter:
         self._classes = {name: QosClasses(getattr(capacity, name), burst_s, now) for name in RATES}
         self._known: dict[str, _Class] = {}
         self._rate_limits: dict[tuple[str, str], RateLimit] = {}
-        #: What part of a name's rates is this process's, by (resource, name), and of names that are not
+        #: This process's part of a name's rates, by (resource, name), and of names that are not
         #: there.
         self._shares: Mapping[tuple[str, str], float] = {}
         self._other_share = 1.0

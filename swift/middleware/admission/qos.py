@@ -168,7 +168,7 @@ class QosClasses:
 
     #: The weights of all classes that asked when shares were worked out last.
     _weights: float = 0.0
-    #: What of the flows of classes is from before that.
+    #: Part of the classes' flows from before this interval.
     _forget: float = 1.0
 
     def _share(self, qos_class: QosClass) -> float:
@@ -182,7 +182,7 @@ class QosClasses:
         capacity = self._capacity or 0.0
         promised = sum(other.guaranteed for other in self._classes.values())
         free = max(0.0, capacity - promised)
-        # What others are guaranteed and do not use is lent for an unknown time.
+        # Unused guarantees of other classes are lent for an unknown time.
         return max(
             qos_class.guaranteed + max(qos_class.flow, free * self._share(qos_class)), capacity / 1000, 1e-9
         )

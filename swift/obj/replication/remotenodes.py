@@ -23,10 +23,10 @@ from swift.ring.device import Node
 from swift.store.layout import is_suffix
 from swift.telemetry.log import Log
 
-#: What a partner that gave no answer at all is said to have answered.
+#: Stands for the response of a node that did not respond.
 NO_RESPONSE = 0
 UNMOUNTED = 507
-#: How long a node is remembered for not knowing digests, seconds.
+#: Time until a node without digests is asked for them again, seconds.
 NO_DIGESTS_S = 3600.0
 #: Questions in which a node may tell nothing new before it is asked partition by partition.
 _EMPTY_RESPONSES_MAX = 1

@@ -33,7 +33,7 @@ class DigestQuery:
     """A partition to compare with a remote node."""
 
     part: int
-    #: What the partner's digest is equal to when nothing is to be done; None while ours is not known.
+    #: Digest that an equal remote partition has; None while the local one is unknown.
     digest: str | None
     #: Erasure coding: the index of the partner's archives.
     index: int | None = None

@@ -145,7 +145,7 @@ class SyncTask(DeviceTask, Generic[S]):
     """Base of replicator and reconstructor tasks; every device of this node is a share."""
 
     name = ""
-    #: How the daemon names itself to other nodes.
+    #: User-Agent of requests to other nodes.
     agent = ""
 
     def __init__(

@@ -31,7 +31,7 @@ class ContainerNodes(NamedTuple):
 
     part: int
     nodes: Sequence[Node]
-    #: How many of them a write needs.
+    #: Number of them that a write needs.
     quorum: int
     #: The sharding state of the object's container.
     db_state: str

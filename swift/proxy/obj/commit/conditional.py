@@ -52,7 +52,7 @@ from swift.ring.device import Node
 from swift.wire import reservation
 
 T = TypeVar("T")
-#: How often a change is tried.
+#: Maximum number of tries of a change.
 TRIES_MAX = 4
 
 

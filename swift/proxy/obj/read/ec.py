@@ -38,7 +38,7 @@ from swift.wire.byteranges import Multipart
 _PROXY_CONDITIONS = ("if-modified-since", "if-unmodified-since", "range")
 
 
-#: How often an object is searched that is being replaced or moved meanwhile.
+#: Maximum number of searches for an object that is being replaced or moved.
 SEARCHES_MAX = 3
 #: A search that took this long waited for an unresponsive node, and another would wait again, seconds.
 SEARCH_AGAIN_WITHIN_S = 1.0

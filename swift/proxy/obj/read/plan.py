@@ -41,13 +41,13 @@ class TransferPlan:
     span: Span
     #: Bytes of a unit; the last one may be shorter.
     unit: int
-    #: How many nodes work at a time.
+    #: Number of nodes that work at a time.
     width: int
-    #: How many units may be under way, or waiting for the client, at a time.
+    #: Number of units that may be in flight or wait for the client at a time.
     ahead: int
     #: Known rates of nodes in bytes a second, in the order in which they begin; None: unknown.
     rates: tuple[float | None, ...] = ()
-    #: How many much slower nodes are used only when others fail.
+    #: Number of much slower nodes that are used only when others fail.
     left_out: int = 0
 
     @property
@@ -224,7 +224,7 @@ class TransferSchedule:
 #: A rate is used for so many seconds, and its weight against a new one is half after so many.
 MAX_AGE_S = 300.0
 HALF_LIFE_S = 60.0
-#: How many devices have rates; the least recently measured ones are dropped.
+#: Maximum number of devices with rates; the least recently measured ones are dropped.
 DEVICES_MAX = 4096
 #: Shorter transfers measure the request rather than the device.
 BYTES_MIN = 64 << 10

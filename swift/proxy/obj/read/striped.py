@@ -60,7 +60,7 @@ class StripedBody(ResponseBody):
         self._window: PrefetchWindow[memoryview] = PrefetchWindow()
         self._rest = memoryview(b"")
         self._workers = 0
-        #: How many workers have no node left. Such a worker ends only when all others have none either.
+        #: Number of workers without a node. Such a worker ends only when all others have none either.
         self._falling_back = 0
         #: The response that was open first is not being read: it may be closed.
         self._is_first_read = False

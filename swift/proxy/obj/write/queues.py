@@ -91,7 +91,7 @@ class QueueLimits(NamedTuple):
     unit: int
     #: Bytes that are held for slow nodes at most.
     memory: int
-    #: How long the upload waits for one node in all.
+    #: Total time that the upload waits for one node.
     patience_s: float
 
 
