@@ -35,7 +35,7 @@ start() {
     exec_inside unshare --net sh -c 'ip link set lo up && exec sh /start.sh' >"$root/var/log/servers.log" 2>&1 &
     pids=($!)
     for _ in $(seq 300); do
-        client -s -o /dev/null http://127.0.0.1:{8080,6200,6201,6202}/healthcheck && return 0
+        responds 6200 && responds 6201 && responds 6202 && responds 8080 && return 0
         sleep 0.2
     done
     cat "$root/var/log/servers.log" >&2
@@ -49,6 +49,7 @@ stop() {
     wait "${pids[0]}" 2>/dev/null || true
     pids=()
 }
+responds() { client -s -o /dev/null "http://127.0.0.1:$1/healthcheck"; } # port
 client() { nsenter --net --target "${pids[0]}" curl --max-time 20 "$@"; }
 token() { client -si -H 'X-Auth-User: test:tester' -H 'X-Auth-Key: testing' http://127.0.0.1:8080/auth/v1.0 |
     sed -n 's/^X-Auth-Token: *//Ip' | tr -d '\r'; }
