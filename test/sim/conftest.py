@@ -1,5 +1,6 @@
 """One set of rings for all simulations, a fresh cluster for each test."""
 
+import contextlib
 import os
 import tempfile
 from pathlib import Path
@@ -21,7 +22,12 @@ def rings(tmp_path_factory):
 
 @pytest.fixture
 def make_sim(tmp_path, rings):
-    return lambda *, root=tmp_path, **options: SimCluster(root, rings, **options)
+    with contextlib.ExitStack() as clusters:
+
+        def make(*, root=tmp_path, **options):
+            return clusters.enter_context(contextlib.closing(SimCluster(root, rings, **options)))
+
+        yield make
 
 
 @pytest.fixture

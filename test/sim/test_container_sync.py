@@ -21,7 +21,7 @@ from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines, VirtualTime
 from test.support.disks import AgedDisk
 from test.support.filters import ONE, EncryptionFixture
-from test.support.sim import NODES, SimCluster, node_port
+from test.support.sim import NODES, node_port
 
 REALMS = Realms({"R": Realm("key", clusters={"FAR": "http://far/v1/"})})
 SYNC_TO = {"x-container-sync-to": "//r/far/b/copy", "x-container-sync-key": "secret"}
@@ -118,11 +118,11 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path, rings):
+def bench(tmp_path, make_sim):
     near, far = tmp_path / "near", tmp_path / "far"
     near.mkdir()
     far.mkdir()
-    return Bench(SimCluster(near, rings), SimCluster(far, rings), tmp_path)
+    return Bench(make_sim(root=near), make_sim(root=far), tmp_path)
 
 
 def test_objects_are_copied_with_their_metadata_and_times_and_deletions_follow(bench):

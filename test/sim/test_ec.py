@@ -460,6 +460,7 @@ def write_only(sim, numbers, body, stamp, *, durable=True):
     donor = SimCluster(sim.root / f"donor{next(NUMBERS)}", sim.context.rings._dir)
     donor("PUT", "/a/c", {"x-storage-policy": "ec32"})
     assert donor("PUT", "/a/c/o", {"x-timestamp": f"170000000{stamp}.00000"}, body).status == 201
+    donor.close()
     for path in donor.root.glob("node*/sdb*/objects-1/*/*/*/*.data"):
         relative = path.relative_to(donor.root)
         if int(relative.parts[0][4:]) in others:

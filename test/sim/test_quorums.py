@@ -1,5 +1,7 @@
 """How many replicas acknowledge a write, and where write affinity lets them be."""
 
+import contextlib
+
 import pytest
 
 from swift.ring.builder import RingBuilder
@@ -29,11 +31,14 @@ def write_rings(folder, replicas, *, regions=1):
 
 @pytest.fixture
 def cluster_of(tmp_path):
-    def make(replicas, *, regions=1, **options):
-        rings = write_rings(tmp_path / "rings", replicas, regions=regions)
-        return SimCluster(tmp_path / "nodes", rings, log_handoffs=False, **options)
+    with contextlib.ExitStack() as clusters:
 
-    return make
+        def make(replicas, *, regions=1, **options):
+            rings = write_rings(tmp_path / "rings", replicas, regions=regions)
+            cluster = SimCluster(tmp_path / "nodes", rings, log_handoffs=False, **options)
+            return clusters.enter_context(contextlib.closing(cluster))
+
+        yield make
 
 
 def only(sim, kind, count, *names):

@@ -115,8 +115,10 @@ class ForkedProcess:
 
     def wait(self, timeout=None):
         if self.returncode is None:
-            readable = select.select([self._status], [], [], timeout)[0]
-            if not readable:
+            # Unlike select, poll takes descriptors above 1023.
+            status = select.poll()
+            status.register(self._status, select.POLLIN)
+            if not status.poll(None if timeout is None else timeout * 1000):
                 raise subprocess.TimeoutExpired(str(self.pid), timeout)
             said = os.read(self._status, STATUS_BYTES)
             os.close(self._status)

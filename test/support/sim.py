@@ -532,6 +532,12 @@ class SimCluster:
         request = Request(method, f"/v1{target}", sent, body, query=query, env=env)
         return Answer(self.handle(request))
 
+    def close(self):
+        """Close the databases of all servers."""
+        for _kind, _number, app in self.transport.apps.values():
+            if isinstance(app, AccountServer | ContainerServer):
+                app.brokers.close()
+
     def open(self, path, headers=None):
         """A GET whose body is not read yet; its response."""
         env = {"swift.cache": self.cache, "swift_owner": True}
