@@ -14,6 +14,11 @@ PASTED = ("howto", "tutorial")
 LINK = re.compile(r"!?\[[^\]]*\]\(\s*([^)\s]+)(?:\s+\"[^\"]*\")?\s*\)")
 
 
+#: Folders of the checkout that pages name files of.
+FOLDERS = ("swift", "test", "tools", "doc", "etc", "bin", "debian")
+FILE = re.compile(rf"`((?:{'|'.join(FOLDERS)})/[\w./-]+\.\w+)`")
+
+
 def prose_of(page):
     """Return the text of a page without blocks and words in backticks."""
     text = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.M | re.S)
@@ -86,3 +91,11 @@ def test_blocks_say_their_language():
         if not block.language and not block.words.startswith("{")
     ]
     assert not nameless
+
+
+def test_files_that_pages_name_exist():
+    named = {(page, name) for page in PAGES for name in FILE.findall(page.read_text())}
+    assert len(named) > 50
+    assert not sorted(
+        f"{page.relative_to(ROOT)}: {name}" for page, name in named if not (ROOT / name).exists()
+    )
