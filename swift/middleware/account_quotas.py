@@ -1,7 +1,7 @@
-"""Accounts that take only so many bytes or objects, in all or of one policy (spec: middleware.md §12).
+"""Quotas of accounts: bytes or objects, in total or per policy (spec: middleware.md §12).
 
-Only administrators of the reseller set them, and they are exempt from them. Quotas are system metadata of the
-account, by the policy's index; clients see headers with its name.
+Only administrators of the reseller set quotas, and quotas do not apply to them. They are system metadata of
+the account with the policy's index; clients see headers with the policy's name.
 """
 
 from __future__ import annotations
@@ -13,66 +13,74 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.quota import exceeds, is_quota, quota_of, too_large
+from swift.middleware.quota import exceeds_quota, is_valid_quota, parse_quota, quota_exceeded_response
 from swift.policy.policy import Policies
 
-#: A quota that is ordinary metadata too, from before there was system metadata.
-_OLD = "meta-quota-bytes"
-#: Client's word → its key among an account's figures.
-_WORDS = {"bytes": "bytes", "count": "object_count"}
+#: Legacy quota in the account's ordinary metadata.
+_LEGACY_QUOTA = "meta-quota-bytes"
+#: Kind of quota → its key in an account's statistics.
+_STATISTICS_BY_QUOTA = {"bytes": "bytes", "count": "object_count"}
 
 
 class AccountQuotas(Filter):
-    """Guards quotas, shows them, and checks uploads against them."""
+    """Protects and lists account quotas, and checks uploads against them."""
 
     def __init__(self, app: App, policies: Policies):
         super().__init__(app)
-        #: Header that clients use, without ``x-account-`` → the header that is stored; later ones win.
-        self._stored = {_OLD: f"{fields.SYSMETA_QUOTA}bytes"}
-        self._stored |= {f"quota-{word}": f"{fields.SYSMETA_QUOTA}{word}" for word in _WORDS}
+        #: Client's header without ``x-account-`` → stored header; later ones win.
+        self._stored_headers = {_LEGACY_QUOTA: f"{fields.SYSMETA_QUOTA}bytes"}
+        self._stored_headers |= {
+            f"quota-{quota_kind}": f"{fields.SYSMETA_QUOTA}{quota_kind}"
+            for quota_kind in _STATISTICS_BY_QUOTA
+        }
         for policy in policies:
-            for word in _WORDS:
+            for quota_kind in _STATISTICS_BY_QUOTA:
                 for name in (policy.name, *policy.aliases):
-                    shown = f"quota-{word}-policy-{name.lower()}"
-                    self._stored[shown] = f"{fields.SYSMETA_QUOTA}{word}-policy-{policy.index}"
-        self._shown = {
-            f"{fields.SYSMETA_QUOTA}{word}-policy-{policy.index}": (
-                f"x-account-quota-{word}-policy-{policy.name.lower()}"
+                    client_header = f"quota-{quota_kind}-policy-{name.lower()}"
+                    self._stored_headers[client_header] = (
+                        f"{fields.SYSMETA_QUOTA}{quota_kind}-policy-{policy.index}"
+                    )
+        self._client_headers = {
+            f"{fields.SYSMETA_QUOTA}{quota_kind}-policy-{policy.index}": (
+                f"x-account-quota-{quota_kind}-policy-{policy.name.lower()}"
             )
             for policy in policies
-            for word in _WORDS
-        } | {f"{fields.SYSMETA_QUOTA}{word}": f"x-account-quota-{word}" for word in _WORDS}
+            for quota_kind in _STATISTICS_BY_QUOTA
+        } | {
+            f"{fields.SYSMETA_QUOTA}{quota_kind}": f"x-account-quota-{quota_kind}"
+            for quota_kind in _STATISTICS_BY_QUOTA
+        }
 
     def handle(self, request: Request) -> Response:
-        """Accept quotas from administrators, and uploads below the quota from all users."""
+        """Accept quotas from administrators; refuse uploads of others that exceed a quota."""
         entity = request.entity
         if entity is None:
             return self.forward(request)
         account, container, obj = entity.path
         if container is None:
-            return self._account(request)
+            return self._handle_account(request)
         if obj is None or request.method != "PUT" or request.env.get(environkeys.RESELLER_REQUEST):
             return self.forward(request)
-        return self._upload(request, account, container)
+        return self._check_upload(request, account, container)
 
-    def _account(self, request: Request) -> Response:
+    def _handle_account(self, request: Request) -> Response:
         if request.method in ("PUT", "POST"):
-            problem = self._translate(request)
+            problem = self._store_quotas(request)
             if problem is not None:
                 return problem
         response = self.forward(request)
         if request.method in ("GET", "HEAD"):
             headers = response.headers
-            for stored, shown in self._shown.items():
-                if stored in headers:
-                    headers[shown] = headers[stored]
+            for stored_header, client_header in self._client_headers.items():
+                if stored_header in headers:
+                    headers[client_header] = headers[stored_header]
         return response
 
-    def _translate(self, request: Request) -> Response | None:
-        """Turn the client's headers into what is stored; a refusal when they may not."""
+    def _store_quotas(self, request: Request) -> Response | None:
+        """Convert the client's quota headers to stored headers; return a refusal or None."""
         headers = request.headers
         changes: HeaderMap = {}
-        for name, stored in self._stored.items():
+        for name, stored in self._stored_headers.items():
             if f"x-account-{name}" in headers:
                 changes[stored] = headers[f"x-account-{name}"]
             if headers.get(f"x-remove-account-{name}"):
@@ -81,30 +89,38 @@ class AccountQuotas(Filter):
             return None
         if not request.env.get(environkeys.RESELLER_REQUEST):
             return error_response(403)
-        if not all(map(is_quota, changes.values())):
+        if not all(map(is_valid_quota, changes.values())):
             return error_response(400)
         headers.update(changes)
         return None
 
-    def _upload(self, request: Request, account: str, container: str) -> Response:
+    def _check_upload(self, request: Request, account: str, container: str) -> Response:
         info = account_info(request, self.forward, account)
         if not info.exists or not _has_quota(info):
             return self.forward(request)
         size = request.body.length or 0
         more = {"bytes": size, "count": 1}
-        place = container_info(request, self.forward, account, container)
+        container_stats = container_info(request, self.forward, account, container)
         used = {"bytes": info.bytes, "count": info.object_count}
-        quotas = {word: quota_of(info.sysmeta.get(f"quota-{word}")) for word in _WORDS}
+        quotas = {
+            quota_kind: parse_quota(info.sysmeta.get(f"quota-{quota_kind}"))
+            for quota_kind in _STATISTICS_BY_QUOTA
+        }
         if quotas["bytes"] is None:
-            quotas["bytes"] = quota_of(info.meta.get("quota-bytes"))
-        if any(exceeds(quotas[word], used[word], more[word]) for word in _WORDS):
-            return too_large(request, place, "Upload exceeds quota.")
-        if place.exists:
-            figures = info.policies.get(str(place.policy_index), {})
-            for word, figure in _WORDS.items():
-                quota = quota_of(info.sysmeta.get(f"quota-{word}-policy-{place.policy_index}"))
-                if exceeds(quota, figures.get(figure, 0), more[word]):
-                    return too_large(request, place, "Upload exceeds policy quota.")
+            quotas["bytes"] = parse_quota(info.meta.get("quota-bytes"))
+        if any(
+            exceeds_quota(quotas[quota_kind], used[quota_kind], more[quota_kind])
+            for quota_kind in _STATISTICS_BY_QUOTA
+        ):
+            return quota_exceeded_response(request, container_stats, "Upload exceeds quota.")
+        if container_stats.exists:
+            policy_stats = info.policies.get(str(container_stats.policy_index), {})
+            for quota_kind, statistic in _STATISTICS_BY_QUOTA.items():
+                quota = parse_quota(
+                    info.sysmeta.get(f"quota-{quota_kind}-policy-{container_stats.policy_index}")
+                )
+                if exceeds_quota(quota, policy_stats.get(statistic, 0), more[quota_kind]):
+                    return quota_exceeded_response(request, container_stats, "Upload exceeds policy quota.")
         return self.forward(request)
 
 

@@ -1,4 +1,4 @@
-"""The outermost filter: transaction ids, and no exception ever reaches a client (spec: public-api.md §2)."""
+"""The outermost filter: adds transaction ids and turns exceptions into 500 (spec: public-api.md §2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CatchErrorsSettings(Settings):
 
 
 class CatchErrors(Filter):
-    """Names every transaction and turns escaped errors into a plain 500."""
+    """Assigns a transaction id to every request and turns exceptions into a plain 500."""
 
     def __init__(self, app: App, settings: CatchErrorsSettings, log: Log):
         super().__init__(app)

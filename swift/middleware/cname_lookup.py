@@ -1,4 +1,4 @@
-"""Host names of customers that are aliases of ours: their CNAME says which (spec: middleware.md §15)."""
+"""Custom host names: CNAME records map them to hosts of the storage domain (spec: middleware.md §15)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
-#: A name → (seconds that the answer is good for, the name it is an alias of, or None when it is none).
-Lookup = Callable[[str], tuple[float, str | None]]
-#: How long a name without an alias is believed to have none, seconds.
+#: Name → (TTL in seconds, CNAME target or None).
+CnameQuery = Callable[[str], tuple[float, str | None]]
+#: Seconds for which the absence of a CNAME is cached.
 NEGATIVE_TTL_S = 60.0
 _NAME_CHARS_MAX = 253
 #: dnspython blocks, so it runs in threads.
-_threads = ThreadPool(8, "cname")
+_dns_threads = ThreadPool(8, "cname")
 
 
 @dataclass(frozen=True)
@@ -35,50 +35,50 @@ class CnameLookupSettings(Settings):
 
 
 class CnameLookup(Filter):
-    """Replaces the host of a request by the one of ours that it is an alias of."""
+    """Replaces the host of a request by the storage domain host that its CNAME names."""
 
-    def __init__(self, app: App, settings: CnameLookupSettings, lookup: Lookup):
+    def __init__(self, app: App, settings: CnameLookupSettings, lookup: CnameQuery):
         super().__init__(app)
         self._domains = ["." + domain.lstrip(".").lower() for domain in settings.storage_domain]
         self._depth = settings.lookup_depth
         self._lookup = lookup
 
     def handle(self, request: Request) -> Response:
-        """Follow aliases until one is ours; 400 when none is."""
-        asked = request.headers.get("host", "")
-        host, port = split_host(asked)
+        """Follow CNAME records to a storage domain; return 400 when none leads there."""
+        original_host = request.headers.get("host", "")
+        host, port = split_host(original_host)
         host = host.lower().rstrip(".")
-        if not host or self._is_ours(host) or _is_address(host) or len(host) > _NAME_CHARS_MAX:
+        if not host or self._is_storage_host(host) or _is_address(host) or len(host) > _NAME_CHARS_MAX:
             return self.forward(request)
-        found: str | None = host
+        target: str | None = host
         for _ in range(self._depth):
-            found = self._alias_of(request, str(found))
-            if found is None:
+            target = self._resolve_cname(request, str(target))
+            if target is None:
                 return error_response(
                     400, "CNAME lookup failed to resolve to a valid domain", content_type=TEXT
                 )
-            if self._is_ours(found):
-                return self._as(request, asked, f"{found}:{port}" if port else found)
+            if self._is_storage_host(target):
+                return self._forward_as_host(request, original_host, f"{target}:{port}" if port else target)
         return error_response(400, f"CNAME lookup failed after {self._depth} tries", content_type=TEXT)
 
-    def _as(self, request: Request, asked: str, ours: str) -> Response:
-        request.headers["host"] = ours
+    def _forward_as_host(self, request: Request, original_host: str, storage_host: str) -> Response:
+        request.headers["host"] = storage_host
         response = self.forward(request)
         location = response.headers.get("location", "")
-        start = f"{request.scheme}://{ours}"
-        if location.startswith((start + "/", start + "?")) or location == start:
-            response.headers["location"] = f"{request.scheme}://{asked}{location[len(start) :]}"
+        base_url = f"{request.scheme}://{storage_host}"
+        if location.startswith((base_url + "/", base_url + "?")) or location == base_url:
+            response.headers["location"] = f"{request.scheme}://{original_host}{location[len(base_url) :]}"
         return response
 
-    def _is_ours(self, host: str) -> bool:
+    def _is_storage_host(self, host: str) -> bool:
         return any(host == domain[1:] or host.endswith(domain) for domain in self._domains)
 
-    def _alias_of(self, request: Request, name: str) -> str | None:
+    def _resolve_cname(self, request: Request, name: str) -> str | None:
         cache = request.env.get(environkeys.CACHE)
         key = f"cname-{name}"
-        known = cache.get(key) if cache is not None else None
-        if isinstance(known, str):
-            return known or None
+        cached = cache.get(key) if cache is not None else None
+        if isinstance(cached, str):
+            return cached or None
         ttl_s, alias = self._lookup(name)
         if cache is not None and ttl_s > 0:
             cache.set(key, alias or "", ttl_s=ttl_s)
@@ -93,8 +93,8 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def dns_lookup(nameservers: Sequence[str]) -> Lookup:
-    """Asks the name servers by dnspython; raises ``ConfigError`` when that is not installed."""
+def dns_lookup(nameservers: Sequence[str]) -> CnameQuery:
+    """Return a lookup by dnspython; raises ``ConfigError`` when that is not installed."""
     try:
         import dns.exception
         import dns.resolver
@@ -108,7 +108,7 @@ def dns_lookup(nameservers: Sequence[str]) -> Lookup:
 
     def lookup(name: str) -> tuple[float, str | None]:
         try:
-            answer = _threads.call(resolver.resolve, name, "CNAME")
+            answer = _dns_threads.call(resolver.resolve, name, "CNAME")
         except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer):
             return NEGATIVE_TTL_S, None
         except (dns.exception.DNSException, OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Requests of other clusters' container sync, signed with a realm's key (spec: middleware.md §14)."""
+"""Authentication of container sync requests from other clusters by realm keys (spec: middleware.md §14)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
-_AUTH = "x-container-sync-auth"
-_FULL_URL = (
+_AUTH_HEADER = "x-container-sync-auth"
+_FULL_URL_ERROR = (
     "Full URLs are not allowed for X-Container-Sync-To values. Only realm values of the format "
     "//realm/cluster/account/container are allowed.\n"
 )
-_INVALID = "X-Container-Sync-Auth header not valid; contact cluster operator for support."
+_INVALID_AUTH_ERROR = "X-Container-Sync-Auth header not valid; contact cluster operator for support."
 
 
 @dataclass(frozen=True)
@@ -34,45 +34,45 @@ class ContainerSyncFilterSettings(Settings):
 
 
 class ContainerSyncFilter(Filter):
-    """Lets a realm's requests in."""
+    """Authenticates container sync requests and validates sync targets."""
 
     def __init__(self, app: App, settings: ContainerSyncFilterSettings, realms: Realms):
         super().__init__(app)
-        self._full_urls = settings.allow_full_urls
+        self._allow_full_urls = settings.allow_full_urls
         self._realms = realms
 
     def handle(self, request: Request) -> Response:
-        """Check where a container is to be copied to, and who copies into one."""
+        """Validate a container's sync target; authenticate requests of container sync."""
         headers = request.headers
         entity = request.entity
         if entity is None:
             return self.forward(request)
         if entity.path.kind == "container" and request.method in ("PUT", "POST"):
-            objection = self._objection(headers.get("x-container-sync-to", "").strip())
-            if objection:
-                return error_response(400, objection)
-        auth = headers.get(_AUTH)
+            problem = self._sync_to_error(headers.get("x-container-sync-to", "").strip())
+            if problem:
+                return error_response(400, problem)
+        auth = headers.get(_AUTH_HEADER)
         if not auth or entity.path.container is None:
             return self.forward(request)
         if fields.BACKEND_INBOUND_X_TIMESTAMP in headers:
             headers["x-timestamp"] = headers[fields.BACKEND_INBOUND_X_TIMESTAMP]
-        verdict = self._verdict(request, auth, entity.path.account, entity.path.container)
-        request.env.setdefault(environkeys.LOG_INFO, []).append(f"cs:{verdict}")
-        if verdict != "valid":
+        auth_result = self._authenticate(request, auth, entity.path.account, entity.path.container)
+        request.env.setdefault(environkeys.LOG_INFO, []).append(f"cs:{auth_result}")
+        if auth_result != "valid":
             realm = quote(entity.path.account, safe="")
             challenge = {"www-authenticate": f'SwiftContainerSync realm="{realm}"'}
-            return error_response(401, _INVALID, challenge, content_type=TEXT)
+            return error_response(401, _INVALID_AUTH_ERROR, challenge, content_type=TEXT)
         request.env[environkeys.AUTHORIZE_OVERRIDE] = True
         request.env[environkeys.SLO_OVERRIDE] = True
         request.env[environkeys.SYMLINK_OVERRIDE] = True
         return self.forward(request)
 
-    def _objection(self, target: str) -> str:
-        """Return why a target is refused, "" if it is not. Container servers check its host."""
+    def _sync_to_error(self, target: str) -> str:
+        """Return the reason to refuse a sync target, "" for a valid one; container servers check its host."""
         if not target or target.startswith("//"):
             return ""
-        if not self._full_urls:
-            return _FULL_URL
+        if not self._allow_full_urls:
+            return _FULL_URL_ERROR
         try:
             if target.rstrip("/"):
                 check_full_url(target)
@@ -80,11 +80,11 @@ class ContainerSyncFilter(Filter):
             return str(error)
         return ""
 
-    def _verdict(self, request: Request, auth: str, account: str, container: str) -> str:
-        words = auth.split()
-        if len(words) != 3:
+    def _authenticate(self, request: Request, auth: str, account: str, container: str) -> str:
+        arguments = auth.split()
+        if len(arguments) != 3:
             return "not-3-args"
-        name, nonce, given = words
+        name, nonce, signature = arguments
         realm = self._realms.get(name)
         keys = [key for key in (realm.key, realm.key2) if key] if realm is not None else []
         if not keys:
@@ -93,40 +93,42 @@ class ContainerSyncFilter(Filter):
         if not user_key:
             return "no-local-user-key"
         stamp = request.headers.get("x-timestamp", "")
-        # The sender may quote the path in another way than the peer does.
+        # The sender may quote the path differently.
         texts = [
             "\n".join([request.method, path, stamp, nonce]).encode("latin-1", "replace")
             + b"\n"
             + user_key.encode("utf-8", "surrogateescape")
             for path in {request.raw_path, requoted_path(request.raw_path)}
         ]
-        wanted = [hmac.new(key.encode(), text, "sha1").hexdigest() for key in keys for text in texts]
-        matches = [hmac.compare_digest(value.encode(), _bytes(given)) for value in wanted]
+        expected = [hmac.new(key.encode(), text, "sha1").hexdigest() for key in keys for text in texts]
+        matches = [hmac.compare_digest(value.encode(), _signature_bytes(signature)) for value in expected]
         return "valid" if any(matches) else "invalid-sig"
 
 
-def _bytes(text: str) -> bytes:
+def _signature_bytes(text: str) -> bytes:
     return text.lower().encode("latin-1", "replace")
 
 
-def _make(app: App, settings: ContainerSyncFilterSettings, services: Services) -> ContainerSyncFilter:
+def _make_filter(app: App, settings: ContainerSyncFilterSettings, services: Services) -> ContainerSyncFilter:
     """Return the filter of a configuration section."""
     path = os.path.join(services.swift_dir, "container-sync-realms.conf")
     realms = Realms.of_file(path)
     current = tuple(settings.current.upper().strip("/").split("/"))
-    told: dict[str, object] = {}
+    realm_info: dict[str, object] = {}
     for name in realms.names():
         realm = realms.get(name)
         clusters = realm.clusters if realm is not None else {}
-        told[name] = {"clusters": {c: {"current": True} if (name, c) == current else {} for c in clusters}}
-    services.info.register("container_sync", {"realms": told})
+        realm_info[name] = {
+            "clusters": {c: {"current": True} if (name, c) == current else {} for c in clusters}
+        }
+    services.info.register("container_sync", {"realms": realm_info})
     return ContainerSyncFilter(app, settings, realms)
 
 
 FILTER = FilterDeclaration(
     "container_sync",
     ContainerSyncFilterSettings,
-    _make,
+    _make_filter,
     position=80,
     default=True,
     left_of={

@@ -1,4 +1,4 @@
-"""The policy file that Flash players ask for (spec: middleware.md §15)."""
+"""Serves the cross-domain policy file of Flash players (spec: middleware.md §15)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
-_HEAD = (
+_XML_HEAD = (
     '<?xml version="1.0"?>\n'
     '<!DOCTYPE cross-domain-policy SYSTEM "http://www.adobe.com/xml/dtds/cross-domain-policy.dtd" >\n'
 )
@@ -25,15 +25,15 @@ class CrossdomainSettings(Settings):
 
 
 class Crossdomain(Filter):
-    """Answers ``/crossdomain.xml`` itself."""
+    """Serves ``/crossdomain.xml``."""
 
     def __init__(self, app: App, settings: CrossdomainSettings):
         super().__init__(app)
         inside = f"<cross-domain-policy>\n{settings.cross_domain_policy}\n</cross-domain-policy>"
-        self._page = (_HEAD + inside).encode()
+        self._page = (_XML_HEAD + inside).encode()
 
     def handle(self, request: Request) -> Response:
-        """Return the policy for a GET; everything else goes on."""
+        """Return the policy for a GET; forward all other requests."""
         if request.method != "GET" or request.loose_path != "/crossdomain.xml":
             return self.forward(request)
         return Response(200, {"content-type": "application/xml"}, self._page)

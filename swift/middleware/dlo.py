@@ -1,6 +1,7 @@
-"""Dynamic large objects: a manifest names a container and a prefix, a GET joins what is there.
+"""Dynamic large objects: GET concatenates the objects of the container and prefix in a manifest.
 
-Spec: middleware.md §6. The etag and length come from the first listing page; beyond it neither is known.
+Spec: middleware.md §6. ETag and length come from the first listing page; both are unknown for more segments
+than one page holds.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ from swift.http.segments import SegmentedBody
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.segments import (
     Segment,
-    SegmentPace,
+    SegmentRateLimit,
     SegmentSource,
-    home_of,
-    segment_request,
+    content_location_path,
+    make_segment_request,
     version_query,
 )
 from swift.telemetry.log import Log
 
-SOURCE = "DLO"
+SUBREQUEST_SOURCE = "DLO"
 #: The rows of a listing.
 Rows = list[JsonObject]
-_PARTS = "multipart/byteranges"
+_MULTIPART_TYPE = "multipart/byteranges"
 _FORMAT_ERROR = "X-Object-Manifest must be in the format container/prefix"
-#: A manifest may answer any of these, depending on the conditions of the request.
-_FOUND = frozenset((200, 206, 304, 412, 416))
+#: Statuses of an existing manifest; conditions and ranges of the request can change the status.
+_FOUND_STATUSES = frozenset((200, 206, 304, 412, 416))
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class DloSettings(Settings):
     )
 
 
-class _Named(NamedTuple):
-    """Objects that a manifest names: all of a container with a prefix."""
+class _SegmentsPrefix(NamedTuple):
+    """Container and prefix that a manifest names."""
 
     container: EntityPath
     prefix: str
@@ -70,7 +71,7 @@ class _Named(NamedTuple):
 
 
 class Dlo(Filter):
-    """Serves manifests as the objects they stand for."""
+    """Serves manifests as large objects."""
 
     def __init__(self, app: App, settings: DloSettings, page_rows: int, log: Log):
         super().__init__(app)
@@ -79,38 +80,42 @@ class Dlo(Filter):
         self._log = log
 
     def handle(self, request: Request) -> Response:
-        """Join segments on GET and HEAD, check manifests on PUT."""
+        """Concatenate segments on GET and HEAD, validate manifests on PUT."""
         entity = request.entity
         if entity is None or entity.path.obj is None:
             return self.forward(request)
         if request.method == "PUT":
             if "x-object-manifest" in request.headers:
-                _check_manifest(request)
+                _validate_manifest(request)
             return self.forward(request)
         if request.method not in ("GET", "HEAD") or request.params.get("multipart-manifest") == "get":
             return self.forward(request)
         response = self.forward(request)
         value = response.headers.get("x-object-manifest")
-        if value is None or response.status not in _FOUND or _is_static(response):
+        if value is None or response.status not in _FOUND_STATUSES or _is_static(response):
             return response
-        home = home_of(response.headers, entity.path)
+        manifest_path = content_location_path(response.headers, entity.path)
         drained(response)
-        if response.status in (412, 416) or response.headers.get("content-type", "").startswith(_PARTS):
-            # Conditions and ranges are for the whole: the manifest's own 412, 416 or parts hide what it is.
-            again = segment_request(
-                request, entity.version, "HEAD", entity.path, version_query(request), SOURCE
+        if response.status in (412, 416) or response.headers.get("content-type", "").startswith(
+            _MULTIPART_TYPE
+        ):
+            # Conditions and ranges apply to the large object, so get the manifest's headers without them.
+            head_request = make_segment_request(
+                request, entity.version, "HEAD", entity.path, version_query(request), SUBREQUEST_SOURCE
             )
-            plain = drained(self.forward(again))
-            response = plain if "x-object-manifest" in plain.headers else response
+            head = drained(self.forward(head_request))
+            response = head if "x-object-manifest" in head.headers else response
         container, prefix = (utf8_value(unquote(part, "latin-1")) for part in value.partition("/")[::2])
         if "/" in container:
-            # No container has such a name; as a path it would be an object.
+            # Container names have no slash; the path would name an object.
             raise HTTPError(404)
-        named = _Named(EntityPath(home.account, container), prefix, entity.version)
-        return self._serve(request, response, named)
+        segments_prefix = _SegmentsPrefix(
+            EntityPath(manifest_path.account, container), prefix, entity.version
+        )
+        return self._respond(request, response, segments_prefix)
 
-    def _serve(self, request: Request, manifest: Response, named: _Named) -> Response:
-        rows = self._page(request, named, "")
+    def _respond(self, request: Request, manifest: Response, segments_prefix: _SegmentsPrefix) -> Response:
+        rows = self._list_segments(request, segments_prefix, "")
         complete = len(rows) < self._page_rows
         total = sum(row["bytes"] for row in rows) if complete else None
         headers = {
@@ -135,13 +140,13 @@ class Dlo(Filter):
         ranges = None
         if keeps_range(request.headers, etag=etag, last_modified_s=modified):
             ranges = ByteRanges.parse(request.headers.get("range", ""))
-        return self._answer(request, headers, named, rows, total, ranges)
+        return self._send_range(request, headers, segments_prefix, rows, total, ranges)
 
-    def _answer(
+    def _send_range(
         self,
         request: Request,
         headers: HeaderMap,
-        named: _Named,
+        segments_prefix: _SegmentsPrefix,
         rows: Rows,
         total: int | None,
         ranges: ByteRanges | None,
@@ -152,8 +157,8 @@ class Dlo(Filter):
             if ranges is not None and len(ranges) == 1:
                 spans = ranges.resolve(total)
                 if not spans:
-                    what = {"content-range": f"bytes */{total}", "accept-ranges": "bytes"}
-                    return error_response(416, headers=what)
+                    headers_416 = {"content-range": f"bytes */{total}", "accept-ranges": "bytes"}
+                    return error_response(416, headers=headers_416)
                 if total and request.method == "GET":
                     span, status = spans[0], 206
                     headers["content-range"] = span.content_range(total)
@@ -161,42 +166,46 @@ class Dlo(Filter):
         if request.method == "HEAD":
             return Response(status, headers)
         settings = self._settings
-        pace = SegmentPace(
+        rate_limit = SegmentRateLimit(
             settings.rate_limit_after_segment,
             settings.rate_limit_segments_per_sec,
             settings.max_get_time,
-            ahead_bytes=settings.read_ahead_bytes,
+            read_ahead_bytes=settings.read_ahead_bytes,
         )
-        source = SegmentSource(self.forward, request, named.version, SOURCE, pace, self._log)
+        source = SegmentSource(
+            self.forward, request, segments_prefix.version, SUBREQUEST_SOURCE, rate_limit, self._log
+        )
         if span is None:
-            segments = self._all_pages(request, named, rows, source)
+            segments = self._iter_all_segments(request, segments_prefix, rows, source)
         else:
-            segments = cut(rows, named.container, span)
+            segments = segments_in_span(rows, segments_prefix.container, span)
         length = None if span is None else span.length
-        body = SegmentedBody(segments, source.open, length, memory=source.ahead_bytes)
+        body = SegmentedBody(segments, source.open, length, memory=source.read_ahead_bytes)
         try:
             body.start()
         except BodyError as error:
             return error_response(409, str(error))
         return Response(status, headers, body)
 
-    def _all_pages(
-        self, request: Request, named: _Named, rows: Rows, source: SegmentSource
+    def _iter_all_segments(
+        self, request: Request, segments_prefix: _SegmentsPrefix, rows: Rows, source: SegmentSource
     ) -> Iterator[Segment]:
-        """Yield the segments of more rows than a page has: later pages are fetched during the stream."""
+        """Yield the segments of several listing pages; later pages are read during the download."""
         while rows:
-            yield from cut(rows, named.container, None)
+            yield from segments_in_span(rows, segments_prefix.container, None)
             try:
-                rows = self._page(request, named, rows[-1]["name"])
+                rows = self._list_segments(request, segments_prefix, rows[-1]["name"])
             except HTTPError as error:
-                raise source.broken(f"the next page of segments answered {error.response.status}")
+                raise source.logged_error(f"the next page of segments answered {error.response.status}")
 
-    def _page(self, request: Request, named: _Named, marker: str) -> Rows:
-        """One listing page of segments; raises ``HTTPError`` with the listing's status."""
-        query = f"format=json&prefix={quote(named.prefix, safe='', errors='surrogateescape')}"
+    def _list_segments(self, request: Request, segments_prefix: _SegmentsPrefix, marker: str) -> Rows:
+        """Return one listing page of segments; raises ``HTTPError`` with the listing's status."""
+        query = f"format=json&prefix={quote(segments_prefix.prefix, safe='', errors='surrogateescape')}"
         if marker:
             query += f"&marker={quote(marker, safe='')}"
-        sub = segment_request(request, named.version, "GET", named.container, query, SOURCE)
+        sub = make_segment_request(
+            request, segments_prefix.version, "GET", segments_prefix.container, query, SUBREQUEST_SOURCE
+        )
         with open_response(self.forward, sub) as response:
             if not response.is_success:
                 raise HTTPError(response.status, headers=with_prefix(response.headers, "www-auth"))
@@ -206,15 +215,16 @@ class Dlo(Filter):
 
 
 def _is_static(response: Response) -> bool:
-    """Return True if it is the manifest of a static large object, which says itself what its segments are."""
+    """Return True for the manifest of a static large object, which names its segments itself."""
     return is_true(response.headers.get("x-static-large-object"))
 
 
-def cut(rows: Rows, container: EntityPath, span: Span | None, position: int = 0) -> Iterator[Segment]:
-    """Yield the segments that overlap ``span`` (all for None), each with its wanted bytes; empty ones left
-    out.
+def segments_in_span(
+    rows: Rows, container: EntityPath, span: Span | None, position: int = 0
+) -> Iterator[Segment]:
+    """Yield the segments that overlap ``span`` (all for None), each with its range; empty ones are left out.
 
-    The first row begins at ``position`` of the whole.
+    The first row begins at ``position`` of the large object.
     """
     for row in rows:
         size = row["bytes"]
@@ -225,15 +235,15 @@ def cut(rows: Rows, container: EntityPath, span: Span | None, position: int = 0)
         position += size
 
 
-def _check_manifest(request: Request) -> None:
-    """400 for a manifest that does not name a container and a prefix, as it is written."""
+def _validate_manifest(request: Request) -> None:
+    """Raise ``HTTPError`` 400 for a manifest that does not name a container and a prefix."""
     value = request.headers["x-object-manifest"]
     container, _, prefix = value.partition("/")
     if not container or not prefix or "?" in value or "&" in value or prefix.startswith("/"):
         raise HTTPError(400, _FORMAT_ERROR)
 
 
-def _make(app: App, settings: DloSettings, services: Services) -> Dlo:
+def _make_filter(app: App, settings: DloSettings, services: Services) -> Dlo:
     """Return the filter of a configuration section."""
     limits = services.cluster.config.limits
     return Dlo(app, settings, limits.container_listing_limit, services.telemetry().log)
@@ -242,7 +252,7 @@ def _make(app: App, settings: DloSettings, services: Services) -> Dlo:
 FILTER = FilterDeclaration(
     "dlo",
     DloSettings,
-    _make,
+    _make_filter,
     position=240,
     default=True,
     required_after=(

@@ -1,4 +1,4 @@
-"""Accounts and containers as host names: ``container.account.example.com/o`` (spec: middleware.md §15)."""
+"""Accounts and containers in host names: ``container.account.example.com/o`` (spec: middleware.md §15)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class DomainRemapSettings(Settings):
 
 
 class DomainRemap(Filter):
-    """Puts names of the host into the path."""
+    """Converts account and container in the host name to a path."""
 
     def __init__(self, app: App, settings: DomainRemapSettings):
         super().__init__(app)
         self._domains = ["." + domain.lstrip(".").lower() for domain in settings.storage_domain]
-        self._root = "/" + settings.path_root.strip("/")
+        self._path_root = "/" + settings.path_root.strip("/")
         self._prefixes = settings.reseller_prefixes
-        self._default = settings.default_reseller_prefix
-        self._mangles = settings.mangle_client_paths
+        self._default_prefix = settings.default_reseller_prefix
+        self._mangles_paths = settings.mangle_client_paths
 
     def handle(self, request: Request) -> Response:
         """Rewrite the path of a request whose host names an account."""
@@ -43,44 +43,44 @@ class DomainRemap(Filter):
         labels = host[: -len(domain)].split(".")
         if len(labels) > 2:
             return error_response(400, "Bad domain in host header", content_type=TEXT)
-        account = self._account(labels[-1]) if labels[-1] else None
+        account = self._parse_account(labels[-1]) if labels[-1] else None
         if account is None:
             return self.forward(request)
-        base = "/".join(
+        added_path = "/".join(
             [
-                self._root,
+                self._path_root,
                 *(quote(name, safe="", encoding="latin-1") for name in (account, *filter(None, labels[:-1]))),
             ]
         )
         path = request.raw_path
-        if self._mangles and (path + "/").startswith(self._root + "/"):
-            path = path[len(self._root) :] or "/"
-        request.raw_path = base + (path if path.startswith("/") else f"/{path}")
+        if self._mangles_paths and (path + "/").startswith(self._path_root + "/"):
+            path = path[len(self._path_root) :] or "/"
+        request.raw_path = added_path + (path if path.startswith("/") else f"/{path}")
         response = self.forward(request)
-        return self._located(request, response, base)
+        return self._restore_location(request, response, added_path)
 
-    def _account(self, label: str) -> str | None:
-        """Return the account that a label of a host stands for; None if it stands for none.
+    def _parse_account(self, label: str) -> str | None:
+        """Return the account of a host name's label; None for no account.
 
         Many clients send host names in lower case, so prefixes are compared without case.
         """
         name = label if "_" in label else label.replace("-", "_", 1)
-        prefix, mark, rest = name.partition("_")
-        for known in self._prefixes:
-            if prefix.lower() == known.rstrip("_").lower():
-                return known.rstrip("_") + mark + rest
-        if self._default:
-            return f"{self._default}_{label}"
+        prefix, separator, rest = name.partition("_")
+        for reseller_prefix in self._prefixes:
+            if prefix.lower() == reseller_prefix.rstrip("_").lower():
+                return reseller_prefix.rstrip("_") + separator + rest
+        if self._default_prefix:
+            return f"{self._default_prefix}_{label}"
         return None if self._prefixes else name
 
-    def _located(self, request: Request, response: Response, base: str) -> Response:
-        """Send a client on to where it knows the place."""
+    def _restore_location(self, request: Request, response: Response, added_path: str) -> Response:
+        """Remove the added path from a Location, so that it fits the client's host name."""
         location = response.headers.get("location")
         if location is not None:
-            start = f"{request.scheme}://{request.headers['host']}"
-            path = location.removeprefix(start)
-            if path.startswith(base + "/"):
-                response.headers["location"] = location[: -len(path)] + path[len(base) :]
+            base_url = f"{request.scheme}://{request.headers['host']}"
+            path = location.removeprefix(base_url)
+            if path.startswith(added_path + "/"):
+                response.headers["location"] = location[: -len(path)] + path[len(added_path) :]
         return response
 
 

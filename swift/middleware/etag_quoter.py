@@ -1,4 +1,4 @@
-"""ETags in quotes, as RFC 9110 wants them, where owners ask for it (spec: middleware.md §15)."""
+"""Quotes ETags as RFC 9110 requires, per account or container (spec: middleware.md §15)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
 _SYSMETA = "rfc-compliant-etags"
-_STORED = {"account": fields.SYSMETA_ACCOUNT_QUOTED_ETAGS, "container": fields.SYSMETA_CONTAINER_QUOTED_ETAGS}
+_SYSMETA_HEADERS = {
+    "account": fields.SYSMETA_ACCOUNT_QUOTED_ETAGS,
+    "container": fields.SYSMETA_CONTAINER_QUOTED_ETAGS,
+}
 
 
 @dataclass(frozen=True)
@@ -25,45 +28,45 @@ class EtagQuoterSettings(Settings):
 
 
 class EtagQuoter(Filter):
-    """Keeps the wish with the account or container, and quotes the ETags of objects."""
+    """Stores the setting of accounts and containers, and quotes the ETags of objects."""
 
     def __init__(self, app: App, settings: EtagQuoterSettings):
         super().__init__(app)
-        self._default = settings.enable_by_default
+        self._quote_by_default = settings.enable_by_default
 
     def handle(self, request: Request) -> Response:
-        """Translate the wish's header; quote."""
+        """Store or return the setting; quote the ETag of an object."""
         entity = request.entity
         if entity is None:
             return self.forward(request)
         if entity.path.obj is None:
-            return self._translated(request, entity.path.kind)
+            return self._translate_setting(request, entity.path.kind)
         response = self.forward(request)
         etag = response.headers.get("etag")
-        if etag and not _is_quoted(etag) and self._wanted(request, entity.path):
+        if etag and not _is_quoted(etag) and self._is_quoting_enabled(request, entity.path):
             response.headers["etag"] = f'"{etag}"'
         return response
 
-    def _translated(self, request: Request, kind: str) -> Response:
-        shown, stored = f"x-{kind}-rfc-compliant-etags", _STORED[kind]
+    def _translate_setting(self, request: Request, kind: str) -> Response:
+        client_header, sysmeta_header = f"x-{kind}-rfc-compliant-etags", _SYSMETA_HEADERS[kind]
         headers = request.headers
         if request.method in ("PUT", "POST"):
-            if shown in headers:
-                wish = headers.pop(shown)
-                headers[stored] = str(is_true(wish)) if wish.strip() else ""
-            if headers.get(f"x-remove-{shown[2:]}"):
-                headers[stored] = ""
+            if client_header in headers:
+                value = headers.pop(client_header)
+                headers[sysmeta_header] = str(is_true(value)) if value.strip() else ""
+            if headers.get(f"x-remove-{client_header[2:]}"):
+                headers[sysmeta_header] = ""
         response = self.forward(request)
-        if stored in response.headers:
-            response.headers[shown] = str(is_true(response.headers[stored]))
+        if sysmeta_header in response.headers:
+            response.headers[client_header] = str(is_true(response.headers[sysmeta_header]))
         return response
 
-    def _wanted(self, request: Request, path: EntityPath) -> bool:
+    def _is_quoting_enabled(self, request: Request, path: EntityPath) -> bool:
         container = container_info(request, self.forward, path.account, str(path.container))
-        wish = container.sysmeta.get(_SYSMETA)
-        if not wish:
-            wish = account_info(request, self.forward, path.account).sysmeta.get(_SYSMETA)
-        return is_true(wish) if wish else self._default
+        setting = container.sysmeta.get(_SYSMETA)
+        if not setting:
+            setting = account_info(request, self.forward, path.account).sysmeta.get(_SYSMETA)
+        return is_true(setting) if setting else self._quote_by_default
 
 
 def _is_quoted(etag: str) -> bool:

@@ -1,16 +1,17 @@
-"""Interface of filters: one method between a request and its response.
+"""Interface of filters: one method from a request to its response.
 
-``handle`` gets a ``Request`` and returns a ``Response``; ``forward`` asks the rest of the pipeline. A filter
-keeps nothing on itself between requests. To foreign servers and filters it is a plain WSGI app.
+``handle`` gets a ``Request`` and returns a ``Response``; ``forward`` sends the request to the rest of the
+pipeline. A filter stores nothing on itself between requests. For foreign servers and filters it is a plain
+WSGI app.
 
 The contract (``test/contract/test_filter.py``):
 
 * A filter refuses a request by returning a response or by raising ``HTTPError``. Either way the filters to
-  its left get a ``Response`` from their ``forward``: an error that carries an answer (``HTTPError``,
-  ``BodyError``) never passes a filter's boundary, so that each filter handles the response.
+  its left get a ``Response`` from their ``forward``. An error with a response (``HTTPError``, ``BodyError``)
+  never passes a filter's boundary.
 * Other exceptions are programming errors; they pass all filters and become a 500 in the outermost one.
-* What a filter asks on its own it asks by ``gateway.subrequest.asked``, which releases the answer.
-* The body of a response is changed by ``http.transform``, and its end is watched by ``observe_end``.
+* A filter sends sub-requests by ``gateway.subrequest.open_response``, which releases the response.
+* ``http.transform`` changes the body of a response, and ``observe_end`` watches its end.
 """
 
 from __future__ import annotations
@@ -30,33 +31,33 @@ if TYPE_CHECKING:
 
 App = WSGIApplication
 Handle = Callable[[Request], Response]
-S = TypeVar("S", bound=Settings)
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
 class Filter:
-    """Base of all filters; passes everything through."""
+    """Base class of all filters; forwards everything."""
 
     def __init__(self, app: App):
         # Filters are declared, sampled and documented without the server's modules.
         from swift.runtime.wsgi import native
 
         self.app = app
-        #: Ask the next filter or the app; never raises an error that carries an answer.
-        self.forward: Handle = _guarded(native(app))
+        #: Forwards to the next filter or the app; never raises an error that has a response.
+        self.forward: Handle = _return_error_responses(native(app))
 
     def handle(self, request: Request) -> Response:
-        """Answer a request."""
+        """Return the response to a request."""
         return self.forward(request)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Return the WSGI face."""
+        """Serve a WSGI request."""
         from swift.runtime.wsgi import serve_wsgi
 
         return serve_wsgi(self.handle, environ, start_response)
 
 
-def _guarded(handle: Handle) -> Handle:
-    """Return the boundary of what is right of a filter."""
+def _return_error_responses(handle: Handle) -> Handle:
+    """Wrap the rest of the pipeline so that errors with a response become responses."""
 
     def forward(request: Request) -> Response:
         try:
@@ -69,56 +70,56 @@ def _guarded(handle: Handle) -> Handle:
     return forward
 
 
-def _no_facts(_settings: Settings) -> None:
+def _no_info(_settings: Settings) -> None:
     """Register nothing."""
 
 
 @dataclass(frozen=True)
-class FilterDeclaration(Generic[S]):
-    """A filter and all that is derived from it, as ``FILTER`` in its module.
+class FilterDeclaration(Generic[SettingsT]):
+    """A filter with everything that is generated from it; the value of ``FILTER`` in its module.
 
-    ``python -m tools.generate`` finds the declarations and writes samples, reference and ``declared.json``,
-    of which ``setup.py`` makes entry points, ``swift-aio`` its pipeline, and ``runtime.pipeline`` its rules.
-    A declaration is a PasteDeploy filter factory.
+    ``python -m tools.generate`` finds the declarations and writes samples, reference and ``declared.json``.
+    ``setup.py`` generates entry points from it, ``swift-aio`` its pipeline, and ``runtime.pipeline`` its
+    rules. A declaration is a PasteDeploy filter factory.
     """
 
-    #: The name of its entry point, of its log and metrics, and of its section of ``/info``.
+    #: Name of the entry point, of its log and metrics, and of its section of ``/info``.
     name: str
-    settings: type[S]
-    #: Makes the filter; raises ``ConfigError``.
-    make: Callable[[App, S, Services], Filter]
-    #: Its place in the recommended pipeline: smaller is nearer to the client.
+    settings: type[SettingsT]
+    #: Creates the filter; raises ``ConfigError``.
+    make: Callable[[App, SettingsT, Services], Filter]
+    #: Position in the recommended pipeline: smaller is nearer to the client.
     position: int
-    #: Its entry in ``/info``; None for no entry.
-    info: Callable[[S], Mapping[str, object] | None] = _no_facts
-    #: The name of its section in samples where that is not ``name``.
+    #: Returns the entry in ``/info``; None for no entry.
+    info: Callable[[SettingsT], Mapping[str, object] | None] = _no_info
+    #: Name of the section in samples, if not ``name``.
     section: str = ""
-    #: Where it stands: ``proxy``, ``storage`` or both.
+    #: Servers with the filter in their pipeline: ``proxy``, ``storage`` or both.
     servers: tuple[str, ...] = ("proxy",)
-    #: True if clusters of ``swift-aio`` have it.
+    #: True if pipelines of ``swift-aio`` include the filter.
     default: bool = False
-    #: Lines of its section in the sample that no option of its settings stands for.
+    #: Additional lines of the section in the sample.
     sample_lines: tuple[str, ...] = ()
-    #: Options of its section in clusters of ``swift-aio``.
+    #: Options of the section in clusters of ``swift-aio``.
     small_cluster: Mapping[str, str] = field(default_factory=dict)
-    #: Filters that must stand right of it, and left of it: name → the harm of another order.
+    #: Filters that must be to the right, and to the left: name → the harm of the wrong order.
     left_of: Mapping[str, str] = field(default_factory=dict)
     right_of: Mapping[str, str] = field(default_factory=dict)
-    #: A proxy that lacks the filter gets it, right of those of these that it has; None: it does not.
+    #: Added to a proxy that lacks it, to the right of these filters; None: not added.
     required_after: tuple[str, ...] | None = None
 
     def __call__(self, global_conf: Conf, **local_conf: str) -> Callable[[App], Filter]:
-        """Return what makes the filter over an application, as PasteDeploy wants it."""
+        """Return the PasteDeploy filter function, which wraps an application in the filter."""
         conf = {**global_conf, **local_conf}
         return lambda app: self.build(app, conf)
 
     def build(self, app: App, conf: Conf) -> Filter:
-        """Return the filter of a section over ``[DEFAULT]``; raises ``ConfigError`` that names the option."""
+        """Return the filter for a section over ``[DEFAULT]``; raises ``ConfigError`` naming the option."""
         from swift.compose import Services
 
         services = Services.of(conf, self.name)
         settings = self.settings.parse(services.conf, source=f"[filter:{self.section or self.name}]")
-        facts = self.info(settings)
-        if facts is not None:
-            services.info.register(self.name, facts)
+        entry = self.info(settings)
+        if entry is not None:
+            services.info.register(self.name, entry)
         return self.make(app, settings, services)

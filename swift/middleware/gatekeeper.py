@@ -1,4 +1,4 @@
-"""Keeps internal headers inside: none comes in from clients, none goes out (spec: public-api.md §2, §17)."""
+"""Removes internal headers from requests and responses of clients (spec: public-api.md §2, §17)."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ class Gatekeeper(Filter):
 
     def __init__(self, app: App, settings: GatekeeperSettings):
         super().__init__(app)
-        self._shunt = settings.shunt_inbound_x_timestamp
-        self._reserved = settings.allow_reserved_names_header
+        self._hides_timestamp = settings.shunt_inbound_x_timestamp
+        self._allows_reserved_names = settings.allow_reserved_names_header
 
     def handle(self, request: Request) -> Response:
-        """Filter the request's and the response's headers."""
+        """Remove internal headers from the request and the response."""
         headers = request.headers
-        replaced = _internal(headers)
-        if self._shunt and "x-timestamp" in headers:
-            replaced.append("x-timestamp")
-        if replaced:
-            sent = {name: headers[name] for name in replaced}
-            request.env.setdefault(environkeys.REPLACED_HEADERS, {}).update(sent)
-        for name in _internal(headers):
+        replaced_names = _internal_names(headers)
+        if self._hides_timestamp and "x-timestamp" in headers:
+            replaced_names.append("x-timestamp")
+        if replaced_names:
+            originals = {name: headers[name] for name in replaced_names}
+            request.env.setdefault(environkeys.REPLACED_HEADERS, {}).update(originals)
+        for name in _internal_names(headers):
             del headers[name]
-        if self._shunt and "x-timestamp" in headers:
+        if self._hides_timestamp and "x-timestamp" in headers:
             headers[fields.BACKEND_INBOUND_X_TIMESTAMP] = headers.pop("x-timestamp")
-        if self._reserved and is_true(headers.pop("x-allow-reserved-names", None)):
+        if self._allows_reserved_names and is_true(headers.pop("x-allow-reserved-names", None)):
             headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         response = self.forward(request)
         outgoing = response.headers
-        for name in _internal(outgoing):
+        for name in _internal_names(outgoing):
             del outgoing[name]
         return response
 
 
-def _internal(headers: HeaderMap) -> list[str]:
+def _internal_names(headers: HeaderMap) -> list[str]:
     return [name for name in headers if is_internal(name)]
 
 

@@ -19,14 +19,14 @@ class HealthcheckSettings(Settings):
 
 
 class Healthcheck(Filter):
-    """Answers ``/healthcheck`` itself."""
+    """Serves ``/healthcheck``."""
 
     def __init__(self, app: App, settings: HealthcheckSettings):
         super().__init__(app)
         self._disable_path = settings.disable_path
 
     def handle(self, request: Request) -> Response:
-        """OK, unless an operator disabled this server."""
+        """Return OK, or 503 while the disable file exists."""
         if request.loose_path != "/healthcheck":
             return self.forward(request)
         if self._disable_path and os.path.exists(self._disable_path):

@@ -1,6 +1,6 @@
-"""Locations of entities, for software that runs beside the data (spec: middleware.md §15).
+"""Locations of accounts, containers and objects on storage nodes (spec: middleware.md §15).
 
-Tells the URLs of the primary nodes of an account, container or object; they are for the storage network.
+Returns the URLs of the primary nodes in the storage network, for software that runs beside the data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.policy.policy import Policies
 
-_VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
+_API_VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ListEndpointsSettings(Settings):
 
 
 class ListEndpoints(Filter):
-    """Answers below its path itself."""
+    """Serves the locations below its path."""
 
     def __init__(
         self,
@@ -43,27 +43,27 @@ class ListEndpoints(Filter):
     ):
         super().__init__(app)
         path = settings.list_endpoints_path.strip("/")
-        self._root = f"/{path}/" if path else "/"
+        self._path_prefix = f"/{path}/" if path else "/"
         self._rings = rings
         self._hasher = hasher
         self._policies = policies
 
     def handle(self, request: Request) -> Response:
-        """Return the places of what the rest of the path names."""
+        """Return the locations of the account, container or object in the path."""
         path = request.loose_path
-        if not path.startswith(self._root):
+        if not path.startswith(self._path_prefix):
             return self.forward(request)
         if request.method != "GET":
             return error_response(405, headers={"allow": "GET"})
-        version, rest = _versioned(path[len(self._root) :])
+        version, rest = _split_version(path[len(self._path_prefix) :])
         if version is None:
             return error_response(400, f"Unsupported version {rest!r}")
         if not rest or rest.startswith("/"):
             return error_response(400, "No account specified")
-        entity = _entity_of(rest)
-        return error_response(400) if entity is None else self._tell(request, version, entity)
+        entity = _parse_path(rest)
+        return error_response(400) if entity is None else self._list_locations(request, version, entity)
 
-    def _tell(self, request: Request, version: int, path: EntityPath) -> Response:
+    def _list_locations(self, request: Request, version: int, path: EntityPath) -> Response:
         headers: dict[str, str] = {}
         if path.obj is not None:
             info = container_info(request, self.forward, path.account, str(path.container))
@@ -71,43 +71,43 @@ class ListEndpoints(Filter):
             if policy is None:
                 return error_response(503)
             view = self._rings.object(policy).view()
-            headers[_POLICY_HEADER] = str(policy.index)
+            headers[_POLICY_INDEX_HEADER] = str(policy.index)
         else:
             view = (self._rings.account if path.container is None else self._rings.container).view()
         part = view.partition_of(self._hasher.digest(*path))
-        places = [
-            f"http://{_host(node.ip)}:{node.port}/{node.device}/{part}{path.quoted}"
+        urls = [
+            f"http://{_format_host(node.ip)}:{node.port}/{node.device}/{part}{path.quoted}"
             for node in view.primaries(part)
         ]
-        told: object = {"endpoints": places, "headers": headers} if version == 2 else places
-        return Response(200, {"content-type": "application/json"}, json.dumps(told).encode())
+        document: object = {"endpoints": urls, "headers": headers} if version == 2 else urls
+        return Response(200, {"content-type": "application/json"}, json.dumps(document).encode())
 
 
-_POLICY_HEADER = "-".join(part.title() for part in fields.BACKEND_STORAGE_POLICY_INDEX.split("-"))
+_POLICY_INDEX_HEADER = "-".join(part.title() for part in fields.BACKEND_STORAGE_POLICY_INDEX.split("-"))
 
 
-def _versioned(rest: str) -> tuple[int | None, str]:
-    """Version and entity; the version may be left out. None and the word for one that is not known."""
-    word, _, path = rest.partition("/")
-    if word in _VERSIONS:
-        return _VERSIONS[word], path
-    if word.startswith("v") and word[1:].replace(".", "", 1).isdigit():
-        return None, word
+def _split_version(rest: str) -> tuple[int | None, str]:
+    """Return version and path, version 1 by default; None and the first segment for an unknown version."""
+    segment, _, path = rest.partition("/")
+    if segment in _API_VERSIONS:
+        return _API_VERSIONS[segment], path
+    if segment.startswith("v") and segment[1:].replace(".", "", 1).isdigit():
+        return None, segment
     return 1, rest
 
 
-def _entity_of(text: str) -> EntityPath | None:
+def _parse_path(text: str) -> EntityPath | None:
     try:
         return Entity.parse(quote_path(f"/v1/{text}")).path
     except (BadPath, NotUTF8):
         return None
 
 
-def _host(ip: str) -> str:
+def _format_host(ip: str) -> str:
     return f"[{ip}]" if ":" in ip else ip
 
 
-def _make(app: App, settings: ListEndpointsSettings, services: Services) -> ListEndpoints:
+def _make_filter(app: App, settings: ListEndpointsSettings, services: Services) -> ListEndpoints:
     """Return the filter of a configuration section; raises ``ConfigError``."""
     cluster = services.cluster
     rings = Rings(
@@ -121,7 +121,7 @@ def _make(app: App, settings: ListEndpointsSettings, services: Services) -> List
 FILTER = FilterDeclaration(
     "list_endpoints",
     ListEndpointsSettings,
-    _make,
+    _make_filter,
     position=35,
     section="list-endpoints",
 )

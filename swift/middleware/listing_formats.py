@@ -1,8 +1,7 @@
-"""Listings in the format the client wants (spec: public-api.md §7.1, §7.2).
+"""Converts listings to the format that the client accepts (spec: public-api.md §7.1, §7.2).
 
-Below this filter a listing is JSON, so that filters and the proxy can work on rows. A client that wants
-JSON gets the container server's bytes as they are, and so does one that wants text when the proxy was able
-to ask for text.
+Below this filter a listing is JSON, so that filters and the proxy can process rows. JSON listings of the
+container server pass unchanged, and so do text listings when the proxy was able to request text.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.filter import Filter, FilterDeclaration
 
-#: A listing larger than this is passed on as the JSON it is.
+#: Larger listings are not converted from JSON.
 JSON_BYTES_MAX = 1024 * 10000 * 2
 
 
 class ListingFormats(Filter):
-    """Turns JSON listings into text or XML."""
+    """Converts JSON listings to text or XML."""
 
     def handle(self, request: Request) -> Response:
         """Convert the listing of an account or container."""
@@ -36,23 +35,23 @@ class ListingFormats(Filter):
         lists_versions = (
             request.method == "GET" and entity.path.container is not None and "versions" in request.params
         )
-        shape = choose_format(request)
+        listing_format = choose_format(request)
         params = [p for p in request.query.split("&") if p and not p.startswith("format=")]
-        asked = request.query
+        original_query = request.query
         request.set_query("&".join([*params, "format=json"]))
-        if shape is ListingFormat.PLAIN and not lists_versions:
+        if listing_format is ListingFormat.PLAIN and not lists_versions:
             request.env[environkeys.LISTING_TEXT] = True
         response = self.forward(request)
         request.env.pop(environkeys.LISTING_TEXT, None)
-        request.set_query(asked)
+        request.set_query(original_query)
         if lists_versions:
-            return self._only_json(request, response)
-        return self._convert(request, response, shape, entity.path)
+            return self._require_json(request, response)
+        return self._convert_listing(request, response, listing_format, entity.path)
 
-    def _only_json(self, request: Request, response: Response) -> Response:
-        """Return a listing of versions, or 406 when the client does not take JSON.
+    def _require_json(self, request: Request, response: Response) -> Response:
+        """Return a listing of versions, or 406 when the client does not accept JSON.
 
-        Refusals by others come first: a client learns nothing about a container it may not list.
+        Denials have precedence: a client learns nothing about a container that it may not list.
         """
         if response.is_success:
             try:
@@ -63,38 +62,38 @@ class ListingFormats(Filter):
                 return error.response
         return response
 
-    def _convert(
-        self, request: Request, response: Response, shape: ListingFormat, path: EntityPath
+    def _convert_listing(
+        self, request: Request, response: Response, listing_format: ListingFormat, path: EntityPath
     ) -> Response:
         headers = response.headers
         kind = headers.get("content-type", "").partition(";")[0].strip()
         if response.status not in (200, 204):
             return response
-        # Also where a filter made a page of it: another Accept may get another answer.
+        # Also for the pages of other filters: another Accept may get another response.
         add_vary(request, headers)
-        if kind not in ("application/json", shape.value):
+        if kind not in ("application/json", listing_format.value):
             return response
-        if kind == shape.value == ListingFormat.PLAIN.value:
-            headers["content-type"] = shape.content_type
+        if kind == listing_format.value == ListingFormat.PLAIN.value:
+            headers["content-type"] = listing_format.content_type
             return response
         if request.method == "HEAD":
-            headers["content-type"] = shape.content_type
+            headers["content-type"] = listing_format.content_type
             headers["content-length"] = "0"
             return response
         if int(headers.get("content-length") or 0) > JSON_BYTES_MAX:
             return response
         body = response.read_body(JSON_BYTES_MAX * 2)
-        reserved_ok = is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES))
-        hides = not reserved_ok and b"\\u0000" in body
-        if shape is not ListingFormat.JSON or hides:
+        allows_reserved_names = is_true(request.headers.get(fields.BACKEND_ALLOW_RESERVED_NAMES))
+        hides_reserved_names = not allows_reserved_names and b"\\u0000" in body
+        if listing_format is not ListingFormat.JSON or hides_reserved_names:
             rows = json.loads(body) if body else []
-            if hides:
+            if hides_reserved_names:
                 rows = [row for row in rows if "\0" not in (row.get("name") or row.get("subdir") or "")]
-            body = _render(shape, rows, path)
-        return self._replace(response, body, shape)
+            body = _render(listing_format, rows, path)
+        return self._replace_body(response, body, listing_format)
 
-    def _replace(self, response: Response, body: bytes, shape: ListingFormat) -> Response:
-        response.headers["content-type"] = shape.content_type
+    def _replace_body(self, response: Response, body: bytes, listing_format: ListingFormat) -> Response:
+        response.headers["content-type"] = listing_format.content_type
         if not body:
             response.status, response.reason = 204, "No Content"
         response.body = body
@@ -102,10 +101,10 @@ class ListingFormats(Filter):
         return response
 
 
-def _render(shape: ListingFormat, rows: list[dict[str, object]], path: EntityPath) -> bytes:
+def _render(listing_format: ListingFormat, rows: list[dict[str, object]], path: EntityPath) -> bytes:
     if path.container is None:
-        return render_account(shape, rows, path.account)
-    return render_container(shape, rows, path.container)
+        return render_account(listing_format, rows, path.account)
+    return render_container(listing_format, rows, path.container)
 
 
 FILTER = FilterDeclaration(

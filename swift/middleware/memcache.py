@@ -1,4 +1,4 @@
-"""Gives every request its ``swift.cache`` (spec: proxy.md §15)."""
+"""Provides ``swift.cache``, the memcached client, to every request (spec: proxy.md §15)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CacheSettings(MemcacheSettings):
 
 
 class Memcache(Filter):
-    """Hands the cache client to the request."""
+    """Adds the cache client to the environment of requests."""
 
     def __init__(self, app: App, cache: Cache):
         super().__init__(app)
@@ -42,7 +42,7 @@ class Memcache(Filter):
         return self.forward(request)
 
 
-def _make(app: App, _settings: CacheSettings, services: Services) -> Memcache:
+def _make_filter(app: App, _settings: CacheSettings, services: Services) -> Memcache:
     """Return the filter over the servers of ``memcache.conf``, whose options the filter section overrides."""
     path = os.path.join(services.swift_dir, "memcache.conf")
     shared = read_section(path, "memcache") if os.path.exists(path) else {}
@@ -56,7 +56,7 @@ def _make(app: App, _settings: CacheSettings, services: Services) -> Memcache:
 FILTER = FilterDeclaration(
     "memcache",
     CacheSettings,
-    _make,
+    _make_filter,
     position=50,
     default=True,
     section="cache",

@@ -1,4 +1,4 @@
-"""Refuses names that the operator does not want (spec: middleware.md §15)."""
+"""Refuses names that the operator forbids (spec: middleware.md §15)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
-_NOUN = "Object/Container/Account name"
+_NAME_KIND = "Object/Container/Account name"
 
 
 @dataclass(frozen=True)
@@ -27,27 +27,29 @@ class NameCheckSettings(Settings):
 
 
 class NameCheck(Filter):
-    """Looks at the whole path, as it was unquoted."""
+    """Checks the whole unquoted path."""
 
     def __init__(self, app: App, settings: NameCheckSettings):
         super().__init__(app)
         self._settings = settings
-        self._forbidden = frozenset(settings.forbidden_chars)
+        self._forbidden_chars = frozenset(settings.forbidden_chars)
         try:
-            self._pattern = re.compile(settings.forbidden_regexp) if settings.forbidden_regexp else None
+            self._forbidden_pattern = (
+                re.compile(settings.forbidden_regexp) if settings.forbidden_regexp else None
+            )
         except re.error as error:
             raise ConfigError(f"[filter:name_check]: option forbidden_regexp is no pattern: {error}")
 
     def handle(self, request: Request) -> Response:
-        """400 for a name that is not wanted."""
+        """Return 400 for a forbidden name."""
         path, settings = request.loose_path, self._settings
-        if not self._forbidden.isdisjoint(path):
-            text = f"{_NOUN} contains forbidden chars from {settings.forbidden_chars}"
+        if not self._forbidden_chars.isdisjoint(path):
+            text = f"{_NAME_KIND} contains forbidden chars from {settings.forbidden_chars}"
         elif len(path.encode("utf-8", "surrogateescape")) > settings.maximum_length:
-            text = f"{_NOUN} longer than the allowed maximum {settings.maximum_length}"
-        elif self._pattern is not None and self._pattern.search(path):
-            what = settings.forbidden_regexp
-            text = f"{_NOUN} contains a forbidden substring from regular expression {what}"
+            text = f"{_NAME_KIND} longer than the allowed maximum {settings.maximum_length}"
+        elif self._forbidden_pattern is not None and self._forbidden_pattern.search(path):
+            regexp = settings.forbidden_regexp
+            text = f"{_NAME_KIND} contains a forbidden substring from regular expression {regexp}"
         else:
             return self.forward(request)
         return error_response(400, text)

@@ -1,8 +1,8 @@
-"""The access log of the proxy, its statsd timings and its Prometheus numbers (spec: proxy.md §16, §17).
+"""Access log, statsd timings and Prometheus metrics of the proxy (spec: proxy.md §16, §17).
 
-A request is logged once: the outermost instance marks the environment, inner ones let it pass, and
-sub-requests of other filters, which have environments of their own, are logged with their ``source``.
-A line is written when the response body has ended; nothing is computed for a line that is not logged.
+Each request is logged once: the outermost instance marks the environment and inner instances skip marked
+requests. Sub-requests of other filters have environments of their own and are logged with their ``source``.
+The line is written at the end of the response body; nothing is computed for a line that is not logged.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from swift.telemetry.accesslog import MONTHS, AccessLog
 from swift.telemetry.logtemplate import Anonymizer, Fields, LogTemplate, Values, with_txid
 from swift.telemetry.telemetry import Telemetry
 
-_is_plain = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
-#: Parameters of queries that are as good as a password.
+_needs_no_quoting = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
+#: Query parameters that are secrets.
 _SECRET_PARAMETERS = frozenset(("temp_url_sig", "swiftinfo_sig", "signature", "x-amz-signature"))
 
 
@@ -63,40 +63,40 @@ class ProxyLoggingSettings(AnonymizationSettings):
 
 
 def _quoted(text: object) -> str:
-    """Return a value as a field of the line: percent-quoted, ``-`` when missing or zero."""
+    """Return a field of the access line: percent-quoted, ``-`` for missing or zero values."""
     if not text:
         return "-"
     value = str(text)
-    if _is_plain(value):
+    if _needs_no_quoting(value):
         return value
-    return _often(value) if len(value) <= _OFTEN_CHARS else _percent_quoted(value)
+    return _cached_percent_quoted(value) if len(value) <= _CACHED_QUOTE_CHARS_MAX else _percent_quoted(value)
 
 
 def _percent_quoted(value: str) -> str:
     return quote(value.encode("utf-8", "surrogateescape"), ":/{}")
 
 
-#: Users and agents come again and again.
-_often = lru_cache(maxsize=1024)(_percent_quoted)
-_OFTEN_CHARS = 128
+#: Users and agents repeat, so their quoted forms are cached.
+_cached_percent_quoted = lru_cache(maxsize=1024)(_percent_quoted)
+_CACHED_QUOTE_CHARS_MAX = 128
 
 
-def _field(source: Mapping[str, object], name: str) -> str:
+def _quoted_field(source: Mapping[str, object], name: str) -> str:
     value = source.get(name)
     return _quoted(value) if value else "-"
 
 
-def _logged_time(t: time.struct_time) -> str:
+def _format_log_time(t: time.struct_time) -> str:
     month = MONTHS[t.tm_mon - 1]
     return f"{t.tm_mday:02d}/{month}/{t.tm_year}/{t.tm_hour:02d}/{t.tm_min:02d}/{t.tm_sec:02d}"
 
 
-#: ``21/Nov/2026/02/15/22`` of a moment in Unix seconds.
-_datetime = SecondText(_logged_time)
+#: Formats Unix seconds as ``21/Nov/2026/02/15/22``.
+_log_time = SecondText(_format_log_time)
 
 
 #: The fields of ``log_msg_template``.
-LINE_FIELDS = Fields(
+ACCESS_LINE_FIELDS = Fields(
     plain=(
         "method",
         "protocol",
@@ -133,22 +133,22 @@ LINE_FIELDS = Fields(
 
 @dataclass(slots=True)
 class _Exchange:
-    """A request, as the client sent it, and what became of it. Times are Unix seconds."""
+    """A request as the client sent it and the progress of its response; times are Unix seconds."""
 
     request: Request
     method: str
     raw_path: str
     query: str
     entity: EntityPath | None
-    started: float
+    started_s: float
     policy: str | None = None
-    first_byte: float | None = None
+    first_byte_s: float | None = None
     #: The status that was sent; 500 when there was no response.
     wire_status: int = 500
-    #: The status of the exchange: 499 when the client went away before the end.
+    #: The logged status: 499 when the client disconnected before the end.
     status: int = 500
-    sent: int = 0
-    ended: float = 0.0
+    sent_bytes: int = 0
+    ended_s: float = 0.0
 
     @property
     def kind(self) -> str:
@@ -156,13 +156,13 @@ class _Exchange:
         return "UNKNOWN" if self.entity is None else self.entity.kind
 
     @property
-    def received(self) -> int:
+    def received_bytes(self) -> int:
         """Bytes of the body that the client sent."""
         return self.request.body.received
 
 
 class ProxyLogging(Filter):
-    """Logs and counts finished requests. Raises ``ConfigError`` for a bad ``log_msg_template``."""
+    """Logs and counts finished requests; raises ``ConfigError`` for an invalid ``log_msg_template``."""
 
     def __init__(self, app: App, settings: ProxyLoggingSettings, log: AccessLog | None, telemetry: Telemetry):
         super().__init__(app)
@@ -176,7 +176,7 @@ class ProxyLogging(Filter):
         self._template = (
             LogTemplate(
                 settings.log_msg_template,
-                LINE_FIELDS,
+                ACCESS_LINE_FIELDS,
                 option="log_msg_template",
                 anonymize=anonymize,
                 quote=_quoted,
@@ -191,51 +191,51 @@ class ProxyLogging(Filter):
         if env.get(environkeys.ACCESS_LOG_MADE):
             return self.forward(request)
         env[environkeys.ACCESS_LOG_MADE] = True
-        # As the client sent it: filters further in may change it.
+        # Keep the request as the client sent it; later filters may change it.
         exchange = _Exchange(
-            request, request.method, request.raw_path, request.query, _entity_of(request), time.time()
+            request, request.method, request.raw_path, request.query, _swift_path(request), time.time()
         )
         try:
             response = self.forward(request)
         except Exception:
-            self._record(exchange)
+            self._log_and_count(exchange)
             raise
-        exchange.first_byte = time.time()
+        exchange.first_byte_s = time.time()
         exchange.wire_status = response.status
-        # Filters further out remove internal headers before the body ends.
+        # Filters to the left remove internal headers before the body ends.
         policy = response.headers.get(fields.BACKEND_STORAGE_POLICY_INDEX)
         if policy is None and environkeys.LOGGED_POLICY in env:
             policy = str(env[environkeys.LOGGED_POLICY])
         exchange.policy = policy
 
         def ended(sent_bytes: int, complete: bool) -> None:
-            exchange.sent = sent_bytes
+            exchange.sent_bytes = sent_bytes
             exchange.status = response.status if complete else 499
-            self._record(exchange)
+            self._log_and_count(exchange)
 
         response.observe_end(ended)
         return response
 
-    def _record(self, exchange: _Exchange) -> None:
-        exchange.ended = time.time()
+    def _log_and_count(self, exchange: _Exchange) -> None:
+        exchange.ended_s = time.time()
         name = exchange.request.env.get(environkeys.SOURCE) or exchange.kind
         verb = exchange.method if exchange.method in self._methods else "BAD_METHOD"
-        seconds = exchange.ended - exchange.started
-        self._histogram(name, verb, exchange.status).observe(seconds)
+        seconds = exchange.ended_s - exchange.started_s
+        self._get_histogram(name, verb, exchange.status).observe(seconds)
         if self._statsd.enabled:
-            self._count(f"{name}.{verb}.{exchange.status}", verb, exchange)
+            self._send_statsd(f"{name}.{verb}.{exchange.status}", verb, exchange)
             if exchange.policy is not None and name == "object":
-                self._count(f"object.policy.{exchange.policy}.{verb}.{exchange.status}", verb, exchange)
+                self._send_statsd(f"object.policy.{exchange.policy}.{verb}.{exchange.status}", verb, exchange)
         if self._statsd.labels_enabled:
-            self._count_labelled(verb, exchange)
+            self._send_labelled_statsd(verb, exchange)
         if self._log is not None and self._log.is_wanted:
             if self._template is None:
-                self._log.write(self._line(exchange))
+                self._log.write(self._format_line(exchange))
             else:
-                line = self._template.line(self._values(exchange))
+                line = self._template.line(self._template_values(exchange))
                 self._log.write(with_txid(line, exchange.request.env.get(environkeys.TRANS_ID)))
 
-    def _histogram(self, name: str, method: str, status: int) -> Any:
+    def _get_histogram(self, name: str, method: str, status: int) -> Any:
         key = (name, method, status)
         histogram = self._histograms.get(key)
         if histogram is None:
@@ -248,13 +248,13 @@ class ProxyLogging(Filter):
             )
         return histogram
 
-    def _count(self, prefix: str, method: str, exchange: _Exchange) -> None:
-        self._statsd.timing(f"{prefix}.timing", exchange.ended - exchange.started)
-        if method == "GET" and exchange.first_byte is not None:
-            self._statsd.timing(f"{prefix}.first-byte.timing", exchange.first_byte - exchange.started)
-        self._statsd.increment(f"{prefix}.xfer", exchange.received + exchange.sent)
+    def _send_statsd(self, prefix: str, method: str, exchange: _Exchange) -> None:
+        self._statsd.timing(f"{prefix}.timing", exchange.ended_s - exchange.started_s)
+        if method == "GET" and exchange.first_byte_s is not None:
+            self._statsd.timing(f"{prefix}.first-byte.timing", exchange.first_byte_s - exchange.started_s)
+        self._statsd.increment(f"{prefix}.xfer", exchange.received_bytes + exchange.sent_bytes)
 
-    def _count_labelled(self, method: str, exchange: _Exchange) -> None:
+    def _send_labelled_statsd(self, method: str, exchange: _Exchange) -> None:
         """Send the metrics of a request under labels (spec: proxy.md §17)."""
         entity = exchange.entity
         labels = {
@@ -269,138 +269,144 @@ class ProxyLogging(Filter):
         if exchange.policy is not None and labels["resource"] == "object":
             labels["policy"] = exchange.policy
         statsd = self._statsd
-        seconds = exchange.ended - exchange.started
-        if method == "GET" and exchange.first_byte is not None:
-            ttfb = exchange.first_byte - exchange.started
+        seconds = exchange.ended_s - exchange.started_s
+        if method == "GET" and exchange.first_byte_s is not None:
+            ttfb = exchange.first_byte_s - exchange.started_s
             statsd.timing_labelled("swift_proxy_server_request_ttfb", labels, ttfb)
         statsd.timing_labelled("swift_proxy_server_request_timing", labels, seconds)
-        statsd.increment_labelled("swift_proxy_server_request_body_bytes", labels, exchange.received)
-        statsd.increment_labelled("swift_proxy_server_response_body_bytes", labels, exchange.sent)
+        statsd.increment_labelled("swift_proxy_server_request_body_bytes", labels, exchange.received_bytes)
+        statsd.increment_labelled("swift_proxy_server_response_body_bytes", labels, exchange.sent_bytes)
 
-    def _line(self, exchange: _Exchange) -> str:
+    def _format_line(self, exchange: _Exchange) -> str:
         request, method = exchange.request, exchange.method
         headers, env = request.headers, request.env
-        client = _client_of(headers)
+        client = _client_address(headers)
         access = env.get(environkeys.ACCESS_LOGGING) or {}
-        info = env.get(environkeys.LOG_INFO)
+        log_info = env.get(environkeys.LOG_INFO)
         peer_field = _quoted(request.remote_addr)
-        started, now, sent = exchange.started, exchange.ended, exchange.sent
+        started, now, sent = exchange.started_s, exchange.ended_s, exchange.sent_bytes
         return (
-            f"{_quoted(client) if client else peer_field} {peer_field} {_datetime(now)} "
-            f"{method if method in self._methods else _quoted(method)} {_quoted(self._path(exchange))} "
+            f"{_quoted(client) if client else peer_field} {peer_field} {_log_time(now)} "
+            f"{method if method in self._methods else _quoted(method)} "
+            f"{_quoted(self._logged_path(exchange))} "
             f"HTTP/1.{request.http_minor} {exchange.status} "
-            f"{_quoted(self._veiled_url(headers.get('referer', '')))} {_field(headers, 'user-agent')} "
-            f"{_quoted(self._veiled(headers.get('x-auth-token')))} "
-            f"{exchange.received or '-'} {sent or '-'} {_field(headers, 'etag')} "
-            f"{_field(env, environkeys.TRANS_ID)} "
+            f"{_quoted(self._shorten_url_secrets(headers.get('referer', '')))} "
+            f"{_quoted_field(headers, 'user-agent')} "
+            f"{_quoted(self._shorten_secret(headers.get('x-auth-token')))} "
+            f"{exchange.received_bytes or '-'} {sent or '-'} {_quoted_field(headers, 'etag')} "
+            f"{_quoted_field(env, environkeys.TRANS_ID)} "
             f"{_quoted(self._logged_headers(headers))} {now - started:.4f} "
-            f"{_field(env, environkeys.SOURCE)} "
-            f"{_quoted(','.join(info)) if info else '-'} {started:.9f} {now:.9f} "
-            f"{_quoted(exchange.policy)} {_field(access, 'user_id')}"
+            f"{_quoted_field(env, environkeys.SOURCE)} "
+            f"{_quoted(','.join(log_info)) if log_info else '-'} {started:.9f} {now:.9f} "
+            f"{_quoted(exchange.policy)} {_quoted_field(access, 'user_id')}"
         )
 
-    def _values(self, exchange: _Exchange) -> Values:
-        """Return the values of ``LINE_FIELDS``."""
+    def _template_values(self, exchange: _Exchange) -> Values:
+        """Return the values of ``ACCESS_LINE_FIELDS``."""
         request, entity = exchange.request, exchange.entity
         headers, env = request.headers, request.env
         access = env.get(environkeys.ACCESS_LOGGING) or {}
-        first_byte = exchange.first_byte if exchange.method == "GET" else None
+        first_byte = exchange.first_byte_s if exchange.method == "GET" else None
         account, container, obj = entity if entity is not None else (None, None, None)
         host = headers.get("host", "")
         return {
-            "client_ip": _client_of(headers) or request.remote_addr,
+            "client_ip": _client_address(headers) or request.remote_addr,
             "remote_addr": request.remote_addr,
             "domain": host.rpartition(":")[0] or host,
             "method": exchange.method,
-            "path": self._path(exchange),
+            "path": self._logged_path(exchange),
             "account": account and quote(account),
             "container": container and quote(container),
             "object": obj and quote(obj),
             "protocol": f"HTTP/1.{request.http_minor}",
             "status_int": str(exchange.status),
             "wire_status_int": str(exchange.wire_status),
-            "referer": self._veiled_url(headers.get("referer", "")),
+            "referer": self._shorten_url_secrets(headers.get("referer", "")),
             "user_agent": headers.get("user-agent"),
-            "auth_token": self._veiled(headers.get("x-auth-token")),
-            "bytes_recvd": str(exchange.received or ""),
-            "bytes_sent": str(exchange.sent or ""),
+            "auth_token": self._shorten_secret(headers.get("x-auth-token")),
+            "bytes_recvd": str(exchange.received_bytes or ""),
+            "bytes_sent": str(exchange.sent_bytes or ""),
             "client_etag": headers.get("etag"),
             "transaction_id": env.get(environkeys.TRANS_ID),
             "headers": self._logged_headers(headers),
-            "request_time": f"{exchange.ended - exchange.started:.4f}",
+            "request_time": f"{exchange.ended_s - exchange.started_s:.4f}",
             "source": env.get(environkeys.SOURCE),
             "log_info": ",".join(env.get(environkeys.LOG_INFO) or ()),
             "policy_index": exchange.policy,
             "access_user_id": access.get("user_id"),
-            "ttfb": None if first_byte is None else first_byte - exchange.started,
+            "ttfb": None if first_byte is None else first_byte - exchange.started_s,
             "pid": str(os.getpid()),
-            "start_time": exchange.started,
-            "end_time": exchange.ended,
+            "start_time": exchange.started_s,
+            "end_time": exchange.ended_s,
         }
 
-    def _path(self, exchange: _Exchange) -> str:
-        """Return path and query, signatures cut."""
+    def _logged_path(self, exchange: _Exchange) -> str:
+        """Return path and query with shortened signatures."""
         path = requoted_path(exchange.raw_path)
-        return f"{path}?{self._veiled_query(exchange.query)}" if exchange.query else path
+        return f"{path}?{self._shorten_query_secrets(exchange.query)}" if exchange.query else path
 
-    def _veiled(self, token: str | None) -> str | None:
-        """Return the beginning of a secret."""
+    def _shorten_secret(self, token: str | None) -> str | None:
+        """Return the first characters of a secret."""
         show = self._settings.reveal_sensitive_prefix
         return f"{token[:show]}..." if token and len(token) > show else token
 
-    def _veiled_query(self, query: str) -> str:
-        """Return a query whose signatures are cut to their beginnings, in any spelling of their names."""
+    def _shorten_query_secrets(self, query: str) -> str:
+        """Return a query with shortened signatures, for any spelling of their names."""
         pairs = []
         for pair in query.split("&"):
             name, equals, value = pair.partition("=")
             if value and unquote_plus(name, "latin-1").lower() in _SECRET_PARAMETERS:
-                pair = f"{name}{equals}{self._veiled(value)}"
+                pair = f"{name}{equals}{self._shorten_secret(value)}"
             pairs.append(pair)
         return "&".join(pairs)
 
-    def _veiled_url(self, url: str) -> str:
-        path, mark, query = url.partition("?")
-        return f"{path}?{self._veiled_query(query)}" if mark else url
+    def _shorten_url_secrets(self, url: str) -> str:
+        path, separator, query = url.partition("?")
+        return f"{path}?{self._shorten_query_secrets(query)}" if separator else url
 
     def _logged_headers(self, headers: dict[str, str]) -> str:
         only = self._settings.access_log_headers_only
         if not self._settings.access_log_headers and not only:
             return ""
-        wanted = {name.lower() for name in only} or set(headers)
+        logged_names = {name.lower() for name in only} or set(headers)
         secrets = ("x-auth-token", "x-storage-token", "x-auth-key", "x-service-token", "authorization")
-        veiled = {**dict.fromkeys(secrets, self._veiled), "referer": self._veiled_url}
+        shorten_by_name = {
+            **dict.fromkeys(secrets, self._shorten_secret),
+            "referer": self._shorten_url_secrets,
+        }
         lines = [
-            f"{title_case(name)}: {veiled.get(name, str)(value)}"
+            f"{title_case(name)}: {shorten_by_name.get(name, str)(value)}"
             for name, value in headers.items()
-            if name in wanted
+            if name in logged_names
         ]
         return "\n".join(lines)
 
 
-def _entity_of(request: Request) -> EntityPath | None:
-    """Return what the path names; None when it is not of the Swift API."""
+def _swift_path(request: Request) -> EntityPath | None:
+    """Return the path of a Swift API request; None for other requests."""
     entity = request.entity
     return None if entity is None or entity.version not in API_VERSIONS else entity.path
 
 
-def _client_of(headers: Mapping[str, str]) -> str:
+def _client_address(headers: Mapping[str, str]) -> str:
     """Return the client's address as load balancers report it; empty without one."""
     return headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
 
 
-def access_conf(conf: Conf) -> Conf:
+def access_log_conf(conf: Conf) -> Conf:
     """Return the configuration of the access log: ``access_log_*`` options override ``log_*``.
 
-    ``log_address`` alone does not move them away from the system's syslog socket: as with the peer.
+    ``log_address`` alone does not redirect access lines from the system's syslog socket, as in OpenStack
+    Swift.
     """
-    own = {k.removeprefix("access_"): v for k, v in conf.items() if k.startswith("access_log_")}
-    kept = {k: v for k, v in conf.items() if k != "log_address"}
-    return {**kept, **{k: v for k, v in own.items() if k not in ("log_headers", "log_headers_only")}}
+    overrides = {k.removeprefix("access_"): v for k, v in conf.items() if k.startswith("access_log_")}
+    general = {k: v for k, v in conf.items() if k != "log_address"}
+    return {**general, **{k: v for k, v in overrides.items() if k not in ("log_headers", "log_headers_only")}}
 
 
-def _make(app: App, settings: ProxyLoggingSettings, services: Services) -> ProxyLogging:
+def _make_filter(app: App, settings: ProxyLoggingSettings, services: Services) -> ProxyLogging:
     """Return the filter of a configuration section."""
-    merged = access_conf(services.conf)
+    merged = access_log_conf(services.conf)
     telemetry = services.telemetry("proxy-server", merged)
     return ProxyLogging(app, settings, services.access_log(merged, telemetry, name="proxy-server"), telemetry)
 
@@ -408,7 +414,7 @@ def _make(app: App, settings: ProxyLoggingSettings, services: Services) -> Proxy
 FILTER = FilterDeclaration(
     "proxy_logging",
     ProxyLoggingSettings,
-    _make,
+    _make_filter,
     position=40,
     default=True,
     section="proxy-logging",

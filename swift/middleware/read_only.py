@@ -1,4 +1,4 @@
-"""A cluster, or some of its accounts, that only reads (spec: middleware.md §15)."""
+"""Read-only mode of a cluster or of single accounts (spec: middleware.md §15)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
-#: The account's own word, in its system metadata.
-_SYSMETA = "read-only"
+#: System metadata of an account that overrides the filter's default.
+_ACCOUNT_SYSMETA = "read-only"
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,18 @@ class ReadOnlySettings(Settings):
 
 
 class ReadOnly(Filter):
-    """Refuses writes."""
+    """Refuses writes to read-only accounts."""
 
     def __init__(self, app: App, settings: ReadOnlySettings):
         super().__init__(app)
-        self._default = settings.read_only
+        self._read_only_by_default = settings.read_only
         writes = {"COPY", "POST", "PUT"}
-        self._writes = frozenset(writes if settings.allow_deletes else writes | {"DELETE"})
+        self._write_methods = frozenset(writes if settings.allow_deletes else writes | {"DELETE"})
 
     def handle(self, request: Request) -> Response:
-        """405 for a write to an account that may not be written to."""
+        """Return 405 for a write to a read-only account."""
         entity = request.entity
-        if request.method not in self._writes or entity is None:
+        if request.method not in self._write_methods or entity is None:
             return self.forward(request)
         account = entity.path.account
         if request.method == "COPY" and request.headers.get("destination-account"):
@@ -49,11 +49,11 @@ class ReadOnly(Filter):
         return self.forward(request)
 
     def _is_read_only(self, request: Request, account: str) -> bool:
-        said = account_info(request, self.forward, account).sysmeta.get(_SYSMETA)
-        return is_true(said) if said else self._default
+        account_setting = account_info(request, self.forward, account).sysmeta.get(_ACCOUNT_SYSMETA)
+        return is_true(account_setting) if account_setting else self._read_only_by_default
 
 
-def _make(app: App, settings: ReadOnlySettings, services: Services) -> ReadOnly:
+def _make_filter(app: App, settings: ReadOnlySettings, services: Services) -> ReadOnly:
     """Return the filter of a configuration section."""
     if settings.read_only:
         services.info.register("read_only")
@@ -63,6 +63,6 @@ def _make(app: App, settings: ReadOnlySettings, services: Services) -> ReadOnly:
 FILTER = FilterDeclaration(
     "read_only",
     ReadOnlySettings,
-    _make,
+    _make_filter,
     position=195,
 )

@@ -1,8 +1,8 @@
-"""Reading the segments of large objects: from which bytes of which object to a response.
+"""Segments of large objects: sub-requests that read them for a response.
 
-Shared by ``dlo`` and ``slo``. A ``Segment`` is a value; ``SegmentSource`` opens it with a sub-request that
-has the rights of the client's, keeps to the pace and the time of a download, and takes only what it was
-promised.
+Shared by ``dlo`` and ``slo``. A ``Segment`` is a value. ``SegmentSource`` opens it with a sub-request that
+has the client's rights. It applies the rate limit and the time limit of a download, and checks each response
+against its segment.
 """
 
 from __future__ import annotations
@@ -27,116 +27,125 @@ from swift.telemetry.log import Log
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The wanted bytes of one object that is a part of a larger one."""
+    """A range of bytes of one object that is a part of a large object."""
 
     path: EntityPath
-    #: Which of the object's bytes.
+    #: The range of the object's bytes.
     span: Span
     #: Bytes of the whole object.
     size: int
-    #: What the object's ETag must be, unquoted; None when any will do.
+    #: The required ETag of the object, unquoted; None accepts any.
     etag: str | None = None
 
     @property
     def range_header(self) -> str | None:
-        """The Range that asks for the wanted bytes; None when those are all."""
+        """The Range header for the segment; None when the segment is the whole object."""
         if self.span == (0, self.size):
             return None
         return f"bytes={self.span.start}-{self.span.stop - 1}"
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPace:
+class SegmentRateLimit:
     """Limits on the rate at which a download opens segments.
 
-    The first ``after`` are free, then ``per_s`` a second (0 is no limit). Segments of ``under_bytes`` and
-    more do not count; None: all do. A download ends after ``time_s`` seconds.
+    The first ``free_segments`` are unlimited, then ``segments_per_s`` apply (0 is no limit). Segments of
+    ``counted_below_bytes`` and more do not count; None: all do. A download ends after ``max_time_s`` seconds.
     """
 
-    after: int
-    per_s: float
-    time_s: float
-    under_bytes: int | None = None
+    free_segments: int
+    segments_per_s: float
+    max_time_s: float
+    counted_below_bytes: int | None = None
     #: Bytes of following segments that may be read ahead; 0 reads none.
-    ahead_bytes: int = 0
+    read_ahead_bytes: int = 0
 
 
-class SegmentBroken(BodyError):
-    """A part of a large object cannot be had, or is not what it was; the log knows of it."""
+class SegmentError(BodyError):
+    """A segment of a large object cannot be read, or has changed; the error is already logged."""
 
 
 class SegmentSource:
-    """Opens segments for one download, and logs why it cannot go on."""
+    """Opens segments for one download, and logs why it fails."""
 
     def __init__(
-        self, forward: Handle, request: Request, version: str, source: str, pace: SegmentPace, log: Log
+        self,
+        forward: Handle,
+        request: Request,
+        version: str,
+        source: str,
+        rate_limit: SegmentRateLimit,
+        log: Log,
     ):
         self._forward = forward
         self._request = request
         self._version = version
         self._source = source
-        self._pace = pace
+        self._rate_limit = rate_limit
         self._log = log
-        self._ends = time.monotonic() + pace.time_s
-        self._opened = 0
-        #: Objects whose own hidden parts may be read for this download.
-        self.homes: set[EntityPath] = set()
-        self._next_at = 0.0
+        self._deadline = time.monotonic() + rate_limit.max_time_s
+        self._opened_count = 0
+        #: Objects whose hidden parts this download may read.
+        self.hidden_part_owners: set[EntityPath] = set()
+        self._next_open_at = 0.0
 
     @property
-    def ahead_bytes(self) -> int:
-        """Bytes of following segments that may wait in memory."""
-        return self._pace.ahead_bytes
+    def read_ahead_bytes(self) -> int:
+        """Bytes of following segments that may be buffered in memory."""
+        return self._rate_limit.read_ahead_bytes
 
     def subrequest(self, method: str, path: EntityPath, query: str = "") -> Request:
         """Return a sub-request with the client's rights."""
-        sub = segment_request(self._request, self._version, method, path, query, self._source)
-        if any(is_part_of(path, home) for home in self.homes):
-            allow_hidden(sub)
+        sub = make_segment_request(self._request, self._version, method, path, query, self._source)
+        if any(is_hidden_part(path, owner) for owner in self.hidden_part_owners):
+            allow_hidden_parts(sub)
         return sub
 
     def open(self, segment: Segment) -> Response:
-        """Return the response of one segment; raises ``SegmentBroken``."""
-        if self._pace.under_bytes is None or segment.span.length < self._pace.under_bytes:
-            self._keep_pace()
-        if time.monotonic() > self._ends:
-            raise self.broken(f"the download took longer than {self._pace.time_s:g} s")
+        """Return the response of one segment; raises ``SegmentError``."""
+        if (
+            self._rate_limit.counted_below_bytes is None
+            or segment.span.length < self._rate_limit.counted_below_bytes
+        ):
+            self._wait_for_rate_limit()
+        if time.monotonic() > self._deadline:
+            raise self.logged_error(f"the download took longer than {self._rate_limit.max_time_s:g} s")
         sub = self.subrequest("GET", segment.path, "multipart-manifest=get")
-        wanted = segment.range_header
-        if wanted is not None:
-            sub.headers["range"] = wanted
+        requested_range = segment.range_header
+        if requested_range is not None:
+            sub.headers["range"] = requested_range
         response = self._forward(sub)
-        problem = _mismatch(segment, response)
+        problem = _find_mismatch(segment, response)
         if problem is not None:
             response.discard()
             response.ended(0, False)
-            raise self.broken(f"segment {segment.path} {problem}")
+            raise self.logged_error(f"segment {segment.path} {problem}")
         return response
 
-    def broken(self, text: str) -> SegmentBroken:
-        """Return the error to raise when the download cannot go on.
+    def logged_error(self, text: str) -> SegmentError:
+        """Log why the download cannot continue, and return the error to raise.
 
-        Logged here, because its status is out.
+        The status line has been sent already, so the log is the only place for the reason.
         """
         request = self._request
         self._log.error(
             f"ERROR {request.method} {request.path_qs}: {text}", txid=request.env.get(environkeys.TRANS_ID)
         )
-        return SegmentBroken(text)
+        return SegmentError(text)
 
-    def _keep_pace(self) -> None:
-        self._opened += 1
-        rate = self._pace.per_s
-        if not rate or self._opened <= self._pace.after:
+    def _wait_for_rate_limit(self) -> None:
+        self._opened_count += 1
+        rate = self._rate_limit.segments_per_s
+        if not rate or self._opened_count <= self._rate_limit.free_segments:
             return
         now = time.monotonic()
-        if self._next_at > now:
-            green.sleep(self._next_at - now)
-        self._next_at = max(now, self._next_at) + 1 / rate
+        if self._next_open_at > now:
+            green.sleep(self._next_open_at - now)
+        self._next_open_at = max(now, self._next_open_at) + 1 / rate
 
 
-def _mismatch(segment: Segment, response: Response) -> str | None:
-    """Why a response is not that of the segment."""
+def _find_mismatch(segment: Segment, response: Response) -> str | None:
+    """Return the difference between a response and the segment; None when they match."""
     if response.status != (200 if segment.range_header is None else 206):
         return f"answered {response.status}"
     etag = unquote_etag(response.headers.get("etag", ""))
@@ -148,38 +157,39 @@ def _mismatch(segment: Segment, response: Response) -> str | None:
     return None
 
 
-def parts_container(container: str) -> str:
+def hidden_parts_container(container: str) -> str:
     """Return the name of the container that holds the hidden parts of a container's objects."""
     return f"{RESERVED}segments{RESERVED}{container}"
 
 
-def is_part_of(path: EntityPath, owner: EntityPath) -> bool:
-    """Return True if an object is a hidden part of another one."""
+def is_hidden_part(path: EntityPath, owner: EntityPath) -> bool:
+    """Return True if ``path`` is a hidden part of the object ``owner``."""
     return (
         path.account == owner.account
-        and path.container == parts_container(owner.container or "")
+        and path.container == hidden_parts_container(owner.container or "")
         and (path.obj or "").rpartition(RESERVED)[0].rpartition(RESERVED)[0] == f"{RESERVED}{owner.obj}"
     )
 
 
-def allow_hidden(sub: Request) -> None:
-    """Let a sub-request do what its caller may not: only for parts of what the caller was asked about."""
+def allow_hidden_parts(sub: Request) -> None:
+    """Authorize a sub-request for hidden parts; only for parts of the object that the caller may access."""
     sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
     preauthorise(sub)
 
 
 def version_query(request: Request, query: str = "") -> str:
-    """Return a query for the same version of the object that a request is for."""
-    wanted = request.params.get("version-id")
-    if not wanted:
+    """Return a query for the object version that the request names."""
+    version_id = request.params.get("version-id")
+    if not version_id:
         return query
-    part = f"version-id={quote(wanted.encode('latin-1'), safe='')}"
+    part = f"version-id={quote(version_id.encode('latin-1'), safe='')}"
     return f"{query}&{part}" if query else part
 
 
-def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
-    """Return the path of the object that sent the response: a link to another account leads to that
-    account's segments.
+def content_location_path(headers: HeaderMap, path: EntityPath) -> EntityPath:
+    """Return the path of the object that a response is of, from its Content-Location.
+
+    A symlink may lead to another account, whose segments the manifest then names.
     """
     location = headers.get("content-location")
     if location is None:
@@ -190,10 +200,10 @@ def home_of(headers: HeaderMap, path: EntityPath) -> EntityPath:
         return path
 
 
-def segment_request(
+def make_segment_request(
     request: Request, version: str, method: str, path: EntityPath, query: str, source: str
 ) -> Request:
-    """Return a sub-request to a part of a large object; ``source`` (DLO, SLO) is for logs."""
+    """Return a sub-request for a part of a large object; ``source`` (DLO, SLO) is for logs."""
     sub = make_subrequest(
         request,
         method,

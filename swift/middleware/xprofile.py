@@ -1,7 +1,7 @@
-"""The place of the peer's profiler, so that its configurations load (spec: middleware.md §15).
+"""Placeholder for the peer's profiling filter, so that its configurations load (spec: middleware.md §15).
 
-Profiling is done from outside here (``py-spy``, ``perf``), which costs nothing while it is unused; the pages
-say so.
+Profiles are taken from outside with ``py-spy`` or ``perf``, which cost nothing while unused. The pages say
+so.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from swift.http.request import Request
 from swift.http.response import TEXT, Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 
-_TEXT = "Profiles are taken from outside: py-spy record --pid PID\n"
+_HELP_TEXT = "Profiles are taken from outside: py-spy record --pid PID\n"
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class XprofileSettings(Settings):
 
 
 class Xprofile(Filter):
-    """Answers 501 below its path."""
+    """Returns 501 below its path."""
 
     def __init__(self, app: App, settings: XprofileSettings):
         super().__init__(app)
         self._path = "/" + settings.path.strip("/")
 
     def handle(self, request: Request) -> Response:
-        """501 for a page; everything else goes on."""
+        """Return 501 for a profiling page; forward all other requests."""
         path = request.loose_path
         if path == self._path or path.startswith(self._path + "/"):
-            return error_response(501, _TEXT, content_type=TEXT)
+            return error_response(501, _HELP_TEXT, content_type=TEXT)
         return self.forward(request)
 
 

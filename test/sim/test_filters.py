@@ -13,7 +13,7 @@ from swift.gateway.subrequest import make_subrequest
 from swift.http.request import parse_query
 from swift.http.response import Response, error_response
 from swift.http.transform import Mapped, MappedRequest, as_request_body
-from swift.middleware.dlo import Dlo, DloSettings, cut
+from swift.middleware.dlo import Dlo, DloSettings, segments_in_span
 from swift.middleware.filter import Filter
 from swift.middleware.listing_formats import ListingFormats
 from swift.middleware.segments import Segment
@@ -165,13 +165,13 @@ def test_cutting_keeps_only_what_a_span_touches():
     def segment(name, first, last):
         return Segment(EntityPath("a", "c", name), Span(first, last), 4)
 
-    assert list(cut(rows, container, Span(3, 9))) == [
+    assert list(segments_in_span(rows, container, Span(3, 9))) == [
         segment("0", 3, 4),
         segment("2", 0, 4),
         segment("3", 0, 1),
     ]
-    assert [s.path.obj for s in cut(rows, container, None)] == ["0", "2", "3"]
-    assert list(cut(rows, container, Span(4, 4))) == []
+    assert [s.path.obj for s in segments_in_span(rows, container, None)] == ["0", "2", "3"]
+    assert list(segments_in_span(rows, container, Span(4, 4))) == []
 
 
 # --- listing formats ----------------------------------------------------------------------------------

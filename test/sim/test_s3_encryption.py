@@ -63,18 +63,18 @@ def test_what_no_key_encrypted_is_not_asked_for_with_one(s3):
     assert s3("GET", "/bucket/plain", KEY).code == "InvalidRequest"
 
 
-NAME = "x-amz-server-side-encryption-customer-"
+CIPHER_NAME = "x-amz-server-side-encryption-customer-"
 
 
 @pytest.mark.parametrize(
     ("change", "code"),
     [
-        ({f"{NAME}algorithm": "AES128"}, "InvalidEncryptionAlgorithmError"),
-        ({f"{NAME}key": "%%%"}, "InvalidArgument"),
-        ({f"{NAME}key": b64encode(b"k" * 31).decode()}, "InvalidArgument"),
-        ({f"{NAME}key": ""}, "InvalidArgument"),
-        ({f"{NAME}key-md5": "AAAA"}, "InvalidArgument"),
-        ({f"{NAME}key-md5": "\u00e9"}, "InvalidArgument"),
+        ({f"{CIPHER_NAME}algorithm": "AES128"}, "InvalidEncryptionAlgorithmError"),
+        ({f"{CIPHER_NAME}key": "%%%"}, "InvalidArgument"),
+        ({f"{CIPHER_NAME}key": b64encode(b"k" * 31).decode()}, "InvalidArgument"),
+        ({f"{CIPHER_NAME}key": ""}, "InvalidArgument"),
+        ({f"{CIPHER_NAME}key-md5": "AAAA"}, "InvalidArgument"),
+        ({f"{CIPHER_NAME}key-md5": "\u00e9"}, "InvalidArgument"),
         ({"x-amz-server-side-encryption": "AES256"}, "InvalidArgument"),
         ({"content-md5": b64encode(md5(DATA).digest()).decode()}, "NotImplemented"),
     ],

@@ -20,11 +20,11 @@ from swift.http import environkeys
 from swift.http.body import RequestBody
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.middleware.access import unauthorised
 from swift.middleware.admission.announced import RULES_BYTES_MAX
 from swift.middleware.admission.limiter import SPARE
 from swift.middleware.admission.rules import LANE, LIMIT, AdmissionRules
 from swift.middleware.admission.shares import DELIVERED, Report
+from swift.middleware.authorization import unauthorized_response
 
 #: No account has this name.
 ACCOUNT = ".admission"
@@ -49,7 +49,11 @@ class Console:
         """Return the response to a request for the account; raises ``HTTPError``."""
         assert request.entity is not None, "it names the account"
         if not request.env.get(environkeys.RESELLER_REQUEST):
-            return error_response(403) if request.env.get(environkeys.REMOTE_USER) else unauthorised(request)
+            return (
+                error_response(403)
+                if request.env.get(environkeys.REMOTE_USER)
+                else unauthorized_response(request)
+            )
         path = request.entity.path
         if path.container != _CONTAINER or path.obj not in (_STATE, _RULES):
             return error_response(404)

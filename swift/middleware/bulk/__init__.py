@@ -1,1 +1,1 @@
-"""Many objects with one request: archives extracted, lists deleted (spec: middleware.md §7)."""
+"""Bulk operations: extraction of archives and deletion of lists (spec: middleware.md §7)."""

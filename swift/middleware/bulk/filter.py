@@ -1,9 +1,9 @@
-"""Takes archives and lists, works on them, and keeps the client waiting politely (spec: middleware.md §7).
+"""Bulk extraction and bulk deletion, which keep the connection alive meanwhile (spec: middleware.md §7).
 
-The work is done in a green thread of its own, so that a space can be sent now and then, however long one
-object takes. The answer is 200 from the beginning; how it went is in its body. With ``heartbeat=off`` the
-status line waits for the end and is that of the report (decision 0023). The work ends with its client: names
-that are left can be sent again.
+The work runs in a green thread of its own, so that a space can be sent at intervals however long one object
+takes. The status line is 200 from the start; the body contains the result. With ``heartbeat=off`` the status
+line waits for the end and is that of the report (decision 0023). The work stops when the client disconnects:
+a client can send the remaining names again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from swift.http.listing import DECLARATION
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
-from swift.middleware.bulk.delete import DeleteLimits, Deletion
-from swift.middleware.bulk.extract import Extraction, ExtractLimits
+from swift.middleware.bulk.delete import BulkDeletion, DeleteLimits
+from swift.middleware.bulk.extract import ArchiveExtraction, ExtractLimits
 from swift.middleware.bulk.report import BulkReport
-from swift.middleware.bulk.unpack import KINDS
+from swift.middleware.bulk.unpack import ARCHIVE_FORMATS
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.heartbeat import wants_true_status
+from swift.middleware.heartbeat import requires_final_status
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -46,98 +46,100 @@ class BulkSettings(Settings):
 
 
 class Bulk(Filter):
-    """Extracts archives and deletes lists."""
+    """Extracts archives and deletes lists of names."""
 
-    def __init__(self, app: App, settings: BulkSettings, name_bytes: int, telemetry: Telemetry):
+    def __init__(self, app: App, settings: BulkSettings, name_bytes_max: int, telemetry: Telemetry):
         super().__init__(app)
         self._settings = settings
-        self._name_bytes = name_bytes
+        self._name_bytes_max = name_bytes_max
         self._log = telemetry.log
 
     def handle(self, request: Request) -> Response:
-        """Do what a query asks for; everything else is not this filter's business."""
+        """Extract or delete if the query asks for it; forward all other requests."""
         if not request.query or request.entity is None:
             return self.forward(request)
         settings = self._settings
-        kind = request.params.get("extract-archive")
-        if kind is not None and request.method == "PUT":
-            kind = kind.lower().strip(".")
-            if kind not in KINDS:
+        archive_format = request.params.get("extract-archive")
+        if archive_format is not None and request.method == "PUT":
+            archive_format = archive_format.lower().strip(".")
+            if archive_format not in ARCHIVE_FORMATS:
                 return error_response(400, "Unsupported archive format")
             limits = ExtractLimits(settings.max_containers_per_extraction, settings.max_failed_extractions)
-            extraction = Extraction(request, self.forward, kind, limits)
-            return self._answer(request, extraction.report, extraction.run)
+            extraction = ArchiveExtraction(request, self.forward, archive_format, limits)
+            return self._run_and_respond(request, extraction.report, extraction.run)
         if "bulk-delete" in request.params and request.method in ("POST", "DELETE"):
-            deletion = Deletion(
+            deletion = BulkDeletion(
                 request,
                 self.forward,
                 DeleteLimits(
-                    names=settings.max_deletes_per_request,
-                    failures=settings.max_failed_deletes,
+                    names_max=settings.max_deletes_per_request,
+                    failures_max=settings.max_failed_deletes,
                     concurrency=settings.delete_concurrency,
                     retries=settings.delete_container_retry_count,
-                    name_bytes=self._name_bytes,
+                    name_bytes_max=self._name_bytes_max,
                 ),
             )
             content_type = request.headers.get("content-type")
             if content_type and not content_type.startswith("text/plain"):
                 deletion.report.fail(406)
-            return self._answer(request, deletion.report, deletion.run)
+            return self._run_and_respond(request, deletion.report, deletion.run)
         return self.forward(request)
 
-    def _answer(self, request: Request, report: BulkReport, run: Callable[[], BulkReport]) -> Response:
-        shape = accepted_format(request.headers.get("accept"))
-        if shape is None:
+    def _run_and_respond(
+        self, request: Request, report: BulkReport, run: Callable[[], BulkReport]
+    ) -> Response:
+        report_format = accepted_format(request.headers.get("accept"))
+        if report_format is None:
             report.fail(406)
-            status = 406 if wants_true_status(request) else 200
+            status = 406 if requires_final_status(request) else 200
             return Response(status, {"content-type": HTML}, Pieces([report.render(ListingFormat.PLAIN)]))
         if not report.status and "content-length" not in request.headers and request.body.length is not None:
             report.fail(411)
-        headers = {"content-type": shape.value}
-        is_true_status = wants_true_status(request)
+        headers = {"content-type": report_format.value}
+        waits_for_status = requires_final_status(request)
         if report.status:
-            status = report.code if is_true_status else 200
-            return Response(status, headers, Pieces([report.render(shape)]))
-        work = _Work(report, run, self._settings.yield_frequency, self._failed(request))
-        if is_true_status:
+            status = report.status_code if waits_for_status else 200
+            return Response(status, headers, Pieces([report.render(report_format)]))
+        work = _BackgroundRun(report, run, self._settings.yield_frequency, self._make_error_logger(request))
+        if waits_for_status:
             work.wait()
-            return Response(report.code, headers, Pieces([report.render(shape)]))
+            return Response(report.status_code, headers, Pieces([report.render(report_format)]))
         if work.is_done():
-            return Response(200, headers, Pieces([report.render(shape)]))
-        return Response(200, headers, Pieces(work.pieces(shape), on_close=work.end))
+            return Response(200, headers, Pieces([report.render(report_format)]))
+        return Response(200, headers, Pieces(work.pieces(report_format), on_close=work.cancel))
 
-    def _failed(self, request: Request) -> Callable[[Exception], None]:
-        what, txid = f"Error: {request.method} {request.path_qs}", request.env.get(environkeys.TRANS_ID)
-        return lambda error: self._log.exception(what, error, txid=txid)
+    def _make_error_logger(self, request: Request) -> Callable[[Exception], None]:
+        message, txid = f"Error: {request.method} {request.path_qs}", request.env.get(environkeys.TRANS_ID)
+        return lambda error: self._log.exception(message, error, txid=txid)
 
 
-class _Work:
-    """A run in a green thread of its own; ``failed`` is told of a programming error in it."""
+class _BackgroundRun:
+    """A run in a green thread of its own; ``on_error`` is called with an unexpected exception."""
 
     def __init__(
         self,
         report: BulkReport,
         run: Callable[[], BulkReport],
         interval_s: float,
-        failed: Callable[[Exception], None],
+        on_error: Callable[[Exception], None],
     ):
         self._report = report
         self._interval_s = interval_s
-        self._failed = failed
+        self._on_error = on_error
         self._done = green.Event()
-        self._task = green.spawn(self._do, run)
+        self._task = green.spawn(self._run, run)
 
-    def _do(self, run: Callable[[], BulkReport]) -> None:
+    def _run(self, run: Callable[[], BulkReport]) -> None:
         try:
             run()
         except Exception as error:
-            # The client has its 200 already.
-            self._failed(error)
+            # The status line 200 has been sent already.
+            self._on_error(error)
             self._report.fail(500)
         self._done.set()
 
     def is_done(self) -> bool:
-        """Wait for the end, but no longer than until the next sign of life is due."""
+        """Wait for the end, at most until the next heartbeat is due; return True at the end."""
         return self._done.wait(self._interval_s)
 
     def wait(self) -> None:
@@ -145,19 +147,19 @@ class _Work:
         while not self.is_done():
             pass
 
-    def pieces(self, shape: ListingFormat) -> Iterator[bytes]:
-        """Signs of life, then the report."""
-        yield DECLARATION.encode() if shape.is_xml else b" "
+    def pieces(self, report_format: ListingFormat) -> Iterator[bytes]:
+        """Yield heartbeats, then the report."""
+        yield DECLARATION.encode() if report_format.is_xml else b" "
         while not self.is_done():
             yield b" "
-        yield b"\r\n\r\n" + self._report.render(shape)
+        yield b"\r\n\r\n" + self._report.render(report_format)
 
-    def end(self) -> None:
-        """Stop working for a client that went away."""
+    def cancel(self) -> None:
+        """Stop the work after the client disconnected."""
         self._task.kill()
 
 
-def _make(app: App, settings: BulkSettings, services: Services) -> Bulk:
+def _make_filter(app: App, settings: BulkSettings, services: Services) -> Bulk:
     """Return the filter of a configuration section; raises ``ConfigError``."""
     info = services.info
     info.register(
@@ -176,14 +178,14 @@ def _make(app: App, settings: BulkSettings, services: Services) -> Bulk:
     )
     limits = services.cluster.config.limits
     # A slash on each side, and every character may have four bytes.
-    name_bytes = 4 * (limits.max_container_name_length + limits.max_object_name_length) + 2
-    return Bulk(app, settings, name_bytes, services.telemetry())
+    name_bytes_max = 4 * (limits.max_container_name_length + limits.max_object_name_length) + 2
+    return Bulk(app, settings, name_bytes_max, services.telemetry())
 
 
 FILTER = FilterDeclaration(
     "bulk",
     BulkSettings,
-    _make,
+    _make_filter,
     position=90,
     default=True,
     left_of={

@@ -11,51 +11,51 @@ from swift.http.response import reason_of
 
 
 def status_line(status: int) -> str:
-    """``404 Not Found``."""
+    """Return a status with its reason, such as ``404 Not Found``."""
     return f"{status} {reason_of(status)}"
 
 
 @dataclass
 class BulkReport:
-    """Filled in as the work goes on; ``root`` names it in XML."""
+    """Counts, failures and the final status of a bulk request; ``root_element`` is that of XML."""
 
-    root: str
-    #: What was counted, by the words that clients see.
+    root_element: str
+    #: Counters by their names in the report.
     counts: dict[str, int]
     status: str = ""
     body: str = ""
-    #: Percent-quoted names and why they failed.
+    #: (Percent-quoted name, status line) of each failure.
     errors: list[tuple[str, str]] = field(default_factory=list)
 
     @property
-    def code(self) -> int:
-        """The status as a number; there must be one."""
+    def status_code(self) -> int:
+        """The status as a number; the status must be set."""
         return int(self.status[:3])
 
     def fail(self, status: int, body: str = "") -> None:
-        """Note that the whole request failed."""
+        """Record that the whole request failed."""
         self.status, self.body = status_line(status), body
 
-    def verdict(self, *, good: int) -> None:
-        """Set the status that follows from the failures, unless one is set."""
+    def set_final_status(self, *, success_status: int) -> None:
+        """Set the final status from the failures unless a status is set already."""
         if self.status:
             return
         if not self.errors:
-            self.status = status_line(good)
+            self.status = status_line(success_status)
         elif all(status.startswith("5") for _, status in self.errors):
             self.status = status_line(502)
         else:
             self.status = status_line(400)
 
-    def render(self, shape: ListingFormat) -> bytes:
+    def render(self, report_format: ListingFormat) -> bytes:
         """Return the report in one of the formats of listings."""
-        facts = {**self.counts, "Response Body": self.body, "Response Status": self.status}
-        if shape is ListingFormat.JSON:
+        fields = {**self.counts, "Response Body": self.body, "Response Status": self.status}
+        if report_format is ListingFormat.JSON:
             ordered = {"Response Status": self.status, "Response Body": self.body, **self.counts}
             return json.dumps({**ordered, "Errors": self.errors}).encode()
-        if shape.is_xml:
-            lines = [f"<{self.root}>"]
-            for name, value in sorted(facts.items()):
+        if report_format.is_xml:
+            lines = [f"<{self.root_element}>"]
+            for name, value in sorted(fields.items()):
                 tag = name.replace(" ", "_").lower()
                 lines.append(f"<{tag}>{escape(str(value))}</{tag}>")
             lines.append("<errors>")
@@ -63,8 +63,8 @@ class BulkReport:
                 f"<object><name>{escape(name)}</name><status>{escape(status)}</status></object>"
                 for name, status in self.errors
             ]
-            lines += ["</errors>", f"</{self.root}>", ""]
+            lines += ["</errors>", f"</{self.root_element}>", ""]
             return "\n".join(lines).encode()
-        lines = [f"{name}: {value}" for name, value in sorted(facts.items())]
+        lines = [f"{name}: {value}" for name, value in sorted(fields.items())]
         lines += ["Errors:", *(f"{name}, {status}" for name, status in self.errors), ""]
         return "\n".join(lines).encode()

@@ -1,6 +1,6 @@
-"""AES-256 in counter mode and the texts that encrypted values are stored as (spec: middleware.md §17.1).
+"""AES-256 in counter mode and the text format of encrypted values (spec: middleware.md §17.1).
 
-Pure: keys come in, bytes and texts go out.
+Pure: keys in, bytes and texts out.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 
-NAME = "AES_CTR_256"
+CIPHER_NAME = "AES_CTR_256"
 IV_BYTES, KEY_BYTES = 16, 32
-_MARK = "; swift_meta="
+_META_SEPARATOR = "; swift_meta="
 
 
-class BadCrypto(SwiftError):
+class CryptoError(SwiftError):
     """Stored crypto metadata or ciphertext is invalid."""
 
 
-class Stream:
-    """A key stream from byte ``offset`` on; encrypting and decrypting are the same."""
+class KeyStream:
+    """An AES-CTR key stream from byte ``offset`` on; encryption and decryption are the same operation."""
 
     def __init__(self, key: bytes, iv: bytes, offset: int = 0):
         counter = (int.from_bytes(iv, "big") + offset // IV_BYTES) % (1 << 128)
@@ -37,12 +37,12 @@ class Stream:
         self._context.update(bytes(offset % IV_BYTES))
 
     def update(self, data: bytes) -> bytes:
-        """Return the next bytes."""
+        """Return the next bytes, encrypted or decrypted."""
         return self._context.update(data)
 
 
 def new_iv() -> bytes:
-    """Return a random beginning of a key stream."""
+    """Return a random initialization vector."""
     return secrets.token_bytes(IV_BYTES)
 
 
@@ -51,87 +51,85 @@ def new_key() -> bytes:
     return secrets.token_bytes(KEY_BYTES)
 
 
-def mac_of(key: bytes, etag: str) -> str:
-    """Return the HMAC that stands for an ETag in conditional requests."""
+def etag_mac(key: bytes, etag: str) -> str:
+    """Return the HMAC that replaces an ETag in conditional requests."""
     return base64.b64encode(hmac.digest(key, etag.encode("latin-1"), sha256)).decode("ascii")
 
 
-# --- what is stored ---------------------------------------------------------------------------------
+# --- stored formats ---------------------------------------------------------------------------------
 
 
-def dump(meta: JsonObject) -> str:
-    """Return the text of what is needed to decrypt; ``iv`` and ``key`` are bytes in it, at any depth."""
-    return quote_plus(json.dumps(_as_text(meta), sort_keys=True))
+def dump_meta(meta: JsonObject) -> str:
+    """Serialize crypto metadata; ``iv`` and ``key`` are bytes in it, at any depth."""
+    return quote_plus(json.dumps(_encode_bytes(meta), sort_keys=True))
 
 
-def _as_text(meta: JsonObject) -> JsonObject:
-    told: JsonObject = {}
+def _encode_bytes(meta: JsonObject) -> JsonObject:
+    encoded: JsonObject = {}
     for name, value in meta.items():
         if isinstance(value, bytes):
-            told[name] = base64.b64encode(value).decode("ascii")
+            encoded[name] = base64.b64encode(value).decode("ascii")
         else:
-            told[name] = _as_text(value) if isinstance(value, dict) else value
-    return told
+            encoded[name] = _encode_bytes(value) if isinstance(value, dict) else value
+    return encoded
 
 
-def load(text: str) -> JsonObject:
-    """Return the value that ``dump`` serialized; raises ``BadCrypto`` for anything else, and for another
-    cipher.
-    """
+def load_meta(text: str) -> JsonObject:
+    """Parse what ``dump_meta`` serialized; raises ``CryptoError`` for any other text or cipher."""
     try:
-        found = _as_bytes(json.loads(unquote_plus(text)))
+        meta = _decode_bytes(json.loads(unquote_plus(text)))
     except (ValueError, TypeError, RecursionError, binascii.Error) as error:
-        raise BadCrypto(f"bad crypto meta: {error}")
-    if found.get("cipher") != NAME:
-        raise BadCrypto(f"unknown cipher {found.get('cipher')!r}")
-    if "iv" in found and len(found["iv"]) != IV_BYTES:
-        raise BadCrypto("an IV has the wrong length")
-    return found
+        raise CryptoError(f"bad crypto meta: {error}")
+    if meta.get("cipher") != CIPHER_NAME:
+        raise CryptoError(f"unknown cipher {meta.get('cipher')!r}")
+    if "iv" in meta and len(meta["iv"]) != IV_BYTES:
+        raise CryptoError("an IV has the wrong length")
+    return meta
 
 
-def _as_bytes(meta: object) -> JsonObject:
+def _decode_bytes(meta: object) -> JsonObject:
     if not isinstance(meta, dict):
         raise ValueError("not an object")
-    told: JsonObject = {}
+    decoded: JsonObject = {}
     for name, value in meta.items():
         if name in ("iv", "key"):
-            told[name] = base64.b64decode(value, validate=True)
+            decoded[name] = base64.b64decode(value, validate=True)
         else:
-            told[name] = _as_bytes(value) if name == "body_key" else value
-    return told
+            decoded[name] = _decode_bytes(value) if name == "body_key" else value
+    return decoded
 
 
-def seal(value: str, key: bytes, key_id: dict[str, str] | None = None) -> str:
-    """Return an encrypted value (a Latin-1 view) with what is needed to decrypt it behind it."""
+def encrypt_value(value: str, key: bytes, key_id: dict[str, str] | None = None) -> str:
+    """Encrypt a value (a Latin-1 view) and append the crypto metadata that decrypts it."""
     iv = new_iv()
-    data = Stream(key, iv).update(value.encode("latin-1"))
-    meta: JsonObject = {"cipher": NAME, "iv": iv}
+    data = KeyStream(key, iv).update(value.encode("latin-1"))
+    meta: JsonObject = {"cipher": CIPHER_NAME, "iv": iv}
     if key_id is not None:
         meta["key_id"] = key_id
-    return base64.b64encode(data).decode("ascii") + _MARK + dump(meta)
+    return base64.b64encode(data).decode("ascii") + _META_SEPARATOR + dump_meta(meta)
 
 
-def is_sealed(text: str) -> bool:
-    """Return True if a value was made by ``seal``."""
-    return _MARK in text
+def is_encrypted_value(text: str) -> bool:
+    """Return True if ``encrypt_value`` made the value."""
+    return _META_SEPARATOR in text
 
 
-def sealed_meta(text: str) -> JsonObject:
-    """Return the crypto metadata of a sealed value; raises ``BadCrypto``."""
-    _data, mark, meta = text.partition(_MARK)
-    if not mark:
-        raise BadCrypto("a value is not encrypted")
-    found = load(meta)
-    if "iv" not in found:
-        raise BadCrypto("a value has no IV")
-    return found
+def value_meta(text: str) -> JsonObject:
+    """Return the crypto metadata of a sealed value; raises ``CryptoError``."""
+    _data, separator, meta = text.partition(_META_SEPARATOR)
+    if not separator:
+        raise CryptoError("a value is not encrypted")
+    parsed = load_meta(meta)
+    if "iv" not in parsed:
+        raise CryptoError("a value has no IV")
+    return parsed
 
 
-def unseal(text: str, key: bytes) -> str:
-    """Return the plaintext of a sealed value as a Latin-1 view; raises ``BadCrypto``."""
-    meta = sealed_meta(text)
+def decrypt_value(text: str, key: bytes) -> str:
+    """Return the plaintext of a sealed value as a Latin-1 view; raises ``CryptoError``."""
+    meta = value_meta(text)
     try:
-        data = base64.b64decode(text.partition(_MARK)[0], validate=True)
+        data = base64.b64decode(text.partition(_META_SEPARATOR)[0], validate=True)
     except (binascii.Error, ValueError) as error:
-        raise BadCrypto(f"a value is not base64: {error}")
-    return Stream(key, meta["iv"]).update(data).decode("latin-1")
+        raise CryptoError(f"a value is not base64: {error}")
+    return KeyStream(key, meta["iv"]).update(data).decode("latin-1")

@@ -1,1 +1,1 @@
-"""Uploads from HTML forms that were signed for their users (spec: middleware.md §4)."""
+"""formpost: uploads by signed HTML forms (spec: middleware.md §4)."""

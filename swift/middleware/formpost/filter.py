@@ -1,7 +1,7 @@
-"""Stores the files of signed forms (spec: middleware.md §4).
+"""Uploads by signed HTML forms (spec: middleware.md §4).
 
-The fields before the first file say what is allowed and are signed; each file is then stored by a PUT of its
-own, as it arrives. What a form may do is bounded by ``tempurl.scope``, like what a link may do.
+The fields before the first file state what is allowed and are signed. The filter stores each file by a PUT of
+its own while it arrives. ``tempurl.scope`` limits a form like a temporary URL.
 """
 
 from __future__ import annotations
@@ -21,30 +21,32 @@ from swift.http.headers import HeaderMap, has_controls
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response, reason_of
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.formpost.form import BadForm, BoundedFileBody, Form, parse_parameters
-from swift.middleware.tempurl.filter import digest_facts
+from swift.middleware.formpost.form import Form, InvalidForm, SizeLimitedFileBody, parse_parameters
+from swift.middleware.tempurl.filter import digests_info
 from swift.middleware.tempurl.scope import SignedScope
-from swift.middleware.tempurl.signature import DIGESTS, Key, keys_of, parse_signature, signing_key
+from swift.middleware.tempurl.signature import DIGESTS_KIND, Key, find_signing_key, get_keys, parse_signature
 from swift.telemetry.telemetry import Telemetry
 
-USER = ".wsgi.formpost"
-#: A form with more fields than this is refused.
+FORMPOST_USER = ".wsgi.formpost"
+#: Fields that a form may have.
 FIELDS_MAX = 1000
-#: A number of a form has no more characters than this.
+#: Characters that a number in a form may have.
 _NUMBER_CHARS_MAX = 32
-#: What would end the attribute that it stands in.
-_MARKUP = {ord(char): f"&#{ord(char)};" for char in "<>\"'"}
+#: Characters that would end an HTML attribute → their references.
+_HTML_ESCAPES = {ord(char): f"&#{ord(char)};" for char in "<>\"'"}
 
 
 @dataclass(frozen=True)
 class FormPostSettings(Settings):
     """``[filter:formpost]``."""
 
-    allowed_digests: tuple[str, ...] = option("sha1 sha256 sha512", "Digests of signatures.", kind=DIGESTS)
+    allowed_digests: tuple[str, ...] = option(
+        "sha1 sha256 sha512", "Digests of signatures.", kind=DIGESTS_KIND
+    )
 
 
-class FormRefused(HTTPError):
-    """The form is not valid or no form: answered with the reason, never with a redirect."""
+class FormRejected(HTTPError):
+    """An invalid or unsigned form: the response has the reason and is never a redirect."""
 
     def __init__(self, status: int, text: str):
         headers = {"www-authenticate": 'Swift realm="unknown"'} if status == 401 else None
@@ -52,7 +54,7 @@ class FormRefused(HTTPError):
 
 
 class FormPost(Filter):
-    """Turns POSTs of forms into PUTs of their files."""
+    """Turns POST requests of forms into a PUT for each file."""
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class FormPost(Filter):
         self._clock = clock or SystemClock()
 
     def handle(self, request: Request) -> Response:
-        """Store what a form brings; everything else is not this filter's business."""
+        """Store the files of a form; forward all other requests."""
         if request.method != "POST" or "/" not in request.raw_path.strip("/"):
             # A form without an account is for another filter, e.g. S3's form upload.
             return self.forward(request)
@@ -76,72 +78,72 @@ class FormPost(Filter):
         if kind != "multipart/form-data" or not boundary:
             return self.forward(request)
         try:
-            return self._store(request, Form(request.body, boundary))
-        except BadForm as error:
-            return FormRefused(400, str(error)).response
+            return self._store_files(request, Form(request.body, boundary))
+        except InvalidForm as error:
+            return FormRejected(400, str(error)).response
         except HTTPError as error:
             return error.response
 
-    def _store(self, request: Request, form: Form) -> Response:
-        terms: dict[str, str] = {}
+    def _store_files(self, request: Request, form: Form) -> Response:
+        form_fields: dict[str, str] = {}
         message, status, files = "", 0, 0
         while status // 100 in (0, 2) and (headers := form.next_part()) is not None:
-            _, about = parse_parameters(headers.get("content-disposition", ""))
-            filename = about.get("filename")
+            _, disposition = parse_parameters(headers.get("content-disposition", ""))
+            filename = disposition.get("filename")
             if filename is None:
-                _note(terms, about.get("name", ""), form.value(), accept=not files)
+                _record_field(form_fields, disposition.get("name", ""), form.read_value(), accept=not files)
                 continue
             if not filename:
-                form.value()
+                form.read_value()
                 continue
             files += 1
-            if files > _number(terms, "max_file_count"):
+            if files > _parse_number(form_fields, "max_file_count"):
                 status, message = 400, "max file count exceeded"
                 break
-            status = self._store_file(request, form, terms, headers, filename)
+            status = self._store_file(request, form, form_fields, headers, filename)
         if not files:
             status, message = 400, "no files to process"
-        return _answer(status, message, terms.get("redirect", ""))
+        return _make_response(status, message, form_fields.get("redirect", ""))
 
     def _store_file(
-        self, request: Request, form: Form, terms: dict[str, str], part: HeaderMap, filename: str
+        self, request: Request, form: Form, form_fields: dict[str, str], part: HeaderMap, filename: str
     ) -> int:
-        """PUT one file; the status. Raises ``FormRefused``."""
-        size_max = _number(terms, "max_file_size")
+        """PUT one file and return the status; raises ``FormRejected``."""
+        size_max = _parse_number(form_fields, "max_file_size")
         headers = {"transfer-encoding": "chunked"}
-        for name, what in (("x_delete_at", "Unix timestamp"), ("x_delete_after", "Number of seconds")):
-            if name in terms:
-                problem = f"{name} not an integer: {what} required."
-                if not terms[name]:
-                    raise FormRefused(400, problem)
-                _number(terms, name, problem)
-                headers[name.replace("_", "-")] = terms[name]
+        for name, expected in (("x_delete_at", "Unix timestamp"), ("x_delete_after", "Number of seconds")):
+            if name in form_fields:
+                problem = f"{name} not an integer: {expected} required."
+                if not form_fields[name]:
+                    raise FormRejected(400, problem)
+                _parse_number(form_fields, name, problem)
+                headers[name.replace("_", "-")] = form_fields[name]
         for name in ("content-type", "content-encoding"):
-            if value := terms.get(name) or part.get(name):
+            if value := form_fields.get(name) or part.get(name):
                 if has_controls(value):
-                    raise FormRefused(400, f"{name} has characters that no header has")
+                    raise FormRejected(400, f"{name} has characters that no header has")
                 headers[name] = value
-        key = self._key_of(request, terms)
-        _check_redirect(terms.get("redirect", ""))
+        key = self._validate_signature(request, form_fields)
+        _check_redirect(form_fields.get("redirect", ""))
         entity = request.entity
         assert entity is not None, "only entities have keys"
         folder = request.loose_path.encode("utf-8", "surrogateescape")
         if entity.path.obj is None and not folder.endswith(b"/"):
             folder += b"/"
         raw_path = quote(folder + filename.encode("latin-1"), safe="/~")
-        body = BoundedFileBody(form, size_max)
+        body = SizeLimitedFileBody(form, size_max)
         agent = "%(orig)s FormPost"
         sub = make_subrequest(request, "PUT", raw_path, headers=headers, body=body, source="FP", agent=agent)
-        signed = SignedScope(
+        scope = SignedScope(
             key.scope,
             entity.path._replace(obj=None),
             entity.path.obj or "",
             is_prefix=True,
             is_reading=False,
         )
-        sub.env[environkeys.AUTHORIZE] = signed.authorise
+        sub.env[environkeys.AUTHORIZE] = scope.authorise
         sub.env[environkeys.AUTHORIZE_OVERRIDE] = True
-        sub.env[environkeys.REMOTE_USER] = USER
+        sub.env[environkeys.REMOTE_USER] = FORMPOST_USER
         sub.env[environkeys.OWNER] = False
         try:
             with open_response(partial(forward_write, self.forward), sub) as response:
@@ -151,56 +153,61 @@ class FormPost(Filter):
         except BodyError as error:
             status = error.status
         if body.is_too_large:
-            raise FormRefused(400, "max_file_size exceeded")
+            raise FormRejected(400, "max_file_size exceeded")
         if status // 100 == 2:
             body.drain()
         return status
 
-    def _key_of(self, request: Request, terms: dict[str, str]) -> Key:
-        """Return the key that signed the form; raises ``FormRefused``."""
-        if _number(terms, "expires", "expired not an integer") < self._clock.time():
-            raise FormRefused(401, "Form Expired")
-        signature = parse_signature(terms.get("signature", ""), self._settings.allowed_digests)
+    def _validate_signature(self, request: Request, form_fields: dict[str, str]) -> Key:
+        """Return the key that signed the form; raises ``FormRejected``."""
+        if _parse_number(form_fields, "expires", "expired not an integer") < self._clock.time():
+            raise FormRejected(401, "Form Expired")
+        signature = parse_signature(form_fields.get("signature", ""), self._settings.allowed_digests)
         entity = request.entity
         key = None
         if signature and entity and entity.path.container is not None and entity.version in API_VERSIONS:
-            signed = ("redirect", ""), ("max_file_size", "0"), ("max_file_count", "0"), ("expires", "0")
-            lines = [(terms.get(name) or default).encode("latin-1") for name, default in signed]
+            signed_fields = (
+                ("redirect", ""),
+                ("max_file_size", "0"),
+                ("max_file_count", "0"),
+                ("expires", "0"),
+            )
+            lines = [(form_fields.get(name) or default).encode("latin-1") for name, default in signed_fields]
             path = request.loose_path.encode("utf-8", "surrogateescape")
             text = b"\n".join([path, *lines])
-            key = signing_key(signature, [text], keys_of(request, self.forward, entity.path))
+            key = find_signing_key(signature, [text], get_keys(request, self.forward, entity.path))
         if signature is None or key is None:
-            raise FormRefused(401, "Invalid Signature")
+            raise FormRejected(401, "Invalid Signature")
         self._statsd.increment(f"formpost.digests.{signature.digest}")
         return key
 
 
-def _note(terms: dict[str, str], name: str, value: str, *, accept: bool) -> None:
-    """Keep a field of the form; those after the first file say nothing."""
+def _record_field(form_fields: dict[str, str], name: str, value: str, *, accept: bool) -> None:
+    """Record a field of the form; fields after the first file are ignored."""
     if accept:
-        terms[name.lower()] = value
-        if len(terms) > FIELDS_MAX:
-            raise FormRefused(400, "too many fields")
+        form_fields[name.lower()] = value
+        if len(form_fields) > FIELDS_MAX:
+            raise FormRejected(400, "too many fields")
 
 
-def _number(terms: dict[str, str], name: str, problem: str = "") -> int:
-    """Return a field that is a number, 0 when it is empty or missing; raises ``FormRefused``."""
-    text = terms.get(name) or "0"
+def _parse_number(form_fields: dict[str, str], name: str, problem: str = "") -> int:
+    """Return a numeric field, 0 when it is empty or missing; raises ``FormRejected``."""
+    text = form_fields.get(name) or "0"
     try:
         if len(text) > _NUMBER_CHARS_MAX:
             raise ValueError(text)
         return int(text)
     except ValueError:
-        raise FormRefused(400, problem or f"{name} not an integer")
+        raise FormRejected(400, problem or f"{name} not an integer")
 
 
 def _check_redirect(redirect: str) -> None:
-    """Refuse what would become headers of its own in the answer; raises ``FormRefused``."""
+    """Raise ``FormRejected`` for a redirect that would inject headers into the response."""
     if has_controls(redirect):
-        raise FormRefused(400, "redirect is not a URL")
+        raise FormRejected(400, "redirect is not a URL")
 
 
-def _answer(status: int, message: str, redirect: str) -> Response:
+def _make_response(status: int, message: str, redirect: str) -> Response:
     """Return the response for the browser: a page, or a redirect that carries the status."""
     if not redirect:
         text = f"{status} {reason_of(status)}"
@@ -210,7 +217,7 @@ def _answer(status: int, message: str, redirect: str) -> Response:
     _check_redirect(redirect)
     sign = "&" if "?" in redirect else "?"
     location = f"{redirect}{sign}status={status}&message={quote(message)}"
-    target = location.translate(_MARKUP)
+    target = location.translate(_HTML_ESCAPES)
     page = f'<html><body><p><a href="{target}">Click to continue...</a></p></body></html>'
     return Response(303, {"location": location}, page.encode("latin-1"))
 
@@ -221,7 +228,7 @@ FILTER = FilterDeclaration(
     lambda app, settings, services: FormPost(app, settings, services.telemetry()),
     position=130,
     default=True,
-    info=lambda settings: digest_facts(settings.allowed_digests),
+    info=lambda settings: digests_info(settings.allowed_digests),
     left_of={
         "tempauth": "what it lets in would be refused",
         "keystoneauth": "what it lets in would be refused",

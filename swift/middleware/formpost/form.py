@@ -1,7 +1,7 @@
-"""The parts of a form as they arrive: small fields kept whole, files as bodies of requests.
+"""Parser for multipart forms: fields are read whole, files are bodies of requests.
 
-A part is read to its end before the next one begins, so that no more than a buffer is ever in memory. What a
-browser sends is MIME (``wire.mime``); a body that ends before the form does makes no shortened files.
+Each part is read to its end before the next one, so that only one buffer is in memory. Forms are MIME
+(``wire.mime``). A body that ends before the form does raises an error instead of storing a truncated file.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from swift.http.body import CHUNK_BYTES, BodyError, RequestBody
 from swift.http.headers import HeaderMap
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
 
-#: A field's value longer than this is cut, bytes.
+#: Longer values of fields are truncated, bytes.
 FIELD_BYTES_MAX = 4096
-STARTS_WRONGLY = "invalid starting boundary"
+INVALID_START = "invalid starting boundary"
 
-_PARAMETER = re.compile(r';\s*([^\s;="]+)\s*=\s*("(?:\\.|[^"\\])*"|[^;"]*)')
+_PARAMETER_PATTERN = re.compile(r';\s*([^\s;="]+)\s*=\s*("(?:\\.|[^"\\])*"|[^;"]*)')
 
 
-class BadForm(BodyError):
-    """The body is no form (400)."""
+class InvalidForm(BodyError):
+    """The body is not a valid form (400)."""
 
     status = 400
 
@@ -33,12 +33,12 @@ class FileTooLarge(BodyError):
 
 
 def parse_parameters(value: str) -> tuple[str, dict[str, str]]:
-    """Return a header value such as ``form-data; name="a"`` as its first word and its parameters.
+    """Return value and parameters of a header such as ``form-data; name="a"``.
 
-    Backslashes stay as they are: browsers do not mean them as escapes.
+    Backslashes stay as they are: browsers do not use them as escapes.
     """
     kind, _, rest = value.partition(";")
-    return kind.strip(), {m[1]: m[2].strip().strip('"') for m in _PARAMETER.finditer(f";{rest}")}
+    return kind.strip(), {m[1]: m[2].strip().strip('"') for m in _PARAMETER_PATTERN.finditer(f";{rest}")}
 
 
 class Form:
@@ -49,35 +49,35 @@ class Form:
         try:
             self._parser = MimeParser(boundary)
         except BadMime:
-            raise BadForm(STARTS_WRONGLY)
-        #: The next event is the last of these.
+            raise InvalidForm(INVALID_START)
+        #: Parsed events in reverse order.
         self._events: list[Event] = []
-        self._last = False
-        self._begun = False
-        #: Only empty lines came so far.
-        self._leads = True
+        self._is_last_part = False
+        self._has_events = False
+        #: True while only empty lines have arrived.
+        self._skips_empty_lines = True
 
     def next_part(self) -> HeaderMap | None:
         """Return the headers of the next part, None after the last.
 
-        Raises ``BadForm`` and what reading raises.
+        Raises ``InvalidForm`` and the errors of the body.
         """
         while True:
-            event = None if self._last and not self._events else self._next_event()
+            event = None if self._is_last_part and not self._events else self._next_event()
             if event is None:
                 return None
             if isinstance(event, DocumentBegins):
                 return event.headers
 
-    def data(self) -> bytes:
-        """Return some bytes of the current part, empty at its end; raises as ``next_part``."""
+    def read_data(self) -> bytes:
+        """Return some bytes of the current part, empty at its end; raises the errors of ``next_part``."""
         event = self._next_event()
         return event.data if isinstance(event, DocumentData) else b""
 
-    def value(self) -> str:
+    def read_value(self) -> str:
         """Return the current field's value, a Latin-1 view of at most ``FIELD_BYTES_MAX`` bytes."""
         value = b""
-        while data := self.data():
+        while data := self.read_data():
             value = (value + data)[:FIELD_BYTES_MAX]
         return value.decode("latin-1")
 
@@ -85,57 +85,57 @@ class Form:
         while not self._events:
             data = self._body.read(CHUNK_BYTES)
             if not data:
-                raise BadForm("the form ended early" if self._begun else STARTS_WRONGLY)
-            if self._leads:
+                raise InvalidForm("the form ended early" if self._has_events else INVALID_START)
+            if self._skips_empty_lines:
                 data = data.lstrip(b"\r\n")
-                self._leads = not data
+                self._skips_empty_lines = not data
             try:
                 self._events = self._parser.feed(data)[::-1]
             except BadMime as error:
-                raise BadForm(str(error) if self._begun else STARTS_WRONGLY)
-            self._begun = self._begun or bool(self._events)
+                raise InvalidForm(str(error) if self._has_events else INVALID_START)
+            self._has_events = self._has_events or bool(self._events)
         event = self._events.pop()
         if isinstance(event, DocumentEnds):
-            self._last = event.last
+            self._is_last_part = event.last
         return event
 
 
 class FormFileBody(RequestBody):
-    """A file of a form as the body of a PUT; those who know how large it may be say so in ``judge``."""
+    """A file of a form as the body of a PUT; subclasses limit its size in ``check_size``."""
 
     def __init__(self, form: Form):
         self.length: int | None = None
         self.received = 0
         self._form = form
-        self._rest = b""
+        self._buffered = b""
         self._ended = False
 
     @abstractmethod
-    def judge(self, *, is_whole: bool) -> None:
-        """Raise ``BodyError`` for what is too large already, or too small as a whole."""
+    def check_size(self, *, is_complete: bool) -> None:
+        """Raise ``BodyError`` for a file that is too large already, or too small at its end."""
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``; raises ``BadForm`` and what ``judge`` does too."""
+        """See ``RequestBody``; raises ``InvalidForm`` and the errors of ``check_size`` too."""
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
-        while size and not self._rest and not self._ended:
-            self._rest = self._form.data()
-            self._ended = not self._rest
-        data, self._rest = self._rest[:size], self._rest[size:]
+        while size and not self._buffered and not self._ended:
+            self._buffered = self._form.read_data()
+            self._ended = not self._buffered
+        data, self._buffered = self._buffered[:size], self._buffered[size:]
         self.received += len(data)
-        self.judge(is_whole=self._ended and not data)
+        self.check_size(is_complete=self._ended and not data)
         return data
 
 
-class BoundedFileBody(FormFileBody):
-    """A file of which more than ``size_max`` bytes are refused (``FileTooLarge``)."""
+class SizeLimitedFileBody(FormFileBody):
+    """A file with at most ``size_max`` bytes; a larger one raises ``FileTooLarge``."""
 
     def __init__(self, form: Form, size_max: int):
         super().__init__(form)
         self.is_too_large = False
         self._size_max = size_max
 
-    def judge(self, *, is_whole: bool) -> None:
+    def check_size(self, *, is_complete: bool) -> None:
         """See ``FormFileBody``."""
         if self.received > self._size_max:
             self.is_too_large = True

@@ -1,7 +1,7 @@
-"""The keys of containers and objects, derived from root secrets (spec: middleware.md §17.1).
+"""Derivation of container and object keys from root secrets (spec: middleware.md §17.1).
 
-A key is HMAC-SHA256 of a path under a root secret. The id that is stored with what a key encrypted names the
-path and the secret, so that secrets can be added and objects of older ones still be read.
+A key is the HMAC-SHA256 of a path under a root secret. Encrypted data is stored with a key id that names the
+path and the secret. So new secrets can be added while old objects stay readable.
 """
 
 from __future__ import annotations
@@ -20,34 +20,37 @@ _VERSIONS = ("1", "2", "3")
 
 @dataclass(frozen=True, slots=True)
 class RootSecrets:
-    """Secrets by id; None is the id of the one without."""
+    """Root secrets by id; None is the id of the secret without one."""
 
     secrets: Mapping[str | None, bytes] = field(repr=False)
-    active: str | None
-    version: str
+    active_secret_id: str | None
+    meta_version: str
 
-    def keys(self, path: EntityPath, key_id: KeyId | None) -> Keys:
-        """Return the keys of a path, or of what has an id; raises ``NoKeys``."""
+    def derive_keys(self, path: EntityPath, key_id: KeyId | None) -> Keys:
+        """Derive the keys of a path, or of a stored key id; raises ``NoKeys``."""
         if key_id is None:
-            named, secret_id, version = path, self.active, self.version
+            key_path, secret_id, version = path, self.active_secret_id, self.meta_version
         else:
             version = key_id.get("v", "")
-            named, secret_id = _path_of(path, key_id), key_id.get("secret_id")
+            key_path, secret_id = _resolve_path(path, key_id), key_id.get("secret_id")
         secret = self.secrets.get(secret_id)
         if secret is None or version not in _VERSIONS:
             raise NoKeys(f"no key for secret id {secret_id!r} in version {version!r}", unknown_secret=True)
-        container = EntityPath(named.account, named.container)
-        ids = [self._id(path, self.version, secret_id) for secret_id in sorted(self.secrets, key=str)]
+        container = EntityPath(key_path.account, key_path.container)
+        ids = [
+            self._make_key_id(path, self.meta_version, secret_id)
+            for secret_id in sorted(self.secrets, key=str)
+        ]
         return Keys(
-            container=_derived(secret, str(container)),
-            object=None if named.obj is None else _derived(secret, _object_path(named, version)),
-            id=key_id or self._id(path, self.version, self.active),
+            container=_derive(secret, str(container)),
+            object=None if key_path.obj is None else _derive(secret, _derivation_path(key_path, version)),
+            id=key_id or self._make_key_id(path, self.meta_version, self.active_secret_id),
             all_ids=ids,
         )
 
     @staticmethod
-    def _id(path: EntityPath, version: str, secret_id: str | None) -> KeyId:
-        text = _object_path(path, version)
+    def _make_key_id(path: EntityPath, version: str, secret_id: str | None) -> KeyId:
+        text = _derivation_path(path, version)
         if version != "3":
             text = text.encode("utf-8", "surrogateescape").decode("latin-1")
         key_id: KeyId = {"v": version, "path": text}
@@ -56,34 +59,37 @@ class RootSecrets:
         return key_id
 
 
-def _object_path(path: EntityPath, version: str) -> str:
-    """Return the text that a key is made from; the first version took names that begin with a slash alone."""
+def _derivation_path(path: EntityPath, version: str) -> str:
+    """Return the text that an object key is derived from.
+
+    Version 1 used object names that begin with a slash without account and container.
+    """
     if version == "1" and path.obj is not None and path.obj.startswith("/"):
         return path.obj
     return str(path)
 
 
-def _derived(secret: bytes, path: str) -> bytes:
+def _derive(secret: bytes, path: str) -> bytes:
     return hmac.digest(secret, path.encode("utf-8", "surrogateescape"), sha256)
 
 
-def _path_of(asked: EntityPath, key_id: KeyId) -> EntityPath:
-    """Return the path that a stored id names; the text of old ones is Latin-1 of UTF-8, mostly."""
+def _resolve_path(requested: EntityPath, key_id: KeyId) -> EntityPath:
+    """Return the path that a stored key id names; old ids may contain Latin-1 views of UTF-8."""
     text = key_id.get("path", "")
-    readings = [text]
+    candidates = [text]
     if key_id.get("v") != "3":
         try:
-            readings.insert(0, text.encode("latin-1").decode("utf-8"))
+            candidates.insert(0, text.encode("latin-1").decode("utf-8"))
         except UnicodeError:
-            readings = [text]
+            candidates = [text]
     version = key_id.get("v", "")
-    for reading in readings:
-        if reading in (str(asked), _object_path(asked, version)):
-            return asked
-    text = readings[0]
-    home = EntityPath(asked.account, asked.container)
-    if version == "1" and not text.startswith(f"{home}/"):
-        return home._replace(obj=text)
+    for candidate in candidates:
+        if candidate in (str(requested), _derivation_path(requested, version)):
+            return requested
+    text = candidates[0]
+    container = EntityPath(requested.account, requested.container)
+    if version == "1" and not text.startswith(f"{container}/"):
+        return container._replace(obj=text)
     parts = text[1:].split("/", 2)
     if not text.startswith("/") or len(parts) < 2:
         raise NoKeys(f"a key id has the path {text!r}")

@@ -1,7 +1,7 @@
 """Fetch root secrets from a key service: ``python -m swift.middleware.keymaster.fetch < REQUEST``.
 
-A process of its own, because the clients of key services block and bring the libraries of their projects; a
-server gets the secrets and nothing else. The request is a JSON object on standard input::
+A process of its own, because the clients of key services block and import the libraries of their projects.
+A server gets the secrets and nothing else. The request is a JSON object on standard input::
 
     {"service": "kms" or "kmip", "options": {…}, "key_ids": ["…"]}
 
@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from swift import DISTRIBUTION
 
 #: The only kind of root secret: AES-256.
-ALGORITHM, BITS = "AES", 256
-#: Options of the credentials that keystone is shown, as they are called in both places.
-_CREDENTIALS = (
+KEY_ALGORITHM, KEY_BITS = "AES", 256
+#: Options of the keystone credentials; keystone uses the same names.
+_CREDENTIAL_OPTIONS = (
     "username",
     "user_id",
     "user_domain_id",
@@ -37,11 +37,11 @@ DEFAULT_DOMAIN = "Default"
 
 
 class FetchError(Exception):
-    """A secret cannot be had, and why."""
+    """A secret cannot be fetched; the text is the reason."""
 
 
 def main() -> int:
-    """Fetch what standard input asks for; the exit code."""
+    """Fetch the secrets requested on standard input; return the exit code."""
     request = json.load(sys.stdin)
     fetch = {"kms": fetch_kms, "kmip": fetch_kmip}[request["service"]]
     options = {name: value for name, value in request["options"].items() if value}
@@ -55,7 +55,7 @@ def main() -> int:
         )
         return 1
     except Exception as error:
-        # Whatever the client libraries raise, the operator needs its text and no traceback.
+        # The operator needs the text of any client library's exception, without a traceback.
         print(f"{type(error).__name__}: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     json.dump({key_id: base64.b64encode(secret).decode() for key_id, secret in secrets.items()}, sys.stdout)
@@ -63,9 +63,9 @@ def main() -> int:
 
 
 def fetch_kms(options: Mapping[str, str], key_ids: Sequence[str]) -> dict[str, bytes]:
-    """Return secrets of a key manager that castellan knows, Barbican unless ``api_class`` says otherwise.
+    """Return secrets of a key manager of castellan, Barbican unless ``api_class`` names another.
 
-    ``options`` has no empty values: the clients take them for given ones.
+    ``options`` must not have empty values: the clients take them for given ones.
     """
     from castellan import key_manager
     from castellan import options as castellan_options
@@ -87,28 +87,30 @@ def fetch_kms(options: Mapping[str, str], key_ids: Sequence[str]) -> dict[str, b
         password=options.get("password", ""),
         auth_url=options.get("auth_endpoint"),
         reauthenticate=options.get("reauthenticate", "true") == "true",
-        **credentials_of(options),
+        **keystone_credentials(options),
     )
-    return {key_id: _symmetric_key(manager.get(credentials, key_id), key_id) for key_id in key_ids}
+    return {key_id: _key_bytes(manager.get(credentials, key_id), key_id) for key_id in key_ids}
 
 
-def credentials_of(options: Mapping[str, str]) -> dict[str, str]:
-    """Return who asks, and in which scope; domains are ``Default`` where neither id nor name is given."""
-    given = {name: options[name] for name in _CREDENTIALS if name in options}
+def keystone_credentials(options: Mapping[str, str]) -> dict[str, str]:
+    """Return user and scope for keystone; domains without id and name are ``Default``."""
+    credentials = {name: options[name] for name in _CREDENTIAL_OPTIONS if name in options}
     for name, domain in (("username", "user_domain"), ("project_name", "project_domain")):
-        if name in given and not {f"{domain}_id", f"{domain}_name"} & given.keys():
-            given[f"{domain}_name"] = DEFAULT_DOMAIN
-    return given
+        if name in credentials and not {f"{domain}_id", f"{domain}_name"} & credentials.keys():
+            credentials[f"{domain}_name"] = DEFAULT_DOMAIN
+    return credentials
 
 
-def _symmetric_key(key: object, key_id: str) -> bytes:
+def _key_bytes(key: object, key_id: str) -> bytes:
     """Return the bytes of a key of castellan; raises ``FetchError``."""
     algorithm, bits = getattr(key, "algorithm", None), getattr(key, "bit_length", None)
-    if str(algorithm).upper() != ALGORITHM or bits != BITS:
-        raise FetchError(f"key {key_id} is no {ALGORITHM} key of {BITS} bits but {algorithm} of {bits} bits")
+    if str(algorithm).upper() != KEY_ALGORITHM or bits != KEY_BITS:
+        raise FetchError(
+            f"key {key_id} is no {KEY_ALGORITHM} key of {KEY_BITS} bits but {algorithm} of {bits} bits"
+        )
     encoded = key.get_encoded()  # type: ignore[attr-defined]
-    if not isinstance(encoded, bytes) or len(encoded) * 8 != BITS:
-        raise FetchError(f"key {key_id} has no {BITS // 8} bytes")
+    if not isinstance(encoded, bytes) or len(encoded) * 8 != KEY_BITS:
+        raise FetchError(f"key {key_id} has no {KEY_BITS // 8} bytes")
     return encoded
 
 
@@ -135,10 +137,14 @@ def fetch_kmip(options: Mapping[str, str], key_ids: Sequence[str]) -> dict[str, 
             key = client.get(key_id)
             if not isinstance(key, SymmetricKey):
                 raise FetchError(f"{key_id} is no symmetric key")
-            if key.cryptographic_algorithm != CryptographicAlgorithm.AES or key.cryptographic_length != BITS:
+            if (
+                key.cryptographic_algorithm != CryptographicAlgorithm.AES
+                or key.cryptographic_length != KEY_BITS
+            ):
                 algorithm, bits = key.cryptographic_algorithm.name, key.cryptographic_length
                 raise FetchError(
-                    f"key {key_id} is no {ALGORITHM} key of {BITS} bits but {algorithm} of {bits} bits"
+                    f"key {key_id} is no {KEY_ALGORITHM} key of {KEY_BITS} bits "
+                    f"but {algorithm} of {bits} bits"
                 )
             secrets[key_id] = key.value
     return secrets

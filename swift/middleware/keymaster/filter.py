@@ -1,4 +1,4 @@
-"""keymaster: gives the encryption filter its keys; the root secrets stand in the configuration."""
+"""keymaster: provides keys for the encryption filter from root secrets in the configuration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.keymaster.derivation import SECRET_BYTES_MIN, RootSecrets
 
-_SECRET = "encryption_root_secret"
+_SECRET_OPTION = "encryption_root_secret"
 
 
 @dataclass(frozen=True)
@@ -49,46 +49,48 @@ class KeymasterSettings(SecretSettings):
 
 
 class Keymaster(Filter):
-    """Hands out keys to the encryption filter."""
+    """Provides keys to the encryption filter."""
 
     def __init__(self, app: App, secrets: RootSecrets):
         super().__init__(app)
         self._secrets = secrets
 
     def handle(self, request: Request) -> Response:
-        """Leave the callback that fetches keys."""
+        """Set the callback that fetches keys."""
         entity = request.entity
         if entity is not None and entity.path.container is not None:
-            other = request.env.get(environkeys.FETCH_CRYPTO_KEYS)
-            request.env[environkeys.FETCH_CRYPTO_KEYS] = partial(self._fetch, entity.path, other)
+            next_callback = request.env.get(environkeys.FETCH_CRYPTO_KEYS)
+            request.env[environkeys.FETCH_CRYPTO_KEYS] = partial(self._fetch_keys, entity.path, next_callback)
         return self.forward(request)
 
-    def _fetch(self, path: EntityPath, other: FetchKeys | None, key_id: KeyId | None = None) -> Keys:
+    def _fetch_keys(
+        self, path: EntityPath, next_callback: FetchKeys | None, key_id: KeyId | None = None
+    ) -> Keys:
         try:
-            return self._secrets.keys(path, key_id)
+            return self._secrets.derive_keys(path, key_id)
         except NoKeys as error:
-            if other is None or not error.unknown_secret:
+            if next_callback is None or not error.unknown_secret:
                 raise
-            return other(key_id)
+            return next_callback(key_id)
 
 
 def parse_secrets(conf: Mapping[str, str], settings: KeymasterSettings) -> RootSecrets:
-    """Return the secrets of a section; raises ``ConfigError`` that names the option and not its value."""
+    """Return the secrets of a section; raises ``ConfigError`` that names the option, not its value."""
     secrets: dict[str | None, bytes] = {}
     for name, text in conf.items():
-        if name == _SECRET and text or name.startswith(f"{_SECRET}_"):
-            secret_id = name[len(_SECRET) + 1 :] or None
-            secrets[secret_id] = _decoded(name, str(text))
+        if name == _SECRET_OPTION and text or name.startswith(f"{_SECRET_OPTION}_"):
+            secret_id = name[len(_SECRET_OPTION) + 1 :] or None
+            secrets[secret_id] = _decode_secret(name, str(text))
     active = settings.active_root_secret_id or None
     if not secrets:
-        raise ConfigError(f"[filter:keymaster] needs the option {_SECRET}")
+        raise ConfigError(f"[filter:keymaster] needs the option {_SECRET_OPTION}")
     if active not in secrets:
-        wanted = "active_root_secret_id" if active is None else f"{_SECRET}_{active}"
-        raise ConfigError(f"[filter:keymaster] needs the option {wanted}")
+        missing_option = "active_root_secret_id" if active is None else f"{_SECRET_OPTION}_{active}"
+        raise ConfigError(f"[filter:keymaster] needs the option {missing_option}")
     return RootSecrets(secrets, active, str(settings.meta_version_to_write))
 
 
-def _decoded(name: str, text: str) -> bytes:
+def _decode_secret(name: str, text: str) -> bytes:
     try:
         secret = base64.b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError):
@@ -98,32 +100,32 @@ def _decoded(name: str, text: str) -> bytes:
     return secret
 
 
-def options_of(conf: Conf, settings: type[SecretSettings], name: str) -> dict[str, str]:
-    """Return the options of the filter ``name``, or those of the file that it names; raises ``ConfigError``.
+def read_options(conf: Conf, settings: type[SecretSettings], name: str) -> dict[str, str]:
+    """Return the options of the filter ``name`` or of the file that it names; raises ``ConfigError``.
 
-    With a file, the section has no options of its own beside the ones that all sections share.
+    With a file, the section must not have options of its own besides the common ones.
     """
-    own = {key: value for key, value in conf.items() if key not in PLUMBING_KEYS}
-    path = own.get("keymaster_config_path")
+    section_options = {key: value for key, value in conf.items() if key not in PLUMBING_KEYS}
+    path = section_options.get("keymaster_config_path")
     if not path:
-        return own
-    known = KnownOptions.of(settings)
-    both = [
+        return section_options
+    known_options = KnownOptions.of(settings)
+    conflicting = [
         key
-        for key in own
-        if key != "keymaster_config_path" and (key in known.names or known.has_pattern(key))
+        for key in section_options
+        if key != "keymaster_config_path" and (key in known_options.names or known_options.has_pattern(key))
     ]
-    if both:
-        raise ConfigError(f"[filter:{name}] option {both[0]} belongs into {path}, which it names")
+    if conflicting:
+        raise ConfigError(f"[filter:{name}] option {conflicting[0]} belongs into {path}, which it names")
     try:
         return read_section(path, name)
     except OSError as error:
         raise ConfigError(f"keymaster_config_path: {error}")
 
 
-def _make(app: App, _settings: KeymasterSettings, services: Services) -> Keymaster:
+def _make_filter(app: App, _settings: KeymasterSettings, services: Services) -> Keymaster:
     """Return the filter of a configuration section, or of the file that it names."""
-    options = options_of(services.conf, KeymasterSettings, "keymaster")
+    options = read_options(services.conf, KeymasterSettings, "keymaster")
     settings = KeymasterSettings.parse(options, source="[filter:keymaster]")
     return Keymaster(app, parse_secrets(options, settings))
 
@@ -131,7 +133,7 @@ def _make(app: App, _settings: KeymasterSettings, services: Services) -> Keymast
 FILTER = FilterDeclaration(
     "keymaster",
     KeymasterSettings,
-    _make,
+    _make_filter,
     position=270,
     sample_lines=("# encryption_root_secret_<id> = <base64 of 32 bytes or more>",),
     left_of={"encryption": "there would be no keys"},

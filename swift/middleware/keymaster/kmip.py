@@ -1,4 +1,4 @@
-"""kmip_keymaster: root secrets that a KMIP service keeps (spec: middleware.md §17)."""
+"""kmip_keymaster: root secrets from a KMIP service (spec: middleware.md §17)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from swift.config.kinds import PORT
 from swift.config.schema import Conf, option
 from swift.middleware.filter import App, FilterDeclaration
-from swift.middleware.keymaster.external import Fetch, fetch_in_process, make_external
+from swift.middleware.keymaster.external import FetchSecrets, fetch_in_process, make_external_keymaster
 from swift.middleware.keymaster.filter import Keymaster, SecretSettings
 
 NAME = "kmip_keymaster"
@@ -16,7 +16,7 @@ NAME = "kmip_keymaster"
 
 @dataclass(frozen=True)
 class KmipKeymasterSettings(SecretSettings):
-    """``[filter:kmip_keymaster]``: which keys, and how the service knows this proxy."""
+    """``[filter:kmip_keymaster]``: ids of keys, and the credentials of this proxy."""
 
     option_patterns: ClassVar[tuple[str, ...]] = ("key_id_*",)
 
@@ -30,9 +30,11 @@ class KmipKeymasterSettings(SecretSettings):
     password: str = option("", "Its password.")
 
 
-def make_kmip_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) -> Keymaster:
+def make_kmip_keymaster(app: App, conf: Conf, fetch: FetchSecrets = fetch_in_process) -> Keymaster:
     """Return the filter of a configuration section; raises ``ConfigError``."""
-    return make_external(app, conf, name=NAME, service="kmip", settings=KmipKeymasterSettings, fetch=fetch)
+    return make_external_keymaster(
+        app, conf, name=NAME, service="kmip", settings=KmipKeymasterSettings, fetch=fetch
+    )
 
 
 FILTER = FilterDeclaration(

@@ -1,4 +1,4 @@
-"""kms_keymaster: root secrets that Barbican keeps (spec: middleware.md §17)."""
+"""kms_keymaster: root secrets from Barbican (spec: middleware.md §17)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from swift.config.schema import Conf, option
 from swift.middleware.filter import App, FilterDeclaration
-from swift.middleware.keymaster.external import Fetch, fetch_in_process, make_external
+from swift.middleware.keymaster.external import FetchSecrets, fetch_in_process, make_external_keymaster
 from swift.middleware.keymaster.filter import Keymaster, SecretSettings
 
 NAME = "kms_keymaster"
@@ -15,7 +15,7 @@ NAME = "kms_keymaster"
 
 @dataclass(frozen=True)
 class KmsKeymasterSettings(SecretSettings):
-    """``[filter:kms_keymaster]``: which keys, and how keystone knows this proxy."""
+    """``[filter:kms_keymaster]``: ids of keys, and the keystone credentials of this proxy."""
 
     option_patterns: ClassVar[tuple[str, ...]] = ("key_id_*",)
 
@@ -39,9 +39,11 @@ class KmsKeymasterSettings(SecretSettings):
     barbican_region_name: str = option("", "Region of Barbican in keystone's catalogue.")
 
 
-def make_kms_keymaster(app: App, conf: Conf, fetch: Fetch = fetch_in_process) -> Keymaster:
+def make_kms_keymaster(app: App, conf: Conf, fetch: FetchSecrets = fetch_in_process) -> Keymaster:
     """Return the filter of a configuration section; raises ``ConfigError``."""
-    return make_external(app, conf, name=NAME, service="kms", settings=KmsKeymasterSettings, fetch=fetch)
+    return make_external_keymaster(
+        app, conf, name=NAME, service="kms", settings=KmsKeymasterSettings, fetch=fetch
+    )
 
 
 FILTER = FilterDeclaration(

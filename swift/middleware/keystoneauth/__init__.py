@@ -1,1 +1,1 @@
-"""keystoneauth: what the users of an identity service may do (spec: middleware.md §2)."""
+"""keystoneauth: authorization of users of an identity service (spec: middleware.md §2)."""

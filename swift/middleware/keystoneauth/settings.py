@@ -1,4 +1,4 @@
-"""The options of keystoneauth, and the roles that count below each reseller prefix."""
+"""Options of keystoneauth, and the roles of each reseller prefix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swift.config.schema import Settings, option
 
 @dataclass(frozen=True)
 class KeystoneauthSettings(Settings):
-    """``[filter:keystoneauth]``; the lists of roles also per prefix, as ``SERVICE_service_roles``."""
+    """``[filter:keystoneauth]``; lists of roles can be set per prefix, as ``SERVICE_service_roles``."""
 
     option_patterns: ClassVar[tuple[str, ...]] = (
         "*operator_roles",
@@ -43,7 +43,7 @@ class KeystoneauthSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The roles that count for the accounts of one prefix, in lower case."""
+    """Roles with rights on the accounts of one prefix, in lower case."""
 
     operator: frozenset[str]
     service: frozenset[str]
@@ -53,23 +53,23 @@ class Roles:
 def roles_by_prefix(
     settings: KeystoneauthSettings, conf: Mapping[str, object], prefixes: list[str]
 ) -> dict[str, Roles]:
-    """Prefix → its roles; ``<PREFIX>_operator_roles`` and the like override the general lists."""
+    """Return the roles by prefix; ``<PREFIX>_operator_roles`` and the like override the general lists."""
 
-    def listed(prefix: str, name: str, general: tuple[str, ...]) -> frozenset[str]:
-        own = conf.get(f"{prefix}{name}") if prefix else None
-        words = general if own is None else str(own).split(",")
-        return folded(words)
+    def read_list(prefix: str, name: str, general: tuple[str, ...]) -> frozenset[str]:
+        override = conf.get(f"{prefix}{name}") if prefix else None
+        names = general if override is None else str(override).split(",")
+        return fold_roles(names)
 
     return {
         prefix: Roles(
-            listed(prefix, "operator_roles", settings.operator_roles),
-            listed(prefix, "service_roles", settings.service_roles),
-            listed(prefix, "project_reader_roles", settings.project_reader_roles),
+            read_list(prefix, "operator_roles", settings.operator_roles),
+            read_list(prefix, "service_roles", settings.service_roles),
+            read_list(prefix, "project_reader_roles", settings.project_reader_roles),
         )
         for prefix in prefixes
     }
 
 
-def folded(words: tuple[str, ...] | list[str]) -> frozenset[str]:
-    """Names of roles as they are compared."""
-    return frozenset(word.strip().lower() for word in words if word.strip())
+def fold_roles(names: tuple[str, ...] | list[str]) -> frozenset[str]:
+    """Return role names in lower case, for comparisons."""
+    return frozenset(name.strip().lower() for name in names if name.strip())

@@ -1,1 +1,1 @@
-"""Accounts and containers that are used only so often (spec: middleware.md §13)."""
+"""ratelimit: request rates of accounts and containers (spec: middleware.md §13)."""

@@ -1,4 +1,4 @@
-"""Lets requests wait that come too fast, or refuses them (spec: middleware.md §13)."""
+"""Rate limits of accounts and containers: delays or refuses requests (spec: middleware.md §13)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import HTML, Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.ratelimit.rates import Pace, SizedRates, TooFast
+from swift.middleware.ratelimit.rates import RatelimitClock, RatesBySize, WaitTooLong
 from swift.telemetry.telemetry import Telemetry
 
-#: The account's own word, in its system metadata.
-_SYSMETA = "global-write-ratelimit"
-_WRITES = frozenset(("PUT", "DELETE", "POST", "COPY"))
+#: System metadata of an account with its own rate, WHITELIST or BLACKLIST.
+_ACCOUNT_SYSMETA = "global-write-ratelimit"
+_WRITE_METHODS = frozenset(("PUT", "DELETE", "POST", "COPY"))
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class RatelimitSettings(Settings):
 
 
 class Ratelimit(Filter):
-    """Keeps accounts and containers to their rates."""
+    """Limits the request rates of accounts and containers."""
 
     def __init__(
         self,
         app: App,
         settings: RatelimitSettings,
-        containers: SizedRates,
-        listings: SizedRates,
+        containers: RatesBySize,
+        listings: RatesBySize,
         *,
         telemetry: Telemetry | None = None,
         clock: Clock | None = None,
@@ -59,21 +59,21 @@ class Ratelimit(Filter):
         self._settings = settings
         self._containers = containers
         self._listings = listings
-        self._pace = Pace(
+        self._ratelimit_clock = RatelimitClock(
             settings.clock_accuracy, settings.rate_buffer_seconds, settings.max_sleep_time_seconds
         )
         self._log = (telemetry or Telemetry()).log
         self._clock = clock or SystemClock()
         self._sleep = sleep
-        self._white = frozenset(settings.account_whitelist)
-        self._black = frozenset(settings.account_blacklist)
+        self._account_whitelist = frozenset(settings.account_whitelist)
+        self._account_blacklist = frozenset(settings.account_blacklist)
         self._warned = False
 
     def handle(self, request: Request) -> Response:
-        """Wait as long as needed, once for a request."""
+        """Wait as long as the limits require, once per request."""
         env, entity = request.env, request.entity
         if entity is None or entity.version not in API_VERSIONS or env.get(environkeys.RATELIMIT_HANDLED):
-            # A request of S3 names a bucket and a key where Swift's have a version and an account.
+            # An S3 request has bucket and key where a Swift request has version and account.
             return self.forward(request)
         env[environkeys.RATELIMIT_HANDLED] = True
         cache = env.get(environkeys.CACHE)
@@ -82,52 +82,54 @@ class Ratelimit(Filter):
                 self._log.warning("ratelimit has no effect: add the cache filter before it to the pipeline")
                 self._warned = True
             return self.forward(request)
-        refused = self._limit(request, entity.path, cache)
-        return self.forward(request) if refused is None else refused
+        rejection = self._apply_limits(request, entity.path, cache)
+        return self.forward(request) if rejection is None else rejection
 
-    def _limit(self, request: Request, path: EntityPath, cache: Any) -> Response | None:
-        said = account_info(request, self.forward, path.account).sysmeta.get(_SYSMETA)
-        if path.account in self._white or said == "WHITELIST":
+    def _apply_limits(self, request: Request, path: EntityPath, cache: Any) -> Response | None:
+        account_setting = account_info(request, self.forward, path.account).sysmeta.get(_ACCOUNT_SYSMETA)
+        if path.account in self._account_whitelist or account_setting == "WHITELIST":
             return None
-        if path.account in self._black or said == "BLACKLIST":
+        if path.account in self._account_blacklist or account_setting == "BLACKLIST":
             self._sleep(1.0)
-            return _refusal(497, "Blacklisted", b"Your account has been blacklisted")
+            return _rejection(497, "Blacklisted", b"Your account has been blacklisted")
         try:
-            for key, rate in self._limits(request, path, said):
-                wait_s = self._pace.wait_s(cache, key, rate, self._clock.time())
+            for key, rate in self._applicable_limits(request, path, account_setting):
+                wait_s = self._ratelimit_clock.advance(cache, key, rate, self._clock.time())
                 if self._settings.log_sleep_time_seconds and wait_s > self._settings.log_sleep_time_seconds:
                     self._log.warning(f"Ratelimit sleep log: {wait_s:g} for {path}")
                 if wait_s > 0:
                     self._sleep(wait_s)
-        except TooFast:
-            return _refusal(498, "Rate Limited", b"Slow down")
+        except WaitTooLong:
+            return _rejection(498, "Rate Limited", b"Slow down")
         except MemcacheError:
-            # Without counters there is no limit.
+            # Without memcached there are no counters and no limit.
             return None
         return None
 
-    def _limits(self, request: Request, path: EntityPath, said: str | None) -> Iterator[tuple[str, float]]:
-        """Yield the counters that a request moves on, each with its rate."""
+    def _applicable_limits(
+        self, request: Request, path: EntityPath, account_setting: str | None
+    ) -> Iterator[tuple[str, float]]:
+        """Yield the key and the rate of each counter that applies to a request."""
         account, container, obj = path
         method, rate = request.method, self._settings.account_ratelimit
         if rate > 0 and container is not None and obj is None and method in ("PUT", "DELETE"):
             yield f"ratelimit/{account}", rate
         if container is not None and (
-            (obj is not None and method in _WRITES) or (obj is None and method == "GET")
+            (obj is not None and method in _WRITE_METHODS) or (obj is None and method == "GET")
         ):
             sizes, key = (self._containers, "ratelimit") if obj else (self._listings, "ratelimit_listing")
             if sizes.points:
                 info = container_info(request, self.forward, account, container)
-                sized = sizes.rate_of(info.object_count)
-                if sized:
-                    yield f"{key}/{account}/{container}", sized
-        if said and method in _WRITES:
-            own = _number(said)
-            if own > 0:
-                yield f"ratelimit/global-write/{account}", own
+                size_rate = sizes.get_rate(info.object_count)
+                if size_rate:
+                    yield f"{key}/{account}/{container}", size_rate
+        if account_setting and method in _WRITE_METHODS:
+            account_rate = _parse_rate(account_setting)
+            if account_rate > 0:
+                yield f"ratelimit/global-write/{account}", account_rate
 
 
-def _number(text: str) -> float:
+def _parse_rate(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -135,28 +137,28 @@ def _number(text: str) -> float:
     return value if 0 < value < float("inf") else 0.0
 
 
-def _refusal(status: int, reason: str, body: bytes) -> Response:
+def _rejection(status: int, reason: str, body: bytes) -> Response:
     return Response(status, {"content-type": HTML}, body, reason=reason)
 
 
-def _make(app: App, settings: RatelimitSettings, services: Services) -> Ratelimit:
+def _make_filter(app: App, settings: RatelimitSettings, services: Services) -> Ratelimit:
     """Return the filter of a configuration section; raises ``ConfigError``."""
-    containers = SizedRates.parse(services.conf, "container_ratelimit_")
-    listings = SizedRates.parse(services.conf, "container_listing_ratelimit_")
-    facts = {
+    containers = RatesBySize.parse(services.conf, "container_ratelimit_")
+    listings = RatesBySize.parse(services.conf, "container_listing_ratelimit_")
+    limits_info = {
         "account_ratelimit": settings.account_ratelimit,
         "max_sleep_time_seconds": settings.max_sleep_time_seconds,
         "container_ratelimits": [list(point) for point in containers.points],
         "container_listing_ratelimits": [list(point) for point in listings.points],
     }
-    services.info.register("ratelimit", facts)
+    services.info.register("ratelimit", limits_info)
     return Ratelimit(app, settings, containers, listings, telemetry=services.telemetry())
 
 
 FILTER = FilterDeclaration(
     "ratelimit",
     RatelimitSettings,
-    _make,
+    _make_filter,
     position=110,
     default=True,
     sample_lines=(

@@ -1,7 +1,8 @@
-"""Rates by the size of containers, and the counter that all proxies share.
+"""Rates by the size of containers, and the counters that all proxies share in memcached.
 
-A counter is a running time: every request moves it on by the time that a request may take. When it is behind
-the clock nothing has to wait; it never falls behind by more than a buffer, so a quiet hour allows no storm.
+A counter is a running clock: every request advances it by the time that one request may take. A request waits
+while the counter is ahead of the real clock. The counter never lags by more than a buffer, so that an idle
+hour does not allow a burst.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from swift.base.errors import ConfigError
 from swift.config.schema import Conf
 from swift.gateway.infocache import Cache
 
-#: Ticks by which a counter moves on at most: memcached counts up to 64 bits.
+#: Largest step of a counter in ticks: memcached counters have 64 bits.
 _STEP_MAX = 1 << 53
 
 
-class TooFast(Exception):
+class WaitTooLong(Exception):
     """The wait would exceed the longest allowed one."""
 
 
-class SizedRates:
-    """Requests a second for containers of so many objects: linear between the sizes that have one."""
+class RatesBySize:
+    """Requests a second by the number of objects in a container, interpolated between configured sizes."""
 
     def __init__(self, rates: Mapping[int, float]):
         self.points = sorted(rates.items())
 
     @classmethod
-    def parse(cls, conf: Conf, prefix: str) -> SizedRates:
-        """From options ``<prefix><size> = <rate>``; raises ``ConfigError`` naming one."""
+    def parse(cls, conf: Conf, prefix: str) -> RatesBySize:
+        """Return the rates of the options ``<prefix><size> = <rate>``; raises ``ConfigError`` naming one."""
         rates: dict[int, float] = {}
         for name, value in conf.items():
             size = name.removeprefix(prefix)
@@ -43,38 +44,38 @@ class SizedRates:
                 raise ConfigError(f"option {name} must be more than 0, not {value!r}")
         return cls(rates)
 
-    def rate_of(self, objects: int) -> float | None:
-        """Return the rate for a container with so many objects, None when there is no limit."""
+    def get_rate(self, objects: int) -> float | None:
+        """Return the rate for a container with so many objects, None without a limit."""
         points = self.points
         if not points or objects < points[0][0]:
             return None
-        for (low, low_rate), (high, high_rate) in zip(points, points[1:], strict=False):
-            if objects < high:
-                return low_rate + (high_rate - low_rate) * (objects - low) / (high - low)
+        for (low_size, low_rate), (high_size, high_rate) in zip(points, points[1:], strict=False):
+            if objects < high_size:
+                return low_rate + (high_rate - low_rate) * (objects - low_size) / (high_size - low_size)
         return points[-1][1]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Clock of the counters: ticks a second; the buffer and the longest wait in seconds."""
+class RatelimitClock:
+    """Settings of the counters: ticks a second, the buffer and the longest wait in seconds."""
 
-    accuracy: int
+    ticks_per_s: int
     buffer_s: float
     sleep_max_s: float
 
-    def wait_s(self, cache: Cache, key: str, rate: float, now_s: float) -> float:
-        """Seconds that this request has to wait; raises ``TooFast`` and ``MemcacheError``."""
-        now = round(now_s * self.accuracy)
-        step = max(1, round(min(self.accuracy / rate, _STEP_MAX)))
-        running = cache.incr(key, step)
-        behind = now - running
-        if behind > self.buffer_s * self.accuracy:
-            # Set, not moved on: two that come first at the same time would add the time twice.
+    def advance(self, cache: Cache, key: str, rate: float, now_s: float) -> float:
+        """Advance a counter and return the seconds to wait; raises ``WaitTooLong`` and ``MemcacheError``."""
+        now = round(now_s * self.ticks_per_s)
+        step = max(1, round(min(self.ticks_per_s / rate, _STEP_MAX)))
+        counter = cache.incr(key, step)
+        lag = now - counter
+        if lag > self.buffer_s * self.ticks_per_s:
+            # Set the counter instead of adding to it: concurrent first requests would add the time twice.
             cache.set(key, now + step)
             return 0.0
-        wait = max(0, running - now - step)
-        if wait > self.sleep_max_s * self.accuracy:
-            # A rejected request does not use up a slot.
+        wait = max(0, counter - now - step)
+        if wait > self.sleep_max_s * self.ticks_per_s:
+            # A rejected request does not advance the counter.
             cache.incr(key, -step)
-            raise TooFast
-        return wait / self.accuracy
+            raise WaitTooLong
+        return wait / self.ticks_per_s

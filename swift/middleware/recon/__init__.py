@@ -1,1 +1,1 @@
-"""``/recon/*``: what a storage node tells its operators (spec: middleware.md §16)."""
+"""``/recon/*``: statistics of a storage node for operators (spec: middleware.md §16)."""

@@ -1,8 +1,7 @@
-"""The recon filter: a table from path to what is told (spec: middleware.md §16).
+"""The recon filter: a table from paths to statistics of a storage node (spec: middleware.md §16).
 
-Most of it is what daemons wrote into the recon files, key by key; the rest is asked of the kernel and of the
-devices. Everything is done in a thread of its own: a hanging disk must not stop the server, and its recon
-page least of all.
+Most values are what daemons wrote to the recon files, by key. The rest comes from the kernel and the devices.
+All of it runs in separate threads: a hanging disk must not block the server.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ from swift.runtime.copystate import PROGRESS, STATE
 from swift.telemetry.devicefaults import KEY as DEVICE_ERRORS
 from swift.telemetry.recon import parse
 
-PREFIX = "/recon/"
-#: Checks that are about objects when no type is named.
-_OF_OBJECTS = frozenset(("replication", "deviceerrors"))
+RECON_PATH_PREFIX = "/recon/"
+#: Checks that default to the type ``object``.
+_DEFAULT_OBJECT_CHECKS = frozenset(("replication", "deviceerrors"))
 _THREADS = 2
 
-#: (check, type or None for any) → (recon file, keys that are told).
-STORED: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
+#: (check, type or None for any) → (recon file, keys to return).
+RECON_FILE_CHECKS: dict[tuple[str, str | None], tuple[str, tuple[str, ...]]] = {
     ("async", None): ("object", ("async_pending", "async_pending_last")),
     ("cachetier", None): ("object", ("cache_tier", "cache_tier_last")),
     ("replication", "account"): ("account", ("replication_time", "replication_stats", "replication_last")),
@@ -92,7 +91,7 @@ class ReconSettings(Settings):
 
 
 class Recon(Filter):
-    """Answers ``/recon/<check>[/<type>]``; ``ring_names`` are those of the cluster's rings."""
+    """Serves ``/recon/<check>[/<type>]``; ``ring_names`` are those of the cluster's rings."""
 
     def __init__(
         self,
@@ -104,103 +103,107 @@ class Recon(Filter):
         super().__init__(app)
         self._settings = settings
         self._ring_names = ring_names
-        self._run = run or ThreadPool(_THREADS, "recon").call
-        self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._run_in_thread = run or ThreadPool(_THREADS, "recon").call
+        self._cached_digests: dict[str, tuple[tuple[int, int, int], str]] = {}
         root = settings.devices
         self._checks: dict[str, Callable[[], object]] = {
             "version": lambda: {"version": __version__},
             "time": time.time,
-            "mem": lambda: machine.memory(_read(machine.MEMINFO)),
-            "load": lambda: machine.load(_read(machine.LOADAVG)),
-            "mounted": lambda: machine.mounted(_read(machine.MOUNTS)),
-            "sockstat": lambda: machine.sockets(_read(machine.SOCKSTAT), _read_if_there(machine.SOCKSTAT6)),
-            "devices": lambda: {root: devices.names(root)},
-            "unmounted": lambda: devices.unmounted(root),
-            "diskusage": lambda: devices.usage(root),
-            "quarantined": lambda: devices.quarantined(root),
-            "ringmd5": self._ring_digests,
-            "swiftconfmd5": lambda: self._digests_of([f"{settings.swift_dir}/swift.conf"]),
+            "mem": lambda: machine.parse_meminfo(_read_text(machine.MEMINFO)),
+            "load": lambda: machine.parse_loadavg(_read_text(machine.LOADAVG)),
+            "mounted": lambda: machine.parse_mounts(_read_text(machine.MOUNTS)),
+            "sockstat": lambda: machine.parse_sockstat(
+                _read_text(machine.SOCKSTAT), _read_text_if_exists(machine.SOCKSTAT6)
+            ),
+            "devices": lambda: {root: devices.list_names(root)},
+            "unmounted": lambda: devices.list_unmounted(root),
+            "diskusage": lambda: devices.list_disk_usage(root),
+            "quarantined": lambda: devices.count_quarantined(root),
+            "ringmd5": self._hash_rings,
+            "swiftconfmd5": lambda: self._hash_files([f"{settings.swift_dir}/swift.conf"]),
         }
 
     def handle(self, request: Request) -> Response:
-        """Answer what begins with ``/recon/``, whatever the method."""
-        if not request.raw_path.startswith(PREFIX):
+        """Return the response to any method for a path below ``/recon/``; forward all other requests."""
+        if not request.raw_path.startswith(RECON_PATH_PREFIX):
             return self.forward(request)
-        check = self._find(request.raw_path)
+        check = self._find_check(request.raw_path)
         if check is None:
             return Response(
                 404, {"content-type": TEXT}, f"Invalid path: {request.raw_path}".encode("latin-1")
             )
         try:
-            value = self._run(check)
+            value = self._run_in_thread(check)
         except (OSError, ValueError, IndexError):
             value = None
         if value is None:
             return Response(500, {"content-type": TEXT}, b"Internal server error.")
         return Response(200, {"content-type": "application/json"}, json.dumps(value).encode())
 
-    def _find(self, raw_path: str) -> Callable[[], object] | None:
-        """Return the function that serves a path, or None for an unknown path."""
-        name, _, kind = raw_path.removeprefix(PREFIX).partition("/")
+    def _find_check(self, raw_path: str) -> Callable[[], object] | None:
+        """Return the function that serves a path; None for an unknown path."""
+        name, _, kind = raw_path.removeprefix(RECON_PATH_PREFIX).partition("/")
         kind = kind.strip("/")
         if name in self._checks:
             return self._checks[name]
-        stored = STORED.get((name, None))
+        stored = RECON_FILE_CHECKS.get((name, None))
         if stored is None:
-            stored = STORED.get((name, "object" if name in _OF_OBJECTS and not kind else kind))
+            stored = RECON_FILE_CHECKS.get(
+                (name, "object" if name in _DEFAULT_OBJECT_CHECKS and not kind else kind)
+            )
         if stored is None:
             return None
         file, keys = stored
-        return lambda: self._stored(file, keys)
+        return lambda: self._read_recon_file(file, keys)
 
-    def _stored(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
-        """Keys of a recon file, None for missing ones."""
+    def _read_recon_file(self, file: str, keys: tuple[str, ...]) -> dict[str, object]:
+        """Return the keys of a recon file, None for missing ones."""
         try:
             path = f"{self._settings.recon_cache_path}/{file}.recon"
-            facts = parse(read_regular(Disk(), path).decode())
+            content = parse(read_regular(Disk(), path).decode())
         except (OSError, UnicodeDecodeError):
-            facts = {}
-        return {key: facts.get(key) for key in keys}
+            content = {}
+        return {key: content.get(key) for key in keys}
 
     # --- digests of files ----------------------------------------------------------------------------
 
-    def _ring_digests(self) -> dict[str, str | None]:
+    def _hash_rings(self) -> dict[str, str | None]:
         paths = [f"{self._settings.swift_dir}/{name}.ring.gz" for name in self._ring_names]
-        return self._digests_of([path for path in paths if os.path.exists(path)])
+        return self._hash_files([path for path in paths if os.path.exists(path)])
 
-    def _digests_of(self, paths: list[str]) -> dict[str, str | None]:
-        """MD5 of files; None for one that cannot be read. Unchanged files are not read again."""
-        return {path: self._digest(path) for path in paths}
+    def _hash_files(self, paths: list[str]) -> dict[str, str | None]:
+        """Return the MD5 of files, None for an unreadable one; unchanged files are not read again."""
+        return {path: self._hash_file(path) for path in paths}
 
-    def _digest(self, path: str) -> str | None:
+    def _hash_file(self, path: str) -> str | None:
         try:
             stat = os.stat(path)
-            mark = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
-            known = self._digests.get(path)
-            if known is not None and known[0] == mark:
-                return known[1]
+            file_state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            cached = self._cached_digests.get(path)
+            if cached is not None and cached[0] == file_state:
+                return cached[1]
             digest = md5(read_through_links(path), usedforsecurity=False).hexdigest()
         except OSError:
             return None
-        self._digests[path] = mark, digest
+        self._cached_digests[path] = file_state, digest
         return digest
 
 
-def _read(path: str) -> str:
+def _read_text(path: str) -> str:
     with open(path, encoding="utf-8") as file:
         return file.read()
 
 
-def _read_if_there(path: str) -> str:
-    return _read(path) if os.path.exists(path) else ""
+def _read_text_if_exists(path: str) -> str:
+    return _read_text(path) if os.path.exists(path) else ""
 
 
-def _make(app: App, settings: ReconSettings, services: Services) -> Recon:
+def _make_filter(app: App, settings: ReconSettings, services: Services) -> Recon:
     try:
         policies = services.cluster.policies
         objects = tuple(policy.ring_name for policy in policies)
     except SwiftError:
-        # The app behind this filter says it better; recon must work without it as well.
+        # The app behind this filter reports the error; recon must work without a configuration.
         objects = ("object",)
     return Recon(app, settings, ("account", "container", *objects))
 
@@ -208,7 +211,7 @@ def _make(app: App, settings: ReconSettings, services: Services) -> Recon:
 FILTER = FilterDeclaration(
     "recon",
     ReconSettings,
-    _make,
+    _make_filter,
     position=40,
     servers=("storage",),
 )

@@ -1,1 +1,1 @@
-"""s3token: has an identity service check the signatures of S3 requests (spec: middleware.md §18)."""
+"""s3token: S3 signatures that an identity service validates (spec: middleware.md §18)."""

@@ -34,13 +34,13 @@ class S3TokenSettings(Settings):
     region_name: str = option("", "Taken for the sake of shared configuration; one URL is of one region.")
 
     @property
-    def keeps_secrets(self) -> bool:
-        """True if secret keys can be had and are to be kept."""
+    def caches_secrets(self) -> bool:
+        """True if secret keys can be read from Keystone and cached."""
         return bool(self.secret_cache_duration and self.auth_url and self.username)
 
 
-def address_of(uri: str, name: str) -> SplitResult:
-    """Return the parts of a URL of the configuration; raises ``ConfigError``."""
+def parse_url(uri: str, name: str) -> SplitResult:
+    """Return the parts of a configured URL; raises ``ConfigError``."""
     try:
         parts = urlsplit(uri)
         host, _ = parts.hostname, parts.port
@@ -53,13 +53,13 @@ def address_of(uri: str, name: str) -> SplitResult:
     return parts
 
 
-def checked(settings: S3TokenSettings) -> S3TokenSettings:
-    """Return the same settings; raises ``ConfigError`` when they cannot work."""
-    address_of(settings.auth_uri, "auth_uri")
+def validate_settings(settings: S3TokenSettings) -> S3TokenSettings:
+    """Return the same settings; raises ``ConfigError`` for an invalid combination."""
+    parse_url(settings.auth_uri, "auth_uri")
     if not 0 < settings.http_timeout <= 60:
         raise ConfigError("[filter:s3token] http_timeout must be above 0 and at most 60")
     if settings.auth_url:
-        address_of(settings.auth_url, "auth_url")
+        parse_url(settings.auth_url, "auth_url")
         if settings.auth_type != "password":
             raise ConfigError(
                 f"[filter:s3token] auth_type: there is only password, not {settings.auth_type!r}"

@@ -1,4 +1,4 @@
-"""Converts a token of Keystone into the headers that keystoneauth reads. Pure."""
+"""Conversion of a Keystone token to the headers that keystoneauth reads. Pure."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ IDENTITY_HEADERS = (
 )
 
 
-class Known(NamedTuple):
-    """Identity of the signer."""
+class SignerIdentity(NamedTuple):
+    """Identity of the signer of an S3 request."""
 
     headers: HeaderMap
     project_id: str
@@ -36,59 +36,66 @@ class Known(NamedTuple):
     user_id: str
 
 
-def known_of(document: Mapping[str, object]) -> Known | None:
-    """Return the identity in a token of version 2 or 3, or None if the document is no token."""
+def parse_identity(document: Mapping[str, object]) -> SignerIdentity | None:
+    """Return the identity in a token of version 2 or 3; None for any other document."""
     token, access = document.get("token"), document.get("access")
     if isinstance(token, dict):
-        return _of_v3(token)
-    return _of_v2(access) if isinstance(access, dict) else None
+        return _parse_v3(token)
+    return _parse_v2(access) if isinstance(access, dict) else None
 
 
-def _of_v3(token: Mapping[str, object]) -> Known | None:
-    user, project = _map(token, "user"), _map(token, "project")
-    more = {
-        "x-user-domain-id": _text(_map(user, "domain"), "id"),
-        "x-user-domain-name": _text(_map(user, "domain"), "name"),
-        "x-project-domain-id": _text(_map(project, "domain"), "id"),
-        "x-project-domain-name": _text(_map(project, "domain"), "name"),
+def _parse_v3(token: Mapping[str, object]) -> SignerIdentity | None:
+    user, project = _child_object(token, "user"), _child_object(token, "project")
+    domain_headers = {
+        "x-user-domain-id": _child_text(_child_object(user, "domain"), "id"),
+        "x-user-domain-name": _child_text(_child_object(user, "domain"), "name"),
+        "x-project-domain-id": _child_text(_child_object(project, "domain"), "id"),
+        "x-project-domain-name": _child_text(_child_object(project, "domain"), "name"),
     }
-    return _known(user, project, token.get("roles"), more)
+    return _make_identity(user, project, token.get("roles"), domain_headers)
 
 
-def _of_v2(access: Mapping[str, object]) -> Known | None:
-    user = _map(access, "user")
-    return _known(user, _map(_map(access, "token"), "tenant"), user.get("roles"), {})
+def _parse_v2(access: Mapping[str, object]) -> SignerIdentity | None:
+    user = _child_object(access, "user")
+    return _make_identity(
+        user, _child_object(_child_object(access, "token"), "tenant"), user.get("roles"), {}
+    )
 
 
-def _known(
-    user: Mapping[str, object], project: Mapping[str, object], roles: object, more: Mapping[str, str]
-) -> Known | None:
-    project_id, user_id = _text(project, "id"), _text(user, "id")
+def _make_identity(
+    user: Mapping[str, object],
+    project: Mapping[str, object],
+    roles: object,
+    domain_headers: Mapping[str, str],
+) -> SignerIdentity | None:
+    project_id, user_id = _child_text(project, "id"), _child_text(user, "id")
     if not project_id or not user_id or "/" in project_id:
         return None
     names = (
-        [_text(role, "name") for role in roles if isinstance(role, dict)] if isinstance(roles, list) else []
+        [_child_text(role, "name") for role in roles if isinstance(role, dict)]
+        if isinstance(roles, list)
+        else []
     )
     headers = {
         "x-identity-status": "Confirmed",
         "x-roles": ",".join(filter(None, names)),
         "x-user-id": user_id,
-        "x-user-name": _text(user, "name"),
+        "x-user-name": _child_text(user, "name"),
         "x-project-id": project_id,
-        "x-project-name": _text(project, "name"),
+        "x-project-name": _child_text(project, "name"),
         "x-tenant-id": project_id,
-        "x-tenant-name": _text(project, "name"),
-        **{name: text for name, text in more.items() if text},
+        "x-tenant-name": _child_text(project, "name"),
+        **{name: text for name, text in domain_headers.items() if text},
     }
-    wired = {name: wire_value(text) for name, text in headers.items()}
-    return Known(wired, project_id, _text(project, "name"), user_id)
+    wire_headers = {name: wire_value(text) for name, text in headers.items()}
+    return SignerIdentity(wire_headers, project_id, _child_text(project, "name"), user_id)
 
 
-def _map(tree: Mapping[str, object], name: str) -> Mapping[str, object]:
+def _child_object(tree: Mapping[str, object], name: str) -> Mapping[str, object]:
     value = tree.get(name)
     return value if isinstance(value, dict) else {}
 
 
-def _text(tree: Mapping[str, object], name: str) -> str:
+def _child_text(tree: Mapping[str, object], name: str) -> str:
     value = tree.get(name)
     return value if isinstance(value, str) and value.isprintable() else ""

@@ -1,1 +1,1 @@
-"""slo: large objects whose manifest names their segments (spec: middleware.md §5)."""
+"""slo: static large objects (spec: middleware.md §5)."""

@@ -1,8 +1,8 @@
-"""GET and HEAD of what a manifest stands for (spec: middleware.md §5.2).
+"""GET and HEAD of static large objects (spec: middleware.md §5.2).
 
-Size and ETag of the whole are kept beside the manifest, so that conditions, HEAD and bad ranges are answered
-without reading it. The bytes come from ``middleware.segments``; manifests in manifests are read when the
-stream gets to them.
+Size and ETag of the large object are stored beside the manifest, so that conditions, HEAD and unsatisfiable
+ranges need no read of the manifest. ``middleware.segments`` reads the bytes. Nested manifests are read when
+the stream reaches them.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from swift.http.response import HTML, HTTPError, Response, default_body, error_r
 from swift.http.segments import SegmentedBody
 from swift.middleware.segments import (
     Segment,
-    SegmentBroken,
-    SegmentPace,
+    SegmentError,
+    SegmentRateLimit,
     SegmentSource,
-    home_of,
-    segment_request,
+    content_location_path,
+    make_segment_request,
     version_query,
 )
 from swift.middleware.slo.manifest import (
     MANIFEST_BYTES_MAX,
     BadManifest,
     Part,
-    overlapping,
+    manifest_etag,
+    overlapping_parts,
     parse_stored,
     part_span,
-    raw_text,
+    render_raw,
     total_bytes,
-    whole_etag,
 )
 from swift.middleware.slo.settings import SloSettings
-from swift.middleware.slo.upload import SOURCE
+from swift.middleware.slo.upload import SUBREQUEST_SOURCE
 from swift.runtime.wsgi import Handle
 from swift.telemetry.log import Log
 from swift.wire.byteranges import Multipart
 
-#: Manifests in manifests, the outermost counted.
-DEPTH_MAX = 10
-_GET_MANIFEST = "multipart-manifest=get"
-#: Statuses of a manifest that was found, whatever the request's conditions and ranges made of it.
-_FOUND = frozenset((200, 206, 304, 412, 416))
-_OF_MANIFEST = ("content-length", "content-range", "transfer-encoding")
+#: Levels of nested manifests, including the outermost.
+MANIFEST_DEPTH_MAX = 10
+_GET_MANIFEST_QUERY = "multipart-manifest=get"
+#: Statuses of an existing manifest; conditions and ranges of the request can change the status.
+_FOUND_STATUSES = frozenset((200, 206, 304, 412, 416))
+_MANIFEST_ONLY_HEADERS = ("content-length", "content-range", "transfer-encoding")
 
 
-class Download:
-    """Serves what manifests stand for."""
+class ManifestDownload:
+    """Serves GET and HEAD of static large objects."""
 
     def __init__(self, forward: Handle, settings: SloSettings, log: Log):
         self._forward = forward
         self._log = log
-        self._pace = SegmentPace(
+        self._rate_limit = SegmentRateLimit(
             settings.rate_limit_after_segment,
             settings.rate_limit_segments_per_sec,
             settings.max_get_time,
@@ -79,153 +79,166 @@ class Download:
 
     # the manifest itself
 
-    def manifest(self, request: Request, version: str, path: EntityPath) -> Response:
-        """Return the answer to ``multipart-manifest=get``."""
+    def get_manifest(self, request: Request, version: str, path: EntityPath) -> Response:
+        """Return the response to ``multipart-manifest=get``."""
         response = self._forward(request)
-        if response.status not in _FOUND or not is_manifest(response):
+        if response.status not in _FOUND_STATUSES or not is_manifest(response):
             return response
         if request.params.get("format") == "raw":
-            return self._raw(request, version, path, response)
+            return self._get_raw_manifest(request, version, path, response)
         if not response.headers.get("content-type", "").startswith("multipart/byteranges"):
             response.headers["content-type"] = "application/json; charset=utf-8"
         return response
 
-    def _raw(self, request: Request, version: str, path: EntityPath, response: Response) -> Response:
-        """Return the manifest as it can be uploaded again.
+    def _get_raw_manifest(
+        self, request: Request, version: str, path: EntityPath, response: Response
+    ) -> Response:
+        """Return the manifest in the format that clients upload.
 
-        Conditions are about this text, ranges are ignored.
+        Conditions apply to this text; ranges are ignored.
         """
         try:
             if request.method == "GET" and response.status == 200:
-                headers, parts = response.headers, _parts_of(response)
+                headers, parts = response.headers, _read_parts(response)
             else:
                 drained(response)
-                sub = segment_request(
-                    request, version, "GET", path, version_query(request, _GET_MANIFEST), SOURCE
+                sub = make_segment_request(
+                    request,
+                    version,
+                    "GET",
+                    path,
+                    version_query(request, _GET_MANIFEST_QUERY),
+                    SUBREQUEST_SOURCE,
                 )
-                headers, parts = self.ask_manifest(sub)
+                headers, parts = self.read_manifest(sub)
         except (BodyError, BadManifest) as error:
-            return self.failed(request, error)
-        text = raw_text(parts)
+            return self.make_error_response(request, error)
+        text = render_raw(parts)
         etag = md5(text, usedforsecurity=False).hexdigest()
         headers["etag"] = etag
         headers["content-length"] = str(len(text))
-        failed = _failed(request.headers, etag, headers)
-        return Response(200, headers, text) if failed is None else _unmet(failed, headers)
+        failed = _failed_condition_status(request.headers, etag, headers)
+        return Response(200, headers, text) if failed is None else _condition_response(failed, headers)
 
-    # what it stands for
+    # the large object
 
-    def whole(self, request: Request, version: str, path: EntityPath) -> Response:
-        """Return the answer to a GET or HEAD; of other objects that of the rest of the pipeline."""
+    def get_object(self, request: Request, version: str, path: EntityPath) -> Response:
+        """Return the response to a GET or HEAD; responses of plain objects pass unchanged."""
         headers = request.headers
-        own = {
+        added = {
             fields.BACKEND_ETAG_IS_AT: fields.SYSMETA_SLO_ETAG,
             fields.BACKEND_IGNORE_RANGE: "x-static-large-object",
         }
-        before = {name: headers[name] for name in own if name in headers}
-        for name, value in own.items():
-            headers[name] = f"{before[name]},{value}" if name in before else value
+        original = {name: headers[name] for name in added if name in headers}
+        for name, value in added.items():
+            headers[name] = f"{original[name]},{value}" if name in original else value
         response = self._forward(request)
-        for name in own:
+        for name in added:
             headers.pop(name, None)
-        headers.update(before)
-        if response.status not in _FOUND or not is_manifest(response):
+        headers.update(original)
+        if response.status not in _FOUND_STATUSES or not is_manifest(response):
             return response
-        return _Whole(self, request, version, home_of(response.headers, path), response).answer()
+        return _LargeObjectRead(
+            self, request, version, content_location_path(response.headers, path), response
+        ).respond()
 
-    def source(self, request: Request, version: str) -> SegmentSource:
+    def make_segment_source(self, request: Request, version: str) -> SegmentSource:
         """Return the source that opens the segments of one download."""
-        return SegmentSource(self._forward, request, version, SOURCE, self._pace, self._log)
+        return SegmentSource(self._forward, request, version, SUBREQUEST_SOURCE, self._rate_limit, self._log)
 
-    def ask_manifest(self, sub: Request) -> tuple[HeaderMap, list[Part]]:
-        """Headers and parts of the manifest that a sub-request is for; raises ``BodyError``."""
+    def read_manifest(self, sub: Request) -> tuple[HeaderMap, list[Part]]:
+        """Return headers and parts of the manifest that a sub-request names; raises ``BodyError``."""
         with open_response(self._forward, sub) as response:
             if not response.is_success or not is_manifest(response):
                 raise BodyError(f"{sub.path_qs} answered {response.status}, not a manifest")
-            return response.headers, _parts_of(response)
+            return response.headers, _read_parts(response)
 
-    def failed(self, request: Request, error: Exception) -> Response:
-        """Return the answer when not even the first bytes can be had."""
-        if not isinstance(error, SegmentBroken):
+    def make_error_response(self, request: Request, error: Exception) -> Response:
+        """Log why a download cannot start, and return the error response."""
+        if not isinstance(error, SegmentError):
             text = f"ERROR {request.method} {request.path_qs}: {error}"
             self._log.error(text, txid=request.env.get(environkeys.TRANS_ID))
         return error_response(409)
 
 
-class _Whole:
-    """One request for what a manifest stands for."""
+class _LargeObjectRead:
+    """One GET or HEAD of a large object."""
 
     def __init__(
-        self, download: Download, request: Request, version: str, path: EntityPath, response: Response
+        self, download: ManifestDownload, request: Request, version: str, path: EntityPath, response: Response
     ):
         self._download = download
         self._request = request
         self._version = version
         self._path = path
         self._response = response
-        self._source = download.source(request, version)
-        self._source.homes.add(path)
+        self._source = download.make_segment_source(request, version)
+        self._source.hidden_part_owners.add(path)
         self._parts: list[Part] | None = None
 
-    def answer(self) -> Response:
+    def respond(self) -> Response:
         """Return the response; raises ``HTTPError``."""
         request, response = self._request, self._response
         etag = response.headers.get(fields.SYSMETA_SLO_ETAG, "")
         size = response.headers.get(fields.SYSMETA_SLO_SIZE, "")
         try:
-            number = _part_number(request)
+            number = _parse_part_number(request)
         except HTTPError:
             drained(response)
             raise
-        known = bool(etag) and is_digits(size)
+        has_stored_etag = bool(etag) and is_digits(size)
         try:
-            if not known:
-                # A manifest of before those were kept: the conditions were judged by the wrong ETag.
-                self._load()
-                etag, size = whole_etag(self._manifest), str(total_bytes(self._manifest))
-            headers = self._headers(etag)
-            failed = response.status if known else _failed(request.headers, etag, headers)
+            if not has_stored_etag:
+                # An old manifest has no stored ETag: its conditions were checked against the wrong one.
+                self._load_manifest()
+                etag, size = manifest_etag(self._manifest_parts), str(total_bytes(self._manifest_parts))
+            headers = self._object_headers(etag)
+            failed = (
+                response.status
+                if has_stored_etag
+                else _failed_condition_status(request.headers, etag, headers)
+            )
             if failed in (304, 412):
                 drained(self._response)
-                return _unmet(failed, headers)
+                return _condition_response(failed, headers)
             if number is not None:
-                return self._part(headers, number)
-            return self._ranges(headers, int(size))
+                return self._get_part(headers, number)
+            return self._get_ranges(headers, int(size))
         except (BodyError, BadManifest) as error:
             drained(self._response)
-            return self._download.failed(request, error)
+            return self._download.make_error_response(request, error)
 
-    def _load(self) -> None:
-        """Read the manifest, anew unless the response is all of it; raises ``BodyError``, ``BadManifest``."""
+    def _load_manifest(self) -> None:
+        """Read the manifest unless the response contains all of it; raises ``BodyError``, ``BadManifest``."""
         if self._parts is not None:
             return
         if self._response.status == 200 and self._request.method == "GET":
-            self._parts = _parts_of(self._response)
+            self._parts = _read_parts(self._response)
             return
         drained(self._response)
-        query = version_query(self._request, _GET_MANIFEST)
+        query = version_query(self._request, _GET_MANIFEST_QUERY)
         sub = self._source.subrequest("GET", self._path, query)
         for name in ("x-newest", fields.BACKEND_ALLOW_RESERVED_NAMES):
             if name in self._request.headers:
                 sub.headers[name] = self._request.headers[name]
-        headers, self._parts = self._download.ask_manifest(sub)
+        headers, self._parts = self._download.read_manifest(sub)
         self._response = Response(200, headers)
 
     @property
-    def _manifest(self) -> Sequence[Part]:
-        self._load()
+    def _manifest_parts(self) -> Sequence[Part]:
+        self._load_manifest()
         assert self._parts is not None
         return self._parts
 
-    def _headers(self, etag: str) -> HeaderMap:
-        headers = {n: v for n, v in self._response.headers.items() if n not in _OF_MANIFEST}
+    def _object_headers(self, etag: str) -> HeaderMap:
+        headers = {n: v for n, v in self._response.headers.items() if n not in _MANIFEST_ONLY_HEADERS}
         headers["x-manifest-etag"] = unquote_etag(headers.get("etag", ""))
         headers["etag"] = f'"{etag}"'
         headers["accept-ranges"] = "bytes"
         return headers
 
-    def _part(self, headers: HeaderMap, number: int) -> Response:
-        parts = self._manifest
+    def _get_part(self, headers: HeaderMap, number: int) -> Response:
+        parts = self._manifest_parts
         total, span = total_bytes(parts), part_span(parts, number)
         headers["x-parts-count"] = str(len(parts))
         if span is None:
@@ -233,12 +246,12 @@ class _Whole:
             text = b"" if self._request.method == "HEAD" else b"The requested part number is not satisfiable"
             return Response(416, headers, text)
         if not span.length:
-            # No range names an empty part.
-            return self._send(200, headers, [span], total)
+            # No Content-Range can describe an empty part.
+            return self._make_response(200, headers, [span], total)
         headers["content-range"] = span.content_range(total)
-        return self._send(206, headers, [span], total)
+        return self._make_response(206, headers, [span], total)
 
-    def _ranges(self, headers: HeaderMap, total: int) -> Response:
+    def _get_ranges(self, headers: HeaderMap, total: int) -> Response:
         request = self._request
         spans, status = [Span(0, total)], 200
         ranges = ByteRanges.parse(request.headers.get("range", "")) if request.method == "GET" else None
@@ -253,9 +266,9 @@ class _Whole:
             return Response(416, headers, default_body(416))
         if status == 206 and len(spans) == 1:
             headers["content-range"] = spans[0].content_range(total)
-        return self._send(status, headers, spans, total)
+        return self._make_response(status, headers, spans, total)
 
-    def _send(self, status: int, headers: HeaderMap, spans: list[Span], total: int) -> Response:
+    def _make_response(self, status: int, headers: HeaderMap, spans: list[Span], total: int) -> Response:
         layout = None
         if len(spans) > 1:
             layout = Multipart(spans, total, headers.get("content-type", ""))
@@ -265,16 +278,16 @@ class _Whole:
         if self._request.method == "HEAD":
             drained(self._response)
             return Response(status, headers)
-        if total != total_bytes(self._manifest):
+        if total != total_bytes(self._manifest_parts):
             raise BadManifest(f"its size is not {total} bytes")
-        pieces = self._span_pieces(spans[0]) if layout is None else self._framed(layout)
-        body = SegmentedBody(pieces, self._source.open, length, memory=self._source.ahead_bytes)
+        pieces = self._span_pieces(spans[0]) if layout is None else self._multipart_pieces(layout)
+        body = SegmentedBody(pieces, self._source.open, length, memory=self._source.read_ahead_bytes)
         body.start()
         return Response(status, headers, body)
 
     # bytes
 
-    def _framed(self, layout: Multipart) -> Iterator[bytes | Segment]:
+    def _multipart_pieces(self, layout: Multipart) -> Iterator[bytes | Segment]:
         for piece in layout.pieces():
             if isinstance(piece, Span):
                 yield from self._span_pieces(piece)
@@ -282,35 +295,35 @@ class _Whole:
                 yield piece
 
     def _span_pieces(self, span: Span) -> Iterator[bytes | Segment]:
-        return self._flattened(self._manifest, self._path.account, span, 1)
+        return self._iter_segments(self._manifest_parts, self._path.account, span, 1)
 
-    def _flattened(
+    def _iter_segments(
         self, parts: Sequence[Part], account: str, span: Span, depth: int
     ) -> Iterator[bytes | Segment]:
-        """Yield the bytes and segments of a span; raises ``BodyError``."""
-        for part, wanted in overlapping(parts, span):
+        """Yield the inline bytes and the segments of a span; raises ``BodyError``."""
+        for part, sub_span in overlapping_parts(parts, span):
             if not part.name:
-                yield part.data[wanted.start : wanted.stop]
+                yield part.data[sub_span.start : sub_span.stop]
             elif part.is_manifest:
-                inner, home = self._inner(part.path(account), part, depth)
-                yield from self._flattened(inner, home.account, wanted, depth + 1)
+                sub_parts, sub_path = self._read_sub_manifest(part.path(account), part, depth)
+                yield from self._iter_segments(sub_parts, sub_path.account, sub_span, depth + 1)
             else:
-                yield Segment(part.path(account), wanted, part.size, part.etag)
+                yield Segment(part.path(account), sub_span, part.size, part.etag)
 
-    def _inner(self, path: EntityPath, part: Part, depth: int) -> tuple[list[Part], EntityPath]:
-        """Return the parts of a manifest that is a segment, and where it is; raises ``BodyError``."""
-        if depth >= DEPTH_MAX:
-            raise self._source.broken(f"more than {DEPTH_MAX} manifests in each other")
-        sub = self._source.subrequest("GET", path, _GET_MANIFEST)
+    def _read_sub_manifest(self, path: EntityPath, part: Part, depth: int) -> tuple[list[Part], EntityPath]:
+        """Return the parts and the path of a nested manifest; raises ``BodyError``."""
+        if depth >= MANIFEST_DEPTH_MAX:
+            raise self._source.logged_error(f"more than {MANIFEST_DEPTH_MAX} manifests in each other")
+        sub = self._source.subrequest("GET", path, _GET_MANIFEST_QUERY)
         try:
-            headers, parts = self._download.ask_manifest(sub)
+            headers, parts = self._download.read_manifest(sub)
         except (BodyError, BadManifest) as error:
-            raise self._source.broken(str(error))
-        if whole_etag(parts) != part.etag or total_bytes(parts) != part.size:
-            raise self._source.broken(f"segment {path} is no longer what it was")
-        home = home_of(headers, path)
-        self._source.homes.add(home)
-        return parts, home
+            raise self._source.logged_error(str(error))
+        if manifest_etag(parts) != part.etag or total_bytes(parts) != part.size:
+            raise self._source.logged_error(f"segment {path} is no longer what it was")
+        sub_path = content_location_path(headers, path)
+        self._source.hidden_part_owners.add(sub_path)
+        return parts, sub_path
 
 
 def is_manifest(response: Response) -> bool:
@@ -318,7 +331,7 @@ def is_manifest(response: Response) -> bool:
     return is_true(response.headers.get("x-static-large-object"))
 
 
-def _parts_of(response: Response) -> list[Part]:
+def _read_parts(response: Response) -> list[Part]:
     """Return the parts of a manifest in a response; raises ``BadManifest`` and ``BodyError``."""
     try:
         text = response.read_body(MANIFEST_BYTES_MAX)
@@ -328,15 +341,15 @@ def _parts_of(response: Response) -> list[Part]:
     return parse_stored(text)
 
 
-def _failed(asked_headers: HeaderMap, etag: str, headers: HeaderMap) -> int | None:
-    """304 or 412 when the request's conditions say so."""
-    if not is_conditional(asked_headers):
+def _failed_condition_status(request_headers: HeaderMap, etag: str, headers: HeaderMap) -> int | None:
+    """Return 304 or 412 when a condition of the request fails; None otherwise."""
+    if not is_conditional(request_headers):
         return None
     modified = parse_http_date(headers.get("last-modified", ""))
-    return failed_condition(asked_headers, etag=etag, last_modified_s=modified)
+    return failed_condition(request_headers, etag=etag, last_modified_s=modified)
 
 
-def _unmet(status: int, headers: HeaderMap) -> Response:
+def _condition_response(status: int, headers: HeaderMap) -> Response:
     headers["content-length"] = "0"
     if status == 412:
         headers["content-type"] = HTML
@@ -344,8 +357,8 @@ def _unmet(status: int, headers: HeaderMap) -> Response:
     return Response(status, headers)
 
 
-def _part_number(request: Request) -> int | None:
-    """Return the part that is asked for; raises ``HTTPError`` 400."""
+def _parse_part_number(request: Request) -> int | None:
+    """Return the requested part number, or None; raises ``HTTPError`` 400."""
     text = request.params.get("part-number")
     if text is None:
         return None

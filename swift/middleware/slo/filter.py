@@ -14,23 +14,23 @@ from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.rows import with_row_parameters
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.slo.download import Download
-from swift.middleware.slo.hidden import HiddenSegments
+from swift.middleware.slo.deletion import ManifestDeletion
+from swift.middleware.slo.download import ManifestDownload
+from swift.middleware.slo.hidden_segments import HiddenSegments
 from swift.middleware.slo.manifest import MIN_SEGMENT_BYTES
-from swift.middleware.slo.removal import Removal
 from swift.middleware.slo.settings import SloSettings
 from swift.middleware.slo.upload import ManifestUpload
 from swift.policy.policy import Policies
 from swift.telemetry.log import Log
 
-_RESERVED = (
+_RESERVED_HEADER_ERROR = (
     "X-Static-Large-Object is a reserved header. To create a static large object add query param "
     "multipart-manifest=put."
 )
 
 
 class Slo(Filter):
-    """Stores manifests and serves them as the objects they stand for."""
+    """Stores manifests and serves the large objects that they describe."""
 
     def __init__(
         self,
@@ -43,50 +43,56 @@ class Slo(Filter):
     ):
         super().__init__(app)
         self._upload = ManifestUpload(self.forward, settings, guesser, log)
-        self._download = Download(self.forward, settings, log)
-        self._hidden = None
+        self._download = ManifestDownload(self.forward, settings, log)
+        self._hidden_segments = None
         if settings.hidden_segments and policies is not None:
-            self._hidden = HiddenSegments(self.forward, settings, self._upload, policies)
-        self._removal = Removal(self.forward, settings, hasher, log)
+            self._hidden_segments = HiddenSegments(self.forward, settings, self._upload, policies)
+        self._deletion = ManifestDeletion(self.forward, settings, hasher, log)
 
     def handle(self, request: Request) -> Response:
-        """Answer what is about a manifest."""
+        """Handle requests that concern manifests; forward all others."""
         entity = request.entity
         if entity is None or is_true(request.env.get(environkeys.SLO_OVERRIDE)):
             return self.forward(request)
         if entity.path.obj is None:
-            if self._hidden is not None and request.method == "DELETE" and entity.path.container is not None:
-                return self._hidden.delete_container(request, entity.path)
+            if (
+                self._hidden_segments is not None
+                and request.method == "DELETE"
+                and entity.path.container is not None
+            ):
+                return self._hidden_segments.delete_container(request, entity.path)
             response = self.forward(request)
             if request.method == "GET" and entity.path.container is not None:
-                with_row_parameters(response, ("slo_etag",), _shown)
+                with_row_parameters(response, ("slo_etag",), _listing_row)
             return response
-        if self._hidden is not None:
-            answer = self._hidden.answer(request, entity, lambda again: self._object(again, entity))
+        if self._hidden_segments is not None:
+            answer = self._hidden_segments.handle(
+                request, entity, lambda object_request: self._handle_object(object_request, entity)
+            )
             if answer is not None:
                 return answer
-        return self._object(request, entity)
+        return self._handle_object(request, entity)
 
-    def _object(self, request: Request, entity: Entity) -> Response:
-        wanted = request.params.get("multipart-manifest")
+    def _handle_object(self, request: Request, entity: Entity) -> Response:
+        manifest_mode = request.params.get("multipart-manifest")
         if request.method in ("GET", "HEAD"):
-            if wanted == "get":
-                return self._download.manifest(request, entity.version, entity.path)
-            return self._download.whole(request, entity.version, entity.path)
-        if request.method == "PUT" and wanted == "put":
+            if manifest_mode == "get":
+                return self._download.get_manifest(request, entity.version, entity.path)
+            return self._download.get_object(request, entity.version, entity.path)
+        if request.method == "PUT" and manifest_mode == "put":
             return self._upload.put(request, entity.version, entity.path)
-        if request.method == "DELETE" and wanted == "delete":
-            return self._removal.delete(request, entity.version, entity.path)
+        if request.method == "DELETE" and manifest_mode == "delete":
+            return self._deletion.delete(request, entity.version, entity.path)
         if request.method in ("PUT", "POST") and "x-static-large-object" in request.headers:
-            raise HTTPError(400, _RESERVED)
+            raise HTTPError(400, _RESERVED_HEADER_ERROR)
         return self.forward(request)
 
 
-def _shown(parameters: Mapping[str, str]) -> dict[str, str]:
+def _listing_row(parameters: Mapping[str, str]) -> dict[str, str]:
     return {"slo_etag": f'"{parameters["slo_etag"]}"'}
 
 
-def _make(app: App, settings: SloSettings, services: Services) -> Slo:
+def _make_filter(app: App, settings: SloSettings, services: Services) -> Slo:
     """Return the filter of a configuration section."""
     if settings.hidden_segments:
         services.info.register("slo", {"hidden_segments": True})
@@ -109,7 +115,7 @@ def _make(app: App, settings: SloSettings, services: Services) -> Slo:
 FILTER = FilterDeclaration(
     "slo",
     SloSettings,
-    _make,
+    _make_filter,
     position=230,
     default=True,
     small_cluster={

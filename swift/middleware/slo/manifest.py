@@ -1,7 +1,8 @@
-"""Manifests of static large objects: the client's form, the stored form, their meaning (middleware.md §5).
+"""Manifests of static large objects: upload format, stored format and ETag (middleware.md §5).
 
-Pure: texts in, values out. A client's manifest is a list of ``Reference`` (to another object) and ``Inline``
-(bytes in the manifest itself); a stored one is a list of ``Part``, whose sizes and ETags are known.
+Pure: texts in, values out. A client's manifest is a list of ``SegmentReference`` (to another object) and
+``InlineData`` (bytes in the manifest itself). A stored manifest is a list of ``Part`` with known sizes and
+ETags.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from swift.base.entity import EntityPath
 from swift.base.ranges import ByteRanges, Span
 
 MIN_SEGMENT_BYTES = 1
-#: No manifest that is stored is larger: 10,000 parts of any names.
+#: The largest stored manifest: 10,000 parts of any names.
 MANIFEST_BYTES_MAX = 64 << 20
-TOO_SMALL = f"too small; each segment must be at least {MIN_SEGMENT_BYTES} byte."
-_NOT_AN_OBJECT = "path does not refer to an object. Path must be of the form /container/object."
-_REFERENCE_KEYS = frozenset(("path", "etag", "size_bytes", "range"))
-#: No object is larger; numbers beyond are no sizes.
+SEGMENT_TOO_SMALL = f"too small; each segment must be at least {MIN_SEGMENT_BYTES} byte."
+_PATH_ERROR = "path does not refer to an object. Path must be of the form /container/object."
+_SEGMENT_KEYS = frozenset(("path", "etag", "size_bytes", "range"))
+#: The largest valid size of an object.
 _SIZE_MAX = 1 << 63
 
 
 class BadManifest(ValueError):
-    """Not a manifest; the text is for the client. ``is_plain`` says whether it is to be text/plain."""
+    """An invalid manifest; the text is for the client. ``is_plain`` requests the type text/plain."""
 
     def __init__(self, text: str, *, is_plain: bool = False):
         super().__init__(text)
@@ -38,10 +39,10 @@ class BadManifest(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class SegmentReference:
     """A client's entry that names another object."""
 
-    #: As the client wrote it, for reports.
+    #: The path as the client wrote it, for reports.
     name: str
     container: str
     obj: str
@@ -51,14 +52,14 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
-    """A client's entry that brings its bytes."""
+class InlineData:
+    """A client's entry that contains its bytes."""
 
     text: str
     data: bytes
 
 
-Entry = Reference | Inline
+Entry = SegmentReference | InlineData
 
 
 def parse_upload(text: bytes, own_path: EntityPath) -> list[Entry]:
@@ -73,7 +74,7 @@ def parse_upload(text: bytes, own_path: EntityPath) -> list[Entry]:
     errors = []
     for number, item in enumerate(items):
         try:
-            entries.append(_entry(item, own_path))
+            entries.append(_parse_entry(item, own_path))
         except ValueError as error:
             errors.append(f"Index {number}: {error}")
     objects = sum(1 for item in items if not (isinstance(item, dict) and "data" in item))
@@ -84,18 +85,18 @@ def parse_upload(text: bytes, own_path: EntityPath) -> list[Entry]:
     return entries
 
 
-def _entry(item: object, own_path: EntityPath) -> Entry:
-    """One entry; raises ValueError with what is wrong."""
+def _parse_entry(item: object, own_path: EntityPath) -> Entry:
+    """Return one entry; raises ValueError that names the problem."""
     if not isinstance(item, dict):
         raise ValueError("not a JSON object")
     is_inline = "data" in item
-    extra = set(item) - (frozenset(("data",)) if is_inline else _REFERENCE_KEYS)
+    extra = set(item) - (frozenset(("data",)) if is_inline else _SEGMENT_KEYS)
     if extra:
         raise ValueError("extraneous keys " + ", ".join(f'"{key}"' for key in sorted(extra)))
-    return _inline(item["data"]) if is_inline else _reference(item, own_path)
+    return _parse_inline(item["data"]) if is_inline else _parse_reference(item, own_path)
 
 
-def _inline(text: object) -> Inline:
+def _parse_inline(text: object) -> InlineData:
     if not isinstance(text, str):
         raise ValueError("data must be valid base64")
     try:
@@ -103,11 +104,11 @@ def _inline(text: object) -> Inline:
     except (TypeError, ValueError, binascii.Error):
         raise ValueError("data must be valid base64")
     if len(data) < MIN_SEGMENT_BYTES:
-        raise ValueError(TOO_SMALL)
-    return Inline(text, data)
+        raise ValueError(SEGMENT_TOO_SMALL)
+    return InlineData(text, data)
 
 
-def _reference(item: dict[str, object], own_path: EntityPath) -> Reference:
+def _parse_reference(item: dict[str, object], own_path: EntityPath) -> SegmentReference:
     name, etag = item.get("path"), item.get("etag")
     if not isinstance(name, str):
         raise ValueError('"path" must be a string')
@@ -115,16 +116,16 @@ def _reference(item: dict[str, object], own_path: EntityPath) -> Reference:
         raise ValueError('"etag" must be a string or null (if provided)')
     container, _, obj = name.lstrip("/").partition("/")
     if not container or not obj or not _is_utf8(name):
-        raise ValueError(_NOT_AN_OBJECT)
-    size = _size(item.get("size_bytes"))
-    ranges = _ranges(item.get("range"), size)
+        raise ValueError(_PATH_ERROR)
+    size = _parse_size(item.get("size_bytes"))
+    ranges = _parse_ranges(item.get("range"), size)
     if (container, obj) == own_path[1:]:
         raise ValueError("manifest must not include itself as a segment")
-    return Reference(name, container, obj, etag, size, ranges)
+    return SegmentReference(name, container, obj, etag, size, ranges)
 
 
 def _is_utf8(text: str) -> bool:
-    """Return True if no half of a surrogate pair stands alone."""
+    """Return True if a text has no lone surrogate."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -132,7 +133,7 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def _size(value: Any) -> int | None:
+def _parse_size(value: Any) -> int | None:
     if value is None:
         return None
     try:
@@ -144,7 +145,7 @@ def _size(value: Any) -> int | None:
     return size
 
 
-def _ranges(value: object, size: int | None) -> ByteRanges | None:
+def _parse_ranges(value: object, size: int | None) -> ByteRanges | None:
     if value is None or value == "":
         return None
     ranges = ByteRanges.parse(f"bytes={value}") if isinstance(value, str) else None
@@ -162,11 +163,11 @@ def _ranges(value: object, size: int | None) -> ByteRanges | None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One entry of a stored manifest: some bytes, or a span of another object."""
+    """One entry of a stored manifest: inline bytes, or a range of another object."""
 
     #: ``container/object`` of the segment; empty for bytes in the manifest.
     name: str
-    #: Which of the segment's bytes are a part of the whole.
+    #: The range of the segment's bytes that belongs to the large object.
     span: Span
     #: Bytes of the segment, its ETag and type.
     size: int = 0
@@ -180,32 +181,32 @@ class Part:
 
     @property
     def length(self) -> int:
-        """Bytes that it gives to the whole."""
+        """Bytes that the part contributes to the large object."""
         return self.span.length
 
     @property
-    def is_whole(self) -> bool:
-        """True if the segment is taken as a whole."""
+    def is_whole_segment(self) -> bool:
+        """True if the part is the whole segment."""
         return self.span == (0, self.size)
 
     @property
-    def digest(self) -> str:
+    def etag_contribution(self) -> str:
         """Return the part's contribution to the manifest ETag."""
         if not self.name:
             return md5(self.data, usedforsecurity=False).hexdigest()
-        return self.etag if self.is_whole else f"{self.etag}:{self._range};"
+        return self.etag if self.is_whole_segment else f"{self.etag}:{self._range_text};"
 
     @property
-    def _range(self) -> str:
+    def _range_text(self) -> str:
         return f"{self.span.start}-{self.span.stop - 1}"
 
     def path(self, account: str) -> EntityPath:
-        """Return the segment, in the manifest's account."""
+        """Return the path of the segment in the manifest's account."""
         container, _, obj = self.name.lstrip("/").partition("/")
         return EntityPath(account, container, obj)
 
-    def stored(self) -> dict[str, object]:
-        """Its entry in the stored manifest."""
+    def to_stored(self) -> dict[str, object]:
+        """Return the part's entry in the stored manifest."""
         if not self.name:
             return {"data": self.text}
         entry: dict[str, object] = {
@@ -215,48 +216,48 @@ class Part:
             "content_type": self.content_type,
             "last_modified": self.last_modified,
         }
-        if not self.is_whole:
-            entry["range"] = self._range
+        if not self.is_whole_segment:
+            entry["range"] = self._range_text
         if self.is_manifest:
             entry["sub_slo"] = True
         return entry
 
-    def raw(self) -> dict[str, object]:
-        """Its entry in a manifest that can be uploaded again."""
+    def to_raw(self) -> dict[str, object]:
+        """Return the part's entry in a manifest that can be uploaded again."""
         if not self.name:
             return {"data": self.text}
         entry: dict[str, object] = {"etag": self.etag, "path": self.name}
-        if not self.is_whole:
-            entry["range"] = self._range
+        if not self.is_whole_segment:
+            entry["range"] = self._range_text
         return {**entry, "size_bytes": self.size}
 
 
-def inline_part(entry: Inline) -> Part:
-    """Return the part of an entry that brings its bytes."""
+def make_inline_part(entry: InlineData) -> Part:
+    """Return the part of an inline entry."""
     return Part("", Span(0, len(entry.data)), text=entry.text, data=entry.data)
 
 
-def stored_text(parts: Sequence[Part]) -> bytes:
-    """Return the manifest as it is stored."""
-    return json.dumps([part.stored() for part in parts]).encode()
+def render_stored(parts: Sequence[Part]) -> bytes:
+    """Return the manifest in its stored format."""
+    return json.dumps([part.to_stored() for part in parts]).encode()
 
 
-def raw_text(parts: Sequence[Part]) -> bytes:
-    """Return the manifest as a client could have sent it."""
-    return json.dumps([part.raw() for part in parts]).encode()
+def render_raw(parts: Sequence[Part]) -> bytes:
+    """Return the manifest in the format that clients upload."""
+    return json.dumps([part.to_raw() for part in parts]).encode()
 
 
 def parse_stored(text: bytes) -> list[Part]:
-    """Return the parts of a stored manifest; raises ``BadManifest`` when it is none."""
+    """Return the parts of a stored manifest; raises ``BadManifest`` for anything else."""
     try:
-        return [_stored_part(item) for item in json.loads(text)]
+        return [_parse_stored_part(item) for item in json.loads(text)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadManifest(f"not a stored manifest: {error}")
 
 
-def _stored_part(item: JsonObject) -> Part:
+def _parse_stored_part(item: JsonObject) -> Part:
     if "data" in item:
-        return inline_part(Inline(item["data"], base64.b64decode(item["data"], validate=True)))
+        return make_inline_part(InlineData(item["data"], base64.b64decode(item["data"], validate=True)))
     size = int(item["bytes"])
     span = Span(0, size)
     if item.get("range"):
@@ -278,17 +279,17 @@ def _stored_part(item: JsonObject) -> Part:
 
 
 def total_bytes(parts: Sequence[Part]) -> int:
-    """Return the size of the whole."""
+    """Return the size of the large object."""
     return sum(part.length for part in parts)
 
 
-def whole_etag(parts: Sequence[Part]) -> str:
-    """Return the ETag of the whole, unquoted."""
-    return md5("".join(part.digest for part in parts).encode(), usedforsecurity=False).hexdigest()
+def manifest_etag(parts: Sequence[Part]) -> str:
+    """Return the ETag of the large object, unquoted."""
+    return md5("".join(part.etag_contribution for part in parts).encode(), usedforsecurity=False).hexdigest()
 
 
-def overlapping(parts: Sequence[Part], span: Span) -> Iterator[tuple[Part, Span]]:
-    """Yield the parts that have bytes of ``span`` of the whole, each with which of its own they are."""
+def overlapping_parts(parts: Sequence[Part], span: Span) -> Iterator[tuple[Part, Span]]:
+    """Yield the parts that overlap ``span`` of the large object, each with its range of the segment."""
     position = 0
     for part in parts:
         if position >= span.stop:
@@ -301,7 +302,7 @@ def overlapping(parts: Sequence[Part], span: Span) -> Iterator[tuple[Part, Span]
 
 
 def part_span(parts: Sequence[Part], number: int) -> Span | None:
-    """Return the bytes of the whole that part ``number`` (from 1 on) gives; None when there is none."""
+    """Return the range of the large object that part ``number`` (from 1) covers; None for an unknown part."""
     if not 1 <= number <= len(parts):
         return None
     start = total_bytes(parts[: number - 1])

@@ -1,4 +1,4 @@
-"""PUT of a manifest: every segment is looked at, then the manifest is stored (spec: middleware.md §5.1)."""
+"""PUT of a manifest: checks every segment, then stores the manifest (spec: middleware.md §5.1)."""
 
 from __future__ import annotations
 
@@ -26,46 +26,47 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.rows import with_parameters
 from swift.middleware.heartbeat import Heartbeat
-from swift.middleware.segments import allow_hidden, is_part_of, segment_request
+from swift.middleware.segments import allow_hidden_parts, is_hidden_part, make_segment_request
 from swift.middleware.slo.manifest import (
     MANIFEST_BYTES_MAX,
     MIN_SEGMENT_BYTES,
-    TOO_SMALL,
+    SEGMENT_TOO_SMALL,
     BadManifest,
     Entry,
-    Inline,
+    InlineData,
     Part,
-    Reference,
-    inline_part,
+    SegmentReference,
+    make_inline_part,
+    manifest_etag,
     parse_stored,
     parse_upload,
-    stored_text,
+    render_stored,
     total_bytes,
-    whole_etag,
 )
 from swift.middleware.slo.settings import SloSettings
 from swift.runtime.wsgi import Handle
 from swift.telemetry.log import Log
 
-SOURCE = "SLO"
-_ROOT = "upload"
+SUBREQUEST_SOURCE = "SLO"
+_REPORT_ROOT = "upload"
 _READ_BYTES = 65536
 
 
-def owns_parts(request: Request) -> bool:
-    """Return True if a manifest is of hidden parts, as this filter made it."""
+def has_hidden_parts(request: Request) -> bool:
+    """Return True if the manifest is of hidden parts, as ``hidden_segments`` writes it."""
     return fields.SYSMETA_SLO_UPLOAD in request.headers
 
 
-def _is_expanded(request: Request) -> bool:
-    """Return True if a filter made a manifest of the numbers of parts: names, not the client, make it
-    long.
+def _is_built_by_filter(request: Request) -> bool:
+    """Return True if a filter built the manifest from part numbers.
+
+    Then the names that the filter adds, not the client, make it long.
     """
-    return owns_parts(request) or fields.SYSMETA_S3_UPLOAD_ID in request.headers
+    return has_hidden_parts(request) or fields.SYSMETA_S3_UPLOAD_ID in request.headers
 
 
 class ManifestUpload:
-    """Stores manifests."""
+    """Validates and stores manifests."""
 
     def __init__(self, forward: Handle, settings: SloSettings, guesser: TypeGuesser, log: Log):
         self._forward = forward
@@ -74,36 +75,36 @@ class ManifestUpload:
         self._log = log
 
     def put(self, request: Request, version: str, path: EntityPath) -> Response:
-        """Return the answer to a PUT; raises ``HTTPError``."""
-        entries = self._entries(request, path)
-        shape = accepted_format(request.headers.get("accept")) or ListingFormat.PLAIN
+        """Return the response to a PUT; raises ``HTTPError``."""
+        entries = self._read_entries(request, path)
+        report_format = accepted_format(request.headers.get("accept")) or ListingFormat.PLAIN
 
         def work() -> tuple[Response, list[Problem]]:
-            parts, problems = self._parts(request, version, path, entries)
+            parts, problems = self._resolve_parts(request, version, path, entries)
             hook = request.env.get(environkeys.SLO_MANIFEST_HOOK)
             if hook is not None and not problems:
-                problems += hook([part.stored() for part in parts]) or []
+                problems += hook([part.to_stored() for part in parts]) or []
             if problems:
                 return error_response(400, plain_explanation(400), content_type=TEXT), problems
-            return self._store(request, path, parts), problems
+            return self._store_manifest(request, path, parts), problems
 
         if is_true(request.params.get("heartbeat")):
-            return self._with_heartbeat(request, shape, work)
+            return self._put_with_heartbeat(request, report_format, work)
         response, problems = work()
         if problems:
-            response.headers["content-type"] = shape.value
-            response.body = Pieces([render_report(shape, _ROOT, {}, problems)])
+            response.headers["content-type"] = report_format.value
+            response.body = Pieces([render_report(report_format, _REPORT_ROOT, {}, problems)])
         return response
 
     # the manifest
 
-    def _entries(self, request: Request, path: EntityPath) -> list[Entry]:
+    def _read_entries(self, request: Request, path: EntityPath) -> list[Entry]:
         body = request.body
-        limit = MANIFEST_BYTES_MAX if _is_expanded(request) else self._settings.max_manifest_size
+        limit = MANIFEST_BYTES_MAX if _is_built_by_filter(request) else self._settings.max_manifest_size
         if body.length is not None and body.length > limit:
             raise HTTPError(413, f"Manifest File > {limit} bytes")
-        announced = "content-length" in request.headers or "transfer-encoding" in request.headers
-        if not announced and not body.length:
+        has_length = "content-length" in request.headers or "transfer-encoding" in request.headers
+        if not has_length and not body.length:
             raise HTTPError(411)
         text = read_up_to(body, limit + 1)
         if len(text) > limit:
@@ -112,68 +113,72 @@ class ManifestUpload:
             entries = parse_upload(text, path)
         except BadManifest as error:
             raise HTTPError(400, error.text, content_type=TEXT if error.is_plain else None)
-        most = self._settings.max_manifest_segments
-        if sum(isinstance(entry, Reference) for entry in entries) > most:
-            raise HTTPError(413, f"Number of object-backed segments must be <= {most}")
+        max_segments = self._settings.max_manifest_segments
+        if sum(isinstance(entry, SegmentReference) for entry in entries) > max_segments:
+            raise HTTPError(413, f"Number of object-backed segments must be <= {max_segments}")
         return entries
 
     # the segments
 
-    def _parts(
+    def _resolve_parts(
         self, request: Request, version: str, path: EntityPath, entries: Sequence[Entry]
     ) -> tuple[list[Part], list[Problem]]:
-        """Return the parts that the manifest's entries name and the problems found, after a HEAD of each
-        object.
-        """
-        references = [entry for entry in entries if isinstance(entry, Reference)]
-        found = self._look_at(request, version, path.account, references)
+        """Return the parts that the entries name and the problems found, after a HEAD of each object."""
+        references = [entry for entry in entries if isinstance(entry, SegmentReference)]
+        found = self._head_segments(request, version, path.account, references)
         parts, problems = [], []
         for number, entry in enumerate(entries):
-            if isinstance(entry, Inline):
-                parts.append(inline_part(entry))
+            if isinstance(entry, InlineData):
+                parts.append(make_inline_part(entry))
                 continue
-            seen = found[entry.container, entry.obj]
-            wrong = [seen] if isinstance(seen, str) else _wrong(entry, seen, number == len(entries) - 1)
-            problems += [(quote(entry.name, safe="/~"), what) for what in wrong]
-            if not isinstance(seen, str):
-                spans = entry.ranges.resolve(seen.size) if entry.ranges else [seen.span]
-                parts.append(replace(seen, span=spans[0] if spans else seen.span))
+            segment = found[entry.container, entry.obj]
+            mismatches = (
+                [segment]
+                if isinstance(segment, str)
+                else _find_mismatches(entry, segment, number == len(entries) - 1)
+            )
+            problems += [(quote(entry.name, safe="/~"), mismatch) for mismatch in mismatches]
+            if not isinstance(segment, str):
+                spans = entry.ranges.resolve(segment.size) if entry.ranges else [segment.span]
+                parts.append(replace(segment, span=spans[0] if spans else segment.span))
         return parts, problems
 
-    def _look_at(
-        self, request: Request, version: str, account: str, references: Sequence[Reference]
+    def _head_segments(
+        self, request: Request, version: str, account: str, references: Sequence[SegmentReference]
     ) -> dict[tuple[str, str], Part | str]:
-        """Each distinct object once, ``concurrency`` at a time: what it is, or what is wrong."""
+        """Return, for each object, its part or the problem with it; ``concurrency`` at a time."""
         names = list(dict.fromkeys((entry.container, entry.obj) for entry in references))
 
-        def look(name: tuple[str, str]) -> Part | str:
-            return self._facts(request, version, EntityPath(account, *name))
+        def head(name: tuple[str, str]) -> Part | str:
+            return self._head_segment(request, version, EntityPath(account, *name))
 
-        return dict(zip(names, green.bounded_map(look, names, self._settings.concurrency), strict=True))
+        return dict(zip(names, green.bounded_map(head, names, self._settings.concurrency), strict=True))
 
-    def _facts(self, request: Request, version: str, target: EntityPath) -> Part | str:
-        known = request.env.get(environkeys.SLO_KNOWN_HEADS, {}).get((target.container, target.obj))
-        if known is not None:
-            return self._part(request, version, target, known)
-        sub = segment_request(request, version, "HEAD", target, "", SOURCE)
+    def _head_segment(self, request: Request, version: str, target: EntityPath) -> Part | str:
+        known_headers = request.env.get(environkeys.SLO_KNOWN_HEADS, {}).get((target.container, target.obj))
+        if known_headers is not None:
+            return self._make_part(request, version, target, known_headers)
+        sub = make_segment_request(request, version, "HEAD", target, "", SUBREQUEST_SOURCE)
         entity = request.entity
-        if owns_parts(request) and entity is not None and is_part_of(target, entity.path):
-            allow_hidden(sub)
+        if has_hidden_parts(request) and entity is not None and is_hidden_part(target, entity.path):
+            allow_hidden_parts(sub)
         with open_response(self._forward, sub) as response:
             headers, status = response.headers, response.status
         if not 200 <= status <= 299:
             return status_line(status)
-        return self._part(request, version, target, headers)
+        return self._make_part(request, version, target, headers)
 
-    def _part(self, request: Request, version: str, target: EntityPath, headers: HeaderMap) -> Part | str:
+    def _make_part(
+        self, request: Request, version: str, target: EntityPath, headers: HeaderMap
+    ) -> Part | str:
         """Return the segment that the headers of a HEAD describe, or the problem with it."""
         size, etag = headers.get("content-length", ""), unquote_etag(headers.get("etag", ""))
         is_manifest = is_true(headers.get("x-static-large-object"))
         if is_manifest:
             size, etag = headers.get(fields.SYSMETA_SLO_SIZE, ""), headers.get(fields.SYSMETA_SLO_ETAG, "")
             if not is_digits(size) or not etag:
-                # A manifest of before those were kept.
-                size, etag = self._computed(request, version, target)
+                # An old manifest has no stored size and ETag.
+                size, etag = self._compute_size_and_etag(request, version, target)
         if not is_digits(size):
             return status_line(503)
         modified = parse_http_date(headers.get("last-modified", "")) or 0
@@ -187,9 +192,11 @@ class ManifestUpload:
             is_manifest,
         )
 
-    def _computed(self, request: Request, version: str, target: EntityPath) -> tuple[str, str]:
-        """Size and ETag of another manifest's whole; empty when it cannot be read."""
-        sub = segment_request(request, version, "GET", target, "multipart-manifest=get", SOURCE)
+    def _compute_size_and_etag(self, request: Request, version: str, target: EntityPath) -> tuple[str, str]:
+        """Return size and ETag of another manifest's large object; empty when it cannot be read."""
+        sub = make_segment_request(
+            request, version, "GET", target, "multipart-manifest=get", SUBREQUEST_SOURCE
+        )
         with open_response(self._forward, sub) as response:
             if not response.is_success:
                 return "", ""
@@ -197,17 +204,17 @@ class ManifestUpload:
                 parts = parse_stored(response.read_body())
             except ValueError:
                 return "", ""
-        return str(total_bytes(parts)), whole_etag(parts)
+        return str(total_bytes(parts)), manifest_etag(parts)
 
     # storing
 
-    def _store(self, request: Request, path: EntityPath, parts: Sequence[Part]) -> Response:
+    def _store_manifest(self, request: Request, path: EntityPath, parts: Sequence[Part]) -> Response:
         headers = request.headers
-        etag, size = whole_etag(parts), total_bytes(parts)
-        wanted = headers.get("etag")
-        if wanted is not None and unquote_etag(wanted) != etag:
+        etag, size = manifest_etag(parts), total_bytes(parts)
+        requested_etag = headers.get("etag")
+        if requested_etag is not None and unquote_etag(requested_etag) != etag:
             return error_response(422)
-        text = stored_text(parts)
+        text = render_stored(parts)
         digest = md5(text, usedforsecurity=False).hexdigest()
         if is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type"):
             headers["content-type"] = self._guesser.guess(str(path.obj))
@@ -221,18 +228,21 @@ class ManifestUpload:
         headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, digest, {"slo_etag": etag})
         headers.pop("transfer-encoding", None)
         headers["content-length"] = str(len(text))
-        sent, request.body = request.body, BytesBody(text)
+        client_body, request.body = request.body, BytesBody(text)
         response = self._forward(request)
-        # The access log tells what the client sent.
-        request.body = sent
+        # The access log counts the body that the client sent.
+        request.body = client_body
         if response.is_success and "etag" in response.headers:
             response.headers["etag"] = f'"{etag}"'
         return response
 
-    # answers that take long
+    # long uploads
 
-    def _with_heartbeat(
-        self, request: Request, shape: ListingFormat, work: Callable[[], tuple[Response, list[Problem]]]
+    def _put_with_heartbeat(
+        self,
+        request: Request,
+        report_format: ListingFormat,
+        work: Callable[[], tuple[Response, list[Problem]]],
     ) -> Response:
         def report() -> bytes:
             response, problems = work()
@@ -242,9 +252,9 @@ class ManifestUpload:
                 values["Last Modified"] = response.headers.get("last-modified", "")
                 values["Response Body"] = ""
             else:
-                values["Response Body"] = _explanation(response)
+                values["Response Body"] = _error_text(response)
             response.ended(0, True)
-            return render_report(shape, _ROOT, values, problems)
+            return render_report(report_format, _REPORT_ROOT, values, problems)
 
         def failed(error: Exception) -> bytes:
             if isinstance(error, HTTPError):
@@ -252,28 +262,30 @@ class ManifestUpload:
             else:
                 self._log.exception("an upload failed", error, txid=request.env.get(environkeys.TRANS_ID))
                 response = error_response(500)
-            line, text = status_line(response.status), _explanation(response)
-            return render_report(shape, _ROOT, {"Response Status": line, "Response Body": text}, [])
+            line, text = status_line(response.status), _error_text(response)
+            return render_report(
+                report_format, _REPORT_ROOT, {"Response Status": line, "Response Body": text}, []
+            )
 
-        body = Heartbeat(report, failed, interval_s=self._settings.yield_frequency, at_once=True)
-        return Response(202, {"content-type": shape.value}, body)
+        body = Heartbeat(report, failed, interval_s=self._settings.yield_frequency, immediate=True)
+        return Response(202, {"content-type": report_format.value}, body)
 
 
-def _wrong(entry: Reference, seen: Part, is_last: bool) -> list[str]:
+def _find_mismatches(entry: SegmentReference, segment: Part, is_last: bool) -> list[str]:
     """Return the differences between an object and its manifest entry."""
-    wrong = []
-    if entry.size is not None and entry.size != seen.size:
-        wrong.append("Size Mismatch")
-    if entry.etag is not None and entry.etag != seen.etag:
-        wrong.append("Etag Mismatch")
-    if entry.ranges is not None and not entry.ranges.resolve(seen.size):
-        wrong.append("Unsatisfiable Range")
-    elif seen.size < MIN_SEGMENT_BYTES and not is_last:
-        wrong.append(TOO_SMALL.capitalize())
-    return wrong
+    mismatches = []
+    if entry.size is not None and entry.size != segment.size:
+        mismatches.append("Size Mismatch")
+    if entry.etag is not None and entry.etag != segment.etag:
+        mismatches.append("Etag Mismatch")
+    if entry.ranges is not None and not entry.ranges.resolve(segment.size):
+        mismatches.append("Unsatisfiable Range")
+    elif segment.size < MIN_SEGMENT_BYTES and not is_last:
+        mismatches.append(SEGMENT_TOO_SMALL.capitalize())
+    return mismatches
 
 
-def _explanation(response: Response) -> str:
+def _error_text(response: Response) -> str:
     body = response.read_body()
     if response.status == 422:
         return plain_explanation(422)

@@ -1,8 +1,7 @@
-"""Answers browsers as a web server would (spec: middleware.md §11).
+"""Static web sites from containers (spec: middleware.md §11).
 
-Who sends a token gets the API, unless ``X-Web-Mode`` asks for the site. Everything that is looked up for an
-answer is a sub-request with the rights of the request itself. Pages for a temporary URL hand it on in their
-links.
+A request with a token gets the API unless ``X-Web-Mode`` requests the site. Sub-requests for a page have the
+rights of the request itself. Pages for a temporary URL include its query in their links.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.staticweb.page import disabled_page, listing_page
-from swift.middleware.tempurl.filter import USER as TEMPURL_USER
+from swift.middleware.staticweb.page import render_disabled_page, render_listing_page
+from swift.middleware.tempurl.filter import TEMPURL_USER
 
-#: Headers of a browser's request that are for whatever answers it.
-_PASSED_ON = (
+#: Headers of a browser's request that the sub-request for the page carries.
+_FORWARDED_HEADERS = (
     *("range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"),
     *("x-newest", "x-auth-token", "x-storage-token", "x-open-expired"),
 )
@@ -51,8 +50,8 @@ class ContainerSite:
     directory_type: str
 
     @classmethod
-    def of(cls, meta: dict[str, str]) -> ContainerSite:
-        """From the metadata of a container, by names without prefix."""
+    def from_metadata(cls, meta: dict[str, str]) -> ContainerSite:
+        """Return the settings in the metadata of a container, by names without prefix."""
         return cls(
             index=meta.get("web-index", "").strip(),
             error=meta.get("web-error", "").strip(),
@@ -63,8 +62,8 @@ class ContainerSite:
         )
 
     @property
-    def is_one(self) -> bool:
-        """True if the container is a web site at all."""
+    def is_website(self) -> bool:
+        """True if the container is a web site."""
         return bool(self.index or self.listings)
 
 
@@ -77,7 +76,7 @@ class StaticWeb(Filter):
         self._scheme, self._host = base.scheme, base.netloc
 
     def handle(self, request: Request) -> Response:
-        """Answer a browser; everything else is not this filter's business."""
+        """Serve a page to a browser; forward all other requests."""
         entity = request.entity
         if request.method not in ("GET", "HEAD") or entity is None or entity.path.container is None:
             return self.forward(request)
@@ -85,35 +84,35 @@ class StaticWeb(Filter):
         if request.env.get(environkeys.REMOTE_USER) not in (None, "", TEMPURL_USER) and not web_mode:
             return self.forward(request)
         info = container_info(request, self.forward, entity.path.account, entity.path.container)
-        site = ContainerSite.of(info.meta)
-        if not info.exists or not site.is_one:
+        site = ContainerSite.from_metadata(info.meta)
+        if not info.exists or not site.is_website:
             if entity.path.obj is None and web_mode:
-                return _error(request, 404)
+                return _make_error_response(request, 404)
             return self.forward(request)
-        visit = _Visit(self, request, site)
-        return visit.container() if entity.path.obj is None else visit.object()
+        site_request = _SiteRequest(self, request, site)
+        return site_request.get_root_page() if entity.path.obj is None else site_request.get_page()
 
     def redirect(self, request: Request) -> Response:
-        """301 to the same path with a slash."""
+        """Return a 301 to the same path with a trailing slash."""
         scheme = self._scheme or request.scheme
         host = self._host or request.headers.get("host", "localhost")
-        query = _link_of(request)[0]
+        query = _tempurl_link(request)[0]
         location = f"{scheme}://{host}{requoted_path(request.raw_path)}/{'?' if query else ''}{query}"
-        return _error(request, 301, {"location": location})
+        return _make_error_response(request, 301, {"location": location})
 
 
-def _link_of(request: Request) -> tuple[str, str]:
-    """Return the query that every link of a page has to carry, and the prefix above which none may lead."""
+def _tempurl_link(request: Request) -> tuple[str, str]:
+    """Return the query that every link of a page carries, and the prefix above which no link leads."""
     query, prefix = request.env.get(environkeys.TEMPURL_LINK, ("", ""))
     return query, prefix
 
 
-def _error(request: Request, status: int, headers: HeaderMap | None = None) -> Response:
-    """Return the default page of a status; a HEAD is told of none."""
+def _make_error_response(request: Request, status: int, headers: HeaderMap | None = None) -> Response:
+    """Return the default error page; a HEAD gets no body."""
     return error_response(status, b"" if request.method == "HEAD" else None, headers)
 
 
-class _Visit:
+class _SiteRequest:
     """One request to a web site."""
 
     def __init__(self, web: StaticWeb, request: Request, site: ContainerSite):
@@ -123,109 +122,116 @@ class _Visit:
         self._request = request
         self._site = site
         path = request.entity.path
-        self._base = f"/{request.entity.version}{path._replace(obj=None).quoted}"
-        self._obj = path.obj or ""
-        #: The path with its last slash, which names lose when they are parsed.
-        self._text = request.loose_path
+        self._container_url = f"/{request.entity.version}{path._replace(obj=None).quoted}"
+        self._object_name = path.obj or ""
+        #: The path with its trailing slash, which ``request.entity`` lacks.
+        self._path = request.loose_path
 
-    def container(self) -> Response:
-        """Return the root of the site."""
-        with open_response(self._forward, self._sub("HEAD", self._base)) as head:
+    def get_root_page(self) -> Response:
+        """Return the root page of the site."""
+        with open_response(self._forward, self._make_subrequest("HEAD", self._container_url)) as head:
             may_read = head.is_success
         if not may_read:
             return self._with_error_page(self._forward(self._request))
-        if not self._text.endswith("/"):
+        if not self._path.endswith("/"):
             return self._web.redirect(self._request)
-        return self._index("") or self._listing("")
+        return self._get_index("") or self._get_listing("")
 
-    def object(self) -> Response:
-        """Return an object, or what stands for a pseudo-directory."""
+    def get_page(self) -> Response:
+        """Return an object, or the page of a pseudo-directory."""
         response = self._forward(self._request)
         if response.status != 404 and not self._is_directory(response):
             return response
         response.discard()
         response.ended(0, True)
-        if self._obj.endswith("/"):
-            return self._index(self._obj) or self._listing(self._obj)
-        if self._has_directory():
+        if self._object_name.endswith("/"):
+            return self._get_index(self._object_name) or self._get_listing(self._object_name)
+        if self._is_pseudo_directory():
             return self._web.redirect(self._request)
-        return self._missing()
+        return self._get_not_found()
 
     def _is_directory(self, response: Response) -> bool:
-        """Return True if it is a marker: an object of the directory type with next to nothing in it."""
+        """Return True for a directory marker: an object of the directory type with at most one byte."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip()
         length = response.headers.get("content-length", "")
         return response.is_success and kind == self._site.directory_type and length in ("0", "1")
 
-    def _has_directory(self) -> bool:
-        folder = f"{self._obj}/"
+    def _is_pseudo_directory(self) -> bool:
+        folder = f"{self._object_name}/"
         if self._site.index:
             with open_response(
-                self._forward, self._sub("HEAD", self._path_of(folder + self._site.index))
+                self._forward, self._make_subrequest("HEAD", self._object_url(folder + self._site.index))
             ) as head:
                 if head.is_success:
                     return True
         with open_response(
-            self._forward, self._sub("GET", self._base, query=_query(folder, limit=1))
+            self._forward,
+            self._make_subrequest("GET", self._container_url, query=_listing_query(folder, limit=1)),
         ) as listing:
-            return listing.is_success and bool(_rows_of(listing))
+            return listing.is_success and bool(_read_rows(listing))
 
-    def _index(self, folder: str) -> Response | None:
-        """Return the index of a pseudo-directory, None when there is none."""
+    def _get_index(self, folder: str) -> Response | None:
+        """Return the index of a pseudo-directory; None without one."""
         if not self._site.index:
             return None
-        path = self._path_of(folder + self._site.index)
-        response = self._forward(self._sub(self._request.method, path, passing=True))
+        path = self._object_url(folder + self._site.index)
+        response = self._forward(self._make_subrequest(self._request.method, path, forward_headers=True))
         if response.status != 404:
             return response
         response.discard()
         response.ended(0, True)
         return None
 
-    def _listing(self, folder: str) -> Response:
+    def _get_listing(self, folder: str) -> Response:
         site = self._site
         if not is_true(site.listings):
-            page = disabled_page(title=self._title(folder), prefix=folder, css=site.css, index=site.index)
+            page = render_disabled_page(
+                title=self._title(folder), prefix=folder, css=site.css, index=site.index
+            )
             return self._with_error_page(Response(404, {"content-type": HTML}, page))
-        response = self._forward(self._sub("GET", self._base, query=_query(folder)))
+        response = self._forward(
+            self._make_subrequest("GET", self._container_url, query=_listing_query(folder))
+        )
         if not response.is_success:
-            return self._missing() if response.status == 404 else self._with_error_page(response)
-        rows = _rows_of(response)
+            return self._get_not_found() if response.status == 404 else self._with_error_page(response)
+        rows = _read_rows(response)
         if folder and not rows:
-            return self._missing()
-        query, top = _link_of(self._request)
-        page = listing_page(
+            return self._get_not_found()
+        query, top = _tempurl_link(self._request)
+        page = render_listing_page(
             rows, title=self._title(folder), prefix=folder, css=site.css, query=query, top=top
         )
         return Response(200, {"content-type": HTML}, page)
 
     def _title(self, folder: str) -> str:
         label = self._site.label
-        return f"{label}/{folder}" if label else self._text
+        return f"{label}/{folder}" if label else self._path
 
-    def _missing(self) -> Response:
-        return self._with_error_page(_error(self._request, 404))
+    def _get_not_found(self) -> Response:
+        return self._with_error_page(_make_error_response(self._request, 404))
 
     def _with_error_page(self, response: Response) -> Response:
-        """Return an error with the site's own page for it, if there is one."""
+        """Return an error with the site's own page for it, if any."""
         if response.is_success or not self._site.error:
             return response
-        path = self._path_of(f"{response.status}{self._site.error}")
-        page = self._forward(self._sub(self._request.method, path))
-        unwanted, wanted = (response, page) if page.is_success else (page, response)
-        unwanted.discard()
-        unwanted.ended(0, True)
-        if wanted is page:
+        path = self._object_url(f"{response.status}{self._site.error}")
+        page = self._forward(self._make_subrequest(self._request.method, path))
+        discarded, result = (response, page) if page.is_success else (page, response)
+        discarded.discard()
+        discarded.ended(0, True)
+        if result is page:
             page.status, page.reason = response.status, response.reason
-        return wanted
+        return result
 
-    def _path_of(self, name: str) -> str:
-        return f"{self._base}/{quote_path(name)}"
+    def _object_url(self, name: str) -> str:
+        return f"{self._container_url}/{quote_path(name)}"
 
-    def _sub(self, method: str, raw_path: str, *, query: str = "", passing: bool = False) -> Request:
-        sent = self._request.headers
-        names = _PASSED_ON if passing else ("x-auth-token", "x-storage-token")
-        headers: HeaderMap = {name: sent[name] for name in names if name in sent}
+    def _make_subrequest(
+        self, method: str, raw_path: str, *, query: str = "", forward_headers: bool = False
+    ) -> Request:
+        client_headers = self._request.headers
+        names = _FORWARDED_HEADERS if forward_headers else ("x-auth-token", "x-storage-token")
+        headers: HeaderMap = {name: client_headers[name] for name in names if name in client_headers}
         return make_subrequest(
             self._request,
             method,
@@ -237,25 +243,25 @@ class _Visit:
         )
 
 
-def _query(folder: str, limit: int | None = None) -> str:
-    """Return the query for the listing of a pseudo-directory."""
+def _listing_query(folder: str, limit: int | None = None) -> str:
+    """Return the listing query of a pseudo-directory."""
     query = "format=json&delimiter=/"
     if folder:
         query += f"&prefix={quote(folder, safe='', errors='surrogateescape')}"
     return query if limit is None else f"{query}&limit={limit}"
 
 
-def _name_of(row: JsonObject) -> str:
+def _row_name(row: JsonObject) -> str:
     name: str = row["name"] if "name" in row else row.get("subdir", "")
     return name
 
 
-def _rows_of(response: Response) -> list[JsonObject]:
-    """Return the rows of a listing that clients may see; the response is at its end then."""
+def _read_rows(response: Response) -> list[JsonObject]:
+    """Return the rows of a listing without reserved names; ends the response."""
     body = response.read_body()
     response.ended(len(body), True)
     rows: list[JsonObject] = json.loads(body) if body else []
-    return [row for row in rows if "\0" not in _name_of(row)]
+    return [row for row in rows if "\0" not in _row_name(row)]
 
 
 FILTER = FilterDeclaration(

@@ -1,8 +1,8 @@
-"""Tokens that carry their groups themselves, so that no cache remembers them (spec: middleware.md §1.1).
+"""Fernet tokens, which contain the user's groups and need no cache (spec: middleware.md §1.1).
 
-A token is the caller's groups, encrypted with a key that all proxies share (Fernet: AES-128-CBC, HMAC-SHA-256
-and the time of issue). New tokens use the active key; tokens of every configured key are accepted, so that
-keys can be exchanged while old tokens run out. Needs the ``cryptography`` package when a key is configured.
+A token is the user's groups, encrypted with a key that all proxies share (Fernet: AES-128-CBC, HMAC-SHA-256
+and the time of issue). New tokens use the active key. Tokens of every configured key are accepted, so that
+keys can be rotated while old tokens are valid. Keys require the ``cryptography`` package.
 """
 
 from __future__ import annotations
@@ -15,79 +15,81 @@ from collections.abc import Mapping
 
 from swift.base.errors import ConfigError
 
-PLAIN, COMPRESSED = "ftk", "zftk"
-_OPTION = "fernet_key_"
-#: No group string is longer; a compressed token must not unpack to more.
+PLAIN_MARK, COMPRESSED_MARK = "ftk", "zftk"
+_OPTION_PREFIX = "fernet_key_"
+#: Longest group string; bounds the decompression of tokens.
 _GROUPS_BYTES_MAX = 1 << 16
-#: Good tokens that a process remembers, so that their next use costs no decryption.
-_REMEMBERED_MAX = 1000
+#: Validated tokens that a process caches to avoid decryption.
+_CACHED_TOKENS_MAX = 1000
 
 
 class FernetTokens:
-    """Makes and reads such tokens; ``life_s`` seconds after its issue a token is over."""
+    """Creates and validates Fernet tokens, which expire ``life_s`` seconds after their issue."""
 
     def __init__(self, keys: Mapping[str, str], active_id: str, *, life_s: int):
         try:
             from cryptography.fernet import Fernet, InvalidToken, MultiFernet
         except ImportError:
-            raise ConfigError(f"option {_OPTION}{next(iter(keys))} needs the Python package cryptography")
-        self._invalid = InvalidToken
+            raise ConfigError(
+                f"option {_OPTION_PREFIX}{next(iter(keys))} needs the Python package cryptography"
+            )
+        self._invalid_token = InvalidToken
         self._life_s = life_s
         ciphers = {}
         for key_id, key in keys.items():
             try:
                 ciphers[key_id] = Fernet(key)
             except ValueError:
-                raise ConfigError(f"option {_OPTION}{key_id} must be 32 bytes in URL-safe base64")
-        self._active = ciphers.get(active_id)
-        self._all = MultiFernet(ciphers.values())
-        #: Token → (Unix second of its end, groups), the longest remembered first.
-        self._known: OrderedDict[str, tuple[float, str]] = OrderedDict()
+                raise ConfigError(f"option {_OPTION_PREFIX}{key_id} must be 32 bytes in URL-safe base64")
+        self._active_cipher = ciphers.get(active_id)
+        self._all_ciphers = MultiFernet(ciphers.values())
+        #: Token → (Unix second of its expiry, groups), the oldest first.
+        self._cached: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     @property
-    def makes_tokens(self) -> bool:
+    def can_create_tokens(self) -> bool:
         """True if there is an active key."""
-        return self._active is not None
+        return self._active_cipher is not None
 
-    def seal(self, groups: str) -> str:
-        """Return the token of a group string, without the reseller prefix."""
-        assert self._active is not None, "only an active key makes tokens"
+    def create_token(self, groups: str) -> str:
+        """Return a token for a group string, without the reseller prefix."""
+        assert self._active_cipher is not None, "only an active key makes tokens"
         data = groups.encode("utf-8")
-        packed = zlib.compress(data)
-        if len(packed) < len(data):
-            return COMPRESSED + str(self._active.encrypt(packed), "ascii")
-        return PLAIN + str(self._active.encrypt(data), "ascii")
+        compressed = zlib.compress(data)
+        if len(compressed) < len(data):
+            return COMPRESSED_MARK + str(self._active_cipher.encrypt(compressed), "ascii")
+        return PLAIN_MARK + str(self._active_cipher.encrypt(data), "ascii")
 
-    def open(self, token: str) -> str | None:
-        """Return the groups of a token without its reseller prefix; None when it is none, forged or over."""
-        known = self._known.get(token)
-        if known is not None:
-            return known[1] if time.time() <= known[0] else None
-        groups = self._decrypted(token)
+    def read_token(self, token: str) -> str | None:
+        """Return the groups of a token without its reseller prefix; None for an invalid or expired token."""
+        cached = self._cached.get(token)
+        if cached is not None:
+            return cached[1] if time.time() <= cached[0] else None
+        groups = self._decrypt(token)
         if groups is not None:
-            if len(self._known) >= _REMEMBERED_MAX:
-                self._known.popitem(last=False)
-            self._known[token] = _issued_at(token) + self._life_s, groups
+            if len(self._cached) >= _CACHED_TOKENS_MAX:
+                self._cached.popitem(last=False)
+            self._cached[token] = _issued_at(token) + self._life_s, groups
         return groups
 
-    def _decrypted(self, token: str) -> str | None:
-        compressed = token.startswith(COMPRESSED)
-        if not compressed and not token.startswith(PLAIN):
+    def _decrypt(self, token: str) -> str | None:
+        compressed = token.startswith(COMPRESSED_MARK)
+        if not compressed and not token.startswith(PLAIN_MARK):
             return None
-        sealed = token[len(COMPRESSED if compressed else PLAIN) :]
+        sealed = token[len(COMPRESSED_MARK if compressed else PLAIN_MARK) :]
         if not _is_canonical(sealed):
             return None
         try:
-            data = self._all.decrypt(sealed.encode("latin-1"), ttl=self._life_s)
+            data = self._all_ciphers.decrypt(sealed.encode("latin-1"), ttl=self._life_s)
             if compressed:
                 data = zlib.decompressobj().decompress(data, _GROUPS_BYTES_MAX)
             return str(data, "utf-8")
-        except (self._invalid, zlib.error, UnicodeError):
+        except (self._invalid_token, zlib.error, UnicodeError):
             return None
 
 
 def _is_canonical(sealed: str) -> bool:
-    """Return True if a text is the one base64 form of its bytes: decoders accept others too."""
+    """Return True if a text is the canonical base64 of its bytes: decoders accept other forms too."""
     try:
         data = base64.b64decode(sealed, altchars=b"-_", validate=True)
     except ValueError:
@@ -96,18 +98,20 @@ def _is_canonical(sealed: str) -> bool:
 
 
 def _issued_at(token: str) -> int:
-    """Return the Unix second in which a genuine token was made: bytes 1 to 8 of the sealed part."""
-    sealed = token[len(COMPRESSED if token.startswith(COMPRESSED) else PLAIN) :]
+    """Return the Unix second of issue of a valid token: bytes 1 to 8 of the encrypted part."""
+    sealed = token[len(COMPRESSED_MARK if token.startswith(COMPRESSED_MARK) else PLAIN_MARK) :]
     return int.from_bytes(base64.urlsafe_b64decode(sealed[:12])[1:9], "big")
 
 
-def fernet_tokens(conf: Mapping[str, object], active_id: str, *, life_s: int) -> FernetTokens | None:
-    """From ``fernet_key_<id>`` options; None when there are none. Raises ``ConfigError``."""
+def make_fernet_tokens(conf: Mapping[str, object], active_id: str, *, life_s: int) -> FernetTokens | None:
+    """Return the tokens of the ``fernet_key_<id>`` options; None without any. Raises ``ConfigError``."""
     keys = {
-        name[len(_OPTION) :]: str(value).strip() for name, value in conf.items() if name.startswith(_OPTION)
+        name[len(_OPTION_PREFIX) :]: str(value).strip()
+        for name, value in conf.items()
+        if name.startswith(_OPTION_PREFIX)
     }
     if active_id and active_id not in keys:
         raise ConfigError(
-            f"option active_fernet_key_id names {active_id!r}, but there is no {_OPTION}{active_id}"
+            f"option active_fernet_key_id names {active_id!r}, but there is no {_OPTION_PREFIX}{active_id}"
         )
     return FernetTokens(keys, active_id, life_s=life_s) if keys else None

@@ -1,4 +1,4 @@
-"""The users of a tempauth section and its options, parsed (spec: middleware.md §1)."""
+"""Users and options of the tempauth section (spec: middleware.md §1)."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class User:
     name: str
     key: str = field(repr=False)
     groups: tuple[str, ...]
-    url: str | None
+    storage_url: str | None
 
 
 def parse_users(conf: Mapping[str, object]) -> dict[tuple[str, str], User]:
-    """Return the ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
+    """Return the users of ``user_…`` and ``user64_…`` options; raises ``ConfigError`` naming the option."""
     users: dict[tuple[str, str], User] = {}
     for name, value in conf.items():
         if name.startswith(("user_", "user64_")):
@@ -53,12 +53,12 @@ def parse_users(conf: Mapping[str, object]) -> dict[tuple[str, str], User]:
             if not separator or "_" in user or not account or not user:
                 raise ConfigError(f"option {name} must be {kind}_<account>_<user>")
             if kind == "user64":
-                account, user = _decode64(name, account), _decode64(name, user)
+                account, user = _decode_base64(name, account), _decode_base64(name, user)
             users[account, user] = _parse_user(name, account, user, str(value))
     return users
 
 
-def _decode64(option_name: str, text: str) -> str:
+def _decode_base64(option_name: str, text: str) -> str:
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4)).decode("utf-8")
     except (binascii.Error, UnicodeDecodeError):
@@ -66,16 +66,16 @@ def _decode64(option_name: str, text: str) -> str:
 
 
 def _parse_user(option_name: str, account: str, user: str, value: str) -> User:
-    words = value.split()
-    if not words:
+    tokens = value.split()
+    if not tokens:
         raise ConfigError(f"option {option_name} has no key")
-    key, *groups = words
-    url = groups.pop() if groups and ("://" in groups[-1] or "$HOST" in groups[-1]) else None
-    return User(account, user, key, tuple(groups), url)
+    key, *groups = tokens
+    storage_url = groups.pop() if groups and ("://" in groups[-1] or "$HOST" in groups[-1]) else None
+    return User(account, user, key, tuple(groups), storage_url)
 
 
 def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str, str]:
-    """``require_group`` per prefix; ``<PREFIX>_require_group`` overrides the general one."""
+    """Return the ``require_group`` of each prefix; ``<PREFIX>_require_group`` overrides the general one."""
     general = str(conf.get("require_group", "")).strip()
     groups = {}
     for prefix in prefixes:
@@ -83,12 +83,12 @@ def required_groups(conf: Mapping[str, object], prefixes: list[str]) -> dict[str
     return groups
 
 
-def user_groups(user: User, prefixes: list[str]) -> str:
+def format_groups(user: User, prefixes: list[str]) -> str:
     """Return the group string of a token: account, account:user, configured groups, owned accounts."""
     groups = [user.account, f"{user.account}:{user.name}"]
     groups += [group for group in user.groups if group != ADMIN]
     if ADMIN in user.groups:
         groups += [prefix + user.account for prefix in prefixes]
-        if user.url:
-            groups.append(user.url.rsplit("/", 1)[-1])
+        if user.storage_url:
+            groups.append(user.storage_url.rsplit("/", 1)[-1])
     return ",".join(dict.fromkeys(groups))

@@ -1,7 +1,8 @@
 """Signatures of temporary URLs and upload forms: texts, digests and keys (spec: middleware.md §3, §4).
 
-A signature is the HMAC of a text that says what is allowed. It comes as lower-case hexadecimal, whose length
-tells the digest, or as ``<digest>:<base64>``. Digests that are not allowed are as good as wrong ones.
+A signature is the HMAC of a text that states the allowed request. Its format is lower-case hexadecimal, whose
+length identifies the digest, or ``<digest>:<base64>``. Digests that are not allowed are treated like invalid
+signatures.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from swift.http.request import Request
 HEX_LENGTHS = {"sha1": 40, "sha256": 64, "sha512": 128}
 #: Deprecated digests, still allowed.
 DEPRECATED_DIGESTS = frozenset(("sha1",))
-#: The metadata of accounts and containers that has the keys.
-KEY_NAMES = ("temp-url-key", "temp-url-key-2")
+#: Metadata of accounts and containers that contains the keys.
+KEY_METADATA_NAMES = ("temp-url-key", "temp-url-key-2")
 
 _is_hex = re.compile(r"[0-9a-f]+").fullmatch
-#: Texts of numbers longer than this are none, and neither are later times: their dates cannot be formatted.
+#: Limits of expiry times: longer texts and later times are invalid, because their dates cannot be formatted.
 _NUMBER_CHARS_MAX = 32
 _EXPIRY_MAX = 10**13
 
@@ -41,12 +42,12 @@ def _parse_digests(text: str) -> tuple[str, ...]:
     return digests
 
 
-DIGESTS = Kind("digests", _parse_digests, " ".join)
+DIGESTS_KIND = Kind("digests", _parse_digests, " ".join)
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A signature as it was given: the digest's name and the hexadecimal value."""
+    """A parsed signature: the digest's name and the hexadecimal value."""
 
     digest: str
     value: str
@@ -54,7 +55,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A secret of an account or container; what it signs stays within ``scope``."""
+    """A secret of an account or container; its signatures are limited to ``scope``."""
 
     secret: bytes
     scope: EntityPath
@@ -64,7 +65,7 @@ def parse_signature(text: str, allowed: Iterable[str]) -> Signature | None:
     """Return a signature of an allowed digest; None for any other text."""
     name, colon, encoded = text.partition(":")
     if colon:
-        value = _hex_of(encoded)
+        value = _base64_to_hex(encoded)
     else:
         value = text if _is_hex(text) else ""
         name = next((name for name, length in HEX_LENGTHS.items() if length == len(value)), "")
@@ -73,8 +74,8 @@ def parse_signature(text: str, allowed: Iterable[str]) -> Signature | None:
     return Signature(name, value)
 
 
-def _hex_of(encoded: str) -> str:
-    """Base64 of either alphabet as hexadecimal; empty when it is none."""
+def _base64_to_hex(encoded: str) -> str:
+    """Return base64 of either alphabet as hexadecimal; empty for any other text."""
     plain = encoded.replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).hex()
@@ -83,10 +84,10 @@ def _hex_of(encoded: str) -> str:
 
 
 def parse_expiry(text: str) -> int | None:
-    """Return the Unix second that a link or form is good for: a number or ``2026-11-21T02:15:23Z``; None
-    for others.
+    """Return the Unix second at which a link or form expires; None for an invalid text.
 
-    Numbers are read as the peer reads them, with signs and underscores too.
+    The text is a number or a time such as ``2026-11-21T02:15:23Z``. Numbers may have signs and underscores,
+    as OpenStack Swift accepts them.
     """
     if len(text) > _NUMBER_CHARS_MAX:
         return None
@@ -100,8 +101,8 @@ def parse_expiry(text: str) -> int | None:
     return second if second <= _EXPIRY_MAX else None
 
 
-def keys_of(request: Request, forward: Forward, path: EntityPath) -> list[Key]:
-    """Return the keys of the account of ``path``, then those of its container; empty ones are none."""
+def get_keys(request: Request, forward: Forward, path: EntityPath) -> list[Key]:
+    """Return the keys of the account of ``path``, then those of its container, without empty ones."""
     account = EntityPath(path.account)
     metas = [(account, account_info(request, forward, path.account).meta)]
     if path.container is not None:
@@ -110,22 +111,22 @@ def keys_of(request: Request, forward: Forward, path: EntityPath) -> list[Key]:
     return [
         Key(meta[name].encode("utf-8", "surrogateescape"), scope)
         for scope, meta in metas
-        for name in KEY_NAMES
+        for name in KEY_METADATA_NAMES
         if meta.get(name)
     ]
 
 
-def signing_key(signature: Signature, messages: Iterable[bytes], keys: Iterable[Key]) -> Key | None:
-    """Return the first key that signed one of ``messages``; None when none did.
+def find_signing_key(signature: Signature, messages: Iterable[bytes], keys: Iterable[Key]) -> Key | None:
+    """Return the first key that signed one of ``messages``; None for no match.
 
-    Every key is tried on every message, so that the time says nothing of where it stopped.
+    Every key is tried on every message, so that the duration does not reveal which one matched.
     """
-    given = signature.value.encode()
+    signature_value = signature.value.encode()
     texts = list(messages)
-    found = None
+    find_signing_key = None
     for key in keys:
         for text in texts:
-            wanted = hmac.new(key.secret, text, signature.digest).hexdigest().encode()
-            if hmac.compare_digest(wanted, given) and found is None:
-                found = key
-    return found
+            expected = hmac.new(key.secret, text, signature.digest).hexdigest().encode()
+            if hmac.compare_digest(expected, signature_value) and find_signing_key is None:
+                find_signing_key = key
+    return find_signing_key

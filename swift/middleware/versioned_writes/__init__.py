@@ -1,1 +1,1 @@
-"""versioned_writes: former objects of a container are kept in another one (spec: middleware.md §9.1)."""
+"""versioned_writes: former versions of a container's objects (spec: middleware.md §9)."""

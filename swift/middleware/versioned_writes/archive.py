@@ -1,8 +1,8 @@
-"""The versions of one object: made, listed, brought back (spec: middleware.md §9.1).
+"""Archive of an object's versions: store, list and restore (spec: middleware.md §9.1).
 
-All of it runs with rights of its own: a user who may write to the object's container may create versions, and
-the caller was asked about that before. Bytes stream from one object to the other; manifests and links are
-moved as the objects they are.
+Its requests are preauthorized: a user who may write to the object's container may create versions, and the
+caller was authorized for that before. Bodies are streamed from one object to the other; manifests and
+symlinks are copied as stored.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from swift.http.transform import as_request_body
 from swift.http.validate import time_of
 from swift.runtime.wsgi import Handle
 
-SOURCE = "VW"
-#: The type of what says that an object was deleted.
-MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
-#: The object as it is stored, whatever it stands for.
-_AS_STORED = "multipart-manifest=get"
-#: Versions of an object that are looked at: the newest, and what it may stand before.
-_LOOKED_AT = 2
-_OF_ANSWER = frozenset(
+SUBREQUEST_SOURCE = "VW"
+#: Content type of delete markers.
+DELETE_MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
+#: Returns the stored object: a manifest itself, not its segments.
+_STORED_OBJECT_QUERY = "multipart-manifest=get"
+#: Versions that a restore has to inspect: the newest one and its predecessor.
+_NEWEST_LIMIT = 2
+_RESPONSE_HEADERS = frozenset(
     (
         *("accept-ranges", "connection", "content-length", "content-location", "content-range", "date"),
         *("etag", "last-modified", "transfer-encoding", "vary", "x-timestamp", "x-trans-id"),
@@ -40,39 +40,39 @@ _OF_ANSWER = frozenset(
 )
 
 
-class FormerVersion(NamedTuple):
-    """One former object, or the mark of a deletion."""
+class ArchivedVersion(NamedTuple):
+    """A former version of an object, or a delete marker."""
 
     name: str
     is_marker: bool
 
 
-class Archive:
-    """The versions of the object that a request is for, in the container ``home``."""
+class VersionArchive:
+    """The versions of the requested object, in ``versions_container``."""
 
-    #: Names the filter in the access lines of its requests.
-    _source = SOURCE
+    #: Name of the filter in the access log lines of its requests.
+    _source = SUBREQUEST_SOURCE
 
-    def __init__(self, forward: Handle, request: Request, entity: Entity, home: str):
+    def __init__(self, forward: Handle, request: Request, entity: Entity, versions_container: str):
         self._forward = forward
         self._request = request
-        self._object = entity.path
-        self._version = entity.version
-        self._home = EntityPath(entity.path.account, home)
+        self._object_path = entity.path
+        self._api_version = entity.version
+        self._versions_container = EntityPath(entity.path.account, versions_container)
 
     @property
     def _prefix(self) -> str:
-        name = str(self._object.obj)
+        name = str(self._object_path.obj)
         return f"{len(name.encode('utf-8', 'surrogateescape')):03x}{name}/"
 
-    def _named(self, timestamp: Timestamp) -> EntityPath:
-        return self._home._replace(obj=self._prefix + timestamp.internal)
+    def _version_path(self, timestamp: Timestamp) -> EntityPath:
+        return self._versions_container._replace(obj=self._prefix + timestamp.internal)
 
-    def _is_kept(self, source: Response) -> bool:
-        """Return True if the present object is only a link to a version that is kept already."""
+    def _is_archived(self, source: Response) -> bool:
+        """Return True if the current object is a link to a version that is archived already."""
         return False
 
-    def _ask(
+    def _make_request(
         self,
         method: str,
         path: EntityPath,
@@ -83,7 +83,7 @@ class Archive:
         sub = make_subrequest(
             self._request,
             method,
-            Entity(self._version, path).raw_path,
+            Entity(self._api_version, path).raw_path,
             query=query,
             headers=headers,
             body=body,
@@ -93,85 +93,89 @@ class Archive:
         sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
         return preauthorise(sub)
 
-    def keep(self) -> None:
-        """Keep the present object, if there is one, as a version; raises ``HTTPError`` 412 or 503."""
-        source = self._forward(self._ask("GET", self._object, _AS_STORED, {"x-newest": "true"}))
+    def archive_current(self) -> None:
+        """Copy the current object, if any, to the archive; raises ``HTTPError`` 412 or 503."""
+        source = self._forward(
+            self._make_request("GET", self._object_path, _STORED_OBJECT_QUERY, {"x-newest": "true"})
+        )
         with as_request_body(source) as body:
             if source.status == 404:
                 return
             if not source.is_success:
                 raise HTTPError(503)
-            if self._is_kept(source):
+            if self._is_archived(source):
                 return
             try:
                 stamp = Timestamp(source.headers.get("x-timestamp"))
             except InvalidTimestamp:
                 raise HTTPError(503)
-            _check_stored(self._put(self._named(stamp), source, body))
+            _check_put_status(self._copy_to(self._version_path(stamp), source, body))
 
-    def mark_deleted(self) -> None:
-        """Keep the mark of a deletion; raises ``HTTPError`` 400, 412 or 503."""
+    def put_delete_marker(self) -> None:
+        """Store a delete marker; raises ``HTTPError`` 400, 412 or 503."""
         stamp = time_of(self._request.headers)
-        headers = {"content-type": MARKER_TYPE, "content-length": "0"}
-        sub = self._ask("PUT", self._named(stamp), headers=headers)
+        headers = {"content-type": DELETE_MARKER_TYPE, "content-length": "0"}
+        sub = self._make_request("PUT", self._version_path(stamp), headers=headers)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         with open_response(self._forward, sub) as response:
-            _check_stored(response.status)
+            _check_put_status(response.status)
 
-    def newest(self) -> list[FormerVersion]:
+    def list_newest(self) -> list[ArchivedVersion]:
         """Return the newest versions, the newest first; raises ``HTTPError`` with the listing's status."""
-        query = f"format=json&reverse=on&limit={_LOOKED_AT}&prefix={quote(self._prefix, safe='')}"
-        with open_response(self._forward, self._ask("GET", self._home, query)) as response:
+        query = f"format=json&reverse=on&limit={_NEWEST_LIMIT}&prefix={quote(self._prefix, safe='')}"
+        with open_response(
+            self._forward, self._make_request("GET", self._versions_container, query)
+        ) as response:
             if response.status == 404:
                 return []
             if not response.is_success:
                 raise HTTPError(503)
             rows = json.loads(response.read_body() or b"[]")
         return [
-            FormerVersion(row["name"], row["content_type"].startswith("application/x-deleted"))
+            ArchivedVersion(row["name"], row["content_type"].startswith("application/x-deleted"))
             for row in rows
             if "name" in row
         ]
 
-    def restore(self, version: FormerVersion) -> bool:
-        """Make a version the object again and remove it from the versions; False when it is gone.
+    def restore_version(self, version: ArchivedVersion) -> bool:
+        """Copy a version back to the object and delete it from the archive; return False when it is missing.
 
         Raises ``HTTPError`` 503.
         """
-        path = self._home._replace(obj=version.name)
-        source = self._forward(self._ask("GET", path, _AS_STORED, {"x-newest": "true"}))
+        path = self._versions_container._replace(obj=version.name)
+        source = self._forward(self._make_request("GET", path, _STORED_OBJECT_QUERY, {"x-newest": "true"}))
         with as_request_body(source) as body:
             if source.status == 404:
                 return False
-            # 202: a newer object is there, and the version stays one.
-            if not source.is_success or self._put(self._object, source, body) != 201:
+            # 202: a newer object exists, so the version stays in the archive.
+            if not source.is_success or self._copy_to(self._object_path, source, body) != 201:
                 raise HTTPError(503)
-        self.remove(version)
+        self.delete_version(version)
         return True
 
-    def remove(self, version: FormerVersion) -> None:
-        """Forget a version; raises ``HTTPError`` 503."""
+    def delete_version(self, version: ArchivedVersion) -> None:
+        """Delete a version; raises ``HTTPError`` 503."""
         with open_response(
-            self._forward, self._ask("DELETE", self._home._replace(obj=version.name))
+            self._forward, self._make_request("DELETE", self._versions_container._replace(obj=version.name))
         ) as response:
             status = response.status
         if not 200 <= status <= 299 and status != 404:
             raise HTTPError(503)
 
-    def exists(self) -> bool:
-        """Return True if there is an object now; raises ``HTTPError`` 503."""
-        sub = self._ask("HEAD", self._object, _AS_STORED, {"x-newest": "true"})
+    def current_exists(self) -> bool:
+        """Return True if the current object exists; raises ``HTTPError`` 503."""
+        sub = self._make_request("HEAD", self._object_path, _STORED_OBJECT_QUERY, {"x-newest": "true"})
         with open_response(self._forward, sub) as response:
             if response.status >= 500:
                 raise HTTPError(503)
             return response.is_success
 
-    def _put(self, path: EntityPath, source: Response, body: RequestBody) -> int:
-        """Store what was read under another name; the status."""
+    def _copy_to(self, path: EntityPath, source: Response, body: RequestBody) -> int:
+        """Store the source's headers and body at ``path``; return the status."""
         headers = {
             name: value
             for name, value in source.headers.items()
-            if name not in _OF_ANSWER and not name.startswith((fields.BACKEND, fields.SYSMETA_EC))
+            if name not in _RESPONSE_HEADERS and not name.startswith((fields.BACKEND, fields.SYSMETA_EC))
         }
         headers["etag"] = unquote_etag(source.headers.get("etag", ""))
         size = headers.get(fields.SYSMETA_SLO_SIZE)
@@ -181,14 +185,14 @@ class Archive:
             headers["transfer-encoding"] = "chunked"
         else:
             headers["content-length"] = str(body.length)
-        sub = self._ask("PUT", path, headers=headers, body=body)
+        sub = self._make_request("PUT", path, headers=headers, body=body)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True
         with open_response(self._forward, sub) as response:
             return response.status
 
 
-def _check_stored(status: int) -> None:
-    """Raise 412 when the versions' container refuses, 503 when its state is unknown."""
+def _check_put_status(status: int) -> None:
+    """Raise ``HTTPError`` 412 when the archive refused a PUT, 503 when its result is unknown."""
     if 200 <= status <= 299:
         return
     raise HTTPError(412 if 400 <= status < 500 else 503)

@@ -1,4 +1,4 @@
-"""Containers that keep every version of their objects, and accounts that have some (middleware.md §9.2)."""
+"""Containers with object versioning, and listings of accounts that have some (middleware.md §9.2)."""
 
 from __future__ import annotations
 
@@ -18,36 +18,45 @@ from swift.http.response import HTTPError, Response, error_response
 from swift.middleware.versioned_writes.listing import (
     BadParameter,
     Row,
-    account_rows,
     hidden_account_query,
-    hidden_parameters,
-    shown_rows,
-    version_rows,
+    hidden_listing_parameters,
+    merge_account_rows,
+    merge_version_rows,
+    resolve_version_links,
 )
-from swift.middleware.versioned_writes.names import hidden_container, home_of, name_of_stored, stored_name
+from swift.middleware.versioned_writes.names import (
+    get_versions_container,
+    hidden_container,
+    quote_container_name,
+    unquote_container_name,
+)
 from swift.policy.policy import Policies
 from swift.runtime.wsgi import Handle
 
-SOURCE = "OV"
-HEADER = "x-versions-enabled"
-_LEGACY = (
+SUBREQUEST_SOURCE = "OV"
+VERSIONS_ENABLED_HEADER = "x-versions-enabled"
+_LEGACY_ERROR = (
     "Cannot enable object versioning on a container that is already using the legacy "
     "versioned writes feature."
 )
-_SYNCED = "Cannot enable object versioning on a container configured as source of container syncing."
-_TO_BE_SYNCED = "Cannot configure container sync on a container with object versioning configured."
-_DEPRECATED = "Cannot enable object versioning on a container that uses a deprecated storage policy."
-_FAILED = "Error enabling object versioning"
-_NOT_EMPTY = "Delete all versions before deleting container."
+_SYNC_SOURCE_ERROR = (
+    "Cannot enable object versioning on a container configured as source of container syncing."
+)
+_SYNC_TO_ERROR = "Cannot configure container sync on a container with object versioning configured."
+_DEPRECATED_POLICY_ERROR = (
+    "Cannot enable object versioning on a container that uses a deprecated storage policy."
+)
+_ENABLE_ERROR = "Error enabling object versioning"
+_NOT_EMPTY_ERROR = "Delete all versions before deleting container."
 
 
-def keeps_versions(info: ContainerInfo) -> bool:
-    """Return True if a container keeps new versions."""
+def is_versioning_enabled(info: ContainerInfo) -> bool:
+    """Return True if object versioning is enabled for a container."""
     return is_true(info.sysmeta.get("versions-enabled"))
 
 
-class Containers:
-    """The container's and the account's side of object versioning."""
+class VersionedContainers:
+    """Container and account requests of object versioning."""
 
     def __init__(self, forward: Handle, policies: Policies, container_rows_max: int, account_rows_max: int):
         self._forward = forward
@@ -57,30 +66,30 @@ class Containers:
 
     # settings
 
-    def set(self, request: Request, path: EntityPath) -> None:
-        """Turn the client's setting into system metadata; raises ``HTTPError``."""
+    def apply_settings(self, request: Request, path: EntityPath) -> None:
+        """Convert the client's versioning header to system metadata; raises ``HTTPError``."""
         headers = request.headers
-        value = headers.pop(HEADER, None)
+        value = headers.pop(VERSIONS_ENABLED_HEADER, None)
         if value is None and not headers.get("x-container-sync-to"):
             return
         info = container_info(request, self._forward, path.account, str(path.container))
-        if headers.get("x-container-sync-to") and home_of(info):
-            raise HTTPError(400, _TO_BE_SYNCED)
+        if headers.get("x-container-sync-to") and get_versions_container(info):
+            raise HTTPError(400, _SYNC_TO_ERROR)
         if value is None:
             return
         if info.sysmeta.get("versions-location") or info.versions:
-            raise HTTPError(400, _LEGACY)
+            raise HTTPError(400, _LEGACY_ERROR)
         if info.sync_to:
-            raise HTTPError(400, _SYNCED)
+            raise HTTPError(400, _SYNC_SOURCE_ERROR)
         enables = is_true(value)
         if enables and (info.exists or request.method == "PUT"):
             hidden = hidden_container(str(path.container))
-            self._make_hidden(request, path._replace(container=hidden), info)
-            headers[fields.SYSMETA_VERSIONS_CONTAINER] = stored_name(hidden)
+            self._create_hidden_container(request, path._replace(container=hidden), info)
+            headers[fields.SYSMETA_VERSIONS_CONTAINER] = quote_container_name(hidden)
         headers[fields.SYSMETA_VERSIONS_ENABLED] = str(enables)
 
-    def _make_hidden(self, request: Request, path: EntityPath, info: ContainerInfo) -> None:
-        """Make the container of the versions, if the caller may set anything; raises ``HTTPError``."""
+    def _create_hidden_container(self, request: Request, path: EntityPath, info: ContainerInfo) -> None:
+        """Create the hidden container if the caller may set owner's headers; raises ``HTTPError``."""
         authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
         request.acl = None
         denied = authorise(request) if authorise is not None else None
@@ -90,45 +99,47 @@ class Containers:
         if info.exists:
             policy = self._policies.get(info.policy_index)
             if policy is None or policy.is_deprecated:
-                raise HTTPError(400, _DEPRECATED)
+                raise HTTPError(400, _DEPRECATED_POLICY_ERROR)
             headers["x-storage-policy"] = policy.name
         elif "x-storage-policy" in request.headers:
             headers["x-storage-policy"] = request.headers["x-storage-policy"]
-        with open_response(self._forward, _of_hidden(request, "PUT", path, headers=headers)) as response:
+        with open_response(
+            self._forward, _make_hidden_request(request, "PUT", path, headers=headers)
+        ) as response:
             if not response.is_success:
-                raise HTTPError(500, _FAILED)
+                raise HTTPError(500, _ENABLE_ERROR)
 
     # reading
 
-    def read(self, request: Request, entity: Entity) -> Response:
-        """Return the answer to a GET or HEAD."""
+    def handle_read(self, request: Request, entity: Entity) -> Response:
+        """Return the response to a GET or HEAD."""
         if request.method == "GET" and "versions" in request.params:
             return self._list_versions(request, entity)
         response = self._forward(request)
-        if self._dress(request, entity, response) and request.method == "GET":
-            rows = _rows_of(response)
+        if self._add_versioning_headers(request, entity, response) and request.method == "GET":
+            rows = _read_rows(response)
             if rows is not None:
-                shown_rows(rows)
+                resolve_version_links(rows)
                 _set_rows(response, rows)
         return response
 
-    def _dress(self, request: Request, entity: Entity, response: Response) -> str | None:
-        """Tell of the setting, count what is hidden; the hidden container."""
+    def _add_versioning_headers(self, request: Request, entity: Entity, response: Response) -> str | None:
+        """Add the versioning header and the versions' bytes; return the hidden container."""
         headers = response.headers
-        enabled, stored = headers.get(fields.SYSMETA_VERSIONS_ENABLED), _home_in(headers)
+        enabled, hidden_name = headers.get(fields.SYSMETA_VERSIONS_ENABLED), _versions_container_in(headers)
         if not response.is_success:
             return None
         if enabled is not None:
-            headers[HEADER] = str(is_true(enabled))
-        if stored is None:
+            headers[VERSIONS_ENABLED_HEADER] = str(is_true(enabled))
+        if hidden_name is None:
             return None
-        sub = _of_hidden(request, "HEAD", entity.path._replace(container=stored))
+        sub = _make_hidden_request(request, "HEAD", entity.path._replace(container=hidden_name))
         with open_response(self._forward, sub) as hidden:
             used = hidden.headers.get("x-container-bytes-used", "") if hidden.is_success else ""
-        own = headers.get("x-container-bytes-used", "")
-        if is_digits(used) and is_digits(own):
-            headers["x-container-bytes-used"] = str(int(used) + int(own))
-        return stored
+        visible_used = headers.get("x-container-bytes-used", "")
+        if is_digits(used) and is_digits(visible_used):
+            headers["x-container-bytes-used"] = str(int(used) + int(visible_used))
+        return hidden_name
 
     def _list_versions(self, request: Request, entity: Entity) -> Response:
         params = request.params
@@ -137,35 +148,39 @@ class Containers:
         if not response.is_success:
             return response
         try:
-            parameters = hidden_parameters(
-                prefix=_text(request, "prefix") or "",
-                marker=_text(request, "marker"),
-                version_marker=_text(request, "version_marker"),
-                delimiter=_text(request, "delimiter") or "",
+            parameters = hidden_listing_parameters(
+                prefix=_param_text(request, "prefix") or "",
+                marker=_param_text(request, "marker"),
+                version_marker=_param_text(request, "version_marker"),
+                delimiter=_param_text(request, "delimiter") or "",
             )
         except BadParameter as error:
             response.discard()
             response.ended(0, True)
             return error_response(400, str(error))
-        # A container that was removed and made again does not know the versions of before.
-        home = self._dress(request, entity, response) or hidden_container(str(entity.path.container))
-        rows = _rows_of(response)
+        # A container that was deleted and created again has no metadata of its former versions.
+        hidden_name = self._add_versioning_headers(request, entity, response) or hidden_container(
+            str(entity.path.container)
+        )
+        rows = _read_rows(response)
         if rows is None:
             return response
         limit = _limit(params.get("limit"), self._container_rows_max)
-        shown_rows(rows)
+        resolve_version_links(rows)
         parameters |= {"limit": str(limit), "reverse": "on" if reverse else "off", "format": "json"}
         query = "&".join(f"{n}={quote(v, safe='', errors='surrogateescape')}" for n, v in parameters.items())
-        hidden = self._ask_rows(request, entity.path._replace(container=home), query)
-        _set_rows(response, version_rows(rows, hidden, reverse=reverse, limit=limit))
+        hidden = self._list_hidden_rows(request, entity.path._replace(container=hidden_name), query)
+        _set_rows(response, merge_version_rows(rows, hidden, reverse=reverse, limit=limit))
         return response
 
-    def _ask_rows(self, request: Request, path: EntityPath, query: str) -> list[Row]:
-        """Return the rows of a hidden listing, none when nothing is there; raises ``HTTPError`` 503."""
-        with open_response(self._forward, _of_hidden(request, "GET", path, query=query)) as response:
+    def _list_hidden_rows(self, request: Request, path: EntityPath, query: str) -> list[Row]:
+        """Return the rows of a hidden listing, none for a missing container; raises ``HTTPError`` 503."""
+        with open_response(
+            self._forward, _make_hidden_request(request, "GET", path, query=query)
+        ) as response:
             if response.status == 404:
                 return []
-            rows = _rows_of(response)
+            rows = _read_rows(response)
         if rows is None:
             raise HTTPError(503)
         return rows
@@ -173,61 +188,67 @@ class Containers:
     # deleting
 
     def delete(self, request: Request, entity: Entity) -> Response:
-        """Delete a container whose versions are all gone, and then where they were."""
+        """Delete a container that has no versions left, then its hidden container."""
         info = container_info(request, self._forward, entity.path.account, str(entity.path.container))
-        home = home_of(info)
+        hidden_name = get_versions_container(info)
         authorise: Callable[[Request], Response | None] | None = request.env.get(environkeys.AUTHORIZE)
-        if home is None or (authorise is not None and authorise(request) is not None):
+        if hidden_name is None or (authorise is not None and authorise(request) is not None):
             return self._forward(request)
-        hidden = entity.path._replace(container=home)
-        with open_response(self._forward, _of_hidden(request, "HEAD", hidden)) as found:
+        hidden = entity.path._replace(container=hidden_name)
+        with open_response(self._forward, _make_hidden_request(request, "HEAD", hidden)) as found:
             count = found.headers.get("x-container-object-count", "0") if found.is_success else "0"
             if not found.is_success and found.status != 404:
                 raise HTTPError(503)
         if count != "0":
-            raise HTTPError(409, _NOT_EMPTY)
+            raise HTTPError(409, _NOT_EMPTY_ERROR)
         response = self._forward(request)
         if response.is_success:
-            with open_response(self._forward, _of_hidden(request, "DELETE", hidden)):
-                # One that got a version meanwhile stays, and is listed with the account's containers.
+            with open_response(self._forward, _make_hidden_request(request, "DELETE", hidden)):
+                # A hidden container that received a version meanwhile stays; the account listing counts it.
                 pass
         return response
 
     # accounts
 
     def list_account(self, request: Request, entity: Entity) -> Response:
-        """Return an account listing in which hidden containers are counted with their visible ones."""
+        """Return an account listing that counts hidden containers with their visible ones."""
         # Rows are needed, not text.
         request.env.pop(environkeys.LISTING_TEXT, None)
         response = self._forward(request)
-        rows = _rows_of(response)
+        rows = _read_rows(response)
         if rows is None:
             return response
-        hidden = self._ask_rows(request, entity.path, hidden_account_query(request.params))
+        hidden = self._list_hidden_rows(request, entity.path, hidden_account_query(request.params))
         if hidden:
             limit = _limit(request.params.get("limit"), self._account_rows_max)
             reverse = is_true(request.params.get("reverse"))
-            rows = account_rows(rows, hidden, reverse=reverse, limit=limit)
+            rows = merge_account_rows(rows, hidden, reverse=reverse, limit=limit)
             _set_rows(response, rows)
         return response
 
 
-def _of_hidden(
+def _make_hidden_request(
     request: Request, method: str, path: EntityPath, *, headers: HeaderMap | None = None, query: str = ""
 ) -> Request:
-    """Return a sub-request to what is hidden, with rights of its own."""
-    sub = make_subrequest(request, method, f"/v1{path.quoted}", headers=headers, query=query, source=SOURCE)
+    """Return a preauthorized sub-request for a hidden container."""
+    sub = make_subrequest(
+        request, method, f"/v1{path.quoted}", headers=headers, query=query, source=SUBREQUEST_SOURCE
+    )
     sub.headers[fields.BACKEND_ALLOW_RESERVED_NAMES] = "true"
     return preauthorise(sub)
 
 
-def _home_in(headers: HeaderMap) -> str | None:
+def _versions_container_in(headers: HeaderMap) -> str | None:
     stored = headers.get(fields.SYSMETA_VERSIONS_CONTAINER)
-    return name_of_stored(stored.encode("latin-1").decode("utf-8", "surrogateescape")) if stored else None
+    return (
+        unquote_container_name(stored.encode("latin-1").decode("utf-8", "surrogateescape"))
+        if stored
+        else None
+    )
 
 
-def _rows_of(response: Response) -> list[Row] | None:
-    """Return the rows of a JSON listing; None for other answers."""
+def _read_rows(response: Response) -> list[Row] | None:
+    """Return the rows of a JSON listing; None for other responses."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if response.status != 200 or kind != "application/json":
         return None
@@ -240,12 +261,12 @@ def _set_rows(response: Response, rows: list[Row]) -> None:
     response.headers["content-length"] = str(len(response.body))
 
 
-def _text(request: Request, name: str) -> str | None:
-    """Return a parameter as text; one that is not UTF-8 is refused where listings are."""
+def _param_text(request: Request, name: str) -> str | None:
+    """Return a query parameter as text; the container listing refuses one that is not UTF-8."""
     value = request.params.get(name)
     return None if value is None else value.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
-def _limit(text: str | None, most: int) -> int:
-    """Return the number of rows to list; larger numbers were refused before."""
-    return min(int(text), most) if text is not None and is_digits(text) else most
+def _limit(text: str | None, limit_max: int) -> int:
+    """Return the number of rows to list, at most ``most``."""
+    return min(int(text), limit_max) if text is not None and is_digits(text) else limit_max

@@ -1,10 +1,11 @@
 """Enables versioning of containers and routes their PUT and DELETE requests (spec: middleware.md §9).
 
-Three modes: two keep former objects in another container that clients see, and are decided here. The third
-(X-Versions-Enabled) keeps every version in a hidden one: ``containers`` and ``objects``.
+There are three modes. Two legacy modes store former objects in another container that clients can see; this
+module handles them. The third (X-Versions-Enabled) stores every version in a hidden container: ``containers``
+and ``objects``.
 
-In *stack* mode (X-Versions-Location) a deletion brings the former object back; in *history* mode
-(X-History-Location) it is kept as a mark among the versions.
+In *stack* mode (X-Versions-Location) a DELETE restores the former object. In *history* mode
+(X-History-Location) it stores a delete marker among the versions.
 """
 
 from __future__ import annotations
@@ -24,39 +25,43 @@ from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
 from swift.http.validate import time_of
 from swift.middleware.filter import App, Filter, FilterDeclaration
-from swift.middleware.versioned_writes.archive import Archive
-from swift.middleware.versioned_writes.containers import HEADER, SOURCE, Containers
+from swift.middleware.versioned_writes.archive import VersionArchive
+from swift.middleware.versioned_writes.containers import (
+    SUBREQUEST_SOURCE,
+    VERSIONS_ENABLED_HEADER,
+    VersionedContainers,
+)
 from swift.middleware.versioned_writes.objects import VersionedObjects
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 
 #: Client's header → mode.
-MODES = {"x-versions-location": "stack", "x-history-location": "history"}
-_HEADER_OF = {mode: header for header, mode in MODES.items()}
-_LOCKED = "Object lock is enabled on this container, so its versioning cannot be changed."
+MODE_BY_HEADER = {"x-versions-location": "stack", "x-history-location": "history"}
+_HEADER_BY_MODE = {mode: header for header, mode in MODE_BY_HEADER.items()}
+_LOCKED_ERROR = "Object lock is enabled on this container, so its versioning cannot be changed."
 
 
 class VersionedWrites(Filter):
-    """Keeps former objects."""
+    """Stores former versions of objects."""
 
     def __init__(
         self,
         app: App,
         settings: VersionedWritesSettings,
-        versioning: tuple[Cluster, TypeGuesser] | None = None,
+        cluster_and_guesser: tuple[Cluster, TypeGuesser] | None = None,
     ):
         super().__init__(app)
-        self._enabled = settings.allow_versioned_writes
+        self._legacy_enabled = settings.allow_versioned_writes
         self._objects, self._containers = None, None
-        if settings.allow_object_versioning and versioning is not None:
-            cluster, guesser = versioning
+        if settings.allow_object_versioning and cluster_and_guesser is not None:
+            cluster, guesser = cluster_and_guesser
             limits = cluster.config.limits
             self._objects = VersionedObjects(self.forward, guesser)
-            self._containers = Containers(
+            self._containers = VersionedContainers(
                 self.forward, cluster.policies, limits.container_listing_limit, limits.account_listing_limit
             )
 
     def handle(self, request: Request) -> Response:
-        """Keep a version before an object is replaced or deleted; translate the container's setting."""
+        """Archive the current object before it is replaced or deleted; translate the container's settings."""
         entity = request.entity
         if entity is None or is_reserved(entity):
             return self.forward(request)
@@ -65,145 +70,155 @@ class VersionedWrites(Filter):
                 return self._containers.list_account(request, entity)
             return self.forward(request)
         if entity.path.obj is None:
-            return self._container(request, entity)
+            return self._handle_container(request, entity)
         if self._objects is not None:
-            return self._versioned(request, entity, self._objects)
-        if self._enabled and request.method in ("PUT", "DELETE"):
-            return self._object(request, entity)
+            return self._handle_versioned_object(request, entity, self._objects)
+        if self._legacy_enabled and request.method in ("PUT", "DELETE"):
+            return self._handle_legacy_object(request, entity)
         return self.forward(request)
 
     # containers
 
-    def _container(self, request: Request, entity: Entity) -> Response:
+    def _handle_container(self, request: Request, entity: Entity) -> Response:
         method, containers = request.method, self._containers
         if method in ("PUT", "POST"):
-            if _ends_versions(request.headers):
+            if _disables_versioning(request.headers):
                 self._check_lock(request, entity)
             if containers is not None:
-                containers.set(request, entity.path)
-            self._set(request.headers)
+                containers.apply_settings(request, entity.path)
+            self._apply_legacy_settings(request.headers)
         if containers is None or method not in ("GET", "HEAD", "DELETE"):
             response = self.forward(request)
         elif method == "DELETE":
             response = containers.delete(request, entity)
         else:
-            response = containers.read(request, entity)
+            response = containers.handle_read(request, entity)
         if request.method in ("GET", "HEAD"):
-            place = response.headers.get(fields.SYSMETA_VERSIONS_LOCATION)
+            versions_location = response.headers.get(fields.SYSMETA_VERSIONS_LOCATION)
             mode = response.headers.get(fields.SYSMETA_VERSIONS_MODE, "stack")
-            if place:
-                response.headers[_HEADER_OF.get(mode, _HEADER_OF["stack"])] = place
+            if versions_location:
+                response.headers[_HEADER_BY_MODE.get(mode, _HEADER_BY_MODE["stack"])] = versions_location
         return response
 
     def _check_lock(self, request: Request, entity: Entity) -> None:
-        """Refuse a setting that would stop versions where object lock needs them; raises ``HTTPError`` 409.
+        """Refuse a setting that would stop versions that object lock requires; raises ``HTTPError`` 409.
 
-        The container is asked afresh: what is remembered may be older than its lock.
+        A new HEAD reads the container's state: cached info may be older than its lock.
         """
-        sub = make_subrequest(request, "HEAD", entity.raw_path, source=SOURCE)
+        sub = make_subrequest(request, "HEAD", entity.raw_path, source=SUBREQUEST_SOURCE)
         with open_response(self.forward, preauthorise(sub)) as head:
             is_locked = bool(head.headers.get(fields.SYSMETA_S3_LOCK_RULE))
             has_legacy = bool(head.headers.get(fields.SYSMETA_VERSIONS_LOCATION))
             if not head.is_success and head.status != 404:
                 raise HTTPError(503)
-        if not is_locked or (has_legacy and not _ends_versions(request.headers, but_removals=True)):
+        if not is_locked or (has_legacy and not _disables_versioning(request.headers, ignore_removals=True)):
             return
         authorise = request.env.get(environkeys.AUTHORIZE)
         request.acl = None
         denied = authorise(request) if authorise is not None else None
-        raise HTTPError.of(denied) if denied is not None else HTTPError(409, _LOCKED, content_type=TEXT)
+        raise HTTPError.of(denied) if denied is not None else HTTPError(409, _LOCKED_ERROR, content_type=TEXT)
 
-    def _set(self, headers: HeaderMap) -> None:
-        """Turn a client's setting into system metadata; raises ``HTTPError``."""
-        given = {name: headers.pop(name) for name in MODES if name in headers}
-        removed = [headers.pop(_removal_of(name), None) for name in MODES]
-        wanted = {name: value for name, value in given.items() if value}
-        if len(wanted) > 1:
-            text = f"Only one of {' or '.join(MODES)} may be specified"
+    def _apply_legacy_settings(self, headers: HeaderMap) -> None:
+        """Convert a client's legacy setting to system metadata; raises ``HTTPError``."""
+        client_settings = {name: headers.pop(name) for name in MODE_BY_HEADER if name in headers}
+        removed = [headers.pop(_removal_header(name), None) for name in MODE_BY_HEADER]
+        requested = {name: value for name, value in client_settings.items() if value}
+        if len(requested) > 1:
+            text = f"Only one of {' or '.join(MODE_BY_HEADER)} may be specified"
             raise HTTPError(400, text, content_type=TEXT)
-        if wanted and not self._enabled:
+        if requested and not self._legacy_enabled:
             raise HTTPError(412, "Versioned Writes is disabled")
-        for name, value in wanted.items():
+        for name, value in requested.items():
             if "/" in value:
                 raise HTTPError(412, "Container name cannot contain slashes")
             headers[fields.SYSMETA_VERSIONS_LOCATION] = value
-            headers[fields.SYSMETA_VERSIONS_MODE] = MODES[name]
-        if not wanted and (given or any(removed)):
+            headers[fields.SYSMETA_VERSIONS_MODE] = MODE_BY_HEADER[name]
+        if not requested and (client_settings or any(removed)):
             headers[fields.SYSMETA_VERSIONS_LOCATION] = headers[fields.SYSMETA_VERSIONS_MODE] = ""
-        if given or any(removed):
-            # What containers of old have instead.
+        if client_settings or any(removed):
+            # Old containers store the location in this header.
             headers["x-versions-location"] = ""
 
     # objects
 
-    def _versioned(self, request: Request, entity: Entity, objects: VersionedObjects) -> Response:
-        """Return the answer where objects may have versions."""
+    def _handle_versioned_object(
+        self, request: Request, entity: Entity, objects: VersionedObjects
+    ) -> Response:
+        """Return the response for an object of a container that may have object versioning."""
         path, response = entity.path, None
         if not is_true(request.headers.get(fields.BACKEND_REPLICATION)):
             info = container_info(request, self.forward, path.account, str(path.container))
-            response = objects.answer(request, entity, info)
+            response = objects.handle(request, entity, info)
         if response is None:
-            keeps = self._enabled and request.method in ("PUT", "DELETE")
-            response = self._object(request, entity) if keeps else self.forward(request)
-        objects.show(response)
+            archives = self._legacy_enabled and request.method in ("PUT", "DELETE")
+            response = self._handle_legacy_object(request, entity) if archives else self.forward(request)
+        objects.replace_hidden_location(response)
         return response
 
-    def _object(self, request: Request, entity: Entity) -> Response:
+    def _handle_legacy_object(self, request: Request, entity: Entity) -> Response:
         path = entity.path
         info = container_info(request, self.forward, path.account, str(path.container))
-        home = info.sysmeta.get("versions-location") or info.versions
-        if not home or not info.exists or is_true(request.headers.get(fields.BACKEND_REPLICATION)):
+        versions_container = info.sysmeta.get("versions-location") or info.versions
+        if (
+            not versions_container
+            or not info.exists
+            or is_true(request.headers.get(fields.BACKEND_REPLICATION))
+        ):
             return self.forward(request)
         if info.sync_key:
             request.env[environkeys.SYNC_KEY] = info.sync_key
-        denied = _denied(request, info)
+        denied = _authorize(request, info)
         if denied is not None:
             return denied
-        # Else something would be kept for a request that is refused.
+        # An invalid timestamp must be refused before anything is archived.
         time_of(request.headers)
-        home = unquote(home).partition("/")[0]
-        archive = Archive(self.forward, request, entity, home)
+        versions_container = unquote(versions_container).partition("/")[0]
+        archive = VersionArchive(self.forward, request, entity, versions_container)
         if request.method == "PUT":
-            archive.keep()
+            archive.archive_current()
             return self.forward(request)
         if info.sysmeta.get("versions-mode") == "history":
-            archive.keep()
-            archive.mark_deleted()
+            archive.archive_current()
+            archive.put_delete_marker()
             return self.forward(request)
-        return self._unstack(request, archive)
+        return self._restore_newest(request, archive)
 
-    def _unstack(self, request: Request, archive: Archive) -> Response:
-        """Return the newest version takes the place of the object; without one it is deleted."""
-        versions = archive.newest()
+    def _restore_newest(self, request: Request, archive: VersionArchive) -> Response:
+        """Replace the object by its newest version; delete it when there is none."""
+        versions = archive.list_newest()
         if not versions:
             return self.forward(request)
-        newest, *below = versions
+        newest, *older = versions
         if newest.is_marker:
-            if archive.exists():
-                # The mark of a deletion: that is what the object becomes again.
+            if archive.current_exists():
+                # The delete marker is older than the object, so the object is deleted again.
                 return self.forward(request)
-            if below and not below[0].is_marker:
-                archive.restore(below[0])
-            archive.remove(newest)
+            if older and not older[0].is_marker:
+                archive.restore_version(older[0])
+            archive.delete_version(newest)
             return error_response(204)
-        if not archive.restore(newest):
+        if not archive.restore_version(newest):
             return drained(self.forward(request))
         return error_response(204)
 
 
-def _ends_versions(headers: HeaderMap, *, but_removals: bool = False) -> bool:
-    """Return True if headers stop object versioning, or let the legacy one take its place.
+def _disables_versioning(headers: HeaderMap, *, ignore_removals: bool = False) -> bool:
+    """Return True if headers disable object versioning, or enable a legacy mode in its place.
 
-    ``but_removals`` leaves out those that only take the legacy one away.
+    ``ignore_removals`` ignores headers that only disable a legacy mode.
     """
-    if HEADER in headers and not is_true(headers[HEADER]):
+    if VERSIONS_ENABLED_HEADER in headers and not is_true(headers[VERSIONS_ENABLED_HEADER]):
         return True
-    if headers.get(_removal_of(HEADER)) or any(headers.get(name) for name in MODES):
+    if headers.get(_removal_header(VERSIONS_ENABLED_HEADER)) or any(
+        headers.get(name) for name in MODE_BY_HEADER
+    ):
         return True
-    return not but_removals and any(name in headers or _removal_of(name) in headers for name in MODES)
+    return not ignore_removals and any(
+        name in headers or _removal_header(name) in headers for name in MODE_BY_HEADER
+    )
 
 
-def _removal_of(name: str) -> str:
+def _removal_header(name: str) -> str:
     return f"x-remove-{name[2:]}"
 
 
@@ -212,8 +227,8 @@ def is_reserved(entity: Entity) -> bool:
     return (entity.path.container or "").startswith(RESERVED) or RESERVED in (entity.path.obj or "")
 
 
-def _denied(request: Request, info: ContainerInfo) -> Response | None:
-    """Return the answer to a caller who may not write to the container."""
+def _authorize(request: Request, info: ContainerInfo) -> Response | None:
+    """Return the denial for a caller without write access to the container; None for an authorized one."""
     authorise = request.env.get(environkeys.AUTHORIZE)
     if authorise is None:
         return None
@@ -221,11 +236,11 @@ def _denied(request: Request, info: ContainerInfo) -> Response | None:
     return authorise(request)
 
 
-def _make(app: App, settings: VersionedWritesSettings, services: Services) -> VersionedWrites:
+def _make_filter(app: App, settings: VersionedWritesSettings, services: Services) -> VersionedWrites:
     """Return the filter of a configuration section."""
     info = services.info
     if settings.allow_versioned_writes:
-        info.register("versioned_writes", {"allowed_flags": list(MODES)})
+        info.register("versioned_writes", {"allowed_flags": list(MODE_BY_HEADER)})
     if settings.allow_object_versioning:
         if "symlink" not in info.public():
             raise ConfigError("[filter:versioned_writes] allow_object_versioning needs symlink right of it")
@@ -237,7 +252,7 @@ def _make(app: App, settings: VersionedWritesSettings, services: Services) -> Ve
 FILTER = FilterDeclaration(
     "versioned_writes",
     VersionedWritesSettings,
-    _make,
+    _make_filter,
     position=250,
     default=True,
     required_after=(

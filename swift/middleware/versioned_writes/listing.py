@@ -1,7 +1,7 @@
-"""Rows of listings, as clients are to see them (spec: middleware.md §9.2).
+"""Listings of versions and of accounts with hidden containers (spec: middleware.md §9.2).
 
-Pure: rows of a container, of its hidden container and of an account in, rows out. A link to the current
-version of an object is shown as that version; the hidden names never are.
+Pure: takes the rows of a container, of its hidden container and of an account, and returns rows. A link to
+the current version is rendered as that version; hidden names never appear.
 """
 
 from __future__ import annotations
@@ -12,32 +12,38 @@ from urllib.parse import quote
 from swift.base.documents import JsonObject
 from swift.base.entity import RESERVED
 from swift.base.timestamp import InvalidTimestamp, Timestamp
-from swift.middleware.versioned_writes.archive import MARKER_TYPE
-from swift.middleware.versioned_writes.names import HIDDEN, NULL, Version, base_container, shown_url
+from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE
+from swift.middleware.versioned_writes.names import (
+    HIDDEN_PREFIX,
+    NULL_VERSION_ID,
+    Version,
+    visible_container,
+    visible_url,
+)
 
 Row = JsonObject
-#: Greater than all inverted times.
-_AFTER_TIMES = ":"
-#: What inverted times consist of: delimiters with these would cut them.
-_OF_TIMES = frozenset(f"0123456789.{RESERVED}")
+#: Sorts after all inverted times.
+_AFTER_ALL_TIMES = ":"
+#: Characters of inverted times: a delimiter with one of these would split a time.
+_TIME_CHARS = frozenset(f"0123456789.{RESERVED}")
 
 
 class BadParameter(ValueError):
-    """A parameter of a listing; the text is for the client."""
+    """An invalid listing parameter; the text is for the client."""
 
 
 # --- containers ---------------------------------------------------------------------------------------
 
 
-def shown_rows(rows: Iterable[Row]) -> None:
-    """Show the links to current versions in a plain listing as what they lead to."""
+def resolve_version_links(rows: Iterable[Row]) -> None:
+    """Replace links to current versions in a plain listing by the data of their targets."""
     for row in rows:
-        url = shown_url(row.get("symlink_path", ""))
+        url = visible_url(row.get("symlink_path", ""))
         if url is None:
             continue
         etag, size = row.pop("symlink_etag", None), row.pop("symlink_bytes", None)
         if etag is not None:
-            # Another filter may keep something of its own behind it.
+            # Other filters append parameters to the hash; keep them.
             row["hash"] = ";".join([etag, *row["hash"].split(";")[1:]])
         if size is not None:
             row["bytes"] = size
@@ -45,31 +51,31 @@ def shown_rows(rows: Iterable[Row]) -> None:
         row["version_symlink"] = True
 
 
-def hidden_parameters(
+def hidden_listing_parameters(
     *, prefix: str, marker: str | None, version_marker: str | None, delimiter: str
 ) -> dict[str, str]:
-    """Return the parameters of the hidden listing that belong to those of a listing of versions.
+    """Return the parameters for the hidden listing that match those of a listing of versions.
 
-    ``marker`` and ``version_marker`` are None when the client gave none. Raises ``BadParameter``.
+    ``marker`` and ``version_marker`` are None when the client sent none. Raises ``BadParameter``.
     """
-    if _OF_TIMES & set(delimiter):
+    if _TIME_CHARS & set(delimiter):
         raise BadParameter("invalid delimiter param")
     if version_marker is not None and marker is None:
         raise BadParameter("version_marker param requires marker")
     parameters = {"prefix": RESERVED + prefix}
     if delimiter:
         parameters["delimiter"] = delimiter
-    after = _hidden_marker(marker or "", version_marker)
+    hidden_marker = _hidden_marker(marker or "", version_marker)
     if marker:
-        parameters["marker"] = after
+        parameters["marker"] = hidden_marker
     return parameters
 
 
 def _hidden_marker(marker: str, version_marker: str | None) -> str:
     """Return the hidden name after which a page begins; raises ``BadParameter``."""
     if version_marker is None:
-        return f"{RESERVED}{marker}{RESERVED}{_AFTER_TIMES}"
-    if version_marker == NULL:
+        return f"{RESERVED}{marker}{RESERVED}{_AFTER_ALL_TIMES}"
+    if version_marker == NULL_VERSION_ID:
         return f"{RESERVED}{marker}{RESERVED}"
     try:
         return Version(marker, Timestamp(version_marker)).name
@@ -77,45 +83,47 @@ def _hidden_marker(marker: str, version_marker: str | None) -> str:
         raise BadParameter("invalid version_marker param")
 
 
-def version_rows(own: Sequence[Row], hidden: Sequence[Row], *, reverse: bool, limit: int) -> list[Row]:
-    """One page of versions: what is in the container, and what is in its hidden one.
+def merge_version_rows(
+    visible: Sequence[Row], hidden: Sequence[Row], *, reverse: bool, limit: int
+) -> list[Row]:
+    """Return one page of versions, merged from a container and its hidden container.
 
-    Objects of the container that are no links to versions are null versions, the first of their names.
+    Objects of the container that are not links to versions are null versions, the first of their names.
     """
-    shown: list[Row] = []
+    merged: list[Row] = []
     current: dict[str, str] = {}
-    for row in own:
+    for row in visible:
         if "subdir" in row:
-            shown.append(row)
+            merged.append(row)
         elif "version_symlink" in row:
             current[row["name"]] = row["symlink_path"].rpartition("?version-id=")[2]
         else:
-            current[row["name"]] = NULL
-            shown.append({**row, "version_id": NULL, "is_latest": True})
-    subdirs = {row["subdir"] for row in shown if "subdir" in row}
+            current[row["name"]] = NULL_VERSION_ID
+            merged.append({**row, "version_id": NULL_VERSION_ID, "is_latest": True})
+    subdirs = {row["subdir"] for row in merged if "subdir" in row}
     versions = [
-        row for row in map(_of_hidden, hidden) if row is not None and row.get("subdir") not in subdirs
+        row for row in map(_parse_hidden_row, hidden) if row is not None and row.get("subdir") not in subdirs
     ]
     _mark_latest(versions, current)
-    return sorted([*shown, *versions], key=_place, reverse=reverse)[:limit]
+    return sorted([*merged, *versions], key=_sort_key, reverse=reverse)[:limit]
 
 
-def _place(row: Row) -> str:
+def _sort_key(row: Row) -> str:
     return str(row["subdir"] if "subdir" in row else row["name"])
 
 
-def _of_hidden(row: Row) -> Row | None:
-    """Return a row of the hidden container as one of versions; None for what is none."""
+def _parse_hidden_row(row: Row) -> Row | None:
+    """Return a row of the hidden container as a row of a version listing; None for other rows."""
     if "subdir" in row:
         return {"subdir": row["subdir"].removeprefix(RESERVED)}
-    version = Version.of_name(row["name"])
+    version = Version.from_hidden_name(row["name"])
     if version is None:
         return None
     return {**row, "name": version.obj, "is_latest": False, "version_id": version.id}
 
 
 def _mark_latest(versions: Iterable[Row], current: dict[str, str]) -> None:
-    """Mark the version that each object is now: where there is none, the newest mark of its deletion."""
+    """Mark the current version of each object; without an object, its newest delete marker."""
     deleted: dict[str, Row] = {}
     for row in versions:
         name = row.get("name")
@@ -123,7 +131,7 @@ def _mark_latest(versions: Iterable[Row], current: dict[str, str]) -> None:
             continue
         if name in current:
             row["is_latest"] = row["version_id"] == current[name]
-        elif row["content_type"] == MARKER_TYPE:
+        elif row["content_type"] == DELETE_MARKER_TYPE:
             newest = deleted.setdefault(name, row)
             if row["version_id"] > newest["version_id"]:
                 deleted[name] = row
@@ -135,29 +143,31 @@ def _mark_latest(versions: Iterable[Row], current: dict[str, str]) -> None:
 
 
 def hidden_account_query(params: dict[str, str]) -> str:
-    """Return the query that lists the hidden containers of what ``params`` (Latin-1 views) list."""
-    kept = ("delimiter", "limit", "reverse")
-    asked: dict[str, str] = {name: params[name] for name in kept if name in params}
+    """Return the query that lists the hidden containers for the account listing of ``params`` (Latin-1)."""
+    passed_names = ("delimiter", "limit", "reverse")
+    query: dict[str, str] = {name: params[name] for name in passed_names if name in params}
     for name in ("prefix", "marker", "end_marker"):
         if params.get(name) or name == "prefix":
-            asked[name] = HIDDEN + params.get(name, "")
-    asked["format"] = "json"
-    return "&".join(f"{name}={quote(value.encode('latin-1'), safe='')}" for name, value in asked.items())
+            query[name] = HIDDEN_PREFIX + params.get(name, "")
+    query["format"] = "json"
+    return "&".join(f"{name}={quote(value.encode('latin-1'), safe='')}" for name, value in query.items())
 
 
-def account_rows(own: Sequence[Row], hidden: Iterable[Row], *, reverse: bool, limit: int) -> list[Row]:
-    """Return the containers of an account, what their versions take counted.
+def merge_account_rows(
+    visible: Sequence[Row], hidden: Iterable[Row], *, reverse: bool, limit: int
+) -> list[Row]:
+    """Return the containers of an account with the bytes of their versions added.
 
-    Versions of none are shown too.
+    Deleted containers that still have versions are listed too.
     """
-    rows = list(own)
-    by_name = {_place(row): row for row in rows}
+    rows = list(visible)
+    by_name = {_sort_key(row): row for row in rows}
     for row in hidden:
-        name = base_container(row.get("name", ""))
+        name = visible_container(row.get("name", ""))
         if name is None:
             continue
         if name not in by_name:
             rows.append({**row, "name": name, "count": 0})
         elif "name" in by_name[name]:
             by_name[name]["bytes"] += row["bytes"]
-    return sorted(rows, key=_place, reverse=reverse)[:limit]
+    return sorted(rows, key=_sort_key, reverse=reverse)[:limit]

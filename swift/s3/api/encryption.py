@@ -122,7 +122,7 @@ def encrypt(call: Call, upload: S3Upload) -> HeaderMap:
         raise S3Error("NotImplemented", "With a customer's key send a checksum, not Content-MD5.")
     cipher = _cipher()
     start = cipher.new_iv()
-    upload.body = MappedRequest(upload.body, cipher.Stream(key.key, start).update)
+    upload.body = MappedRequest(upload.body, cipher.KeyStream(key.key, start).update)
     return {STORED: _known_by(key, start)}
 
 
@@ -212,7 +212,7 @@ def _decrypt(call: Call, response: Response, source: Encrypted | None, prefix: s
             found = source or Encrypted(call.session, call.bucket, call.key, version_query(call))
             update = _PartStreams(found, key, stored, offset).update
         else:
-            update = _cipher().Stream(key.key, start, offset).update
+            update = _cipher().KeyStream(key.key, start, offset).update
         response.body = Mapped(response.body, update)
     return key.answer_headers
 
@@ -285,7 +285,7 @@ class _PartStreams:
         start = _start_of(self._key, head.headers.get(STORED, ""))
         if not head.is_success or start is None:
             raise S3Error("ServiceUnavailable")
-        self._stream = _cipher().Stream(self._key.key, start, offset)
+        self._stream = _cipher().KeyStream(self._key.key, start, offset)
         self._left = size - offset
 
     def update(self, data: bytes) -> bytes:

@@ -69,7 +69,7 @@ class FormUpload:
 
     def _value(self, left: int) -> bytes:
         pieces, size = [], 0
-        while data := self._form.data():
+        while data := self._form.read_data():
             size += len(data)
             if size > left:
                 raise S3Error("MaxPostPreDataLengthExceededError")
@@ -116,12 +116,12 @@ class FormFile(FormFileBody):
         #: Why it was refused: others turn that into a status before we hear of it.
         self.problem: S3Error | None = None
 
-    def judge(self, *, is_whole: bool) -> None:
+    def check_size(self, *, is_complete: bool) -> None:
         """See ``FormFileBody``."""
         if self.received > self._size_max:
             details = {"ProposedSize": self.received, "MaxSizeAllowed": self._size_max}
             self._refuse(S3Error("EntityTooLarge", details=details))
-        if is_whole and self.received < self._size_min:
+        if is_complete and self.received < self._size_min:
             details = {"ProposedSize": self.received, "MinSizeAllowed": self._size_min}
             self._refuse(S3Error("EntityTooSmall", details=details))
 

@@ -14,7 +14,7 @@ from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.versioned_writes.names import Version, name_of_stored
+from swift.middleware.versioned_writes.names import Version, unquote_container_name
 from swift.s3.api.call import Call, invalid_argument
 from swift.s3.api.checksums import ALGORITHMS, FULL
 from swift.s3.api.metadata import (
@@ -58,7 +58,7 @@ def check_version_id(version: str) -> None:
 def version_place(call: Call, stamp: Timestamp) -> EntityPath:
     """Return the path of a version of the call's object, by its time; raise ``S3Error``."""
     head = call.session.head(call.bucket).headers
-    versions = name_of_stored(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
+    versions = unquote_container_name(head.get(fields.SYSMETA_VERSIONS_CONTAINER, ""))
     return EntityPath(call.session.account, versions, Version(call.key, stamp).name)
 
 

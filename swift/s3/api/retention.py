@@ -23,7 +23,7 @@ from swift.http.objectlock import (
     parse_lock,
 )
 from swift.http.response import Response
-from swift.middleware.versioned_writes.names import name_of_stored
+from swift.middleware.versioned_writes.names import unquote_container_name
 from swift.s3.api.call import Call, Handler, invalid_argument, xml_response
 from swift.s3.api.delete import parts_of
 from swift.s3.api.metadata import echoed_metadata
@@ -99,7 +99,7 @@ def enable_lock(call: Call, rule: str) -> None:
             "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
         )
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
-    call.session.hidden.note("POST", EntityPath(call.session.account, name_of_stored(hidden)), flag)
+    call.session.hidden.note("POST", EntityPath(call.session.account, unquote_container_name(hidden)), flag)
     if call.features.multipart:
         allow_locks(call)
     call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})

@@ -24,7 +24,7 @@ from swift.http.headers import HeaderMap
 from swift.http.objectlock import parse_lock
 from swift.http.response import Response
 from swift.http.transform import as_request_body
-from swift.middleware.versioned_writes.names import Version, name_of_stored
+from swift.middleware.versioned_writes.names import Version, unquote_container_name
 from swift.s3.api.metadata import copied_metadata, echoed_metadata, is_large, manifest_headers, object_class
 from swift.s3.api.tags import parsed_tags
 from swift.s3.api.uploads import marker_of, new_upload_id, version_id_query
@@ -113,7 +113,9 @@ class TransitionRun:
         stored = (self._client.head(bucket) or {}).get(fields.SYSMETA_VERSIONS_CONTAINER)
         if not stored:
             return CHANGED
-        place = EntityPath(bucket.account, name_of_stored(stored), Version(key, Timestamp(version)).name)
+        place = EntityPath(
+            bucket.account, unquote_container_name(stored), Version(key, Timestamp(version)).name
+        )
         return self._move(bucket, place, key, judge)
 
     @contextmanager

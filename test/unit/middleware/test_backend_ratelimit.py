@@ -95,4 +95,4 @@ def test_names_of_devices_cannot_fill_the_memory(path):
     bench = Bench(path, **{RATE: "1"})
     for n in range(3000):
         bench.filter.handle(Request("GET", f"/d{n}/1/a"))
-    assert len(bench.filter._devices._next) <= 1000
+    assert len(bench.filter._device_limiter._next_allowed_s) <= 1000

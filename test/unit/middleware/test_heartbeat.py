@@ -4,7 +4,7 @@ import pytest
 
 from swift import green
 from swift.http.request import Request
-from swift.middleware.heartbeat import Heartbeat, wants_true_status
+from swift.middleware.heartbeat import Heartbeat, requires_final_status
 
 
 def sent(work, failed=lambda error: f"failed: {error}".encode(), **options):
@@ -16,7 +16,7 @@ def test_a_quick_report_is_sent_alone():
 
 
 def test_a_first_space_can_be_sent_before_anything_is_done():
-    assert sent(lambda: b"report", at_once=True) == [b" ", b"\r\n\r\n", b"report"]
+    assert sent(lambda: b"report", immediate=True) == [b" ", b"\r\n\r\n", b"report"]
 
 
 def test_spaces_come_while_the_work_takes_long():
@@ -41,7 +41,10 @@ def test_what_the_work_would_have_used_is_released_when_nobody_reads():
     released = []
     for reads in (False, True):
         body = Heartbeat(
-            lambda: b"", lambda error: b"", interval_s=60.0, unread=lambda reads=reads: released.append(reads)
+            lambda: b"",
+            lambda error: b"",
+            interval_s=60.0,
+            on_unread=lambda reads=reads: released.append(reads),
         )
         if reads:
             list(body)
@@ -52,7 +55,7 @@ def test_what_the_work_would_have_used_is_released_when_nobody_reads():
 
 def test_work_that_is_begun_early_and_ends_in_time_has_a_report_before_any_body():
     body = Heartbeat(lambda: b"report", lambda error: b"", interval_s=60.0)
-    assert body.begin(60.0) == b"report"
+    assert body.start(60.0) == b"report"
 
 
 def test_work_that_takes_longer_is_begun_once_and_its_spaces_are_due():
@@ -64,7 +67,7 @@ def test_work_that_takes_longer_is_begun_once_and_its_spaces_are_due():
         return b"report"
 
     body = Heartbeat(work, lambda error: b"", interval_s=60.0)
-    assert body.begin(0.01) is None
+    assert body.start(0.01) is None
     pieces = iter(body)
     assert next(pieces) == b" "
     ended.set()
@@ -82,7 +85,7 @@ def test_work_that_takes_longer_is_begun_once_and_its_spaces_are_due():
     ],
 )
 def test_a_client_asks_for_a_status_line_that_is_true(query, wants):
-    assert wants_true_status(Request("DELETE", "/v1/a/c/o", {}, query=query)) is wants
+    assert requires_final_status(Request("DELETE", "/v1/a/c/o", {}, query=query)) is wants
 
 
 def test_work_goes_on_when_the_client_is_gone():
@@ -93,7 +96,7 @@ def test_work_goes_on_when_the_client_is_gone():
         done.append(True)
         return b""
 
-    body = iter(Heartbeat(work, lambda error: b"", interval_s=60.0, at_once=True))
+    body = iter(Heartbeat(work, lambda error: b"", interval_s=60.0, immediate=True))
     assert next(body) == b" "
     body.close()
     green.sleep(0.05)

@@ -4,7 +4,7 @@ import pytest
 
 from swift.http import environkeys
 from swift.http.request import Request
-from swift.middleware.keystoneauth.identity import identity_of
+from swift.middleware.keystoneauth.identity import get_identity
 
 HEADERS = {
     "x-identity-status": "Confirmed",
@@ -26,7 +26,7 @@ def ask(token_info=None, **changes):
     request = Request("GET", "/v1/AUTH_p1", headers)
     if token_info is not None:
         request.env[environkeys.KEYSTONE_TOKEN_INFO] = token_info
-    return identity_of(request)
+    return get_identity(request)
 
 
 @pytest.mark.parametrize("status", [None, "Invalid", "confirmed", ""])
@@ -42,8 +42,8 @@ def test_a_service_that_is_not_confirmed_makes_its_user_nobody():
 def test_roles_are_words_and_compared_in_lower_case():
     found = ask()
     assert found.roles == ("Admin", "member")
-    assert found.own_roles == {"admin", "member"}
-    assert found.own_service_roles == {"service"}
+    assert found.folded_roles == {"admin", "member"}
+    assert found.folded_service_roles == {"service"}
     assert ask(x_roles=None).roles == ()
 
 
@@ -57,11 +57,11 @@ def test_only_tokens_of_version_3_have_domains(info, version):
     found = ask(info)
     domains = (found.user_domain_id, found.project_domain_id)
     assert domains == (("d1", "d2") if version == 3 else (None, None))
-    assert found.shared["auth_version"] == version
+    assert found.environ_value["auth_version"] == version
 
 
 def test_what_filters_share_is_as_they_know_it():
-    assert ask(V3).shared == {
+    assert ask(V3).environ_value == {
         "user": ("u1", "Ann"),
         "tenant": ("p1", "project"),
         "roles": ["Admin", "member"],

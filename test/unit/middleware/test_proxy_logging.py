@@ -9,7 +9,7 @@ from swift.http.environkeys import LOGGED_POLICY
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
-from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings, access_conf
+from swift.middleware.proxy_logging import ProxyLogging, ProxyLoggingSettings, access_log_conf
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -182,10 +182,10 @@ def test_access_lines_have_options_of_their_own_and_stay_at_the_syslog_socket():
         "log_name": "proxy",
         "access_log_headers": "yes",
     }
-    assert "log_address" not in access_conf(conf)
-    assert access_conf(conf)["log_facility"] == "LOG_LOCAL2"
+    assert "log_address" not in access_log_conf(conf)
+    assert access_log_conf(conf)["log_facility"] == "LOG_LOCAL2"
     own = {"access_log_address": "/s2", "access_log_facility": "LOG_LOCAL3", "access_log_name": "acc"}
-    found = access_conf({**conf, **own})
+    found = access_log_conf({**conf, **own})
     assert (found["log_address"], found["log_facility"], found["log_name"]) == ("/s2", "LOG_LOCAL3", "acc")
     assert "log_headers" not in found
 

@@ -10,18 +10,18 @@ from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.segments import (
     Segment,
-    SegmentBroken,
-    SegmentPace,
+    SegmentError,
+    SegmentRateLimit,
     SegmentSource,
-    home_of,
-    is_part_of,
-    parts_container,
+    content_location_path,
+    hidden_parts_container,
+    is_hidden_part,
     version_query,
 )
 from test.support.filters import Errors
 
 PATH = EntityPath("a", "s", "one")
-FREE = SegmentPace(after=0, per_s=0, time_s=1000)
+FREE = SegmentRateLimit(free_segments=0, segments_per_s=0, max_time_s=1000)
 
 
 class Bench:
@@ -83,7 +83,7 @@ def test_the_caller_is_who_asks_and_conditions_are_not_asked_again():
 )
 def test_what_is_not_the_segment_breaks_the_download_and_is_released(response, text):
     bench = Bench(response)
-    with pytest.raises(SegmentBroken, match=text):
+    with pytest.raises(SegmentError, match=text):
         bench.source.open(Segment(PATH, Span(0, 10), 10, "e"))
     assert bench.errors == [f"ERROR GET /v1/a/c/big: segment {PATH} {text}"]
     assert bench.closed == [1]
@@ -91,13 +91,13 @@ def test_what_is_not_the_segment_breaks_the_download_and_is_released(response, t
 
 def test_a_range_that_is_answered_with_everything_is_not_the_segment():
     bench = Bench(Response(200, {"etag": "e", "content-length": "10"}))
-    with pytest.raises(SegmentBroken, match="answered 200"):
+    with pytest.raises(SegmentError, match="answered 200"):
         bench.source.open(Segment(PATH, Span(2, 10), 10, "e"))
 
 
 def test_a_download_has_its_time():
-    bench = Bench(pace=SegmentPace(after=0, per_s=0, time_s=-1))
-    with pytest.raises(SegmentBroken, match="longer than -1 s"):
+    bench = Bench(pace=SegmentRateLimit(free_segments=0, segments_per_s=0, max_time_s=-1))
+    with pytest.raises(SegmentError, match="longer than -1 s"):
         bench.source.open(Segment(PATH, Span(0, 10), 10))
     assert bench.asked == []
 
@@ -120,9 +120,9 @@ OWNER = EntityPath("a", "c", "o")
     ],
 )
 def test_only_parts_of_an_object_are_its_hidden_parts(path, is_part):
-    assert is_part_of(path, OWNER) is is_part
+    assert is_hidden_part(path, OWNER) is is_part
     bench = Bench()
-    bench.source.homes.add(OWNER)
+    bench.source.hidden_part_owners.add(OWNER)
     if path.obj:
         sub = bench.source.subrequest("GET", path)
         assert (fields.BACKEND_ALLOW_RESERVED_NAMES in sub.headers) is is_part
@@ -130,7 +130,7 @@ def test_only_parts_of_an_object_are_its_hidden_parts(path, is_part):
 
 
 def test_hidden_parts_are_in_a_container_that_nobody_may_name():
-    assert parts_container("c") == "\0segments\0c"
+    assert hidden_parts_container("c") == "\0segments\0c"
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_segments_are_those_of_the_version_that_was_asked_for(query, given, foun
     ],
 )
 def test_a_link_leads_to_where_its_segments_are(location, home):
-    assert home_of({} if location is None else {"content-location": location}, PATH) == home
+    assert content_location_path({} if location is None else {"content-location": location}, PATH) == home

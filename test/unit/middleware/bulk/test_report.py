@@ -12,7 +12,7 @@ from swift.middleware.bulk.report import BulkReport
 def made(*errors):
     report = BulkReport("delete", {"Number Deleted": 2, "Number Not Found": 1})
     report.errors += [(f"c/{n}", status) for n, status in enumerate(errors)]
-    report.verdict(good=200)
+    report.set_final_status(success_status=200)
     return report
 
 
@@ -34,7 +34,7 @@ def test_what_failed_as_a_whole_stays_so():
     report = BulkReport("delete", {})
     report.fail(413, "too many")
     report.errors.append(("c/o", "503 Service Unavailable"))
-    report.verdict(good=200)
+    report.set_final_status(success_status=200)
     assert (report.status, report.body) == ("413 Request Entity Too Large", "too many")
 
 

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from swift.http.body import CHUNK_BYTES
-from swift.middleware.bulk.unpack import Unpacked
+from swift.middleware.bulk.unpack import DecompressedReader
 from swift.wire.tar import BadTar
 
 PACK = {"tar": bytes, "tar.gz": gzip.compress, "tar.bz2": bz2.compress}
@@ -17,7 +17,7 @@ DATA = random.Random(5).randbytes(200_000) + b"\0" * 500_000
 
 def everything(data, kind, *, step=1 << 20, size=1 << 20):
     source = io.BytesIO(data)
-    unpacked = Unpacked(lambda wanted: source.read(min(wanted, step)), kind)
+    unpacked = DecompressedReader(lambda wanted: source.read(min(wanted, step)), kind)
     pieces = list(iter(lambda: unpacked.read(size), b""))
     assert kind == "tar" or max(map(len, pieces), default=0) <= CHUNK_BYTES
     return b"".join(pieces)
@@ -41,7 +41,7 @@ def test_a_bomb_is_read_as_slowly_as_anything_else(kind):
     bomb = PACK[kind](b"\0" * 50_000_000)
     assert len(bomb) < 100_000
     source = io.BytesIO(bomb)
-    unpacked = Unpacked(source.read, kind)
+    unpacked = DecompressedReader(source.read, kind)
     for _ in range(50):
         assert len(unpacked.read(1 << 30)) <= CHUNK_BYTES
 

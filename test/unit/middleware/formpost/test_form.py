@@ -3,7 +3,13 @@
 import pytest
 
 from swift.http.body import BytesBody, RequestBody
-from swift.middleware.formpost.form import BadForm, BoundedFileBody, FileTooLarge, Form, parse_parameters
+from swift.middleware.formpost.form import (
+    FileTooLarge,
+    Form,
+    InvalidForm,
+    SizeLimitedFileBody,
+    parse_parameters,
+)
 from test.support.checks import every
 
 FORM = (
@@ -31,9 +37,9 @@ class Drips(RequestBody):
 def test_a_form_reads_the_same_in_every_cut(size, lead):
     form = Form(Drips(lead + FORM, size), "B")
     assert form.next_part() == {"content-disposition": 'form-data; name="a"'}
-    assert form.value() == "1"
+    assert form.read_value() == "1"
     assert form.next_part() == {"content-disposition": 'form-data; name="f"; filename="x"'}
-    assert BoundedFileBody(form, 100).read() == b"hello\r\n-B-\r\n"
+    assert SizeLimitedFileBody(form, 100).read() == b"hello\r\n-B-\r\n"
     assert form.next_part() is None
     assert form.next_part() is None
 
@@ -41,16 +47,16 @@ def test_a_form_reads_the_same_in_every_cut(size, lead):
 @every("cut", range(len(FORM) - len(b"--\r\n")))
 def test_a_form_that_ends_early_is_an_error_and_never_a_shorter_file(cut):
     form = Form(BytesBody(FORM[:cut]), "B")
-    with pytest.raises(BadForm):
+    with pytest.raises(InvalidForm):
         while form.next_part() is not None:
-            BoundedFileBody(form, 100).read()
+            SizeLimitedFileBody(form, 100).read()
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"--", b"preamble\r\n--B\r\n", b"--C\r\n\r\n", b"--B--\r\n", b"--Bx\r\n\r\n"]
 )
 def test_a_form_begins_with_its_boundary(data):
-    with pytest.raises(BadForm, match="invalid starting boundary"):
+    with pytest.raises(InvalidForm, match="invalid starting boundary"):
         Form(BytesBody(data), "B").next_part()
 
 
@@ -58,15 +64,15 @@ def test_the_value_of_a_field_is_cut():
     data = b'--B\r\nContent-Disposition: form-data; name="a"\r\n\r\n' + b"x" * 10_000 + b"\r\n--B--"
     form = Form(BytesBody(data), "B")
     form.next_part()
-    assert form.value() == "x" * 4096
+    assert form.read_value() == "x" * 4096
     assert form.next_part() is None
 
 
 def test_endless_headers_of_a_part_are_refused():
     form = Form(BytesBody(b"--B\r\n\r\n\r\n--B\r\n" + b"x: y\r\n" * 50_000), "B")
     form.next_part()
-    form.value()
-    with pytest.raises(BadForm, match="too long"):
+    form.read_value()
+    with pytest.raises(InvalidForm, match="too long"):
         form.next_part()
 
 
@@ -74,9 +80,9 @@ def test_a_file_has_a_largest_size():
     for size_max, fits in ((11, False), (12, True)):
         form = Form(BytesBody(FORM), "B")
         form.next_part()
-        form.value()
+        form.read_value()
         form.next_part()
-        body = BoundedFileBody(form, size_max)
+        body = SizeLimitedFileBody(form, size_max)
         if fits:
             assert len(body.read()) == 12
             continue

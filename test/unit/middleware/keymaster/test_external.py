@@ -8,7 +8,7 @@ from swift.base.errors import ConfigError
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.keymaster.external import fetch_in_process, key_ids_of
+from swift.middleware.keymaster.external import fetch_in_process, parse_key_ids
 from swift.middleware.keymaster.kmip import make_kmip_keymaster
 
 KEYS = {"k1": b"A" * 32, "k2": b"B" * 32}
@@ -83,7 +83,7 @@ def test_a_service_that_is_away_stops_the_start_with_its_words_and_no_secret():
 )
 def test_the_active_secret_needs_a_key(options, active, lacking):
     with pytest.raises(ConfigError, match=f"needs the option {lacking}$"):
-        key_ids_of(options, active, "kms_keymaster")
+        parse_key_ids(options, active, "kms_keymaster")
 
 
 @pytest.mark.process

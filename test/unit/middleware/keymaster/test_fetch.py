@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from swift import DISTRIBUTION
-from swift.middleware.keymaster.fetch import credentials_of
+from swift.middleware.keymaster.fetch import keystone_credentials
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from swift.middleware.keymaster.fetch import credentials_of
     ],
 )
 def test_domains_are_the_default_one_where_names_need_one(options, credentials):
-    found = credentials_of({**options, "password": "p", "auth_endpoint": "x"})
+    found = keystone_credentials({**options, "password": "p", "auth_endpoint": "x"})
     assert found == {**options, **credentials}
 
 

@@ -10,7 +10,7 @@ from swift.http.cryptokeys import NoKeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keymaster.derivation import RootSecrets
-from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, options_of, parse_secrets
+from swift.middleware.keymaster.filter import Keymaster, KeymasterSettings, parse_secrets, read_options
 
 
 def test_an_unknown_secret_is_looked_for_in_the_next_keymaster():
@@ -54,6 +54,6 @@ def test_a_file_of_its_own_has_all_options(tmp_path):
     path = tmp_path / "keymaster.conf"
     path.write_text(f"[keymaster]\nencryption_root_secret = {GOOD}\n")
     conf = {"keymaster_config_path": str(path)}
-    assert options_of(conf, KeymasterSettings, "keymaster")["encryption_root_secret"] == GOOD
+    assert read_options(conf, KeymasterSettings, "keymaster")["encryption_root_secret"] == GOOD
     with pytest.raises(ConfigError, match="belongs into"):
-        options_of({**conf, "encryption_root_secret": GOOD}, KeymasterSettings, "keymaster")
+        read_options({**conf, "encryption_root_secret": GOOD}, KeymasterSettings, "keymaster")

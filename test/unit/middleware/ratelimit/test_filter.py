@@ -6,7 +6,7 @@ from swift.base.clock import ManualClock
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.ratelimit.filter import Ratelimit, RatelimitSettings
-from swift.middleware.ratelimit.rates import SizedRates
+from swift.middleware.ratelimit.rates import RatesBySize
 from test.support.filters import Counters
 
 
@@ -18,8 +18,8 @@ class Bench:
         self.filter = Ratelimit(
             self,
             RatelimitSettings.parse(options),
-            SizedRates(containers or {}),
-            SizedRates(listings or {}),
+            RatesBySize(containers or {}),
+            RatesBySize(listings or {}),
             clock=self.clock,
             sleep=self.sleep,
         )

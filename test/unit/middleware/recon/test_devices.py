@@ -4,7 +4,13 @@ import os
 
 import pytest
 
-from swift.middleware.recon.devices import entries, names, quarantined, unmounted, usage
+from swift.middleware.recon.devices import (
+    count_quarantined,
+    list_device_names,
+    list_disk_usage,
+    list_names,
+    list_unmounted,
+)
 
 
 @pytest.fixture
@@ -16,13 +22,13 @@ def root(tmp_path):
 
 
 def test_files_are_no_devices(root):
-    assert sorted(entries(str(root))) == ["sda", "sdb"]
-    assert sorted(names(str(root))) == ["file", "sda", "sdb"]
-    assert names(str(root / "missing")) is None
+    assert sorted(list_device_names(str(root))) == ["sda", "sdb"]
+    assert sorted(list_names(str(root))) == ["file", "sda", "sdb"]
+    assert list_names(str(root / "missing")) is None
 
 
 def test_what_is_not_mounted_is_told(root):
-    assert sorted(unmounted(str(root)), key=str) == [
+    assert sorted(list_unmounted(str(root)), key=str) == [
         {"device": "sda", "mounted": False},
         {"device": "sdb", "mounted": False},
     ]
@@ -37,13 +43,13 @@ def test_a_device_that_cannot_be_looked_at_is_told_with_its_error(root, monkeypa
         return lstat(path, **more)
 
     monkeypatch.setattr(os, "lstat", sick)
-    found = {device["device"]: device["mounted"] for device in unmounted(str(root))}
+    found = {device["device"]: device["mounted"] for device in list_unmounted(str(root))}
     assert found == {"sda": "[Errno 5] Input/output error", "sdb": False}
-    assert {each["device"]: each["size"] for each in usage(str(root))} == {"sda": "", "sdb": ""}
+    assert {each["device"]: each["size"] for each in list_disk_usage(str(root))} == {"sda": "", "sdb": ""}
 
 
 def test_sizes_of_a_mounted_device_are_those_of_its_filesystem():
-    found = {each["device"]: each for each in usage("/")}
+    found = {each["device"]: each for each in list_disk_usage("/")}
     stat = os.statvfs("/proc")
     assert found["proc"]["mounted"] is True
     assert found["proc"]["size"] == stat.f_blocks * stat.f_bsize
@@ -60,7 +66,7 @@ def test_quarantined_things_are_counted_by_kind_and_policy(root):
         "sdb/quarantined/accounts/h7",
     ):
         (root / path).mkdir(parents=True)
-    assert quarantined(str(root)) == {
+    assert count_quarantined(str(root)) == {
         "accounts": 1,
         "containers": 1,
         "objects": 4,
@@ -69,4 +75,4 @@ def test_quarantined_things_are_counted_by_kind_and_policy(root):
 
 
 def test_nothing_is_quarantined_on_new_devices(root):
-    assert quarantined(str(root)) == {"accounts": 0, "containers": 0, "objects": 0, "policies": {}}
+    assert count_quarantined(str(root)) == {"accounts": 0, "containers": 0, "objects": 0, "policies": {}}

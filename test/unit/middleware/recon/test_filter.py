@@ -9,7 +9,7 @@ import pytest
 
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.recon.filter import FILTER, STORED, Recon, ReconSettings
+from swift.middleware.recon.filter import FILTER, RECON_FILE_CHECKS, Recon, ReconSettings
 
 RECORDED = json.loads((Path(__file__).parents[3] / "golden/data/http/recon.json").read_text())
 
@@ -91,10 +91,10 @@ def test_other_paths_go_on(recon):
         assert recon.handle(Request("GET", path)).status == 204
 
 
-@pytest.mark.parametrize("check", STORED, ids=str)
+@pytest.mark.parametrize("check", RECON_FILE_CHECKS, ids=str)
 def test_what_daemons_wrote_is_told_and_the_rest_is_null(recon, node, check):
     name, kind = check
-    file, keys = STORED[check]
+    file, keys = RECON_FILE_CHECKS[check]
     (node / f"cache/{file}.recon").write_text(json.dumps({keys[0]: {"a": 1}, "other": 2}))
     path = name if kind is None else f"{name}/{kind}"
     assert ask(recon, path) == (200, {key: {"a": 1} if key == keys[0] else None for key in keys})

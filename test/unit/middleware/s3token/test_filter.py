@@ -11,9 +11,9 @@ from swift.http.response import Response
 from swift.middleware.keystoneauth.filter import Keystoneauth
 from swift.middleware.keystoneauth.settings import KeystoneauthSettings
 from swift.middleware.s3token.filter import S3Token
-from swift.middleware.s3token.keystone import HTTPKeystone, Unreachable
-from swift.middleware.s3token.settings import S3TokenSettings, checked
-from swift.middleware.s3token.tokens import known_of
+from swift.middleware.s3token.keystone import HTTPKeystone, KeystoneUnavailable
+from swift.middleware.s3token.settings import S3TokenSettings, validate_settings
+from swift.middleware.s3token.tokens import parse_identity
 from swift.runtime.wsgi import answered
 from swift.s3.filter import S3Api
 from swift.s3.settings import S3Settings
@@ -45,15 +45,15 @@ class Service:
     def __init__(self, document=V3):
         self.document, self.away, self.asked = document, False, []
 
-    def check(self, credentials):
+    def validate_signature(self, credentials):
         self.asked.append("check")
         if self.away:
-            raise Unreachable("away")
+            raise KeystoneUnavailable("away")
         text = urlsafe_b64decode(credentials["token"])
         good = credentials["access"] == "key1" and credentials["signature"] == signature_of(text, "secret1")
         return self.document if good else None
 
-    def secret(self, user_id, access):
+    def get_secret_key(self, user_id, access):
         self.asked.append("secret")
         return "secret1" if (user_id, access) == ("u1", "key1") else None
 
@@ -197,7 +197,7 @@ def test_others_may_decide_about_strangers():
     ],
 )
 def test_a_token_of_nobody_is_none(document):
-    assert known_of(document) is None
+    assert parse_identity(document) is None
     assert code_of(Front(Service(document))()) == "SignatureDoesNotMatch"
 
 
@@ -218,7 +218,7 @@ def test_a_token_of_nobody_is_none(document):
 )
 def test_a_configuration_that_cannot_work_is_refused(options):
     with pytest.raises(ConfigError):
-        checked(S3TokenSettings.parse(options))
+        validate_settings(S3TokenSettings.parse(options))
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------
@@ -253,21 +253,21 @@ def keystone_of(server, **options):
 
 def test_the_service_is_asked_as_it_wants_to_be(server):
     keystone = keystone_of(server)
-    assert keystone.check(signed("key1")) == V3
+    assert keystone.validate_signature(signed("key1")) == V3
     assert server.asked == ["/v3/s3tokens"]
-    assert keystone.check(signed("key1", "other")) is None
-    assert keystone.check(signed("nobody")) is None
+    assert keystone.validate_signature(signed("key1", "other")) is None
+    assert keystone.validate_signature(signed("nobody")) is None
 
 
 @pytest.mark.parametrize("access", list(ODD))
 def test_an_answer_that_means_nothing_is_none(server, access):
-    with pytest.raises(Unreachable):
-        keystone_of(server).check(signed(access))
+    with pytest.raises(KeystoneUnavailable):
+        keystone_of(server).validate_signature(signed(access))
 
 
 def test_nobody_there_is_unreachable(server):
-    with pytest.raises(Unreachable) as caught:
-        keystone_of(server, auth_uri="http://127.0.0.1:9/v3").check(
+    with pytest.raises(KeystoneUnavailable) as caught:
+        keystone_of(server, auth_uri="http://127.0.0.1:9/v3").validate_signature(
             {**signed("key1"), "signature": "private"}
         )
     assert "private" not in str(caught.value)
@@ -275,12 +275,12 @@ def test_nobody_there_is_unreachable(server):
 
 def test_a_secret_is_had_with_a_token_of_our_own(server):
     keystone = keystone_of(server)
-    assert keystone.secret("u1", "a/b") == "secret1"
+    assert keystone.get_secret_key("u1", "a/b") == "secret1"
     assert server.asked[-1] == "/v3/users/u1/credentials/OS-EC2/a%2Fb"
-    assert keystone.secret("u1", "key1") == "secret1"
+    assert keystone.get_secret_key("u1", "key1") == "secret1"
     assert server.tokens == 1
     server.tokens += 1
-    assert keystone.secret("u1", "key1") == "secret1"
+    assert keystone.get_secret_key("u1", "key1") == "secret1"
     assert server.tokens == 3
-    with pytest.raises(Unreachable):
-        keystone_of(server, password="wrong").secret("u1", "key1")
+    with pytest.raises(KeystoneUnavailable):
+        keystone_of(server, password="wrong").get_secret_key("u1", "key1")

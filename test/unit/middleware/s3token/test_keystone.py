@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from swift.middleware.s3token.keystone import ANSWER_BYTES_MAX, HTTPKeystone, Unreachable
+from swift.middleware.s3token.keystone import RESPONSE_BYTES_MAX, HTTPKeystone, KeystoneUnavailable
 from swift.middleware.s3token.settings import S3TokenSettings
 
 CREDENTIALS = {"access": "key", "token": "t", "signature": "s"}
@@ -57,7 +57,7 @@ def service(*answers, **options):
 
 def test_a_good_signature_has_the_token_of_whoever_signed():
     with service((200, {"token": {"user": {}}}, {})) as (client, asked):
-        assert client.check(CREDENTIALS) == {"token": {"user": {}}}
+        assert client.validate_signature(CREDENTIALS) == {"token": {"user": {}}}
     [(method, path, headers, body)] = asked
     assert (method, path, json.loads(body)) == ("POST", "/v3/s3tokens", {"credentials": CREDENTIALS})
     assert headers["content-type"] == "application/json"
@@ -66,7 +66,7 @@ def test_a_good_signature_has_the_token_of_whoever_signed():
 @pytest.mark.parametrize("status", [300, 400, 401, 403, 404, 429])
 def test_a_signature_that_is_not_confirmed_is_nobodys(status):
     with service((status, {}, {})) as (client, _):
-        assert client.check(CREDENTIALS) is None
+        assert client.validate_signature(CREDENTIALS) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_signature_that_is_not_confirmed_is_nobodys(status):
         (200, [], {}),
         (200, b'"text"', {}),
         (200, b"[" * 100_000, {}),
-        (200, b" " * (ANSWER_BYTES_MAX + 1), {}),
+        (200, b" " * (RESPONSE_BYTES_MAX + 1), {}),
         (None, b"", {}),
         (None, b"SSH-2.0\r\n", {}),
         (None, b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"tok', {}),
@@ -89,15 +89,15 @@ def test_a_signature_that_is_not_confirmed_is_nobodys(status):
     ids=range(13),
 )
 def test_what_is_no_answer_says_nothing_about_the_signature(answer):
-    with service(answer) as (client, _), pytest.raises(Unreachable):
-        client.check(CREDENTIALS)
+    with service(answer) as (client, _), pytest.raises(KeystoneUnavailable):
+        client.validate_signature(CREDENTIALS)
 
 
 def test_a_service_that_is_not_there_is_told_without_what_was_sent():
     with service() as (client, _):
         pass
-    with pytest.raises(Unreachable) as caught:
-        client.check({**CREDENTIALS, "signature": "secret"})
+    with pytest.raises(KeystoneUnavailable) as caught:
+        client.validate_signature({**CREDENTIALS, "signature": "secret"})
     assert "127.0.0.1" in str(caught.value) and "secret" not in str(caught.value)
 
 
@@ -106,7 +106,7 @@ SECRET = (200, {"credential": {"secret": "sesame"}}, {})
 
 def test_a_secret_is_asked_for_with_a_token_of_our_own_that_is_used_again():
     with service(TOKEN, SECRET, SECRET) as (client, asked):
-        assert [client.secret("u/1", "k?y") for _ in range(2)] == ["sesame"] * 2
+        assert [client.get_secret_key("u/1", "k?y") for _ in range(2)] == ["sesame"] * 2
     assert [(method, path) for method, path, *_ in asked] == [
         ("POST", "/v3/auth/tokens"),
         *[("GET", "/v3/users/u%2F1/credentials/OS-EC2/k%3Fy")] * 2,
@@ -119,10 +119,10 @@ def test_a_secret_is_asked_for_with_a_token_of_our_own_that_is_used_again():
 def test_a_token_that_was_taken_back_is_asked_for_again_once():
     again = (201, {}, {"X-Subject-Token": "new"})
     with service(TOKEN, (401, {}, {}), again, SECRET) as (client, asked):
-        assert client.secret("u", "k") == "sesame"
+        assert client.get_secret_key("u", "k") == "sesame"
         assert asked[-1][2]["x-auth-token"] == "new"
     with service(TOKEN, (401, {}, {}), again, (401, {}, {})) as (client, asked):
-        assert client.secret("u", "k") is None
+        assert client.get_secret_key("u", "k") is None
         assert len(asked) == 4
 
 
@@ -132,18 +132,21 @@ def test_a_token_that_was_taken_back_is_asked_for_again_once():
 )
 def test_a_secret_that_is_none_is_unknown(document):
     with service(TOKEN, (200, document, {})) as (client, _):
-        assert client.secret("u", "k") is None
+        assert client.get_secret_key("u", "k") is None
 
 
 @pytest.mark.parametrize(
     "answer", [(401, {}, {}), (201, {}, {}), (500, {}, {}), (200, {}, {"X-Subject-Token": "x"})]
 )
 def test_a_user_of_ours_who_gets_no_token_is_told(answer):
-    with service(answer) as (client, asked), pytest.raises(Unreachable, match="gives our user no token"):
-        client.secret("u", "k")
+    with (
+        service(answer) as (client, asked),
+        pytest.raises(KeystoneUnavailable, match="gives our user no token"),
+    ):
+        client.get_secret_key("u", "k")
 
 
 def test_a_token_that_cannot_be_sent_is_no_fault():
     folded = b"HTTP/1.1 201 Created\r\nX-Subject-Token: a\r\n b\r\nContent-Length: 0\r\n\r\n"
-    with service((None, folded, {})) as (client, _), pytest.raises(Unreachable):
-        client.secret("u", "k")
+    with service((None, folded, {})) as (client, _), pytest.raises(KeystoneUnavailable):
+        client.get_secret_key("u", "k")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.middleware.s3token.tokens import IDENTITY_HEADERS, known_of
+from swift.middleware.s3token.tokens import IDENTITY_HEADERS, parse_identity
 
 V3 = {
     "token": {
@@ -22,7 +22,7 @@ V2 = {
 
 
 def test_a_token_of_version_3_has_domains():
-    known = known_of(V3)
+    known = parse_identity(V3)
     assert (known.project_id, known.project_name, known.user_id) == ("p", "project", "u")
     assert known.headers["x-roles"] == "admin,member"
     assert known.headers["x-user-domain-id"] == "d"
@@ -31,14 +31,14 @@ def test_a_token_of_version_3_has_domains():
 
 
 def test_a_token_of_version_2_has_none():
-    known = known_of(V2)
+    known = parse_identity(V2)
     assert (known.headers["x-tenant-id"], known.headers["x-roles"]) == ("p", "member")
     assert not any("domain" in name for name in known.headers)
 
 
 def test_every_header_that_is_set_is_taken_from_clients():
     for document in (V2, V3):
-        assert set(known_of(document).headers) <= set(IDENTITY_HEADERS)
+        assert set(parse_identity(document).headers) <= set(IDENTITY_HEADERS)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_every_header_that_is_set_is_taken_from_clients():
     ],
 )
 def test_who_has_no_project_or_no_id_is_nobody(change):
-    assert known_of({"token": {**V3["token"], **change}}) is None
+    assert parse_identity({"token": {**V3["token"], **change}}) is None
 
 
 _JSON = st.recursive(
@@ -75,7 +75,7 @@ _JSON = st.recursive(
     st.dictionaries(st.sampled_from(["user", "project", "roles", "token"]), _JSON) | _JSON,
 )
 def test_whatever_a_service_answers_its_headers_can_be_sent(name, content):
-    known = known_of({name: content})
+    known = parse_identity({name: content})
     if known is not None:
         assert all(
             text.isascii() or text.encode("latin-1").decode("utf-8") for text in known.headers.values()

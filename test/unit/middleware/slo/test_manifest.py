@@ -11,18 +11,18 @@ from swift.base.ranges import Span
 from swift.middleware.slo.manifest import (
     MANIFEST_BYTES_MAX,
     BadManifest,
-    Inline,
+    InlineData,
     Part,
-    Reference,
-    inline_part,
-    overlapping,
+    SegmentReference,
+    make_inline_part,
+    manifest_etag,
+    overlapping_parts,
     parse_stored,
     parse_upload,
     part_span,
-    raw_text,
-    stored_text,
+    render_raw,
+    render_stored,
     total_bytes,
-    whole_etag,
 )
 from test.support.checks import every
 
@@ -48,7 +48,7 @@ def test_entries_are_references_and_inline_bytes():
         9,
         ((1, 2),),
     )
-    assert second == Inline("aGk=", b"hi")
+    assert second == InlineData("aGk=", b"hi")
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ def test_bytes_alone_are_no_large_object():
 
 PARTS = [
     Part("/c/x", Span(0, 4), 4, "e1", "t/x", "2026-01-01T00:00:00.000000"),
-    inline_part(Inline(base64.b64encode(b"in").decode(), b"in")),
+    make_inline_part(InlineData(base64.b64encode(b"in").decode(), b"in")),
     Part("/c/y", Span(2, 5), 9, "e2", "t/y", "2026-01-01T00:00:00.000000", is_manifest=True),
 ]
 
 
 def test_the_stored_form_reads_back():
-    assert parse_stored(stored_text(PARTS)) == PARTS
+    assert parse_stored(render_stored(PARTS)) == PARTS
 
 
 def test_the_stored_form_is_that_of_the_peer():
-    first, second, third = json.loads(stored_text(PARTS))
+    first, second, third = json.loads(render_stored(PARTS))
     assert list(first) == ["name", "bytes", "hash", "content_type", "last_modified"]
     assert second == {"data": "aW4="}
     assert list(third)[5:] == ["range", "sub_slo"]
@@ -142,10 +142,10 @@ def test_the_stored_form_is_that_of_the_peer():
 
 
 def test_the_raw_form_can_be_uploaded_again():
-    first, second, third = parse_upload(raw_text(PARTS), OWN)
-    assert isinstance(first, Reference)
+    first, second, third = parse_upload(render_raw(PARTS), OWN)
+    assert isinstance(first, SegmentReference)
     assert (first.name, first.etag, first.size, first.ranges) == ("/c/x", "e1", 4, None)
-    assert second == Inline("aW4=", b"in")
+    assert second == InlineData("aW4=", b"in")
     assert third.ranges == ((2, 4),)
 
 
@@ -174,7 +174,7 @@ def test_a_damaged_manifest_is_said_to_be_one(text):
 def test_size_and_etag_are_those_of_what_is_taken():
     assert total_bytes(PARTS) == 4 + 2 + 3
     joined = "e1" + md5(b"in").hexdigest() + "e2:2-4;"
-    assert whole_etag(PARTS) == md5(joined.encode()).hexdigest()
+    assert manifest_etag(PARTS) == md5(joined.encode()).hexdigest()
 
 
 @every("start", range(10))
@@ -183,7 +183,8 @@ def test_every_span_is_found_in_the_parts(start, stop):
     letters = {"/c/x": "abcd", "": "in", "/c/y": "..ghi...."}
     whole = "abcdinghi"
     found = "".join(
-        letters[part.name][span.start : span.stop] for part, span in overlapping(PARTS, Span(start, stop))
+        letters[part.name][span.start : span.stop]
+        for part, span in overlapping_parts(PARTS, Span(start, stop))
     )
     assert found == whole[start:stop]
 
@@ -196,4 +197,4 @@ def test_no_manifest_of_as_many_parts_as_an_object_may_have_is_too_long_to_be_re
     # Six letters of JSON for each.
     name = "/segments/" + "\1" * 1024
     part = Part(name, Span(0, 5 << 30), 5 << 30, "e" * 32, "type/" + "t" * 100, "2026-11-24T11:00:00.000000")
-    assert len(stored_text([part])) * 10_000 < MANIFEST_BYTES_MAX
+    assert len(render_stored([part])) * 10_000 < MANIFEST_BYTES_MAX

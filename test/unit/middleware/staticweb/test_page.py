@@ -2,7 +2,12 @@
 
 import pytest
 
-from swift.middleware.staticweb.page import disabled_page, human_size, listing_page, style_link
+from swift.middleware.staticweb.page import (
+    format_size,
+    render_disabled_page,
+    render_listing_page,
+    render_style_link,
+)
 
 EVIL = "\"><script>alert('x')</script>&"
 
@@ -20,7 +25,7 @@ EVIL = "\"><script>alert('x')</script>&"
     ],
 )
 def test_sizes_are_for_people(size, text):
-    assert human_size(size) == text
+    assert format_size(size) == text
 
 
 @pytest.mark.parametrize(
@@ -35,34 +40,34 @@ def test_sizes_are_for_people(size, text):
     ],
 )
 def test_a_style_sheet_is_linked_from_where_the_page_is(css, depth, href):
-    assert style_link(css, depth) == f'  <link rel="stylesheet" type="text/css" href="{href}" />\n'
+    assert render_style_link(css, depth) == f'  <link rel="stylesheet" type="text/css" href="{href}" />\n'
 
 
 def test_a_page_without_a_listing_has_the_style_sheet_of_listings():
-    page = disabled_page(title="t", prefix="a/b/", css="x.css", index="")
-    assert style_link("x.css", 2).encode() in page
+    page = render_disabled_page(title="t", prefix="a/b/", css="x.css", index="")
+    assert render_style_link("x.css", 2).encode() in page
     assert b"<style" not in page
-    assert b"<style" in disabled_page(title="t", prefix="a/b/", css="", index="")
+    assert b"<style" in render_disabled_page(title="t", prefix="a/b/", css="", index="")
 
 
 def test_no_name_type_label_or_index_becomes_markup():
     row = {"name": EVIL, "bytes": 1, "content_type": EVIL, "last_modified": "2026-11-21T02:15:24.604670"}
-    page = listing_page([row, {"subdir": EVIL}], title=EVIL, prefix="", css=EVIL)
-    page += disabled_page(title=EVIL, prefix="", css=EVIL, index=EVIL)
+    page = render_listing_page([row, {"subdir": EVIL}], title=EVIL, prefix="", css=EVIL)
+    page += render_disabled_page(title=EVIL, prefix="", css=EVIL, index=EVIL)
     assert b"<script" not in page
     assert b'"><' not in page.replace(b'"></', b"").replace(b'"><a', b"")
 
 
 def test_links_never_lead_upwards_or_elsewhere():
     rows = [{"subdir": f"p/{name}"} for name in ("../", "//evil/", "javascript:x/", "?a=b/", "#/")]
-    page = listing_page(rows, title="t", prefix="p/", css="").decode()
+    page = render_listing_page(rows, title="t", prefix="p/", css="").decode()
     for link in ("./%2E%2E/", ".///evil/", "./javascript%3Ax/", "./%3Fa%3Db/", "./%23/"):
         assert f'<a href="{link}">' in page
 
 
 def hrefs(**options):
     rows = [{"subdir": "p/q/r/"}, {"name": "p/q/x&", "content_type": "a/b", "last_modified": "", "bytes": 1}]
-    page = listing_page(rows, title="t", prefix="p/q/", css="", **options).decode()
+    page = render_listing_page(rows, title="t", prefix="p/q/", css="", **options).decode()
     return [line.partition('href="')[2].partition('"')[0] for line in page.splitlines() if "href=" in line]
 
 

@@ -8,7 +8,7 @@ import pytest
 from swift.cluster.memcache import MemcacheError
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.middleware.access import normalise_prefixes
+from swift.middleware.authorization import normalise_prefixes
 from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.telemetry.log import silent_log

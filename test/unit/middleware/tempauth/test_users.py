@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.middleware.tempauth.users import parse_users, required_groups, user_groups
+from swift.middleware.tempauth.users import format_groups, parse_users, required_groups
 
 
 def encoded(text):
@@ -23,9 +23,9 @@ def test_a_user_has_a_key_groups_and_perhaps_a_url():
     )
     assert sorted(users) == [("a", "u"), ("a", "v"), ("b", "u")]
     assert users["a", "u"].groups == (".admin", "team")
-    assert users["a", "u"].url == "http://host/v1/AUTH_x"
-    assert (users["a", "v"].key, users["a", "v"].groups, users["a", "v"].url) == ("key", (), None)
-    assert users["b", "u"].url == "$HOST/v1/AUTH_y"
+    assert users["a", "u"].storage_url == "http://host/v1/AUTH_x"
+    assert (users["a", "v"].key, users["a", "v"].groups, users["a", "v"].storage_url) == ("key", (), None)
+    assert users["b", "u"].storage_url == "$HOST/v1/AUTH_y"
 
 
 def test_names_may_be_base64_to_have_underscores():
@@ -58,13 +58,13 @@ def test_a_key_is_not_shown():
 
 def test_an_admin_owns_the_accounts_of_all_prefixes():
     [user] = parse_users({"user_a_u": "key .admin team"}).values()
-    assert user_groups(user, ["AUTH_", "SERVICE_"]) == "a,a:u,team,AUTH_a,SERVICE_a"
+    assert format_groups(user, ["AUTH_", "SERVICE_"]) == "a,a:u,team,AUTH_a,SERVICE_a"
 
 
 def test_an_admin_owns_the_account_of_its_url_and_others_do_not():
     users = parse_users({"user_a_u": "key .admin http://h/v1/AUTH_x", "user_a_v": "key http://h/v1/AUTH_x"})
-    assert user_groups(users["a", "u"], ["AUTH_"]) == "a,a:u,AUTH_a,AUTH_x"
-    assert user_groups(users["a", "v"], ["AUTH_"]) == "a,a:v"
+    assert format_groups(users["a", "u"], ["AUTH_"]) == "a,a:u,AUTH_a,AUTH_x"
+    assert format_groups(users["a", "v"], ["AUTH_"]) == "a,a:v"
 
 
 def test_a_group_may_be_required_for_each_prefix():

@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.http.request import Request
-from swift.middleware.tempurl.scope import SignedScope, refusal
+from swift.middleware.tempurl.scope import SignedScope, invalid_link_response
 from test.support.checks import every
 
 ACCOUNT, CONTAINER = EntityPath("a"), EntityPath("a", "c")
@@ -20,8 +20,8 @@ def allows(scope, method, path, source=None, query=""):
     return denial is None and env["swift_owner"] is False
 
 
-def signed(name, *, prefix=False, reading=True, governed=ACCOUNT):
-    return SignedScope(governed, CONTAINER, name, is_prefix=prefix, is_reading=reading)
+def signed(name, *, prefix=False, reading=True, key_owner=ACCOUNT):
+    return SignedScope(key_owner, CONTAINER, name, is_prefix=prefix, is_reading=reading)
 
 
 @pytest.mark.parametrize("source", [None, "SW", "SSC", "EA", "BD", "VW", "other"])
@@ -47,8 +47,8 @@ def test_a_link_for_writing_reaches_nothing_else(method, source):
 def test_what_a_stored_object_refers_to_is_read_where_the_key_governs(source):
     assert allows(signed("o"), "GET", "/v1/a/segments/1", source)
     assert allows(signed("o"), "GET", "/v1/a/segments", source)
-    assert allows(signed("o", governed=CONTAINER), "GET", "/v1/a/c/1", source)
-    assert not allows(signed("o", governed=CONTAINER), "GET", "/v1/a/segments/1", source)
+    assert allows(signed("o", key_owner=CONTAINER), "GET", "/v1/a/c/1", source)
+    assert not allows(signed("o", key_owner=CONTAINER), "GET", "/v1/a/segments/1", source)
     assert not allows(signed("o"), "GET", "/v1/b/segments/1", source)
     assert not allows(signed("o"), "GET", "/v1/a", source)
     assert not allows(signed("o"), "GET", "/v1/a/%00c/1", source)
@@ -68,5 +68,8 @@ def test_only_staticweb_lists_and_only_below_the_prefix(method):
 
 
 def test_a_refusal_says_the_same_whatever_is_wrong():
-    assert refusal(Request("GET", "/v1/a/c/o")).read_body() == b"401 Unauthorized: Temp URL invalid\n"
-    assert refusal(Request("HEAD", "/v1/a/c/o")).read_body() == b""
+    assert (
+        invalid_link_response(Request("GET", "/v1/a/c/o")).read_body()
+        == b"401 Unauthorized: Temp URL invalid\n"
+    )
+    assert invalid_link_response(Request("HEAD", "/v1/a/c/o")).read_body() == b""

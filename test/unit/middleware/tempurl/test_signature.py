@@ -12,9 +12,9 @@ from swift.middleware.tempurl.signature import (
     HEX_LENGTHS,
     Key,
     Signature,
+    find_signing_key,
     parse_expiry,
     parse_signature,
-    signing_key,
 )
 
 ALL = tuple(HEX_LENGTHS)
@@ -87,9 +87,9 @@ def test_times_are_numbers_or_one_iso_format(text, second):
 def test_the_key_that_signed_one_of_the_messages_is_found():
     other = Key(b"other", EntityPath("a", "c"))
     signature = Signature("sha256", RAW.hex())
-    assert signing_key(signature, [b"no", b"text"], [other, KEY]) is KEY
-    assert signing_key(signature, [b"text"], [other]) is None
-    assert signing_key(signature, [], [KEY]) is None
+    assert find_signing_key(signature, [b"no", b"text"], [other, KEY]) is KEY
+    assert find_signing_key(signature, [b"text"], [other]) is None
+    assert find_signing_key(signature, [], [KEY]) is None
 
 
 @pytest.mark.parametrize(

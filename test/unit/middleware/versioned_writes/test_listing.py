@@ -3,14 +3,14 @@
 import pytest
 
 from swift.base.timestamp import Timestamp
-from swift.middleware.versioned_writes.archive import MARKER_TYPE
+from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE
 from swift.middleware.versioned_writes.listing import (
     BadParameter,
-    account_rows,
     hidden_account_query,
-    hidden_parameters,
-    shown_rows,
-    version_rows,
+    hidden_listing_parameters,
+    merge_account_rows,
+    merge_version_rows,
+    resolve_version_links,
 )
 from swift.middleware.versioned_writes.names import Version
 
@@ -46,7 +46,7 @@ def test_a_link_is_shown_as_its_version():
     }
     other = {"name": "l", "hash": "x", "bytes": 0, "symlink_path": "/v1/a/c/o", "symlink_etag": "abc"}
     rows = [row, dict(other), {"subdir": "d/"}]
-    shown_rows(rows)
+    resolve_version_links(rows)
     assert rows[0] == {
         "name": "o",
         "hash": "abc; slo_etag=s",
@@ -60,7 +60,7 @@ def test_a_link_is_shown_as_its_version():
 def test_versions_come_newest_first_and_null_ones_before_them():
     own = [link("a", 3), null("b"), null("z")]
     hidden = [version("a", 3), version("a", 2), version("b", 1)]
-    rows = version_rows(own, hidden, reverse=False, limit=10)
+    rows = merge_version_rows(own, hidden, reverse=False, limit=10)
     assert told(rows) == [
         ("a", "3", True),
         ("a", "2", False),
@@ -72,27 +72,32 @@ def test_versions_come_newest_first_and_null_ones_before_them():
 
 
 def test_an_object_that_is_gone_is_latest_in_the_mark_of_its_deletion():
-    hidden = [version("a", 4), version("a", 3, MARKER_TYPE), version("a", 2, MARKER_TYPE), version("b", 1)]
-    rows = version_rows([], hidden, reverse=False, limit=10)
+    hidden = [
+        version("a", 4),
+        version("a", 3, DELETE_MARKER_TYPE),
+        version("a", 2, DELETE_MARKER_TYPE),
+        version("b", 1),
+    ]
+    rows = merge_version_rows([], hidden, reverse=False, limit=10)
     assert told(rows) == [("a", "4", False), ("a", "3", True), ("a", "2", False), ("b", "1", False)]
-    assert told(version_rows([], hidden[::-1], reverse=True, limit=10))[-2] == ("a", "3", True)
+    assert told(merge_version_rows([], hidden[::-1], reverse=True, limit=10))[-2] == ("a", "3", True)
 
 
 def test_a_mark_is_not_the_latest_where_there_is_an_object():
-    rows = version_rows(
-        [link("a", 1)], [version("a", 2, MARKER_TYPE), version("a", 1)], reverse=False, limit=9
+    rows = merge_version_rows(
+        [link("a", 1)], [version("a", 2, DELETE_MARKER_TYPE), version("a", 1)], reverse=False, limit=9
     )
     assert told(rows) == [("a", "2", False), ("a", "1", True)]
 
 
 def test_what_begins_alike_is_told_once():
     own, hidden = [{"subdir": "d/"}, null("x")], [{"subdir": "\0d/"}, {"subdir": "\0e/"}]
-    assert told(version_rows(own, hidden, reverse=False, limit=9)) == ["d/", "e/", ("x", "", True)]
-    assert told(version_rows(own[::-1], hidden[::-1], reverse=True, limit=2)) == [("x", "", True), "e/"]
+    assert told(merge_version_rows(own, hidden, reverse=False, limit=9)) == ["d/", "e/", ("x", "", True)]
+    assert told(merge_version_rows(own[::-1], hidden[::-1], reverse=True, limit=2)) == [("x", "", True), "e/"]
 
 
 def test_what_is_no_version_is_not_told():
-    assert version_rows([], [{"name": "\0odd"}], reverse=False, limit=9) == []
+    assert merge_version_rows([], [{"name": "\0odd"}], reverse=False, limit=9) == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_what_is_no_version_is_not_told():
     ),
 )
 def test_a_page_goes_on_where_the_one_before_ended(marker, version_marker, expected):
-    found = hidden_parameters(prefix="p", marker=marker, version_marker=version_marker, delimiter="/")
+    found = hidden_listing_parameters(prefix="p", marker=marker, version_marker=version_marker, delimiter="/")
     assert found.get("marker") == expected
     assert (found["prefix"], found["delimiter"]) == ("\0p", "/")
 
@@ -127,7 +132,7 @@ def test_a_page_goes_on_where_the_one_before_ended(marker, version_marker, expec
 def test_what_cannot_be_asked_for_is_refused(wrong, text):
     asked = {"prefix": "", "marker": None, "version_marker": None, "delimiter": "", **wrong}
     with pytest.raises(BadParameter, match=text):
-        hidden_parameters(**asked)
+        hidden_listing_parameters(**asked)
 
 
 def test_versions_count_for_the_container_that_they_belong_to():
@@ -139,14 +144,14 @@ def test_versions_count_for_the_container_that_they_belong_to():
         {"name": "\0other\0e", "count": 2, "bytes": 1},
         {"subdir": "\0versions\0f"},
     ]
-    rows = account_rows(own, hidden, reverse=False, limit=9)
+    rows = merge_account_rows(own, hidden, reverse=False, limit=9)
     assert rows == [
         {"name": "a", "count": 1, "bytes": 12},
         {"name": "b", "count": 0, "bytes": 0},
         {"name": "c", "count": 0, "bytes": 1},
         {"subdir": "d"},
     ]
-    assert account_rows([], hidden[1:2], reverse=True, limit=9)[0]["name"] == "c"
+    assert merge_account_rows([], hidden[1:2], reverse=True, limit=9)[0]["name"] == "c"
 
 
 def test_hidden_containers_are_asked_for_by_the_names_of_theirs():

@@ -7,13 +7,13 @@ from swift.base.timestamp import Timestamp
 from swift.gateway.info import ContainerInfo
 from swift.middleware.versioned_writes.names import (
     Version,
-    base_container,
+    get_versions_container,
     hidden_container,
-    home_of,
-    name_of_stored,
-    shown_path,
-    shown_url,
-    stored_name,
+    quote_container_name,
+    unquote_container_name,
+    visible_container,
+    visible_path,
+    visible_url,
 )
 from test.support.checks import every
 
@@ -30,7 +30,7 @@ def test_a_version_has_the_name_that_the_peer_gives_it():
 @every("time", ("0000000000.00000", "1795229429.28498", "9999999999.99999"))
 def test_a_version_is_known_by_its_name(name, time):
     version = Version(name, Timestamp(time))
-    assert Version.of_name(version.name) == version
+    assert Version.from_hidden_name(version.name) == version
 
 
 def test_newer_versions_are_listed_before_older_ones_and_names_are_not_mixed():
@@ -44,32 +44,35 @@ def test_newer_versions_are_listed_before_older_ones_and_names_are_not_mixed():
     "name", ("", "o", "\0", "\0o", "\0o\0", "\0o\0x", "\0\x008204770570.71501", "o\0x\0001")
 )
 def test_other_names_are_no_versions(name):
-    assert Version.of_name(name) is None
+    assert Version.from_hidden_name(name) is None
 
 
 @pytest.mark.parametrize("name", ("c", "é", "a b", "%41"))
 def test_a_hidden_container_belongs_to_one(name):
     hidden = hidden_container(name)
-    assert base_container(hidden) == name
-    assert name_of_stored(stored_name(hidden)) == hidden
+    assert visible_container(hidden) == name
+    assert unquote_container_name(quote_container_name(hidden)) == hidden
 
 
 def test_other_containers_are_not_hidden_ones():
-    assert base_container("c") is None
-    assert base_container("\0other\0c") is None
+    assert visible_container("c") is None
+    assert visible_container("\0other\0c") is None
 
 
 def test_metadata_keep_the_name_as_the_peer_does():
-    assert stored_name(hidden_container("ov")) == "%00versions%00ov"
-    assert home_of(ContainerInfo(204, sysmeta={"versions-container": "%00versions%00ov"})) == "\0versions\0ov"
-    assert home_of(ContainerInfo(204)) is None
+    assert quote_container_name(hidden_container("ov")) == "%00versions%00ov"
+    assert (
+        get_versions_container(ContainerInfo(204, sysmeta={"versions-container": "%00versions%00ov"}))
+        == "\0versions\0ov"
+    )
+    assert get_versions_container(ContainerInfo(204)) is None
 
 
 def test_clients_see_the_object_and_the_id():
     hidden = EntityPath("a", "\0versions\0c", "\0o\x008204770570.71501")
-    assert shown_path(hidden) == (EntityPath("a", "c", "o"), "1795229429.28498")
-    assert shown_path(EntityPath("a", "c", "o")) is None
+    assert visible_path(hidden) == (EntityPath("a", "c", "o"), "1795229429.28498")
+    assert visible_path(EntityPath("a", "c", "o")) is None
     url = "/v1/a/%00versions%00c/%00x%2Fy%3F%008204770570.71501"
-    assert shown_url(url) == "/v1/a/c/x/y%3F?version-id=1795229429.28498"
-    assert shown_url("/v1/a/c/o") is None
-    assert shown_url("/v1/a/c/%00o") is None
+    assert visible_url(url) == "/v1/a/c/x/y%3F?version-id=1795229429.28498"
+    assert visible_url("/v1/a/c/o") is None
+    assert visible_url("/v1/a/c/%00o") is None

@@ -7,7 +7,7 @@ import pytest
 
 from swift.http.body import BytesBody
 from swift.http.request import Request
-from swift.middleware.formpost.form import BadForm, Form
+from swift.middleware.formpost.form import Form, InvalidForm
 from swift.s3.api.forms import (
     FIELDS_BYTES_MAX,
     FIELDS_MAX,
@@ -96,7 +96,7 @@ def test_a_file_of_a_size_that_it_may_have_is_read(least, most):
 def test_a_file_that_breaks_off_is_no_file():
     form = posted(FILE[:-4], end=b"")
     form.read_fields()
-    with pytest.raises(BadForm):
+    with pytest.raises(InvalidForm):
         form.file(0, 100).read()
 
 

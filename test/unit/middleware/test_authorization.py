@@ -4,7 +4,12 @@ import pytest
 
 from swift.http import environkeys
 from swift.http.request import Request
-from swift.middleware.access import has_sync_key, normalise_prefixes, prefix_of, unauthorised
+from swift.middleware.authorization import (
+    has_valid_sync_key,
+    match_prefix,
+    normalise_prefixes,
+    unauthorized_response,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,11 +30,11 @@ def test_prefixes_end_in_an_underscore_and_are_there_once(items, prefixes):
     [("AUTH_a", "AUTH_"), ("SERVICE_a", "SERVICE_"), ("other", ""), ("AUTHa", ""), ("", "")],
 )
 def test_no_prefix_is_what_matches_nothing_else(account, prefix):
-    assert prefix_of(account, ["", "AUTH_", "SERVICE_"]) == prefix
+    assert match_prefix(account, ["", "AUTH_", "SERVICE_"]) == prefix
 
 
 def test_without_an_empty_prefix_an_account_may_have_none():
-    assert prefix_of("other", ["AUTH_"]) is None
+    assert match_prefix("other", ["AUTH_"]) is None
 
 
 @pytest.mark.parametrize(
@@ -46,7 +51,7 @@ def test_without_an_empty_prefix_an_account_may_have_none():
 )
 def test_container_sync_shows_the_key_and_a_time(key, headers, has):
     env = {} if key is None else {environkeys.SYNC_KEY: key}
-    assert has_sync_key(Request("PUT", "/v1/a/c/o", headers, env=env)) is has
+    assert has_valid_sync_key(Request("PUT", "/v1/a/c/o", headers, env=env)) is has
 
 
 @pytest.mark.parametrize(
@@ -61,6 +66,6 @@ def test_container_sync_shows_the_key_and_a_time(key, headers, has):
     ],
 )
 def test_the_challenge_names_the_account_and_cannot_be_broken_out_of(path, realm, told):
-    response = unauthorised(Request("GET", path), realm)
+    response = unauthorized_response(Request("GET", path), realm)
     assert response.status == 401
     assert response.headers["www-authenticate"] == f'Swift realm="{told}"'

@@ -12,19 +12,19 @@ from swift.http.cryptokeys import NoKeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.encryption import cipher
-from swift.middleware.encryption.read import (
-    UNKNOWN,
+from swift.middleware.encryption.decrypt import (
+    UNKNOWN_HASH,
     decrypt_body,
     decrypt_headers,
     decrypt_listing,
-    keys_for,
+    fetch_stored_keys,
 )
-from swift.middleware.encryption.write import CRYPTO_META
+from swift.middleware.encryption.encrypt import CRYPTO_META_PREFIX
 from test.support.filters import EncryptionFixture
 
 OBJECT, CONTAINER, BODY_KEY, IV = b"o" * 32, b"c" * 32, b"b" * 32, bytes(16)
 KEY_ID = {"path": "/a/c/o", "v": "2"}
-META = {"cipher": cipher.NAME, "key_id": KEY_ID}
+META = {"cipher": cipher.CIPHER_NAME, "key_id": KEY_ID}
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def fetch(key_id=None):
 
 
 def body_meta(**changes):
-    wrapped = {"iv": IV, "key": cipher.Stream(OBJECT, IV).update(BODY_KEY)}
-    return cipher.dump({**META, "iv": IV, "body_key": wrapped, **changes})
+    wrapped = {"iv": IV, "key": cipher.KeyStream(OBJECT, IV).update(BODY_KEY)}
+    return cipher.dump_meta({**META, "iv": IV, "body_key": wrapped, **changes})
 
 
 # --- bodies ---------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def plain_of(response, request=None, meta=None):
 @pytest.mark.parametrize("content_range", ["", "bytes */4", "bytes x-3/4", "bytes -3/4"])
 def test_a_part_that_begins_nowhere_cannot_be_decrypted(content_range):
     response = Response(206, {"content-range": content_range, "content-length": "4"}, b"data")
-    with pytest.raises(cipher.BadCrypto):
+    with pytest.raises(cipher.CryptoError):
         plain_of(response)
 
 
@@ -82,7 +82,7 @@ MULTIPART = {"content-type": "multipart/byteranges;boundary=b", "content-range":
 
 
 def test_parts_that_nobody_asked_for_are_not_decrypted():
-    with pytest.raises(cipher.BadCrypto):
+    with pytest.raises(cipher.CryptoError):
         plain_of(Response(206, MULTIPART, b"--b\r\n"))
 
 
@@ -126,8 +126,8 @@ def test_parts_that_break_off_are_no_whole_answer(front):
 )
 def test_a_key_that_cannot_be_unwrapped_is_told_as_such(changes):
     changes = {name: value for name, value in changes.items() if value is not None}
-    meta = body_meta(**changes) if changes else cipher.dump({**META, "iv": IV})
-    with pytest.raises((cipher.BadCrypto, NoKeys)):
+    meta = body_meta(**changes) if changes else cipher.dump_meta({**META, "iv": IV})
+    with pytest.raises((cipher.CryptoError, NoKeys)):
         plain_of(Response(200, {}, b"data"), meta=meta)
 
 
@@ -143,7 +143,7 @@ def test_damaged_crypto_meta_is_an_error_and_no_traceback(front, sim):
 @pytest.mark.parametrize("key_id", ["text", 1, ["path"]])
 def test_a_key_id_that_is_none_has_no_key(key_id):
     with pytest.raises(NoKeys):
-        keys_for(fetch, {"key_id": key_id})
+        fetch_stored_keys(fetch, {"key_id": key_id})
 
 
 # --- headers --------------------------------------------------------------------------------------------
@@ -154,12 +154,15 @@ def test_an_etag_stays_quoted_as_it_was(quoted):
     etag = '"stored"' if quoted else "stored"
     headers = {
         "etag": etag,
-        fields.SYSMETA_CRYPTO_ETAG: cipher.seal("plain", OBJECT, KEY_ID),
+        fields.SYSMETA_CRYPTO_ETAG: cipher.encrypt_value("plain", OBJECT, KEY_ID),
         fields.SYSMETA_CRYPTO_ETAG_MAC: "m",
         fields.SYSMETA_CRYPTO_BODY_META: body_meta(),
     }
     decrypt_headers(headers, fetch)
-    assert headers == {"etag": etag.replace("stored", "plain"), fields.BACKEND_CRYPTO_CIPHER: cipher.NAME}
+    assert headers == {
+        "etag": etag.replace("stored", "plain"),
+        fields.BACKEND_CRYPTO_CIPHER: cipher.CIPHER_NAME,
+    }
 
 
 def test_metadata_of_an_object_that_was_not_encrypted_stays():
@@ -171,20 +174,23 @@ def test_metadata_of_an_object_that_was_not_encrypted_stays():
 
 def test_what_a_row_was_to_say_is_plain_again_for_copies_but_a_mere_etag_goes():
     for plain, left in (("e; s3_etag=x", {fields.SYSMETA_UPDATE_OVERRIDE_ETAG: "e; s3_etag=x"}), ("e", {})):
-        headers = {fields.SYSMETA_UPDATE_OVERRIDE_ETAG: cipher.seal(plain, CONTAINER, KEY_ID)}
+        headers = {fields.SYSMETA_UPDATE_OVERRIDE_ETAG: cipher.encrypt_value(plain, CONTAINER, KEY_ID)}
         decrypt_headers(headers, fetch)
         assert headers == left
 
 
 @pytest.mark.parametrize("value", ["plain", "%%%; swift_meta=%7B%7D", "", "\xe9; swift_meta="])
 def test_metadata_that_is_not_encrypted_under_such_a_name_is_an_error(value):
-    headers = {CRYPTO_META + "a": value, fields.TRANSIENT_CRYPTO_META: cipher.dump(META)}
-    with pytest.raises(cipher.BadCrypto):
+    headers = {CRYPTO_META_PREFIX + "a": value, fields.TRANSIENT_CRYPTO_META: cipher.dump_meta(META)}
+    with pytest.raises(cipher.CryptoError):
         decrypt_headers(headers, fetch)
 
 
 def test_scripts_may_read_the_metadata_that_was_encrypted():
-    headers = {CRYPTO_META + "a": cipher.seal("1", OBJECT), fields.TRANSIENT_CRYPTO_META: cipher.dump(META)}
+    headers = {
+        CRYPTO_META_PREFIX + "a": cipher.encrypt_value("1", OBJECT),
+        fields.TRANSIENT_CRYPTO_META: cipher.dump_meta(META),
+    }
     for exposed, after in ((None, None), ("etag", "etag, x-object-meta-a")):
         seen = {**headers, **({"access-control-expose-headers": exposed} if exposed else {})}
         decrypt_headers(seen, fetch)
@@ -192,8 +198,8 @@ def test_scripts_may_read_the_metadata_that_was_encrypted():
 
 
 def test_metadata_without_a_key_id_is_an_error():
-    with pytest.raises(cipher.BadCrypto):
-        decrypt_headers({CRYPTO_META + "a": cipher.seal("1", OBJECT)}, fetch)
+    with pytest.raises(cipher.CryptoError):
+        decrypt_headers({CRYPTO_META_PREFIX + "a": cipher.encrypt_value("1", OBJECT)}, fetch)
 
 
 # --- listings -------------------------------------------------------------------------------------------
@@ -201,10 +207,10 @@ def test_metadata_without_a_key_id_is_an_error():
 
 def test_each_row_is_decrypted_by_itself_and_each_failure_told_once():
     rows = [
-        {"name": "good", "hash": cipher.seal("e", CONTAINER, KEY_ID)},
+        {"name": "good", "hash": cipher.encrypt_value("e", CONTAINER, KEY_ID)},
         {"name": "plain", "hash": "e"},
-        {"name": "other", "hash": cipher.seal("e", CONTAINER, {"path": "/x"})},
-        {"name": "other too", "hash": cipher.seal("e", CONTAINER, {"path": "/x"})},
+        {"name": "other", "hash": cipher.encrypt_value("e", CONTAINER, {"path": "/x"})},
+        {"name": "other too", "hash": cipher.encrypt_value("e", CONTAINER, {"path": "/x"})},
         {"name": "damaged", "hash": "%%%; swift_meta=x"},
         {"name": "odd", "hash": 5},
         {"subdir": "d/"},
@@ -213,7 +219,15 @@ def test_each_row_is_decrypted_by_itself_and_each_failure_told_once():
     told = []
     decrypt_listing(response, fetch, told.append)
     body = response.read_body()
-    assert [row.get("hash") for row in json.loads(body)] == ["e", "e", UNKNOWN, UNKNOWN, UNKNOWN, 5, None]
+    assert [row.get("hash") for row in json.loads(body)] == [
+        "e",
+        "e",
+        UNKNOWN_HASH,
+        UNKNOWN_HASH,
+        UNKNOWN_HASH,
+        5,
+        None,
+    ]
     assert len(told) == 2
     assert response.headers["content-length"] == str(len(body))
 

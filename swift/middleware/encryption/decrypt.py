@@ -1,4 +1,4 @@
-"""Decrypts responses: bodies, ETags and users' metadata (spec: middleware.md §17.3)."""
+"""Decrypts responses: bodies, ETags and user metadata (spec: middleware.md §17.3)."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from swift.http.response import Response
 from swift.http.rows import LISTING_BYTES_MAX
 from swift.http.transform import Mapped
 from swift.middleware.encryption import cipher
-from swift.middleware.encryption.write import CRYPTO_META, USER_META, object_key
+from swift.middleware.encryption.encrypt import CRYPTO_META_PREFIX, USER_META_PREFIX, object_key
 from swift.wire.byteranges import layout_of
 
-UNKNOWN = "<unknown>"
-#: What the head of a first part may have.
+UNKNOWN_HASH = "<unknown>"
+#: Bytes that the head of a first part may have.
 _HEAD_BYTES_MAX = 65536
 
-Fetch = Callable[[JsonObject], Keys]
 
-
-def keys_for(fetch: FetchKeys, meta: JsonObject) -> Keys:
-    """Return the keys that something stored was encrypted with; raises ``NoKeys``."""
+def fetch_stored_keys(fetch: FetchKeys, meta: JsonObject) -> Keys:
+    """Return the keys for stored crypto metadata; raises ``NoKeys``."""
     key_id = meta.get("key_id")
     if key_id is not None and not isinstance(key_id, dict):
         raise NoKeys("a key id is no object")
@@ -38,15 +36,15 @@ def keys_for(fetch: FetchKeys, meta: JsonObject) -> Keys:
 
 
 def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
-    """Restore ETags and users' metadata; raises ``BadCrypto`` and ``NoKeys``."""
+    """Restore ETags and user metadata; raises ``CryptoError`` and ``NoKeys``."""
     body_meta = headers.pop(fields.SYSMETA_CRYPTO_BODY_META, None)
     etag = headers.pop(fields.SYSMETA_CRYPTO_ETAG, None)
     headers.pop(fields.SYSMETA_CRYPTO_ETAG_MAC, None)
     if body_meta is not None:
-        meta = cipher.load(body_meta)
-        headers[fields.BACKEND_CRYPTO_CIPHER] = cipher.NAME
+        meta = cipher.load_meta(body_meta)
+        headers[fields.BACKEND_CRYPTO_CIPHER] = cipher.CIPHER_NAME
         if etag is not None:
-            plain = cipher.unseal(etag, object_key(keys_for(fetch, meta)))
+            plain = cipher.decrypt_value(etag, object_key(fetch_stored_keys(fetch, meta)))
             if "etag" in headers:
                 headers["etag"] = f'"{plain}"' if headers["etag"].startswith('"') else plain
     _restore_override(headers, fetch)
@@ -54,12 +52,12 @@ def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
 
 
 def _restore_override(headers: HeaderMap, fetch: FetchKeys) -> None:
-    """Restore the container-update override headers of other filters, which copies carry along."""
+    """Restore the container-update ETag override of other filters, which copies carry along."""
     override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
-    if not cipher.is_sealed(override):
+    if not cipher.is_encrypted_value(override):
         return
-    keys = keys_for(fetch, cipher.sealed_meta(override))
-    plain = cipher.unseal(override, keys["container"])
+    keys = fetch_stored_keys(fetch, cipher.value_meta(override))
+    plain = cipher.decrypt_value(override, keys["container"])
     if ";" in plain:
         headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = plain
     else:
@@ -68,18 +66,18 @@ def _restore_override(headers: HeaderMap, fetch: FetchKeys) -> None:
 
 def _restore_metadata(headers: HeaderMap, fetch: FetchKeys) -> None:
     common = headers.pop(fields.TRANSIENT_CRYPTO_META, None)
-    names = [name for name in headers if name.startswith(CRYPTO_META)]
+    names = [name for name in headers if name.startswith(CRYPTO_META_PREFIX)]
     if not names:
         return
     if common is None:
-        raise cipher.BadCrypto("metadata has no key id")
-    key = object_key(keys_for(fetch, cipher.load(common)))
-    restored = [USER_META + name[len(CRYPTO_META) :] for name in names]
+        raise cipher.CryptoError("metadata has no key id")
+    key = object_key(fetch_stored_keys(fetch, cipher.load_meta(common)))
+    restored = [USER_META_PREFIX + name[len(CRYPTO_META_PREFIX) :] for name in names]
     for name, plain in zip(names, restored, strict=True):
-        headers[plain] = cipher.unseal(headers.pop(name), key)
+        headers[plain] = cipher.decrypt_value(headers.pop(name), key)
     exposed = headers.get("access-control-expose-headers")
     if exposed is not None:
-        # The proxy, which lists what scripts may read, knows the encrypted names only.
+        # The proxy listed only the encrypted names.
         headers["access-control-expose-headers"] = ", ".join([exposed, *restored])
 
 
@@ -87,64 +85,64 @@ def _restore_metadata(headers: HeaderMap, fetch: FetchKeys) -> None:
 
 
 def decrypt_body(request: Request, response: Response, body_meta: str, fetch: FetchKeys) -> None:
-    """Put the plain body into an answer to GET; raises ``BadCrypto`` and ``NoKeys``."""
-    meta = cipher.load(body_meta)
+    """Replace the body of a GET response by its plaintext; raises ``CryptoError`` and ``NoKeys``."""
+    meta = cipher.load_meta(body_meta)
     wrapped = meta.get("body_key")
     if "iv" not in meta or not isinstance(wrapped, dict) or not {"iv", "key"} <= wrapped.keys():
-        raise cipher.BadCrypto("the key of a body is missing")
-    key = cipher.Stream(object_key(keys_for(fetch, meta)), wrapped["iv"]).update(wrapped["key"])
+        raise cipher.CryptoError("the key of a body is missing")
+    key = cipher.KeyStream(object_key(fetch_stored_keys(fetch, meta)), wrapped["iv"]).update(wrapped["key"])
     if len(key) != cipher.KEY_BYTES:
-        raise cipher.BadCrypto("the key of a body has the wrong length")
+        raise cipher.CryptoError("the key of a body has the wrong length")
 
-    def stream(offset: int) -> cipher.Stream:
-        return cipher.Stream(key, meta["iv"], offset)
+    def stream(offset: int) -> cipher.KeyStream:
+        return cipher.KeyStream(key, meta["iv"], offset)
 
     if response.status == 206 and response.headers.get("content-type", "").startswith("multipart/"):
         ranges = ByteRanges.parse(request.headers.get("range", ""))
         if ranges is None:
-            raise cipher.BadCrypto("several parts, though one was requested")
+            raise cipher.CryptoError("several parts, though one was requested")
         source = body_of(response.body)
-        response.body = Pieces(_parts(source, ranges, stream), source.length, source.close)
+        response.body = Pieces(_decrypt_parts(source, ranges, stream), source.length, source.close)
         return
-    offset = _first_byte(response.headers.get("content-range", "")) if response.status == 206 else 0
+    offset = _parse_first_byte(response.headers.get("content-range", "")) if response.status == 206 else 0
     response.body = Mapped(response.body, stream(offset).update)
 
 
-def _first_byte(content_range: str) -> int:
+def _parse_first_byte(content_range: str) -> int:
     first = content_range.removeprefix("bytes ").partition("-")[0]
     if not first.isdecimal():
-        raise cipher.BadCrypto(f"Content-Range is {content_range!r}")
+        raise cipher.CryptoError(f"Content-Range is {content_range!r}")
     return int(first)
 
 
-def _parts(
-    source: ResponseBody, ranges: ByteRanges, stream: Callable[[int], cipher.Stream]
+def _decrypt_parts(
+    source: ResponseBody, ranges: ByteRanges, stream: Callable[[int], cipher.KeyStream]
 ) -> Iterator[bytes]:
-    """Yield the parts of a multipart body, each decrypted from its first byte on."""
+    """Yield the pieces of a multipart body, each range decrypted from its first byte on."""
     chunks = chunks_of(source)
-    held, layout = b"", None
+    buffered, layout = b"", None
     while layout is None:
         chunk = next(chunks, b"")
-        held += chunk
-        layout = layout_of(held, ranges)
-        if layout is None and (not chunk or len(held) > _HEAD_BYTES_MAX):
+        buffered += chunk
+        layout = layout_of(buffered, ranges)
+        if layout is None and (not chunk or len(buffered) > _HEAD_BYTES_MAX):
             raise BodyError("the parts of an answer cannot be told apart")
     for piece in layout.pieces():
-        left = piece.length if isinstance(piece, Span) else len(piece)
+        remaining = piece.length if isinstance(piece, Span) else len(piece)
         transform = stream(piece.start).update if isinstance(piece, Span) else bytes
-        while left:
-            held = held or next(chunks, b"")
-            if not held:
+        while remaining:
+            buffered = buffered or next(chunks, b"")
+            if not buffered:
                 raise BodyError("the parts of an answer broke off")
-            yield transform(held[:left])
-            left, held = left - min(left, len(held)), held[left:]
+            yield transform(buffered[:remaining])
+            remaining, buffered = remaining - min(remaining, len(buffered)), buffered[remaining:]
 
 
 # --- listings ---------------------------------------------------------------------------------------
 
 
 def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], None]) -> None:
-    """Restore the hashes of a JSON listing; those of unknown keys become ``<unknown>``."""
+    """Restore the hashes of a JSON listing; those without a key become ``<unknown>``."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if not response.is_success or kind != "application/json":
         return
@@ -155,13 +153,15 @@ def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], 
     failures = set()
     for row in rows:
         value = row.get("hash")
-        if not isinstance(value, str) or not cipher.is_sealed(value):
+        if not isinstance(value, str) or not cipher.is_encrypted_value(value):
             continue
         try:
-            row["hash"] = cipher.unseal(value, keys_for(fetch, cipher.sealed_meta(value))["container"])
-        except (NoKeys, cipher.BadCrypto) as error:
+            row["hash"] = cipher.decrypt_value(
+                value, fetch_stored_keys(fetch, cipher.value_meta(value))["container"]
+            )
+        except (NoKeys, cipher.CryptoError) as error:
             failures.add(str(error))
-            row["hash"] = UNKNOWN
+            row["hash"] = UNKNOWN_HASH
     for failure in sorted(failures):
         warn(f"hashes of a listing cannot be decrypted: {failure}")
     response.body = json.dumps(rows).encode("ascii")
