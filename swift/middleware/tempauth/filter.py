@@ -42,6 +42,7 @@ from swift.middleware.tempauth.users import (
     TempauthSettings,
     User,
     format_groups,
+    parse_access_keys,
     parse_users,
     required_groups,
 )
@@ -68,6 +69,7 @@ class Tempauth(Filter):
         super().__init__(app)
         self._settings = settings
         self._users = users
+        self._access_keys = parse_access_keys(conf, users)
         self._prefixes = normalise_prefixes(settings.reseller_prefix)
         self._required_groups = required_groups(conf, self._prefixes)
         self._fernet = make_fernet_tokens(conf, settings.active_fernet_key_id, life_s=settings.token_life)
@@ -112,11 +114,11 @@ class Tempauth(Filter):
     def _authenticate_s3(self, request: Request, details: AuthDetails) -> Response:
         """Authenticate an S3 request: its access key is a user, and its path gets the user's account."""
         access_key = details["access_key"]
-        account, _, name = access_key.partition(":")
-        user = self._users.get((account, name))
-        if user is None or not details["check_signature"](user.key):
+        key = self._access_keys.get(access_key)
+        if key is None or not details["check_signature"](key.secret):
             self._statsd.increment(f"{self._metric_prefix}.unauthorized")
-            return unauthorized_response(request, wire_value(account))
+            return unauthorized_response(request, wire_value(access_key.partition(":")[0]))
+        user = key.user
         entity = request.entity
         if entity is not None and entity.path.account == access_key:
             request.name(Entity(entity.version, entity.path._replace(account=self._account_name(user))))
@@ -420,6 +422,7 @@ FILTER = FilterDeclaration(
     sample_lines=(
         "# fernet_key_<id> = <32 bytes in URL-safe base64>",
         "# user_<account>_<user> = <key> [group] [group] [...] [storage_url]",
+        "# s3_key_<access key> = <account>:<user> <secret key>",
         "# user_test_tester = <a key of your own> .admin",
     ),
 )

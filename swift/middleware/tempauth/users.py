@@ -19,7 +19,10 @@ ADMIN, RESELLER_ADMIN, RESELLER_READER = ".admin", ".reseller_admin", ".reseller
 class TempauthSettings(Settings):
     """``[filter:tempauth]`` without its users."""
 
-    option_patterns: ClassVar[tuple[str, ...]] = ("user_*", "user64_*", "fernet_key_*", "*require_group")
+    option_patterns: ClassVar[tuple[str, ...]] = (
+        *("user_*", "user64_*", "s3_key_*", "fernet_key_*"),
+        "*require_group",
+    )
 
     reseller_prefix: tuple[str, ...] = option(("AUTH",), "Prefixes of the accounts that it governs.")
     require_group: str = option("", "Group that owners must be in; also per prefix: SERVICE_require_group.")
@@ -56,6 +59,39 @@ def parse_users(conf: Mapping[str, object]) -> dict[tuple[str, str], User]:
                 account, user = _decode_base64(name, account), _decode_base64(name, user)
             users[account, user] = _parse_user(name, account, user, str(value))
     return users
+
+
+@dataclass(frozen=True, slots=True)
+class AccessKey:
+    """An S3 access key: its user and secret key."""
+
+    user: User
+    secret: str = field(repr=False)
+
+
+def parse_access_keys(
+    conf: Mapping[str, object], users: Mapping[tuple[str, str], User]
+) -> dict[str, AccessKey]:
+    """Return the S3 access keys: each user's ``account:user``, and those of ``s3_key_…`` options.
+
+    Raises ``ConfigError`` naming the option.
+    """
+    keys = {f"{user.account}:{user.name}": AccessKey(user, user.key) for user in users.values()}
+    for name, value in conf.items():
+        if name.startswith("s3_key_"):
+            access_key = name.removeprefix("s3_key_")
+            owner, _, secret = str(value).strip().partition(" ")
+            account, _, user = owner.partition(":")
+            if not access_key or not secret.strip():
+                raise ConfigError(
+                    f"option {name} must be s3_key_<access key> = <account>:<user> <secret key>"
+                )
+            if (account, user) not in users:
+                raise ConfigError(f"option {name}: there is no user {owner}; add user_{account}_{user}")
+            if access_key in keys:
+                raise ConfigError(f"option {name}: {access_key} is already the access key of a user")
+            keys[access_key] = AccessKey(users[account, user], secret.strip())
+    return keys
 
 
 def _decode_base64(option_name: str, text: str) -> str:

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from swift.cluster.memcache import MemcacheError
+from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.authorization import normalise_prefixes
@@ -79,6 +80,28 @@ class Bench:
 @pytest.fixture
 def bench():
     return Bench()
+
+
+# --- S3 -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("access_key", "secret", "status"),
+    [
+        ("test:tester", None, 299),
+        ("AKIA1", "s3 secret", 299),
+        ("AKIA1", "wrong", 401),
+        ("AKIA2", "s3 secret", 401),
+    ],
+)
+def test_an_access_key_stands_for_its_user(access_key, secret, status):
+    bench = Bench(s3_key_AKIA1="test:tester s3 secret")
+    secret = secret or KEYS["user_test_tester"]
+    details = {"access_key": access_key, "check_signature": lambda key: key == secret}
+    response = bench.ask("PUT", f"/v1/{access_key}/c", env={environkeys.S3_AUTH_DETAILS: details})
+    assert response.status == status
+    if status == 299:
+        assert bench.app.seen.entity.path.account == "AUTH_test"
 
 
 # --- tokens -------------------------------------------------------------------------------------------

@@ -5,7 +5,12 @@ import base64
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.middleware.tempauth.users import format_groups, parse_users, required_groups
+from swift.middleware.tempauth.users import (
+    format_groups,
+    parse_access_keys,
+    parse_users,
+    required_groups,
+)
 
 
 def encoded(text):
@@ -71,3 +76,27 @@ def test_a_group_may_be_required_for_each_prefix():
     conf = {"require_group": "staff", "SERVICE_require_group": "service"}
     assert required_groups(conf, ["AUTH_", "SERVICE_"]) == {"AUTH_": "staff", "SERVICE_": "service"}
     assert required_groups({}, [""]) == {"": ""}
+
+
+def test_users_have_access_keys_by_name_and_others_by_option():
+    conf = {"user_a_u": "secret .admin", "s3_key_AKIA_1": "a:u other secret", "use": "x"}
+    users = parse_users(conf)
+    keys = parse_access_keys(conf, users)
+    assert {name: key.secret for name, key in keys.items()} == {"a:u": "secret", "AKIA_1": "other secret"}
+    assert {key.user.name for key in keys.values()} == {"u"}
+    assert "secret" not in repr(keys["AKIA_1"])
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "text"),
+    [
+        ("s3_key_", "a:u secret", "must be s3_key_"),
+        ("s3_key_k", "a:u", "must be s3_key_"),
+        ("s3_key_k", "b:u secret", "there is no user b:u"),
+        ("s3_key_a:u", "a:u secret", "is already the access key"),
+    ],
+)
+def test_a_wrong_access_key_is_named(option, value, text):
+    conf = {"user_a_u": "secret", option: value}
+    with pytest.raises(ConfigError, match=text):
+        parse_access_keys(conf, parse_users(conf))
