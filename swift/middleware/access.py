@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from swift.http import environkeys
-from swift.http.acl import referrer_allowed
+from swift.http.acl import is_referrer_allowed
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 
@@ -46,7 +46,7 @@ def has_sync_key(request: Request) -> bool:
 
 def has_referrer(request: Request, rules: list[str]) -> bool:
     """Return True if the Referer of a request is one that an ACL's ``.r:`` rules let read."""
-    return referrer_allowed(request.headers.get("referer"), rules)
+    return is_referrer_allowed(request.headers.get("referer"), rules)
 
 
 def unauthorised(request: Request, realm: str | None = None) -> Response:
@@ -56,7 +56,7 @@ def unauthorised(request: Request, realm: str | None = None) -> Response:
     header's value is quoted.
     """
     if realm is None:
-        account = request.loose_path.split("/")[2:3]
+        account = request.lossy_path.split("/")[2:3]
         realm = quote(account[0], safe="", errors="surrogateescape") if account and account[0] else "unknown"
     else:
         realm = realm.translate(_UNSAFE_IN_REALM)

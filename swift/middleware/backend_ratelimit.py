@@ -57,7 +57,7 @@ class BackendRatelimitSettings(Settings):
         "", "A file whose options override these.", sample="<swift_dir>/backend-ratelimit.conf"
     )
     config_reload_interval: float = option(
-        60.0, "Seconds between looks at the file; 0 never looks again.", kind=SECONDS
+        60.0, "Seconds between checks of the file for changes; 0: never.", kind=SECONDS
     )
 
     def rate_of(self, method: str) -> float:
@@ -111,7 +111,7 @@ class BackendRatelimit(Filter):
     def handle(self, request: Request) -> Response:
         """529 when a device has had enough."""
         self._follow()
-        words = request.loose_path.split("/", 3)
+        words = request.lossy_path.split("/", 3)
         if len(words) < 3 or not is_digits(words[2]):
             return self.forward(request)
         settings, method = self._settings, request.method.lower()

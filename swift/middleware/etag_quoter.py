@@ -21,7 +21,9 @@ _STORED = {"account": fields.SYSMETA_ACCOUNT_QUOTED_ETAGS, "container": fields.S
 class EtagQuoterSettings(Settings):
     """``[filter:etag-quoter]``."""
 
-    enable_by_default: bool = option(False, "Quote where neither account nor container says anything.")
+    enable_by_default: bool = option(
+        False, "Quote ETags unless the account or container has a setting of its own."
+    )
 
 
 class EtagQuoter(Filter):

@@ -10,7 +10,7 @@ The contract (``test/contract/test_filter.py``):
   ``BodyError``) never passes a filter's boundary, so that each filter handles the response.
 * Other exceptions are programming errors; they pass all filters and become a 500 in the outermost one.
 * What a filter asks on its own it asks by ``gateway.subrequest.asked``, which releases the answer.
-* The body of a response is changed by ``http.transform``, and its end is watched by ``observe_end``.
+* The body of a response is changed by ``http.transform``, and its end is watched by ``on_response_end``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Filter:
 
     def __init__(self, app: App):
         # Filters are declared, sampled and documented without the server's modules.
-        from swift.runtime.wsgi import native
+        from swift.runtime.wsgi import handle_of_app
 
         self.app = app
         #: Ask the next filter or the app; never raises an error that carries an answer.
-        self.forward: Handle = _guarded(native(app))
+        self.forward: Handle = _guarded(handle_of_app(app))
 
     def handle(self, request: Request) -> Response:
         """Answer a request."""

@@ -40,7 +40,7 @@ class NameCheck(Filter):
 
     def handle(self, request: Request) -> Response:
         """400 for a name that is not wanted."""
-        path, settings = request.loose_path, self._settings
+        path, settings = request.lossy_path, self._settings
         if not self._forbidden.isdisjoint(path):
             text = f"{_NOUN} contains forbidden chars from {settings.forbidden_chars}"
         elif len(path.encode("utf-8", "surrogateescape")) > settings.maximum_length:

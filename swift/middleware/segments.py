@@ -109,7 +109,7 @@ class SegmentSource:
         problem = _mismatch(segment, response)
         if problem is not None:
             response.discard()
-            response.ended(0, False)
+            response.report_end(0, False)
             raise self.broken(f"segment {segment.path} {problem}")
         return response
 

@@ -46,7 +46,7 @@ class Xprofile(Filter):
 
     def handle(self, request: Request) -> Response:
         """501 for a page; everything else goes on."""
-        path = request.loose_path
+        path = request.lossy_path
         if path == self._path or path.startswith(self._path + "/"):
             return error_response(501, _TEXT, content_type=TEXT)
         return self.forward(request)

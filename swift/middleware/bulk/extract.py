@@ -40,7 +40,7 @@ class MemberBody(RequestBody):
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         try:
-            data = self._tar.data(size)
+            data = self._tar.read_data(size)
         except BadTar as error:
             raise BrokenArchive(str(error))
         self.received += len(data)
@@ -99,7 +99,7 @@ class Extraction:
 
     def _skip(self) -> None:
         while self._tar.left and not self.report.status:
-            self._tar.data(CHUNK_BYTES)
+            self._tar.read_data(CHUNK_BYTES)
 
     def _member(self, member: Member) -> bool:
         """Store a member; whether it was a file with a place to go."""

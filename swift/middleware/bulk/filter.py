@@ -16,7 +16,7 @@ from swift.compose import Services
 from swift.config.kinds import COUNT, integer, number
 from swift.config.schema import Settings, option
 from swift.http import environkeys
-from swift.http.body import Pieces
+from swift.http.body import IterableBody
 from swift.http.listing import DECLARATION
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.request import Request
@@ -41,7 +41,7 @@ class BulkSettings(Settings):
     yield_frequency: float = option(10.0, "Seconds between signs of life.", kind=number(0.01))
     delete_concurrency: int = option(2, "Deletions at the same time.", kind=integer(1, 1000))
     delete_container_retry_count: int = option(
-        0, "How often a container that is not empty yet is tried again.", kind=integer(0, 20)
+        0, "Number of times to retry the deletion of a container that is not yet empty.", kind=integer(0, 20)
     )
 
 
@@ -90,21 +90,23 @@ class Bulk(Filter):
         if shape is None:
             report.fail(406)
             status = 406 if wants_true_status(request) else 200
-            return Response(status, {"content-type": HTML}, Pieces([report.render(ListingFormat.PLAIN)]))
+            return Response(
+                status, {"content-type": HTML}, IterableBody([report.render(ListingFormat.PLAIN)])
+            )
         if not report.status and "content-length" not in request.headers and request.body.length is not None:
             report.fail(411)
         headers = {"content-type": shape.value}
         is_true_status = wants_true_status(request)
         if report.status:
             status = report.code if is_true_status else 200
-            return Response(status, headers, Pieces([report.render(shape)]))
+            return Response(status, headers, IterableBody([report.render(shape)]))
         work = _Work(report, run, self._settings.yield_frequency, self._failed(request))
         if is_true_status:
             work.wait()
-            return Response(report.code, headers, Pieces([report.render(shape)]))
+            return Response(report.code, headers, IterableBody([report.render(shape)]))
         if work.is_done():
-            return Response(200, headers, Pieces([report.render(shape)]))
-        return Response(200, headers, Pieces(work.pieces(shape), on_close=work.end))
+            return Response(200, headers, IterableBody([report.render(shape)]))
+        return Response(200, headers, IterableBody(work.pieces(shape), on_close=work.end))
 
     def _failed(self, request: Request) -> Callable[[Exception], None]:
         what, txid = f"Error: {request.method} {request.path_qs}", request.env.get(environkeys.TRANS_ID)

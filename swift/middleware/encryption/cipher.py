@@ -111,7 +111,7 @@ def seal(value: str, key: bytes, key_id: dict[str, str] | None = None) -> str:
     return base64.b64encode(data).decode("ascii") + _MARK + dump(meta)
 
 
-def is_sealed(text: str) -> bool:
+def is_encrypted_response(text: str) -> bool:
     """Return True if a value was made by ``seal``."""
     return _MARK in text
 

@@ -11,8 +11,8 @@ from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
-from swift.http.conditional import is_outdated_range
-from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
+from swift.http.conditional import is_outdated_range_response
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -61,10 +61,10 @@ class Encryption(Filter):
             encrypt_metadata(request.headers, self._keys(request, fetch))
         return self.forward(request)
 
-    def _keys(self, request: Request, fetch: FetchKeys) -> Keys:
+    def _keys(self, request: Request, fetch: FetchKeys) -> EncryptionKeys:
         try:
             return fetch(None)
-        except NoKeys as error:
+        except EncryptionKeysUnavailable as error:
             self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
             raise HTTPError(500, _NO_KEYS, content_type=TEXT)
 
@@ -115,7 +115,7 @@ class Encryption(Filter):
         if if_range is None:
             return response
         headers["if-range"] = if_range
-        if not is_outdated_range(headers, response):
+        if not is_outdated_range_response(headers, response):
             return response
         drained(response)
         wanted = headers.pop("range")
@@ -137,11 +137,11 @@ class Encryption(Filter):
             what = "object"
             if body_meta is not None and request.method == "GET" and response.is_success:
                 decrypt_body(request, response, body_meta, fetch)
-        except (NoKeys, cipher.BadCrypto) as error:
+        except (EncryptionKeysUnavailable, cipher.BadCrypto) as error:
             self._log.error(f"Error decrypting {what}: {error}", txid=request.env.get(environkeys.TRANS_ID))
             response.discard()
-            response.ended(0, False)
-            text = _NO_KEYS if isinstance(error, NoKeys) else f"Error decrypting {what}"
+            response.report_end(0, False)
+            text = _NO_KEYS if isinstance(error, EncryptionKeysUnavailable) else f"Error decrypting {what}"
             return error_response(500, text, content_type=TEXT)
         return response
 

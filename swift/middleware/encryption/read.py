@@ -8,29 +8,29 @@ from collections.abc import Callable, Iterator
 from swift.base.documents import JsonObject
 from swift.base.ranges import ByteRanges, Span
 from swift.http import fields
-from swift.http.body import BodyError, Pieces, ResponseBody, body_of, chunks_of
-from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
+from swift.http.body import BodyError, IterableBody, ResponseBody, as_response_body, iter_body_bytes
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys
+from swift.http.etagparameters import LISTING_BYTES_MAX
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.http.rows import LISTING_BYTES_MAX
-from swift.http.transform import Mapped
+from swift.http.transform import TransformedBody
 from swift.middleware.encryption import cipher
 from swift.middleware.encryption.write import CRYPTO_META, USER_META, object_key
-from swift.wire.byteranges import layout_of
+from swift.wire.byteranges import parse_layout
 
 UNKNOWN = "<unknown>"
 #: What the head of a first part may have.
 _HEAD_BYTES_MAX = 65536
 
-Fetch = Callable[[JsonObject], Keys]
+Fetch = Callable[[JsonObject], EncryptionKeys]
 
 
-def keys_for(fetch: FetchKeys, meta: JsonObject) -> Keys:
-    """Return the keys that something stored was encrypted with; raises ``NoKeys``."""
+def keys_for(fetch: FetchKeys, meta: JsonObject) -> EncryptionKeys:
+    """Return the keys that something stored was encrypted with; raises ``EncryptionKeysUnavailable``."""
     key_id = meta.get("key_id")
     if key_id is not None and not isinstance(key_id, dict):
-        raise NoKeys("a key id is no object")
+        raise EncryptionKeysUnavailable("a key id is no object")
     return fetch(key_id)
 
 
@@ -38,7 +38,7 @@ def keys_for(fetch: FetchKeys, meta: JsonObject) -> Keys:
 
 
 def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
-    """Restore ETags and users' metadata; raises ``BadCrypto`` and ``NoKeys``."""
+    """Restore ETags and users' metadata; raises ``BadCrypto`` and ``EncryptionKeysUnavailable``."""
     body_meta = headers.pop(fields.SYSMETA_CRYPTO_BODY_META, None)
     etag = headers.pop(fields.SYSMETA_CRYPTO_ETAG, None)
     headers.pop(fields.SYSMETA_CRYPTO_ETAG_MAC, None)
@@ -56,7 +56,7 @@ def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
 def _restore_override(headers: HeaderMap, fetch: FetchKeys) -> None:
     """Restore the container-update override headers of other filters, which copies carry along."""
     override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
-    if not cipher.is_sealed(override):
+    if not cipher.is_encrypted_response(override):
         return
     keys = keys_for(fetch, cipher.sealed_meta(override))
     plain = cipher.unseal(override, keys["container"])
@@ -87,7 +87,7 @@ def _restore_metadata(headers: HeaderMap, fetch: FetchKeys) -> None:
 
 
 def decrypt_body(request: Request, response: Response, body_meta: str, fetch: FetchKeys) -> None:
-    """Put the plain body into an answer to GET; raises ``BadCrypto`` and ``NoKeys``."""
+    """Put the plain body into an answer to GET; raises ``BadCrypto`` and ``EncryptionKeysUnavailable``."""
     meta = cipher.load(body_meta)
     wrapped = meta.get("body_key")
     if "iv" not in meta or not isinstance(wrapped, dict) or not {"iv", "key"} <= wrapped.keys():
@@ -103,11 +103,11 @@ def decrypt_body(request: Request, response: Response, body_meta: str, fetch: Fe
         ranges = ByteRanges.parse(request.headers.get("range", ""))
         if ranges is None:
             raise cipher.BadCrypto("several parts, though one was requested")
-        source = body_of(response.body)
-        response.body = Pieces(_parts(source, ranges, stream), source.length, source.close)
+        source = as_response_body(response.body)
+        response.body = IterableBody(_parts(source, ranges, stream), source.length, source.close)
         return
     offset = _first_byte(response.headers.get("content-range", "")) if response.status == 206 else 0
-    response.body = Mapped(response.body, stream(offset).update)
+    response.body = TransformedBody(response.body, stream(offset).update)
 
 
 def _first_byte(content_range: str) -> int:
@@ -121,12 +121,12 @@ def _parts(
     source: ResponseBody, ranges: ByteRanges, stream: Callable[[int], cipher.Stream]
 ) -> Iterator[bytes]:
     """Yield the parts of a multipart body, each decrypted from its first byte on."""
-    chunks = chunks_of(source)
+    chunks = iter_body_bytes(source)
     held, layout = b"", None
     while layout is None:
         chunk = next(chunks, b"")
         held += chunk
-        layout = layout_of(held, ranges)
+        layout = parse_layout(held, ranges)
         if layout is None and (not chunk or len(held) > _HEAD_BYTES_MAX):
             raise BodyError("the parts of an answer cannot be told apart")
     for piece in layout.pieces():
@@ -155,11 +155,11 @@ def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], 
     failures = set()
     for row in rows:
         value = row.get("hash")
-        if not isinstance(value, str) or not cipher.is_sealed(value):
+        if not isinstance(value, str) or not cipher.is_encrypted_response(value):
             continue
         try:
             row["hash"] = cipher.unseal(value, keys_for(fetch, cipher.sealed_meta(value))["container"])
-        except (NoKeys, cipher.BadCrypto) as error:
+        except (EncryptionKeysUnavailable, cipher.BadCrypto) as error:
             failures.add(str(error))
             row["hash"] = UNKNOWN
     for failure in sorted(failures):

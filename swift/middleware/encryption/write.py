@@ -8,11 +8,11 @@ from hashlib import md5
 from swift.base.documents import JsonObject
 from swift.base.etag import unquote_etag
 from swift.http import environkeys, fields
-from swift.http.cryptokeys import Keys
+from swift.http.cryptokeys import EncryptionKeys
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.http.transform import MappedRequest
+from swift.http.transform import TransformedRequestBody
 from swift.middleware.encryption import cipher
 
 USER_META = "x-object-meta-"
@@ -21,7 +21,7 @@ _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 _OVERRIDES = (fields.SYSMETA_UPDATE_OVERRIDE_ETAG, fields.BACKEND_UPDATE_OVERRIDE + "etag")
 
 
-def encrypt_metadata(headers: MutableMapping[str, str], keys: Keys) -> None:
+def encrypt_metadata(headers: MutableMapping[str, str], keys: EncryptionKeys) -> None:
     """Users' metadata becomes transient system metadata; empty values stay as they are."""
     key = object_key(keys)
     names = [name for name, value in headers.items() if name.startswith(USER_META) and value]
@@ -32,7 +32,7 @@ def encrypt_metadata(headers: MutableMapping[str, str], keys: Keys) -> None:
         headers[fields.TRANSIENT_CRYPTO_META] = cipher.dump({"cipher": cipher.NAME, "key_id": keys["id"]})
 
 
-def object_key(keys: Keys) -> bytes:
+def object_key(keys: EncryptionKeys) -> bytes:
     """Return the object's key among those of a request for one."""
     key = keys["object"]
     if key is None:
@@ -43,7 +43,7 @@ def object_key(keys: Keys) -> bytes:
 class EncryptedUpload:
     """One PUT: encrypts the body as it passes and says afterwards what belongs to it."""
 
-    def __init__(self, request: Request, keys: Keys):
+    def __init__(self, request: Request, keys: EncryptionKeys):
         self._keys = keys
         self._body_key, self._iv = cipher.new_key(), cipher.new_iv()
         self._stream = cipher.Stream(self._body_key, self._iv)
@@ -56,7 +56,7 @@ class EncryptedUpload:
         self._before = request.env.get(environkeys.UPDATE_FOOTERS)
         self._footers: HeaderMap | None = None
         request.env[environkeys.UPDATE_FOOTERS] = self.update_footers
-        request.body = MappedRequest(request.body, self._encrypted)
+        request.body = TransformedRequestBody(request.body, self._encrypted)
 
     def _encrypted(self, data: bytes) -> bytes:
         self._size += len(data)

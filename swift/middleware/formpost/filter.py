@@ -17,9 +17,9 @@ from swift.gateway.subrequest import make_subrequest, open_response
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys
 from swift.http.body import BodyError
-from swift.http.headers import HeaderMap, has_controls
+from swift.http.headers import HeaderMap, has_control_characters
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError, Response, error_response, reason_of
+from swift.http.response import TEXT, HTTPError, Response, error_response, reason_phrase
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.formpost.form import BadForm, BoundedFileBody, Form, parse_parameters
 from swift.middleware.tempurl.filter import digest_facts
@@ -118,14 +118,14 @@ class FormPost(Filter):
                 headers[name.replace("_", "-")] = terms[name]
         for name in ("content-type", "content-encoding"):
             if value := terms.get(name) or part.get(name):
-                if has_controls(value):
+                if has_control_characters(value):
                     raise FormRefused(400, f"{name} has characters that no header has")
                 headers[name] = value
         key = self._key_of(request, terms)
         _check_redirect(terms.get("redirect", ""))
         entity = request.entity
         assert entity is not None, "only entities have keys"
-        folder = request.loose_path.encode("utf-8", "surrogateescape")
+        folder = request.lossy_path.encode("utf-8", "surrogateescape")
         if entity.path.obj is None and not folder.endswith(b"/"):
             folder += b"/"
         raw_path = quote(folder + filename.encode("latin-1"), safe="/~")
@@ -166,7 +166,7 @@ class FormPost(Filter):
         if signature and entity and entity.path.container is not None and entity.version in API_VERSIONS:
             signed = ("redirect", ""), ("max_file_size", "0"), ("max_file_count", "0"), ("expires", "0")
             lines = [(terms.get(name) or default).encode("latin-1") for name, default in signed]
-            path = request.loose_path.encode("utf-8", "surrogateescape")
+            path = request.lossy_path.encode("utf-8", "surrogateescape")
             text = b"\n".join([path, *lines])
             key = signing_key(signature, [text], keys_of(request, self.forward, entity.path))
         if signature is None or key is None:
@@ -196,14 +196,14 @@ def _number(terms: dict[str, str], name: str, problem: str = "") -> int:
 
 def _check_redirect(redirect: str) -> None:
     """Refuse what would become headers of its own in the answer; raises ``FormRefused``."""
-    if has_controls(redirect):
+    if has_control_characters(redirect):
         raise FormRefused(400, "redirect is not a URL")
 
 
 def _answer(status: int, message: str, redirect: str) -> Response:
     """Return the response for the browser: a page, or a redirect that carries the status."""
     if not redirect:
-        text = f"{status} {reason_of(status)}"
+        text = f"{status} {reason_phrase(status)}"
         if message:
             text += f"\r\nFormPost: {message.title()}"
         return error_response(status, text, content_type=TEXT)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from swift.base.entity import EntityPath
-from swift.http.cryptokeys import KeyId, Keys, NoKeys
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, KeyId
 
 SECRET_BYTES_MIN = 32
 _VERSIONS = ("1", "2", "3")
@@ -26,8 +26,8 @@ class RootSecrets:
     active: str | None
     version: str
 
-    def keys(self, path: EntityPath, key_id: KeyId | None) -> Keys:
-        """Return the keys of a path, or of what has an id; raises ``NoKeys``."""
+    def keys(self, path: EntityPath, key_id: KeyId | None) -> EncryptionKeys:
+        """Return the keys of a path, or of what has an id; raises ``EncryptionKeysUnavailable``."""
         if key_id is None:
             named, secret_id, version = path, self.active, self.version
         else:
@@ -35,10 +35,12 @@ class RootSecrets:
             named, secret_id = _path_of(path, key_id), key_id.get("secret_id")
         secret = self.secrets.get(secret_id)
         if secret is None or version not in _VERSIONS:
-            raise NoKeys(f"no key for secret id {secret_id!r} in version {version!r}", unknown_secret=True)
+            raise EncryptionKeysUnavailable(
+                f"no key for secret id {secret_id!r} in version {version!r}", unknown_secret=True
+            )
         container = EntityPath(named.account, named.container)
         ids = [self._id(path, self.version, secret_id) for secret_id in sorted(self.secrets, key=str)]
-        return Keys(
+        return EncryptionKeys(
             container=_derived(secret, str(container)),
             object=None if named.obj is None else _derived(secret, _object_path(named, version)),
             id=key_id or self._id(path, self.version, self.active),
@@ -86,5 +88,5 @@ def _path_of(asked: EntityPath, key_id: KeyId) -> EntityPath:
         return home._replace(obj=text)
     parts = text[1:].split("/", 2)
     if not text.startswith("/") or len(parts) < 2:
-        raise NoKeys(f"a key id has the path {text!r}")
+        raise EncryptionKeysUnavailable(f"a key id has the path {text!r}")
     return EntityPath(*parts)

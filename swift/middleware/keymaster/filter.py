@@ -17,7 +17,7 @@ from swift.config.kinds import integer
 from swift.config.schema import PLUMBING_KEYS, Conf, Settings, option
 from swift.config.unknown import KnownOptions
 from swift.http import environkeys
-from swift.http.cryptokeys import FetchKeys, KeyId, Keys, NoKeys
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys, KeyId
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
@@ -63,10 +63,12 @@ class Keymaster(Filter):
             request.env[environkeys.FETCH_CRYPTO_KEYS] = partial(self._fetch, entity.path, other)
         return self.forward(request)
 
-    def _fetch(self, path: EntityPath, other: FetchKeys | None, key_id: KeyId | None = None) -> Keys:
+    def _fetch(
+        self, path: EntityPath, other: FetchKeys | None, key_id: KeyId | None = None
+    ) -> EncryptionKeys:
         try:
             return self._secrets.keys(path, key_id)
-        except NoKeys as error:
+        except EncryptionKeysUnavailable as error:
             if other is None or not error.unknown_secret:
                 raise
             return other(key_id)

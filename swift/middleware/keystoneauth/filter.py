@@ -12,7 +12,7 @@ from functools import partial
 from swift.config.schema import Conf
 from swift.gateway.info import AccountInfo, account_info
 from swift.http import environkeys, fields
-from swift.http.acl import clean_acl, parse_acl
+from swift.http.acl import normalize_acl, parse_acl
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.access import has_referrer, has_sync_key, normalise_prefixes, prefix_of, unauthorised
@@ -48,7 +48,7 @@ class Keystoneauth(Filter):
         if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
         identity = identity_of(request)
-        env[environkeys.CLEAN_ACL] = clean_acl
+        env[environkeys.CLEAN_ACL] = normalize_acl
         if identity is None:
             env[environkeys.AUTHORIZE] = self.authorise_anonymous
         else:

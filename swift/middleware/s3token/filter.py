@@ -62,7 +62,7 @@ class S3Token(Filter):
         request.headers.update(known.headers)
         if entity.path.account == details["access_key"]:
             path = entity.path._replace(account=self._settings.reseller_prefix + (forced or known.project_id))
-            request.name(Entity(entity.version, path))
+            request.set_entity(Entity(entity.version, path))
         return self.forward(request)
 
     def _refused(self, request: Request, code: str) -> Response:

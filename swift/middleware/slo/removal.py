@@ -22,12 +22,12 @@ from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_t
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
-from swift.http.body import BodyError, Pieces
+from swift.http.body import BodyError, IterableBody
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.middleware.heartbeat import Heartbeat, wants_true_status
 from swift.middleware.segments import home_of, segment_request, version_query
 from swift.middleware.slo.download import is_manifest
@@ -85,7 +85,7 @@ class Removal:
     def delete(self, request: Request, version: str, path: EntityPath) -> Response:
         """Return the answer to ``multipart-manifest=delete``; raises ``HTTPError``."""
         # Else the manifest would be refused when its segments are gone.
-        time_of(request.headers)
+        request_timestamp(request.headers)
         if self._settings.allow_async_delete and is_true(request.params.get("async")):
             return self._later(request, version, path)
         shape = accepted_format(request.headers.get("accept"))
@@ -113,7 +113,7 @@ class Removal:
             return Response(int(outcome.status[:3]), headers, report)
         # The status line promises nothing, but goes out before the work has ended only when it must.
         done = body.begin(interval_s)
-        return Response(200, headers, body if done is None else Pieces([done]))
+        return Response(200, headers, body if done is None else IterableBody([done]))
 
     # at once
 
@@ -257,7 +257,7 @@ class Removal:
 
     def _enqueue(self, request: Request, path: EntityPath, targets: Sequence[EntityPath]) -> None:
         """Have the expirer delete these objects now; raises ``HTTPError`` 503."""
-        stamp = time_of(request.headers)
+        stamp = request_timestamp(request.headers)
         when = int(stamp.seconds)
         rows = [
             {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from swift.base.documents import JsonObject
-from swift.base.entity import quote_path, requoted_path
+from swift.base.entity import normalize_path_quoting, quote_path
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
@@ -98,7 +98,9 @@ class StaticWeb(Filter):
         scheme = self._scheme or request.scheme
         host = self._host or request.headers.get("host", "localhost")
         query = _link_of(request)[0]
-        location = f"{scheme}://{host}{requoted_path(request.raw_path)}/{'?' if query else ''}{query}"
+        location = (
+            f"{scheme}://{host}{normalize_path_quoting(request.raw_path)}/{'?' if query else ''}{query}"
+        )
         return _error(request, 301, {"location": location})
 
 
@@ -126,7 +128,7 @@ class _Visit:
         self._base = f"/{request.entity.version}{path._replace(obj=None).quoted}"
         self._obj = path.obj or ""
         #: The path with its last slash, which names lose when they are parsed.
-        self._text = request.loose_path
+        self._text = request.lossy_path
 
     def container(self) -> Response:
         """Return the root of the site."""
@@ -144,7 +146,7 @@ class _Visit:
         if response.status != 404 and not self._is_directory(response):
             return response
         response.discard()
-        response.ended(0, True)
+        response.report_end(0, True)
         if self._obj.endswith("/"):
             return self._index(self._obj) or self._listing(self._obj)
         if self._has_directory():
@@ -179,7 +181,7 @@ class _Visit:
         if response.status != 404:
             return response
         response.discard()
-        response.ended(0, True)
+        response.report_end(0, True)
         return None
 
     def _listing(self, folder: str) -> Response:
@@ -214,7 +216,7 @@ class _Visit:
         page = self._forward(self._sub(self._request.method, path))
         unwanted, wanted = (response, page) if page.is_success else (page, response)
         unwanted.discard()
-        unwanted.ended(0, True)
+        unwanted.report_end(0, True)
         if wanted is page:
             page.status, page.reason = response.status, response.reason
         return wanted
@@ -253,7 +255,7 @@ def _name_of(row: JsonObject) -> str:
 def _rows_of(response: Response) -> list[JsonObject]:
     """Return the rows of a listing that clients may see; the response is at its end then."""
     body = response.read_body()
-    response.ended(len(body), True)
+    response.report_end(len(body), True)
     rows: list[JsonObject] = json.loads(body) if body else []
     return [row for row in rows if "\0" not in _name_of(row)]
 

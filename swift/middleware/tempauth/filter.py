@@ -17,11 +17,11 @@ from swift.gateway.info import account_info
 from swift.http import environkeys, fields
 from swift.http.acl import (
     account_acl_error,
-    clean_acl,
     format_account_acl,
+    normalize_acl,
     parse_account_acl,
     parse_acl,
-    stored_account_acl,
+    parse_stored_account_acl,
 )
 from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap, utf8_value, wire_value
@@ -80,7 +80,7 @@ class Tempauth(Filter):
         env = request.env
         if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
-        if request.loose_path.startswith(self._auth_path):
+        if request.lossy_path.startswith(self._auth_path):
             return self._give_token(request)
         details = env.get(environkeys.S3_AUTH_DETAILS)
         if details is not None:
@@ -109,7 +109,7 @@ class Tempauth(Filter):
             return unauthorised(request, wire_value(account))
         entity = request.entity
         if entity is not None and entity.path.account == access_key:
-            request.name(Entity(entity.version, entity.path._replace(account=self._account_name(user))))
+            request.set_entity(Entity(entity.version, entity.path._replace(account=self._account_name(user))))
         return self._identified(request, self._groups_of_user(user))
 
     def _groups_of_user(self, user: User) -> str:
@@ -131,7 +131,7 @@ class Tempauth(Filter):
         names = groups.split(",")
         env[environkeys.REMOTE_USER] = groups
         env[environkeys.AUTHORIZE] = self.authorise
-        env[environkeys.CLEAN_ACL] = clean_acl
+        env[environkeys.CLEAN_ACL] = normalize_acl
         if len(names) > 1:
             env[environkeys.ACCESS_LOGGING] = {"user_id": names[1]}
         if RESELLER_ADMIN in names:
@@ -143,7 +143,7 @@ class Tempauth(Filter):
         account = _account_of(request)
         if account is not None and prefix_of(account, self._prefixes) is not None:
             env[environkeys.AUTHORIZE] = self.authorise
-            env[environkeys.CLEAN_ACL] = clean_acl
+            env[environkeys.CLEAN_ACL] = normalize_acl
         elif environkeys.AUTHORIZE not in env:
             env[environkeys.AUTHORIZE] = self._denied
         return self._translated(request)
@@ -242,7 +242,7 @@ class Tempauth(Filter):
 
     def _account_acls(self, request: Request, account: str) -> dict[str, list[str]]:
         info = account_info(request, self.forward, account)
-        return stored_account_acl(info.sysmeta.get("core-access-control"))
+        return parse_stored_account_acl(info.sysmeta.get("core-access-control"))
 
     def _check_account_acl(self, request: Request, container: str | None) -> Response | None:
         """Validate a new account ACL and turn it into system metadata."""
@@ -270,7 +270,7 @@ class Tempauth(Filter):
     def _give_token(self, request: Request) -> Response:
         if request.method != "GET":
             return error_response(405)
-        version, _, rest = request.loose_path[len(self._auth_path) :].partition("/")
+        version, _, rest = request.lossy_path[len(self._auth_path) :].partition("/")
         owner, _, word = rest.partition("/")
         if not version:
             return error_response(404)

@@ -145,7 +145,7 @@ class Containers:
             )
         except BadParameter as error:
             response.discard()
-            response.ended(0, True)
+            response.report_end(0, True)
             return error_response(400, str(error))
         # A container that was removed and made again does not know the versions of before.
         home = self._dress(request, entity, response) or hidden_container(str(entity.path.container))

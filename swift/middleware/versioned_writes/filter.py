@@ -22,7 +22,7 @@ from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.archive import Archive
 from swift.middleware.versioned_writes.containers import HEADER, SOURCE, Containers
@@ -160,7 +160,7 @@ class VersionedWrites(Filter):
         if denied is not None:
             return denied
         # Else something would be kept for a request that is refused.
-        time_of(request.headers)
+        request_timestamp(request.headers)
         home = unquote(home).partition("/")[0]
         archive = Archive(self.forward, request, entity, home)
         if request.method == "PUT":

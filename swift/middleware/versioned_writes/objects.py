@@ -21,12 +21,12 @@ from swift.gateway.subrequest import drained, make_subrequest, open_response, pr
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
+from swift.http.etagparameters import add_etag_parameters, parse_etag_parameters
 from swift.http.mediatypes import TypeGuesser
-from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default, parse_lock
+from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default_retention, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.rows import parameters_of, with_parameters
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.middleware.versioned_writes.archive import MARKER_TYPE, Archive
 from swift.middleware.versioned_writes.containers import SOURCE, keeps_versions
 from swift.middleware.versioned_writes.names import NULL, Version, home_of, shown_path, shown_url
@@ -249,9 +249,9 @@ class _Asked:
         request = self._request
         headers = {name: value for name, value in request.headers.items() if name not in _OF_LINK}
         headers["x-timestamp"] = version.time.internal
-        default = parse_default(self._info.sysmeta.get(_LOCK_RULE))
+        default = parse_default_retention(self._info.sysmeta.get(_LOCK_RULE))
         if default is not None:
-            headers.setdefault(fields.TRANSIENT_S3_LOCK, str(default.lock(version.time.seconds)))
+            headers.setdefault(fields.TRANSIENT_S3_LOCK, str(default.make_lock(version.time.seconds)))
         guesses = is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type")
         if guesses and _TARGET not in headers:
             # The hidden name has no ending.
@@ -276,7 +276,7 @@ class _Asked:
             # Clients see of a static link what it leads to.
             etag = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_ETAG, etag)
             size = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
-            row = parameters_of(sub.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
+            row = parse_etag_parameters(sub.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
             more = {name: row[name] for name in ("slo_etag",) if name in row}
         return response, _Target(version, etag, size, kind, more)
 
@@ -307,7 +307,7 @@ class _Asked:
                 fields.SYSMETA_VERSIONS_SYMLINK: "true",
                 fields.SYSMETA_SYMLOOP_EXTEND: "true",
                 fields.SYSMETA_ALLOW_RESERVED_NAMES: "true",
-                fields.SYSMETA_UPDATE_OVERRIDE_ETAG: with_parameters(override, _EMPTY_MD5, row),
+                fields.SYSMETA_UPDATE_OVERRIDE_ETAG: add_etag_parameters(override, _EMPTY_MD5, row),
                 "content-type": target.content_type,
                 "content-length": "0",
             }
@@ -348,7 +348,7 @@ class _Asked:
             size = headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
         if fields.SYSMETA_SLO_ETAG in headers:
             row = {name: headers[stored] for name, stored in _OF_MANIFEST_ROWS.items() if stored in headers}
-            override = with_parameters("", etag, row)
+            override = add_etag_parameters("", etag, row)
         if fields.SYSMETA_S3_ETAG in headers:
             request.headers[fields.SYSMETA_S3_ETAG] = headers[fields.SYSMETA_S3_ETAG]
         response = self._link(
@@ -476,7 +476,7 @@ class _Asked:
     def _stamp(self) -> Timestamp:
         """Return the time of the request, given to it now unless it has one."""
         request = self._request
-        stamp = time_of(request.headers)
+        stamp = request_timestamp(request.headers)
         if "x-timestamp" not in request.headers:
             request.timestamp = stamp
         return stamp
