@@ -151,11 +151,11 @@ def test_servers_that_end_meanwhile_take_nothing_away():
             {"proxy": {each.pid for each in busy}}, LoadEndpoint("http://192.0.2.1:1/v1/a")
         )
         time.sleep(0.2)
-        before = servers.look()
+        before = servers.measure()
         busy[0].kill()
         busy[0].wait()
         time.sleep(0.3)
-        used = servers.since(before).by_server["proxy"]
+        used = servers.usage_since(before).by_server["proxy"]
     finally:
         for each in busy:
             each.kill()

@@ -16,10 +16,10 @@ from swift.load.failures.cleanup import RECORD, StaleRun, remove_run, run_folder
 RUN = """
 import subprocess, sys, time
 from pathlib import Path
-from swift.load.failures.cleanup import own_folder
-from swift.aio.xfs import ending_in_order
+from swift.load.failures.cleanup import run_folder
+from swift.aio.xfs import exit_on_sigterm
 from swift.aio.xfs import make_image, mount_image
-with ending_in_order(), own_folder(Path(sys.argv[1])) as folder:
+with exit_on_sigterm(), run_folder(Path(sys.argv[1])) as folder:
     if sys.argv[2] == "xfs":
         (folder / "d 1").mkdir()
         make_image(folder / "a.img", 300 << 20)

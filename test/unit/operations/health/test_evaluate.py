@@ -29,7 +29,7 @@ def view(tmp_path):
 def heard_of(silent=(), unmounted=()):
     said = {"replication_last": NOW_S - 60, "replication_time": 120}
     return ClusterSnapshot(
-        silent={"object": list(silent)},
+        unresponsive={"object": list(silent)},
         present={host: ["sda"] for host in HOSTS if host not in silent},
         unmounted={host: ["sda"] for host in unmounted},
         replication={("object", host): said for host in HOSTS if host not in silent},
