@@ -28,16 +28,16 @@ from swift.config.schema import Conf, Settings
 from swift.gateway.internal_client import InternalClient
 from swift.platform.devices import Devices
 from swift.policy.policy import Policies
-from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit, Partitions
+from swift.runtime.backendapp import ACCESS_FIELDS, BackendContext, DateLimit, RingPartitions
 from swift.runtime.declaration import DaemonParts
 from swift.runtime.deviceidentity import DeviceIdentity
-from swift.runtime.diskcalls import DiskPools
+from swift.runtime.diskcalls import DiskThreadPools
 from swift.runtime.pipeline import load_app
-from swift.runtime.wsgi import native
+from swift.runtime.wsgi import handle_of_app
 from swift.telemetry.accesslog import AccessLog
-from swift.telemetry.console import STDERR, are_timed
-from swift.telemetry.devicefaults import DeviceFaults, Later, never
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.console import STDERR, has_timestamps
+from swift.telemetry.devicefaults import CallLater, DeviceFaults, never_flush
+from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.log import make_log
 from swift.telemetry.logtemplate import Anonymizer, LogTemplate
 from swift.telemetry.metrics import Registry
@@ -173,7 +173,7 @@ def access_log_of(conf: Conf, telemetry: Telemetry, *, name: str) -> AccessLog:
         fd=fd,
         name=conf.get("log_name", name),
         schedule=green.spawn_after,
-        now=time.time if are_timed(STDERR) else None,
+        now=time.time if has_timestamps(STDERR) else None,
     )
     process_of(conf).at_exit.append(log.flush)
     return log
@@ -208,11 +208,11 @@ def backend_context(
         policies=cluster.policies,
         telemetry=telemetry,
         transport=make_transport(telemetry.metrics),
-        pools=DiskPools(getattr(settings, "threads_per_disk", 4), quick=True),
+        pools=DiskThreadPools(getattr(settings, "threads_per_disk", 4), quick=True),
         access_log=access_log_of(conf, telemetry, name=name) if lines.log_requests else None,
         access_template=_access_template(lines),
         replication_server=storage.replication_server,
-        partitions=Partitions(conf.get("swift_dir", "/etc/swift")),
+        partitions=RingPartitions(conf.get("swift_dir", "/etc/swift")),
         dates=DateLimit(storage.timestamp_ahead_max, storage.timestamp_ahead_exempt),
     )
     return context, settings
@@ -237,7 +237,7 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
         policies=cluster.policies,
         telemetry=telemetry,
         transport=make_transport(telemetry.metrics),
-        pools=DiskPools(DAEMON_DISK_THREADS),
+        pools=DiskThreadPools(DAEMON_DISK_THREADS),
         ring_ip=storage.ring_ip or server.bind_ip,
         ring_port=server.bind_port,
     )
@@ -246,13 +246,13 @@ def daemon_context(conf: Conf, *, name: str) -> BackendContext:
 def _devices_of(storage: StorageSettings, cluster: Cluster, telemetry: Telemetry) -> Devices:
     """Return the node's devices, those of another cluster left out; raises ``ConfigError`` when all are."""
     identity = DeviceIdentity(cluster.config.hasher, warn=telemetry.log.error)
-    devices = Devices(storage.devices, mount_check=storage.mount_check, admit=identity.admit)
+    devices = Devices(storage.devices, mount_check=storage.mount_check, admit=identity.check_new_device)
     identity.check_all(devices)
     return devices
 
 
 def _faults_of(
-    telemetry: Telemetry, storage: StorageSettings, server_type: str, *, later: Later = never
+    telemetry: Telemetry, storage: StorageSettings, server_type: str, *, later: CallLater = never_flush
 ) -> DeviceFaults:
     """Return the counts of device errors, kept in the recon file of a server type."""
     recon = ReconFile(storage.recon_cache_path, server_type, telemetry.log)
@@ -276,7 +276,7 @@ def internal_client(
     """
     app = load_app(path, {PROCESS_KEY: process or Process()}, modify=False)
     return InternalClient(
-        native(app),
+        handle_of_app(app),
         agent,
         tries=tries,
         timeout_s=timeout_s,

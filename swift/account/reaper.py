@@ -25,7 +25,7 @@ from swift.db.connection import DatabaseMissing
 from swift.db.files import DatabasePath
 from swift.db.listing import ListingQuery
 from swift.db.stat import as_timestamp
-from swift.platform.addresses import names_any_of, own_addresses
+from swift.platform.addresses import matches_any_address, own_addresses
 from swift.platform.disk import Disk
 from swift.ring.device import Node
 from swift.runtime.backendapp import BackendContext
@@ -60,10 +60,10 @@ class AccountReaperSettings(Settings):
     )
     reap_warn_after: float = option(
         2592000.0,
-        "Seconds beyond delay_reaping after which a warning says that an account is still there.",
+        "Seconds beyond delay_reaping after which a warning reports an account that still exists.",
         kind=SECONDS,
     )
-    node_timeout: float = option(10.0, "Seconds to wait for a node's answer.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for a node's response.", kind=SECONDS)
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
 
@@ -165,7 +165,7 @@ class ReaperPass(DatabasePassBase):
             if own is None:
                 # A copy on its way somewhere else; the primaries reap.
                 continue
-            for place in self._places(path, DIRECTORY, partition):
+            for place in self._database_paths(path, DIRECTORY, partition):
                 yield from self._containers(place, own)
 
     def _own_node(self, partition: int) -> tuple[int, tuple[Node, ...]] | None:
@@ -175,7 +175,7 @@ class ReaperPass(DatabasePassBase):
         for index, node in enumerate(nodes):
             addresses = ((node.ip, node.port), (node.replication_ip, node.replication_port))
             if node.device == self._device and any(
-                port == at and names_any_of(ip, self._addresses) for ip, at in addresses
+                port == at and matches_any_address(ip, self._addresses) for ip, at in addresses
             ):
                 return index, nodes
         return None

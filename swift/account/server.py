@@ -34,11 +34,11 @@ from swift.http.listing import render_account
 from swift.http.negotiate import choose_format
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.validate import check_stored_metadata
+from swift.http.validate import validate_stored_metadata
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
 from swift.policy.policy import Policies
-from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
+from swift.runtime.backendapp import BackendContext, Handler, reject_sync_key
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
 
     def _put_container(self, request: Request, target: StorageTarget, broker: AccountBroker) -> Response:
         headers = request.headers
-        refuse_sync_key(headers)
+        reject_sync_key(headers)
         row = self._row_of(headers, target)
         if target.path.account.startswith(self.context.limits.auto_create_account_prefix):
             if not broker.exists:
@@ -220,7 +220,7 @@ class AccountServer(DatabaseApp[AccountBroker]):
 
     def _check_metadata(self, metadata: Mapping[str, tuple[str, str]]) -> None:
         check_metadata_text(metadata)
-        check_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
+        validate_stored_metadata(meta.user_items(metadata, "account"), self.context.limits)
 
     def _missing(self, info: AccountFacts | None) -> Response:
         """404; of a deleted account it says so, and since when, by which it counts from handoffs too."""

@@ -24,7 +24,7 @@ RELATIVE_MAX_S = 30 * 24 * 3600
 _TIME = re.compile(rb"-?[0-9]{1,20}")
 
 
-class Store:
+class CacheStore:
     """Keys with values, flags and expiry; the least recently used go when it is full."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
@@ -56,7 +56,7 @@ class Store:
     def _put(self, key: bytes, entry: tuple[bytes, bytes, float]) -> None:
         self.delete(key)
         self._entries[key] = entry
-        self.size_bytes += _size_of(key, entry)
+        self.size_bytes += _entry_size(key, entry)
 
     def change(self, key: bytes, delta: int) -> bytes | None:
         """Add to a number, never below zero; None when it is missing or no number."""
@@ -68,37 +68,37 @@ class Store:
         return value
 
     def delete(self, key: bytes) -> bool:
-        """Forget a key; whether it was there."""
+        """Delete a key; return True if it existed."""
         entry = self._entries.pop(key, None)
         if entry is not None:
-            self.size_bytes -= _size_of(key, entry)
+            self.size_bytes -= _entry_size(key, entry)
         return entry is not None
 
 
-def _size_of(key: bytes, entry: tuple[bytes, bytes, float]) -> int:
+def _entry_size(key: bytes, entry: tuple[bytes, bytes, float]) -> int:
     return _ENTRY_BYTES + len(key) + len(entry[0]) + len(entry[1])
 
 
 class CacheSession:
     """One client connection: bytes in, bytes out."""
 
-    def __init__(self, store: Store):
+    def __init__(self, store: CacheStore):
         self._store = store
         self._buffer = b""
-        #: The client said that it is done.
-        self.ended = False
+        #: The client ended the session.
+        self.is_ended = False
 
     def feed(self, data: bytes) -> bytes:
-        """Answers to all complete commands in the data so far; raises ValueError to close."""
+        """Return the responses to all complete commands in the data so far; raises ValueError to close."""
         self._buffer += data
         out = []
-        while not self.ended and (answer := self._one()) is not None:
+        while not self.is_ended and (answer := self._process_command()) is not None:
             out.append(answer)
         if len(self._buffer) > VALUE_BYTES_MAX + LINE_BYTES_MAX:
             raise ValueError("command too long")
         return b"".join(out)
 
-    def _one(self) -> bytes | None:
+    def _process_command(self) -> bytes | None:
         end = self._buffer.find(b"\r\n")
         if end < 0:
             return None
@@ -116,7 +116,7 @@ class CacheSession:
             self._buffer = rest[size + 2 :]
             return self._set(verb, words, rest[:size])
         self._buffer = rest
-        return self._other(verb, words[1:])
+        return self._process_other(verb, words[1:])
 
     def _set(self, verb: bytes, words: list[bytes], value: bytes) -> bytes:
         if verb == b"add" and self._store.get(words[1]) is not None:
@@ -124,7 +124,7 @@ class CacheSession:
         self._store.set(words[1], words[2], value, int(words[3]))
         return b"STORED\r\n"
 
-    def _other(self, verb: bytes, args: list[bytes]) -> bytes:
+    def _process_other(self, verb: bytes, args: list[bytes]) -> bytes:
         if verb == b"get":
             found = ((key, self._store.get(key)) for key in args)
             lines = [
@@ -139,14 +139,14 @@ class CacheSession:
         if verb == b"delete" and args:
             return b"DELETED\r\n" if self._store.delete(args[0]) else b"NOT_FOUND\r\n"
         if verb == b"quit":
-            self.ended = True
+            self.is_ended = True
             return b""
         if verb == b"version":
             return b"VERSION swift-aio\r\n"
         return b"ERROR\r\n"
 
 
-def _converse(sock, store: Store) -> None:  # type: ignore[no-untyped-def]
+def _serve_client(sock, store: CacheStore) -> None:  # type: ignore[no-untyped-def]
     session = CacheSession(store)
     sock.setblocking(False)
     try:
@@ -164,7 +164,7 @@ def _converse(sock, store: Store) -> None:  # type: ignore[no-untyped-def]
                     rest = rest[sock.send(rest) :]
                 except BlockingIOError:
                     green.wait_writable(sock.fileno())
-            if session.ended:
+            if session.is_ended:
                 return
     except (OSError, ValueError):
         # A client that went away or talks something else: its connection ends.
@@ -175,7 +175,7 @@ def _converse(sock, store: Store) -> None:  # type: ignore[no-untyped-def]
 
 def main(ip: str, port: int) -> None:
     """Serve until the process is ended."""
-    store = Store()
+    store = CacheStore()
     listener = sockets.listen(ip, port, 1024)
     while True:
         try:
@@ -183,7 +183,7 @@ def main(ip: str, port: int) -> None:
         except BlockingIOError:
             green.wait_readable(listener.fileno())
             continue
-        green.spawn_detached(_converse, sock, store)
+        green.spawn_detached(_serve_client, sock, store)
 
 
 if __name__ == "__main__":

@@ -27,29 +27,29 @@ class MachineLimits:
     memory_bytes: int
 
 
-def device_of(path: Path) -> str:
-    """``major:minor`` of the device on which a file is."""
+def file_device_number(path: Path) -> str:
+    """Return ``major:minor`` of the device on which a file is."""
     number = os.stat(path).st_dev
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def device_of_node(path: str) -> str:
-    """``major:minor`` of the device that a file below ``/dev`` stands for."""
+def node_device_number(path: str) -> str:
+    """Return ``major:minor`` of the device that a file below ``/dev`` stands for."""
     number = os.stat(path).st_rdev
     return f"{os.major(number)}:{os.minor(number)}"
 
 
-def reads_of(device: str) -> int:
+def read_count(device: str) -> int:
     """Read requests that a device has served so far. Raises ``ConfigError``."""
-    return int(_counters_of(device)[0])
+    return int(_device_counters(device)[0])
 
 
-def writes_of(device: str) -> int:
+def write_count(device: str) -> int:
     """Write requests that a device has served so far. Raises ``ConfigError``."""
-    return int(_counters_of(device)[4])
+    return int(_device_counters(device)[4])
 
 
-def _counters_of(device: str) -> list[str]:
+def _device_counters(device: str) -> list[str]:
     for line in Path("/proc/diskstats").read_text().splitlines():
         words = line.split()
         if f"{words[0]}:{words[1]}" == device:
@@ -57,9 +57,9 @@ def _counters_of(device: str) -> list[str]:
     raise ConfigError(f"/proc/diskstats knows no device {device}")
 
 
-def read_ahead_as_disks(device: str) -> None:
+def limit_read_ahead(device: str) -> None:
     """Have the kernel read ahead as little on a loop device as on a disk. Raises ``ConfigError``."""
-    _set(Path(f"/sys/dev/block/{device}/bdi/read_ahead_kb"), str(READ_AHEAD_KIB))
+    _write_value(Path(f"/sys/dev/block/{device}/bdi/read_ahead_kb"), str(READ_AHEAD_KIB))
 
 
 def drop_caches() -> None:
@@ -72,15 +72,15 @@ def check_cgroups() -> None:
     """Raise ``ConfigError`` when nothing can be limited here."""
     if os.geteuid() != 0:
         raise ConfigError("it needs root, to mount loop devices, to limit them and to drop caches")
-    if not (_version_1() or _version_2()):
+    if not (_has_cgroup_v1() or _has_cgroup_v2()):
         raise ConfigError(f"{CGROUPS} has neither the controllers blkio and memory nor io and memory")
 
 
-def _version_1() -> bool:
+def _has_cgroup_v1() -> bool:
     return all((CGROUPS / name / "cgroup.procs").exists() for name in ("blkio", "memory"))
 
 
-def _version_2() -> bool:
+def _has_cgroup_v2() -> bool:
     try:
         return {"io", "memory"} <= set((CGROUPS / "cgroup.controllers").read_text().split())
     except OSError:
@@ -88,9 +88,9 @@ def _version_2() -> bool:
 
 
 @contextlib.contextmanager
-def limited(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
+def limited_group(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
     """Make a group with limits; a new process calls the yielded function to enter it."""
-    groups = _groups_1(name, limits) if _version_1() else _groups_2(name, limits)
+    groups = _make_v1_groups(name, limits) if _has_cgroup_v1() else _make_v2_groups(name, limits)
 
     def enter() -> None:
         for group in groups:
@@ -105,7 +105,7 @@ def limited(name: str, limits: MachineLimits) -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def throttled(
+def throttled_group(
     name: str, devices: Sequence[str], bytes_per_s: int
 ) -> Iterator[Callable[[], contextlib.AbstractContextManager[None]]]:
     """Make a group with these rates of each device in bytes a second.
@@ -113,26 +113,26 @@ def throttled(
     What it gives is a block in which this process is in the group, so that those it starts are and stay in
     it.
     """
-    home = CGROUPS / "blkio" if _version_1() else CGROUPS
+    home = CGROUPS / "blkio" if _has_cgroup_v1() else CGROUPS
     group = home / name
-    if not _version_1():
-        _set(CGROUPS / "cgroup.subtree_control", "+io")
+    if not _has_cgroup_v1():
+        _write_value(CGROUPS / "cgroup.subtree_control", "+io")
     group.mkdir(exist_ok=True)
     try:
         for device in devices:
-            if _version_1():
+            if _has_cgroup_v1():
                 for direction in ("read", "write"):
-                    _set(group / f"blkio.throttle.{direction}_bps_device", f"{device} {bytes_per_s}")
+                    _write_value(group / f"blkio.throttle.{direction}_bps_device", f"{device} {bytes_per_s}")
             else:
-                _set(group / "io.max", f"{device} rbps={bytes_per_s} wbps={bytes_per_s}")
+                _write_value(group / "io.max", f"{device} rbps={bytes_per_s} wbps={bytes_per_s}")
 
         @contextlib.contextmanager
         def inside() -> Iterator[None]:
-            _set(group / "cgroup.procs", str(os.getpid()))
+            _write_value(group / "cgroup.procs", str(os.getpid()))
             try:
                 yield
             finally:
-                _set(home / "cgroup.procs", str(os.getpid()))
+                _write_value(home / "cgroup.procs", str(os.getpid()))
 
         yield inside
     finally:
@@ -152,7 +152,7 @@ class MachinePart:
 
 
 @contextlib.contextmanager
-def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
+def confined_group(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
     """Make a group limited to this; yield the function that moves a process there, with all its threads.
 
     Raises ``ConfigError``.
@@ -160,7 +160,7 @@ def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
     # Longer periods for small parts: the kernel grants no less than a millisecond in each.
     period_us = 100_000 if part.cores >= 0.02 else 1_000_000
     quota_us = max(1000, round(part.cores * period_us))
-    if _version_1():
+    if _has_cgroup_v1():
         groups = [CGROUPS / "cpu" / name, CGROUPS / "blkio" / name]
         values = {
             groups[0] / "cpu.cfs_period_us": str(period_us),
@@ -172,7 +172,7 @@ def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
                 values[groups[1] / f"{limit}_bps_device"] = f"{part.device} {part.bytes_per_s}"
                 values[groups[1] / f"{limit}_iops_device"] = f"{part.device} {part.iops}"
     else:
-        _set(CGROUPS / "cgroup.subtree_control", "+io +cpu")
+        _write_value(CGROUPS / "cgroup.subtree_control", "+io +cpu")
         groups = [CGROUPS / name]
         values = {groups[0] / "cpu.max": f"{quota_us} {period_us}"}
         if part.device:
@@ -182,11 +182,11 @@ def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
         for group in groups:
             group.mkdir(exist_ok=True)
         for path, value in values.items():
-            _set(path, value)
+            _write_value(path, value)
 
         def move(pid: int) -> None:
             for group in groups:
-                _set(group / "cgroup.procs", str(pid))
+                _write_value(group / "cgroup.procs", str(pid))
 
         yield move
     finally:
@@ -195,30 +195,30 @@ def confined(name: str, part: MachinePart) -> Iterator[Callable[[int], None]]:
                 group.rmdir()
 
 
-def forget_bodies() -> None:
+def drop_page_cache() -> None:
     """Have the kernel forget what files hold, but not directories and inodes."""
     Path("/proc/sys/vm/drop_caches").write_text("1\n")
 
 
-def _groups_1(name: str, limits: MachineLimits) -> Sequence[Path]:
+def _make_v1_groups(name: str, limits: MachineLimits) -> Sequence[Path]:
     blkio, memory = CGROUPS / "blkio" / name, CGROUPS / "memory" / name
     for group in (blkio, memory):
         group.mkdir(exist_ok=True)
-    _set(blkio / "blkio.throttle.read_iops_device", f"{limits.device} {limits.iops}")
-    _set(memory / "memory.limit_in_bytes", str(limits.memory_bytes))
+    _write_value(blkio / "blkio.throttle.read_iops_device", f"{limits.device} {limits.iops}")
+    _write_value(memory / "memory.limit_in_bytes", str(limits.memory_bytes))
     return blkio, memory
 
 
-def _groups_2(name: str, limits: MachineLimits) -> Sequence[Path]:
-    _set(CGROUPS / "cgroup.subtree_control", "+io +memory")
+def _make_v2_groups(name: str, limits: MachineLimits) -> Sequence[Path]:
+    _write_value(CGROUPS / "cgroup.subtree_control", "+io +memory")
     group = CGROUPS / name
     group.mkdir(exist_ok=True)
-    _set(group / "io.max", f"{limits.device} riops={limits.iops}")
-    _set(group / "memory.max", str(limits.memory_bytes))
+    _write_value(group / "io.max", f"{limits.device} riops={limits.iops}")
+    _write_value(group / "memory.max", str(limits.memory_bytes))
     return (group,)
 
 
-def _set(path: Path, value: str) -> None:
+def _write_value(path: Path, value: str) -> None:
     try:
         path.write_text(value)
     except OSError as error:

@@ -15,20 +15,20 @@ from functools import partial
 
 from swift import green
 from swift.base.errors import ConfigError, SwiftError
-from swift.platform.heap import share_heaps
+from swift.platform.heap import limit_heaps
 from swift.platform.privileges import drop_privileges
-from swift.runtime.daemon import forever_together
+from swift.runtime.daemon import run_all_forever
 from swift.runtime.priority import set_priority
-from swift.runtime.service.daemonize import Prepared, daemon_of, prepare
+from swift.runtime.service.daemonize import PreparedDaemon, find_daemon, prepare_daemon
 from swift.runtime.stop import Stop
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run until SIGTERM; the exit code."""
+    """Run until SIGTERM; return the exit code."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     try:
-        prepared = [_prepared(word) for word in (sys.argv[1:] if argv is None else argv)]
+        prepared = [_prepare_from_argument(word) for word in (sys.argv[1:] if argv is None else argv)]
         # One process has one priority: the one that serves requests least.
         set_priority(max((item.priority for item in prepared), key=lambda priority: priority.nice_priority))
         for user in {item.user for item in prepared}:
@@ -37,25 +37,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"swift-aio daemons: {error}", file=sys.stderr)
         return 1
     os.umask(0o022)
-    share_heaps()
+    limit_heaps()
     stop = Stop()
     stop.on_signals()
-    green.gather([partial(_work, item, stop) for item in prepared])
+    green.gather([partial(_run_daemon, item, stop) for item in prepared])
     return 0
 
 
-def _prepared(word: str) -> Prepared:
+def _prepare_from_argument(word: str) -> PreparedDaemon:
     name, _, path = word.partition("=")
-    prepared = prepare(daemon_of(name), path, verbose=True)
+    prepared = prepare_daemon(find_daemon(name), path, verbose=True)
     if prepared.forks:
         raise ConfigError(f"{name} is to fork workers ({path}), which it cannot do beside other daemons")
     return prepared
 
 
-def _work(prepared: Prepared, stop: Stop) -> None:
+def _run_daemon(prepared: PreparedDaemon, stop: Stop) -> None:
     log = prepared.context.telemetry.log
     log.notice(f"Starting {os.getpid()}")
-    forever_together(prepared.runners(stop), stop)
+    run_all_forever(prepared.runners(stop), stop)
     log.notice(f"Exited {os.getpid()}")
 
 

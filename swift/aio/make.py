@@ -10,8 +10,8 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+from swift.aio.metadatalimits import fitting_limits, measure_attribute_room
 from swift.aio.plan import IMAGES, PLAN_FILE, ClusterPlan, daemon_options, parse_ec
-from swift.aio.room import fitting_limits, measure_attribute_room
 from swift.aio.xfs import check_xfs, make_image, mount_image, unmount_image
 from swift.base.errors import ConfigError
 from swift.config import declared
@@ -53,7 +53,7 @@ def create_cluster(plan: ClusterPlan) -> None:
 
 def remove_cluster(plan: ClusterPlan) -> None:
     """Remove a stopped cluster with its data; raises ``ConfigError`` when other things are beside it."""
-    foreign = plan.foreign()
+    foreign = plan.foreign_entries()
     if foreign:
         raise ConfigError(
             f"{plan.root} holds what is not of a cluster ({', '.join(foreign[:5])}); "
@@ -264,7 +264,7 @@ def _plain_filter(name: str) -> str:
 
 
 def _token_key() -> str:
-    """Options for tokens that need no cache, so that it may go away at any time; none without the library."""
+    """Return the options of tokens that need no cache; none without the library."""
     if find_spec("cryptography") is None:
         return ""
     key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()

@@ -36,7 +36,7 @@ from swift.ring.device import address
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
 #: What plans of version 1 may lack.
-LATER_CHOICES = ("disks", "storage_workers")
+CHANGEABLE_CHOICES = ("disks", "storage_workers")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
@@ -125,7 +125,7 @@ class ClusterPlan:
         return f"sd{_DISK_LETTERS[disk]}{node}"
 
     def device_names(self, node: int) -> list[str]:
-        """All devices of node 1…n."""
+        """Return all devices of node 1…n."""
         return [self.device(node, disk) for disk in range(self.disks)]
 
     def device_paths(self) -> list[Path]:
@@ -175,7 +175,7 @@ class ClusterPlan:
         return f"{self.url}/v1/AUTH_{self.user.partition(':')[0]}"
 
     def node_numbers(self) -> range:
-        """1…n."""
+        """Return the numbers 1…n."""
         return range(1, self.nodes + 1)
 
     def servers(self) -> Iterator[PlannedProcess]:
@@ -202,7 +202,7 @@ class ClusterPlan:
 
     def ports(self) -> Iterator[tuple[str, int]]:
         """Name and port of everything that listens."""
-        yield from ((name, port) for name, _ip, port in listeners_of(self))
+        yield from ((name, port) for name, _ip, port in plan_listeners(self))
 
     def check(self) -> None:
         """Raise ``ConfigError`` for values that cannot work, before anything is made of them."""
@@ -239,12 +239,12 @@ class ClusterPlan:
             names[port] = name
 
     def save(self) -> None:
-        """Remember the plan; raises OSError and leaves the former one."""
+        """Store the plan; raises OSError and leaves the former one."""
         values = {k: v for k, v in dataclasses.asdict(self).items() if k != "root"}
         text = json.dumps({"version": PLAN_VERSION, **values}, indent=1)
         replace_file(Disk(), str(self.root / PLAN_FILE), f"{text}\n".encode(), mode=0o600)
 
-    def foreign(self) -> list[str]:
+    def foreign_entries(self) -> list[str]:
         """Return the entries of the directory that do not belong to a cluster, sorted."""
         nodes = {f"node{number}" for number in self.node_numbers()}
         own = {
@@ -256,7 +256,7 @@ class ClusterPlan:
         return sorted(path.name for path in self.root.iterdir() if path.name not in own)
 
 
-def listeners_of(plan: ClusterPlan) -> Iterator[tuple[str, str, int]]:
+def plan_listeners(plan: ClusterPlan) -> Iterator[tuple[str, str, int]]:
     """Name, address and port of everything that listens."""
     return listeners(plan.ip, plan.proxy_port, plan.base_port, plan.cache_port, plan.nodes)
 
@@ -276,7 +276,7 @@ def reachable_ip(ip: str) -> str:
 
 
 def parse_ec(text: str) -> tuple[int, int]:
-    """``K+M`` as data and parity; raises ``ConfigError``."""
+    """Parse ``K+M`` as data and parity; raises ``ConfigError``."""
     data, plus, parity = text.partition("+")
     if not (plus and is_digits(data) and is_digits(parity)):
         raise ConfigError(f"an erasure code is K+M, for example 4+2, not {text!r}")
@@ -312,7 +312,7 @@ def saved_plan(root: Path) -> ClusterPlan | None:
             field.name: field.default for field in dataclasses.fields(ClusterPlan) if field.name != "root"
         }
         # Plans are older than some of the choices; they were made with what is the default now.
-        values = {**{name: known[name] for name in LATER_CHOICES}, **values}
+        values = {**{name: known[name] for name in CHANGEABLE_CHOICES}, **values}
         if values.keys() != known.keys():
             raise KeyError(*sorted(values.keys() ^ known.keys()))
         for name, default in known.items():

@@ -74,7 +74,7 @@ def _other_ports(rows: Sequence[tuple[str, str, int]], option: str) -> str:
     return option
 
 
-def taken(found: Iterator[tuple[str, str, int]]) -> str:
+def taken_ports_message(found: Iterator[tuple[str, str, int]]) -> str:
     """Return a sentence about ports that something listens on, with free ones; empty when all are free."""
     rows = list(found)
     busy = [row for row in rows if not port_is_free(row[1], row[2])]
@@ -108,7 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         args, _others = parser.parse_known_args(argv)
         if args.command != "start" or args.data is None or (args.data / "aio.json").exists():
             return 0
-        problem = taken(listeners(args.ip, args.port, args.base_port, args.cache_port, args.nodes))
+        problem = taken_ports_message(
+            listeners(args.ip, args.port, args.base_port, args.cache_port, args.nodes)
+        )
     except (SystemExit, OSError, OverflowError, ValueError):
         return 0
     if problem:

@@ -24,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from swift.aio.plan import ClusterPlan, PlannedProcess, listeners_of
-from swift.aio.ports import port_is_free, taken
+from swift.aio.plan import ClusterPlan, PlannedProcess, plan_listeners
+from swift.aio.ports import port_is_free, taken_ports_message
 from swift.base.errors import ConfigError, SwiftError
 from swift.runtime.workers import die_with_parent
 
@@ -35,7 +35,7 @@ STOP_TIMEOUT_S = 15.0
 #: well, seconds.
 PAUSE_MIN_S = 1.0
 PAUSE_MAX_S = 60.0
-SETTLED_S = 60.0
+STABLE_AFTER_S = 60.0
 
 Report = Callable[[str], None]
 
@@ -47,10 +47,10 @@ class Child(Protocol):
     returncode: int | None
 
     def poll(self) -> int | None:
-        """Its exit status, None while it runs."""
+        """Return its exit status, None while it runs."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit status, awaited for ``timeout`` seconds; raises ``subprocess.TimeoutExpired``."""
+        """Wait ``timeout`` seconds for its exit status; raises ``subprocess.TimeoutExpired``."""
 
     def send_signal(self, sig: int) -> None:
         """Send it a signal unless it has ended."""
@@ -142,7 +142,7 @@ class RunLock:
 
 
 def cache_process(plan: ClusterPlan) -> PlannedProcess:
-    """memcached when it is installed, else our own small cache server."""
+    """Return memcached if it is installed, else the built-in cache server."""
     port = str(plan.cache_port)
     memcached = shutil.which("memcached")
     if memcached:
@@ -159,11 +159,11 @@ def cache_process(plan: ClusterPlan) -> PlannedProcess:
 
 def check_ports(plan: ClusterPlan) -> None:
     """Raise ``ConfigError`` naming a port that something listens on already."""
-    if problem := taken(listeners_of(plan)):
+    if problem := taken_ports_message(plan_listeners(plan)):
         raise ConfigError(problem)
 
 
-def answers(ip: str, port: int) -> bool:
+def accepts_connections(ip: str, port: int) -> bool:
     """Return True if something accepts connections there."""
     with contextlib.suppress(OSError), socket.create_connection((ip, port), 2.0):
         return True
@@ -173,7 +173,7 @@ def answers(ip: str, port: int) -> bool:
 class RestartDelays:
     """Delays before an ended process is restarted: doubled each time.
 
-    One that has lived for ``SETTLED_S`` is trusted anew.
+    One that has lived for ``STABLE_AFTER_S`` is trusted anew.
     """
 
     def __init__(self) -> None:
@@ -186,7 +186,7 @@ class RestartDelays:
 
     def after(self, now: float) -> float:
         """Return the seconds to wait after the process ended."""
-        if self._began is None or now - self._began >= SETTLED_S:
+        if self._began is None or now - self._began >= STABLE_AFTER_S:
             self._next_s = PAUSE_MIN_S
         pause_s, self._next_s = self._next_s, min(2 * self._next_s, PAUSE_MAX_S)
         return pause_s
@@ -198,12 +198,12 @@ class Supervisor:
     def __init__(self, plan: ClusterPlan, report: Report, beginner: ProcessStarter | None = None):
         self._plan = plan
         self._report = report
-        self._beginner = beginner or ProgramStarter()
+        self._starter = beginner or ProgramStarter()
         self._children: dict[str, Child] = {}
         self._processes: dict[str, PlannedProcess] = {}
-        self._pauses: defaultdict[str, RestartDelays] = defaultdict(RestartDelays)
+        self._restart_delays: defaultdict[str, RestartDelays] = defaultdict(RestartDelays)
         #: When those that have ended are started again, monotonic seconds.
-        self._again_at: dict[str, float] = {}
+        self._restart_at: dict[str, float] = {}
         self._stop = 0
 
     def start(self) -> None:
@@ -215,7 +215,7 @@ class Supervisor:
             for process in servers:
                 self._spawn(process)
             self._write_state(servers)
-            self._await(servers)
+            self._await_ports(servers)
             # Requests do not need the daemons, so these start when the cluster already serves.
             for process in daemons:
                 self._spawn(process)
@@ -227,7 +227,7 @@ class Supervisor:
     def _spawn(self, process: PlannedProcess) -> None:
         self._processes[process.name] = process
         with open(self._plan.logs / f"{process.name}.log", "ab", buffering=0) as log:
-            self._children[process.name] = self._beginner.begin(process.args, log)
+            self._children[process.name] = self._starter.begin(process.args, log)
 
     def _write_state(self, processes: list[PlannedProcess]) -> None:
         rows = [
@@ -239,14 +239,14 @@ class Supervisor:
         written.write_text(json.dumps(rows))
         written.replace(path)
 
-    def _await(self, processes: list[PlannedProcess]) -> None:
+    def _await_ports(self, processes: list[PlannedProcess]) -> None:
         deadline = time.monotonic() + START_TIMEOUT_S
         waiting = {p.name: p for p in processes}
         while waiting:
             for name, process in list(waiting.items()):
                 if self._children[name].poll() is not None:
                     raise ConfigError(f"{name} ended at once; {self._last_log_lines(name)}")
-                if process.port is None or answers(process.ip, process.port):
+                if process.port is None or accepts_connections(process.ip, process.port):
                     del waiting[name]
                     self._report(f"{len(processes) - len(waiting)}/{len(processes)} {name} is up")
             if waiting and time.monotonic() > deadline:
@@ -269,11 +269,11 @@ class Supervisor:
         self._stop = number
 
     def watch(self) -> None:
-        """Sleep until told to stop; start again what ends on its own, and rotate logs."""
+        """Watch until stopped; restart processes that end on their own, and rotate logs."""
         rotated_s = time.monotonic()
         while not self._stop:
             now_s = time.monotonic()
-            self.tend(now_s)
+            self.restart_ended(now_s)
             if now_s - rotated_s >= ROTATED_EVERY_S:
                 rotated_s = now_s
                 self._rotate_logs()
@@ -286,15 +286,15 @@ class Supervisor:
         except OSError as error:
             self._report(f"a log cannot be rotated: {error}")
 
-    def tend(self, now: float) -> None:
-        """Say which processes have ended, and start again those whose time has come (monotonic seconds)."""
+    def restart_ended(self, now: float) -> None:
+        """Report ended processes, and restart those whose delay is over (monotonic seconds)."""
         for name, child in list(self._children.items()):
             if child.poll() is None:
                 continue
-            again_at = self._again_at.get(name)
+            again_at = self._restart_at.get(name)
             if again_at is None:
-                pause_s = self._pauses[name].after(now)
-                self._again_at[name] = now + pause_s
+                pause_s = self._restart_delays[name].after(now)
+                self._restart_at[name] = now + pause_s
                 self._report(
                     f"{name} (pid {child.pid}) ended with status {child.returncode}; again in {pause_s:g} s"
                 )
@@ -302,11 +302,11 @@ class Supervisor:
                 process = self._processes[name]
                 if process.port is not None and not port_is_free(process.ip, process.port):
                     # Its workers have not noticed yet, or it was started by hand.
-                    self._again_at[name] = now + PAUSE_MIN_S
+                    self._restart_at[name] = now + PAUSE_MIN_S
                     continue
-                del self._again_at[name]
+                del self._restart_at[name]
                 self._spawn(process)
-                self._pauses[name].began(now)
+                self._restart_delays[name].began(now)
                 self._write_state(list(self._processes.values()))
                 self._report(f"{name} was started again (pid {self._children[name].pid})")
 
@@ -335,7 +335,7 @@ class Supervisor:
         again = [self._processes[name] for name in names]
         for process in again:
             self._spawn(process)
-        self._await(again)
+        self._await_ports(again)
 
     def end(self) -> None:
         """End every process, by force after the timeout."""
@@ -348,7 +348,7 @@ class Supervisor:
         for child in self._children.values():
             _signal_group(child, signal.SIGKILL)
             child.wait()
-        self._beginner.close()
+        self._starter.close()
         with contextlib.suppress(FileNotFoundError):
             _state_file(self._plan).unlink()
 
@@ -372,14 +372,14 @@ def processes_of(plan: ClusterPlan) -> list[dict[str, object]]:
     except FileNotFoundError:
         return []
     for row in rows:
-        row["state"] = _state_of(row["pid"], row.get("ip", plan.storage_ip), row["port"])
+        row["state"] = _process_state(row["pid"], row.get("ip", plan.storage_ip), row["port"])
     return rows
 
 
-def _state_of(pid: int, ip: str, port: int | None) -> str:
+def _process_state(pid: int, ip: str, port: int | None) -> str:
     if not _is_alive(pid):
         return "dead"
-    return "up" if port is None or answers(ip, port) else "silent"
+    return "up" if port is None or accepts_connections(ip, port) else "silent"
 
 
 def _is_alive(pid: int) -> bool:
@@ -403,7 +403,7 @@ ROTATED_EVERY_S = 60.0
 
 
 def rotate(directory: Path, bytes_max: int = LOG_BYTES_MAX) -> list[str]:
-    """Empty the log files that are too long, after copying them; their names. Raises OSError."""
+    """Empty the log files that are too long, after copying them; return their names. Raises OSError."""
     rotated = []
     for path in sorted(directory.glob("*.log")):
         if path.stat().st_size <= bytes_max:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from swift.aio.cgroups import device_of, read_ahead_as_disks, throttled
+from swift.aio.cgroups import file_device_number, limit_read_ahead, throttled_group
 from swift.aio.make import make_cluster, mount_devices, remove_cluster, unmount_devices
 from swift.aio.plan import ClusterPlan
 from swift.aio.supervisor import Supervisor
@@ -25,15 +25,17 @@ def set_options(conf: Path, app: str, **options: float) -> None:
     conf.write_text("\n".join(lines) + "\n")
 
 
-def set_pace(plan: ClusterPlan) -> None:
-    """Devices are written as fast as they can all the time, and a slow one is waited for."""
+def set_write_pace(plan: ClusterPlan) -> None:
+    """Configure constant writeback at full speed, and waiting for slow devices."""
     set_options(plan.etc / "proxy-server.conf", "proxy", node_timeout=PATIENCE_S)
     for conf in (plan.etc / "object-server").glob("*.conf"):
         set_options(conf, "object", mb_per_sync=SYNC_MB)
 
 
 @contextlib.contextmanager
-def running(plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0) -> Iterator[Supervisor]:
+def running_cluster(
+    plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0
+) -> Iterator[Supervisor]:
     """Run a cluster; yield its supervisor.
 
     The devices of the ``limited`` directories, which need filesystems of their own, do so many bytes a second
@@ -41,17 +43,19 @@ def running(plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int
     """
     make_cluster(plan)
     if limited:
-        set_pace(plan)
+        set_write_pace(plan)
     try:
         if plan.xfs:
             mount_devices(plan)
         supervisor = Supervisor(plan, lambda _text: None)
         with contextlib.ExitStack() as limits:
             if limited:
-                numbers = [device_of(path) for path in limited]
+                numbers = [file_device_number(path) for path in limited]
                 for number in numbers:
-                    read_ahead_as_disks(number)
-                inside = limits.enter_context(throttled(f"swift-{plan.root.name}", numbers, bytes_per_s))
+                    limit_read_ahead(number)
+                inside = limits.enter_context(
+                    throttled_group(f"swift-{plan.root.name}", numbers, bytes_per_s)
+                )
                 with inside():
                     supervisor.start()
             else:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from swift.aio.cgroups import device_of, device_of_node, read_ahead_as_disks
+from swift.aio.cgroups import file_device_number, limit_read_ahead, node_device_number
 from swift.base.errors import ConfigError
 
 IMAGE_BYTES = 32 << 30
@@ -19,7 +19,7 @@ IMAGE_BYTES = 32 << 30
 
 @contextmanager
 def working_folder(root: Path, *, xfs: bool) -> Iterator[Path]:
-    """``root``, or with ``xfs`` a folder of a fresh XFS below it that is gone afterwards.
+    """Yield ``root``, or with ``xfs`` a folder of a fresh XFS below it that is removed afterwards.
 
     Raises ``ConfigError``.
     """
@@ -30,7 +30,7 @@ def working_folder(root: Path, *, xfs: bool) -> Iterator[Path]:
     check_xfs()
     image, folder = root / "xfs.img", root / "xfs"
     folder.mkdir(exist_ok=True)
-    with ending_in_order():
+    with exit_on_sigterm():
         try:
             # Reserved at once, so that the filesystem below has little more to do than to overwrite.
             make_image(image, IMAGE_BYTES, reserved=True)
@@ -44,7 +44,7 @@ def working_folder(root: Path, *, xfs: bool) -> Iterator[Path]:
 
 
 @contextmanager
-def disk_that_seeks(image: Path, size_bytes: int, target: Path) -> Iterator[str]:
+def mount_seeking_disk(image: Path, size_bytes: int, target: Path) -> Iterator[str]:
     """Mount an empty XFS at ``target``; yield the device (``major:minor``) to limit.
 
     Raises ``ConfigError``.
@@ -59,8 +59,8 @@ def disk_that_seeks(image: Path, size_bytes: int, target: Path) -> Iterator[str]
         try:
             mount_image(Path(disk), target)
             try:
-                read_ahead_as_disks(device_of(target))
-                yield device_of_node(disk)
+                limit_read_ahead(file_device_number(target))
+                yield node_device_number(disk)
             finally:
                 unmount_image(target)
         finally:
@@ -70,8 +70,8 @@ def disk_that_seeks(image: Path, size_bytes: int, target: Path) -> Iterator[str]
 
 
 @contextmanager
-def ending_in_order() -> Iterator[None]:
-    """SIGTERM ends the run like an error, so that nothing stays mounted."""
+def exit_on_sigterm() -> Iterator[None]:
+    """Make SIGTERM end the run like an error, so that nothing stays mounted."""
     before = signal.signal(signal.SIGTERM, lambda _signal, _frame: sys.exit(128 + signal.SIGTERM))
     try:
         yield

@@ -61,5 +61,5 @@ class ChunkSums:
         return struct.pack(f">{len(sums)}I", *sums)
 
     def digest(self) -> str:
-        """One hex text that tells two bodies of this chunk size apart."""
+        """Return a hex digest that identifies a body of this chunk size."""
         return md5(b"%d:" % self.chunk + self.packed(), usedforsecurity=False).hexdigest()

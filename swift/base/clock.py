@@ -11,10 +11,10 @@ class Clock(Protocol):
     """Source of time of a service."""
 
     def time(self) -> float:
-        """Unix seconds (UTC)."""
+        """Return Unix seconds (UTC)."""
 
     def monotonic(self) -> float:
-        """Seconds that never run backwards, for deadlines."""
+        """Return seconds that never run backwards, for deadlines."""
 
 
 class SystemClock:
@@ -26,7 +26,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves only when told to, for tests and simulations."""
+    """A clock that moves only by ``advance``, for tests and simulations."""
 
     def __init__(self, now_s: float = 1_700_000_000.0):
         self.now_s = now_s
@@ -44,7 +44,7 @@ class ManualClock:
         self.now_s += seconds
 
 
-class SecondText:
+class CachedSecondText:
     """The text of a moment, made once a second by ``show``, which gets UTC."""
 
     __slots__ = ("_second", "_show", "_text")
@@ -55,7 +55,7 @@ class SecondText:
         self._text = ""
 
     def __call__(self, now_s: float) -> str:
-        """For a moment in Unix seconds."""
+        """Return the text of a time in Unix seconds."""
         second = int(now_s)
         if second != self._second:
             self._text = self._show(time.gmtime(second))

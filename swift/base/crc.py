@@ -1,6 +1,6 @@
 """Reflected CRCs of any width: computed byte by byte, and put together from the CRCs of pieces.
 
-Pure Python; for bulk use what ``platform.fastcrc`` finds. ``joined`` gives the CRC of two pieces one after
+Pure Python; for bulk use what ``platform.fastcrc`` finds. ``combine`` gives the CRC of two pieces one after
 the other from theirs: appending n bytes multiplies by x^8n in the field of the polynomial.
 
 Apart from its only user, the S3 API, because it is arithmetic without any format.
@@ -31,7 +31,7 @@ class Polynomial:
             value = table[(value ^ byte) & 0xFF] ^ (value >> 8)
         return value ^ self._mask
 
-    def joined(self, first: int, second: int, second_bytes: int) -> int:
+    def combine(self, first: int, second: int, second_bytes: int) -> int:
         """Return the CRC of two pieces from theirs and the size of the second."""
         if not second_bytes:
             return first
@@ -48,7 +48,7 @@ class Polynomial:
         return self._table
 
     def _product(self, a: int, b: int) -> int:
-        """a·b in the field; bit ``bits - 1`` is the coefficient of x^0."""
+        """Return a·b in the field; bit ``bits - 1`` is the coefficient of x^0."""
         product, bit = 0, self._top
         while a:
             if a & bit:
@@ -59,7 +59,7 @@ class Polynomial:
         return product
 
     def _power_of(self, size: int) -> int:
-        """x^(8·size) in the field."""
+        """Return x^(8·size) in the field."""
         # x^8 by shifting 1 eight times; then by squares.
         square = self._top
         for _ in range(8):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: No number that is asked for has more digits; ``int`` refuses some thousands of them.
+#: No valid number has more digits; ``int`` refuses some thousands of them.
 DIGITS_MAX = 20
 
 

@@ -17,7 +17,7 @@ _is_plain = re.compile(r"[\w.~/-]*", re.ASCII).fullmatch
 
 
 class BadPath(InvalidValue):
-    """A path does not have the segments that were asked for."""
+    """A path does not have the requested segments."""
 
 
 class NotUTF8(InvalidValue):
@@ -34,16 +34,16 @@ def decode_path(raw: str) -> str:
         raise NotUTF8("path is not UTF-8")
 
 
-def decode_path_loosely(raw: str) -> str:
-    """``decode_path`` for comparing and showing: bytes that are not UTF-8 become surrogate escapes."""
+def decode_path_lossily(raw: str) -> str:
+    """Decode a path for comparing and showing: bytes that are not UTF-8 become surrogate escapes."""
     if "%" not in raw and raw.isascii():
         return raw
     return unquote_to_bytes(raw.encode("latin-1")).decode("utf-8", "surrogateescape")
 
 
-def requoted_path(raw: str) -> str:
+def normalize_path_quoting(raw: str) -> str:
     """Return a raw request path quoted in the one way of ``quote_path``, however its sender wrote it."""
-    return raw if _is_plain(raw) else quote_path(decode_path_loosely(raw))
+    return raw if _is_plain(raw) else quote_path(decode_path_lossily(raw))
 
 
 def quote_path(path: str) -> str:
@@ -124,10 +124,10 @@ class Entity(NamedTuple):
 
 
 def reserved_name_error(path: EntityPath, auto_create_prefix: str = ".") -> str | None:
-    """Why a name misuses the NUL namespace, or None (public-api.md §17).
+    """Return the error of a name that misuses the NUL namespace, or None (public-api.md §17).
 
-    A name with NUL anywhere must start with it; object and container must both be reserved or both
-    not. The object rules do not hold in accounts that begin with ``auto_create_prefix``.
+    A name with NUL anywhere must start with it; object and container must both be reserved or both not.
+    The object rules do not hold in accounts that begin with ``auto_create_prefix``.
     """
     if RESERVED not in "".join(filter(None, path)):
         return None

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class Memo(dict[K, V]):
-    """``memo[key]`` is ``make(key)``, made once for the first ``size_max`` keys that are asked for.
+    """``memo[key]`` is ``make(key)``, made once for the first ``size_max`` requested keys.
 
     A key that is in it costs no function call of ours; when it is full, other keys are made each time. For
     pure functions of few usual arguments; ``functools.lru_cache`` has old keys make room for new ones.

@@ -8,11 +8,11 @@ of another cluster, and moving anything would take everything away.
 from __future__ import annotations
 
 #: So many may be moved away by one process at once ...
-MOVED_FREELY = 10
+MOVES_WITHOUT_EVIDENCE = 10
 #: ... and one more for so many that are where they belong.
-FITTING_PER_MOVE = 100
+FITTING_NEEDED_PER_MOVE = 100
 #: A pass ends after so many in a row that may not be moved.
-IN_A_ROW_MAX = 10
+MOVES_IN_A_ROW_MAX = 10
 
 
 class MisplacedGuard:
@@ -22,14 +22,14 @@ class MisplacedGuard:
         self._fitting: dict[str, int] = {}
         self._moved: dict[str, int] = {}
 
-    def fits(self, device: str) -> None:
-        """Something on the device is where its name belongs."""
+    def note_fitting(self, device: str) -> None:
+        """Count something on the device that is where its name belongs."""
         self._fitting[device] = self._fitting.get(device, 0) + 1
 
     def may_move(self, device: str) -> bool:
         """Return True, and count it as moved, if something misplaced may be taken for damage."""
         fitting, moved = self._fitting.get(device, 0), self._moved.get(device, 0)
-        if not fitting or moved >= MOVED_FREELY + fitting // FITTING_PER_MOVE:
+        if not fitting or moved >= MOVES_WITHOUT_EVIDENCE + fitting // FITTING_NEEDED_PER_MOVE:
             return False
         self._moved[device] = moved + 1
         return True

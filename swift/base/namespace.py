@@ -52,7 +52,7 @@ def upper_key(upper: str) -> tuple[bool, str]:
 
 
 def check_bounds(lower: Any, upper: Any) -> tuple[str, str]:
-    """Bounds from outside; raises ``InvalidValue`` unless they are text with lower < upper."""
+    """Return bounds from outside; raise ``InvalidValue`` unless they are text with lower < upper."""
     if not isinstance(lower, str) or not isinstance(upper, str):
         raise InvalidValue("lower and upper must be text")
     if upper and lower >= upper:

@@ -163,7 +163,7 @@ def with_counts(item: ShardRange, objects: int, size: int, tombstones: int, now:
 
 
 def merge(existing: ShardRange | None, new: ShardRange) -> ShardRange:
-    """One row from two versions of it (§19.1); returns ``existing`` itself when nothing changes."""
+    """Return one row from two versions of it (§19.1); ``existing`` itself when nothing changes."""
     if existing is None:
         return new
     if Timestamp(existing.timestamp) < Timestamp(new.timestamp):
@@ -187,12 +187,12 @@ def merge(existing: ShardRange | None, new: ShardRange) -> ShardRange:
             state_timestamp=existing.state_timestamp,
             epoch=existing.epoch,
         )
-    merged = replace(merged, reported=_still_reported(existing, new, merged))
+    merged = replace(merged, reported=_merged_reported(existing, new, merged))
     return existing if merged == existing else merged
 
 
-def _still_reported(existing: ShardRange, new: ShardRange, merged: ShardRange) -> bool:
-    """Return the new version's word counts; the old one's as long as it is what the row says."""
+def _merged_reported(existing: ShardRange, new: ShardRange, merged: ShardRange) -> bool:
+    """Return True if the merged counts were already reported to the root."""
     if new.reported:
         return True
     facts = _reported_facts(existing)

@@ -33,7 +33,7 @@ class InvalidTimestamp(InvalidValue):
 
 @lru_cache(256)
 def http_date(unix_seconds: int) -> str:
-    """RFC 9110 IMF-fixdate of whole Unix seconds; mostly of this one or of what is read often."""
+    """Return the RFC 9110 IMF-fixdate of whole Unix seconds; recent results are cached."""
     t = _time.gmtime(unix_seconds)
     return (
         f"{_DAYS[t.tm_wday]}, {t.tm_mday:02d} {_MONTHS[t.tm_mon - 1]} {t.tm_year:04d} "
@@ -42,7 +42,7 @@ def http_date(unix_seconds: int) -> str:
 
 
 def _ticks(value: float | str) -> int:
-    """Ticks of a number of seconds, rounded as the text form ``%.5f`` rounds."""
+    """Return the ticks of a number of seconds, rounded as the text form ``%.5f`` rounds."""
     text = f"{float(value):.5f}"
     whole, _, fraction = text.partition(".")
     if whole.startswith("-") or len(whole) > 10:
@@ -253,7 +253,7 @@ def decode_timestamps(text: str, *, explicit: bool = False) -> tuple[Timestamp, 
 
 
 def normalize_delete_at(value: Any, *, high_precision: bool = False) -> str:
-    """X-Delete-At clamped to 0...9999999999 as ten digits (object-disk.md §2).
+    """Return X-Delete-At clamped to 0...9999999999 as ten digits (object-disk.md §2).
 
     Raises ``InvalidTimestamp`` when the value is not a number.
     """

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 
 def new_transaction_id(suffix: str = "", extra: str | None = None, *, now_s: float | None = None) -> str:
-    """``tx`` + 21 hex + ``-`` + 10 hex of Unix seconds + quoted suffix [+ ``-`` + quoted extra[:32]]."""
+    """Return ``tx`` + 21 hex + ``-`` + 10 hex of Unix seconds + quoted suffix [+ ``-`` + extra[:32]]."""
     seconds = int(time.time() if now_s is None else now_s)
     text = f"tx{getrandbits(84):021x}-{seconds:010x}"
     if suffix:

@@ -56,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 when everything was looked at, whatever was found, 2 for wrong usage."""
+    """Run the command; return 0 when everything was looked at, whatever was found, 2 for wrong usage."""
     parser = make_parser()
     args = parser.parse_intermixed_args(argv)
     words = args.urls or ([] if sys.stdin.isatty() else sys.stdin.read().splitlines())

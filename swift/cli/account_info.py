@@ -14,22 +14,24 @@ from swift.compose import Cluster
 from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.operations import info as database_info
-from swift.operations.info import DatabaseFacts, NoDatabase, moment, sync_points
+from swift.operations.info import DatabaseFacts, NoDatabase, format_timestamp, sync_points
 
 KIND = "account"
 
 
-def _ask(place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
+def _read_facts(
+    place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace
+) -> DatabaseFacts:
     broker = open_found(place, engine)
     if broker is None:
         raise NoDatabase("DB file doesn't exist")
     try:
         info = broker.info()
         rows = [
-            ("Created at", moment(info.created_at)),
-            ("Put Timestamp", moment(info.put_timestamp)),
-            ("Delete Timestamp", moment(info.delete_timestamp)),
-            ("Status Timestamp", moment(info.status_changed_at)),
+            ("Created at", format_timestamp(info.created_at)),
+            ("Put Timestamp", format_timestamp(info.put_timestamp)),
+            ("Delete Timestamp", format_timestamp(info.delete_timestamp)),
+            ("Status Timestamp", format_timestamp(info.status_changed_at)),
             ("Container Count", str(info.container_count)),
         ]
         stats = broker.policy_stats()
@@ -57,8 +59,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
-    return database_info.run(KIND, _ask, argv)
+    """Run the command; return the exit code."""
+    return database_info.run(KIND, _read_facts, argv)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from swift.runtime.service.serve import run_server
 
 
 def main() -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     return run_server("account-server")
 
 

@@ -78,7 +78,7 @@ def make_parser() -> argparse.ArgumentParser:
     status.add_argument("--format", choices=("text", "json"), default="text")
     stop = commands.add_parser("stop", help="end all its processes")
     clean = commands.add_parser("clean", help="remove a stopped cluster and its data")
-    clean.add_argument("--yes", action="store_true", help="do not ask")
+    clean.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     for command in (start, status, stop, clean):
         command.add_argument("data", type=Path, help="data directory of the cluster")
     return parser
@@ -91,7 +91,7 @@ def _port(text: str) -> int:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 for success, 1 for an error, 3 when status finds nothing running."""
+    """Run the command; return 0 for success, 1 for an error, 3 when status finds nothing running."""
     args = make_parser().parse_args(argv)
     args.data = args.data.expanduser().absolute()
     try:
@@ -113,7 +113,7 @@ def _existing(data: Path) -> ClusterPlan:
 # --- start ------------------------------------------------------------------------------------------
 
 
-def plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
+def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
     """Return the plan of the cluster that is there, if any, and the one to be run."""
     choices = {
         "ip": args.ip,
@@ -154,7 +154,7 @@ def plan_of(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
 
 
 def _start(args: argparse.Namespace) -> int:
-    existing, plan = plan_of(args)
+    existing, plan = plans_from_args(args)
     lock = RunLock(plan)
     holder = lock.holder()
     if holder is not None:
@@ -168,11 +168,11 @@ def _start(args: argparse.Namespace) -> int:
             move_cluster(existing, plan)
         make_cluster(plan)
     if args.foreground:
-        return _run(plan, lock, ready=lambda: print(welcome(plan), flush=True), tell=_tell)
+        return _run(plan, lock, ready=lambda: print(welcome(plan), flush=True), tell=_print_progress)
     return _start_in_background(plan, lock)
 
 
-def _tell(text: str) -> None:
+def _print_progress(text: str) -> None:
     print(f"swift-aio: {text}", flush=True)
 
 
@@ -212,7 +212,7 @@ def _end_supervisor(pid: int) -> None:
 
 
 def follow_start(plan: ClusterPlan, words: Iterable[str], end_supervisor: Callable[[], None]) -> int:
-    """Show what the supervisor reports until it is ready; the exit code. Ctrl-C ends the supervisor."""
+    """Show the supervisor's reports until it is ready; return the exit code. Ctrl-C ends the supervisor."""
     failed = False
     try:
         for line in words:
@@ -290,7 +290,7 @@ def _is_installed(name: str) -> bool:
     return shutil.which(name) is not None or Path(sys.executable).with_name(name).exists()
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_text(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -343,12 +343,12 @@ def _login_lines(plan: ClusterPlan) -> str:
 
 def welcome(plan: ClusterPlan) -> str:
     """Return the description of a running cluster, and the lines to try it."""
-    policies = _counted(plan.replicas, "replica")
+    policies = _count_text(plan.replicas, "replica")
     if plan.ec:
         policies += f", or {plan.ec} erasure coded"
     stop = [*_start_command("swift-aio"), "stop", str(plan.root)]
     lines = [*_swift_lines(plan), *_s3_lines(plan), stop]
-    return f"""The cluster in {plan.root} is up: {_counted(plan.disks_in_all, "device")}, {policies}.
+    return f"""The cluster in {plan.root} is up: {_count_text(plan.disks_in_all, "device")}, {policies}.
 
 {_login_lines(plan)}
 Try next:

@@ -39,11 +39,11 @@ from swift.store.tier.tier import CONTROL_FILE, CacheTier, TierDependencies
 
 NAME = "swift-cache"
 _CONF = "/etc/swift/object-server.conf"
-Said = dict[str, object]
+Output = dict[str, object]
 
 
 class CacheUnusable(Exception):
-    """It cannot be done; the text says why."""
+    """The cache cannot be used; the text has the reason."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ class CacheNode:
     def _control_path(self) -> str:
         return f"{self.settings.path}/{CONTROL_FILE}"
 
-    def change(self, **values: object) -> Said:
+    def change(self, **values: object) -> Output:
         """Change options for all processes; raises ``Refused``."""
         self.entries()
         wanted = {**self.control(), **values}
@@ -89,8 +89,8 @@ class CacheNode:
 # --- what it does --------------------------------------------------------------------------------------
 
 
-def stats(node: CacheNode, _args: argparse.Namespace) -> Said:
-    """Figures of all processes together."""
+def stats(node: CacheNode, _args: argparse.Namespace) -> Output:
+    """Return the figures of all processes together."""
     entries = node.entries()
     total, states = figures.merge_reports(reports_in(node.settings.state_path))
     totals, settings = entries.totals(), node.tier.settings
@@ -109,16 +109,16 @@ def stats(node: CacheNode, _args: argparse.Namespace) -> Said:
                 "priority": rules.priority,
                 "bytes_max": rules.bytes_max,
                 "admission": rules.admission,
-                **_counted(total, of, None),
-                "devices": {device: _counted(total, of, device) for device in devices},
+                **_count_entries(total, of, None),
+                "devices": {device: _count_entries(total, of, device) for device in devices},
             }
             for of, rules in settings.rules().items()
         },
     }
 
 
-def _counted(total: figures.Figures, of: str, device: str | None) -> Said:
-    sums: Said = {}
+def _count_entries(total: figures.Figures, of: str, device: str | None) -> Output:
+    sums: Output = {}
     for name in figures.NAMES:
         keys = [key for key in total if key[0] == of and key[2] == name and device in (None, key[1])]
         sums[name] = sum(total[key] for key in keys)
@@ -126,7 +126,7 @@ def _counted(total: figures.Figures, of: str, device: str | None) -> Said:
     return sums
 
 
-def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Said]:
+def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Output]:
     """Yield the activity of each interval until an interrupt."""
     before, _ = figures.merge_reports(reports_in(node.settings.state_path))
     while args.count != 0:
@@ -135,16 +135,16 @@ def live(node: CacheNode, args: argparse.Namespace) -> Iterator[Said]:
         now, _ = figures.merge_reports(reports_in(node.settings.state_path))
         change = now - before
         before = now
-        yield {of: _counted(change, of, None) for of in node.tier.settings.rules()}
+        yield {of: _count_entries(change, of, None) for of in node.tier.settings.rules()}
 
 
-def resize(node: CacheNode, args: argparse.Namespace) -> Said:
-    """Another size."""
+def resize(node: CacheNode, args: argparse.Namespace) -> Output:
+    """Set another size."""
     return node.change(size_mb=args.megabytes)
 
 
-def mode(node: CacheNode, args: argparse.Namespace) -> Said:
-    """Another mode of a class; ``off`` and ``on`` turn it off and on."""
+def mode(node: CacheNode, args: argparse.Namespace) -> Output:
+    """Set another mode of a class; ``off`` and ``on`` turn it off and on."""
     known = node.tier.settings
     classes = tuple(name for name in CLASSES if name in known.classes)
     if args.mode == "off":
@@ -156,14 +156,14 @@ def mode(node: CacheNode, args: argparse.Namespace) -> Said:
     return node.change(classes=on, **{option_of(args.of, "mode"): args.mode})
 
 
-def flush(node: CacheNode, args: argparse.Namespace) -> Said:
+def flush(node: CacheNode, args: argparse.Namespace) -> Output:
     """Forget a device."""
     return {"device": args.device, "dropped": node.entries().flush(args.device)}
 
 
-def verify(node: CacheNode, args: argparse.Namespace) -> Said:
+def verify(node: CacheNode, args: argparse.Namespace) -> Output:
     """Compare entries with the disk."""
-    entries, pace = node.entries(), _pace(node.settings.scrub_rate if args.rate is None else args.rate)
+    entries, pace = node.entries(), _make_pacer(node.settings.scrub_rate if args.rate is None else args.rate)
     prefix = f"{args.device}/" if args.device else ""
     scrub = TierScrub(node.tier, node.devices.path)
     paths = (path for number, path in enumerate(entries.paths(prefix)) if not number % args.every)
@@ -176,11 +176,11 @@ def verify(node: CacheNode, args: argparse.Namespace) -> Said:
     }
 
 
-def _pace(rate: float) -> Callable[[], None]:
+def _make_pacer(rate: float) -> Callable[[], None]:
     return (lambda: time.sleep(1.0 / rate)) if rate > 0 else (lambda: None)
 
 
-def dump(node: CacheNode, args: argparse.Namespace) -> Said:
+def dump(node: CacheNode, args: argparse.Namespace) -> Output:
     """Return everything known of an object."""
     entries = node.entries()
     words = [word for word in args.object.split("/") if word]
@@ -194,10 +194,10 @@ def dump(node: CacheNode, args: argparse.Namespace) -> Said:
     else:
         raise CacheUnusable("say ACCOUNT/CONTAINER/OBJECT or the path of a hash directory")
     known = [(path, entries.find(path)) for path in paths]
-    return {"entries": [_shown(path, found, entries) for path, found in known if found is not None]}
+    return {"entries": [_entry_output(path, found, entries) for path, found in known if found is not None]}
 
 
-def _shown(path: bytes, found: Snapshot, entries: Entries) -> Said:
+def _entry_output(path: bytes, found: Snapshot, entries: Entries) -> Output:
     return {
         "directory": path.decode(),
         "is_proven": found.epoch == entries.shared_state.epoch(path.split(b"/", 1)[0].decode()),
@@ -210,7 +210,7 @@ def _shown(path: bytes, found: Snapshot, entries: Entries) -> Said:
                 "size": file.size,
                 "inode": file.inode,
                 "handle": file.handle.hex(),
-                "metadata": _metadata(file.blob),
+                "metadata": _metadata_output(file.blob),
             }
             for file in found.files
         ],
@@ -218,14 +218,14 @@ def _shown(path: bytes, found: Snapshot, entries: Entries) -> Said:
     }
 
 
-def _metadata(blob: bytes) -> Said:
+def _metadata_output(blob: bytes) -> Output:
     try:
         return dict(decode_metadata(blob))
     except BadMetadata as error:
         return {"error": str(error)}
 
 
-def warm(node: CacheNode, args: argparse.Namespace) -> Said:
+def warm(node: CacheNode, args: argparse.Namespace) -> Output:
     """Read what there is, so that it is known."""
     cluster = cluster_of(node.conf)
     parts = EngineParts(
@@ -233,7 +233,7 @@ def warm(node: CacheNode, args: argparse.Namespace) -> Said:
     )
     stores, read = StoreRegistry(parts), 0
     node.entries()
-    pace = _pace(args.rate if args.rate is not None else node.settings.warm_rate)
+    pace = _make_pacer(args.rate if args.rate is not None else node.settings.warm_rate)
     for device in args.device or node.devices.names():
         if not node.devices.is_usable(device):
             continue
@@ -264,14 +264,12 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--conf", default=_CONF, help=f"configuration of the object server ({_CONF})")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how to say it")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     verbs.add_parser("stats", help="sizes, figures and hit rates, by class and device")
     each = verbs.add_parser("live", help="what happens, interval by interval")
     each.add_argument("--interval", type=float, default=1.0, help="seconds (1)")
-    each.add_argument(
-        "--count", type=int, default=-1, help="how many intervals; none given: until it is ended"
-    )
+    each.add_argument("--count", type=int, default=-1, help="number of intervals; default: until interrupted")
     each = verbs.add_parser("resize", help="give it another size")
     each.add_argument("megabytes", type=int)
     each = verbs.add_parser("mode", help="give a class another mode, or turn it on or off")
@@ -285,7 +283,7 @@ def make_parser() -> argparse.ArgumentParser:
     each.add_argument("--device", default="", help="only this one")
     each.add_argument("--every", type=int, default=1, help="only each of so many entries")
     each.add_argument("--rate", type=float, default=None, help="entries a second (scrub_rate)")
-    each = verbs.add_parser("dump", help="tell what is known of an object")
+    each = verbs.add_parser("dump", help="print the cached entries of an object")
     each.add_argument("object", help="ACCOUNT/CONTAINER/OBJECT, or the path of a hash directory")
     each = verbs.add_parser("warm", help="read names and metadata of all objects")
     each.add_argument("--rate", type=float, default=None, help="objects a second (warm_rate)")
@@ -293,7 +291,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-_VERBS: dict[str, Callable[[CacheNode, argparse.Namespace], Said]] = {
+_VERBS: dict[str, Callable[[CacheNode, argparse.Namespace], Output]] = {
     "stats": stats,
     "resize": resize,
     "mode": mode,
@@ -304,7 +302,7 @@ _VERBS: dict[str, Callable[[CacheNode, argparse.Namespace], Said]] = {
 }
 
 
-def node_of(conf_path: str) -> CacheNode:
+def load_node(conf_path: str) -> CacheNode:
     """Return the node that a configuration describes. Raises ``ConfigError`` and ``CacheUnusable``."""
     settings = settings_of(conf_path)
     if not settings.enabled:
@@ -316,7 +314,7 @@ def node_of(conf_path: str) -> CacheNode:
     return CacheNode(conf, settings, tier, Devices(storage.devices, mount_check=storage.mount_check))
 
 
-def _say(said: Said, form: str) -> None:
+def _print_output(said: Output, form: str) -> None:
     if form == "json":
         print(json.dumps(said), flush=True)
         return
@@ -341,22 +339,22 @@ def _lines(said: Mapping[str, object], indent: str = "") -> Iterator[str]:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what is asked; the exit code. Raises what ``main`` tells in a line."""
-    node = node_of(args.conf)
+    """Run the command and return its exit code; ``main`` prints its errors."""
+    node = load_node(args.conf)
     try:
         if args.verb == "live":
             for said in live(node, args):
-                _say(said, args.format)
+                _print_output(said, args.format)
             return 0
         said = _VERBS[args.verb](node, args)
     finally:
         node.tier.close()
-    _say(said, args.format)
+    _print_output(said, args.format)
     return 2 if said.get("differences") else 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 done, 1 not possible, 2 differences found."""
+    """Run the command; return 0 done, 1 not possible, 2 differences found."""
     args = make_parser().parse_args(argv)
     try:
         return run(args)

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine
 from swift.config.files import files_of, parser_of
-from swift.runtime.service.services import SWIFT_DIR, configs_of, service_of
+from swift.runtime.service.services import SWIFT_DIR, config_paths, parse_service
 
 Sections = Mapping[str, Mapping[str, str]]
 
 
 def plain_view(path: str) -> dict[str, dict[str, str]]:
-    """Every section as daemons see it: its own options over those of DEFAULT. Raises ``ConfigError``."""
+    """Return every section as daemons read it, with the options of DEFAULT. Raises ``ConfigError``."""
     parser = parser_of(path)
     return {name: dict(parser.items(name)) for name in parser.sections()}
 
@@ -83,8 +83,8 @@ def _configs(words: Sequence[str], swift_dir: str, number: int) -> Iterator[str]
             continue
         if "/" in word:
             raise ConfigError(f"{word} does not exist")
-        service = service_of(word)
-        found = configs_of(service, swift_dir, number)
+        service = parse_service(word)
+        found = config_paths(service, swift_dir, number)
         if not found:
             print(f"Unable to locate config for {service}")
         yield from found
@@ -109,7 +109,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     if not args.names:
         print("ERROR: specify type of server or conf_path", file=sys.stderr)

@@ -34,16 +34,16 @@ from swift.http import fields
 
 AGENT = "Swift Container Deleter"
 CONFIG = "/etc/swift/internal-client.conf"
-TELL_EVERY_S = 10.0
+PROGRESS_EVERY_S = 10.0
 #: Objects that are enqueued at a time.
 BATCH = 1000
 MD5_OF_NOTHING = "d41d8cd98f00b204e9800998ecf8427e"
 
 
-def mark(
+def enqueue_names(
     client: InternalClient, hasher: PathHasher, names: Iterable[str], parent: EntityPath, stamp: Timestamp
 ) -> Iterator[tuple[int, str]]:
-    """Enqueue objects, some at a time; how many are done, the last one. Raises ``UnexpectedResponse``."""
+    """Enqueue objects in batches; yield the number done and the last name. Raises ``UnexpectedResponse``."""
     count, source = 0, iter(names)
     while batch := list(islice(source, BATCH)):
         queues: dict[str, list[EntityPath]] = {}
@@ -71,7 +71,7 @@ def _enqueue(client: InternalClient, queue: str, paths: Sequence[EntityPath], st
             return
 
 
-def delete(
+def enqueue_listing(
     client: InternalClient,
     hasher: PathHasher,
     parent: EntityPath,
@@ -80,12 +80,15 @@ def delete(
     say: Callable[[str], None],
     **limits: str,
 ) -> int:
-    """Enqueue what a listing with these limits has; how many. Raises ``UnexpectedResponse``."""
+    """Enqueue the objects of a listing with these limits; return their number.
+
+    Raises ``UnexpectedResponse``.
+    """
     rows = client.objects(parent.account, parent.container or "", **limits)
     count, last, told_s = 0, "", time.monotonic()
     try:
-        for count, last in mark(client, hasher, (row["name"] for row in rows), parent, stamp):
-            if time.monotonic() - told_s >= TELL_EVERY_S:
+        for count, last in enqueue_names(client, hasher, (row["name"] for row in rows), parent, stamp):
+            if time.monotonic() - told_s >= PROGRESS_EVERY_S:
                 say(f"Marked {count} objects for deletion, through {last!r}")
                 told_s = time.monotonic()
     except UnexpectedResponse:
@@ -119,7 +122,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
 
     def say(text: str) -> None:
@@ -134,7 +137,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         hasher = cluster_of(read_section(args.config, "DEFAULT")).config.hasher
         client = internal_client(args.config, AGENT, tries=max(1, args.request_tries))
         limits = {name: getattr(args, name) for name in ("prefix", "marker", "end_marker")}
-        count = delete(client, hasher, EntityPath(args.account, args.container), stamp, say=say, **limits)
+        count = enqueue_listing(
+            client, hasher, EntityPath(args.account, args.container), stamp, say=say, **limits
+        )
     except InvalidTimestamp:
         print(f"swift-container-deleter: {args.timestamp!r} is no timestamp", file=sys.stderr)
         return 1

@@ -18,7 +18,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.operations import info as database_info
-from swift.operations.info import DatabaseFacts, moment, sync_points
+from swift.operations.info import DatabaseFacts, format_timestamp, sync_points
 
 KIND = "container"
 
@@ -50,11 +50,13 @@ def _range_lines(each: ShardRange) -> Iterator[str]:
         f"    Object Count: {each.object_count}, Bytes Used: {each.bytes_used}, "
         f"State: {each.state.name.lower()} ({int(each.state)})"
     )
-    yield f"    Created at: {moment(each.timestamp)}"
-    yield f"    Meta Timestamp: {moment(each.meta_timestamp)}"
+    yield f"    Created at: {format_timestamp(each.timestamp)}"
+    yield f"    Meta Timestamp: {format_timestamp(each.meta_timestamp)}"
 
 
-def _ask(place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace) -> DatabaseFacts:
+def _read_facts(
+    place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.Namespace
+) -> DatabaseFacts:
     replica = replica_at(place, engine)
     broker = replica.broker
     assert isinstance(broker, ContainerBroker), "a container's replica has a container's broker"
@@ -66,15 +68,15 @@ def _ask(place: DatabasePath, engine: Engine, cluster: Cluster, args: argparse.N
         info = broker.info()
         policy = cluster.policies.get(info.storage_policy_index)
         rows = [
-            ("Created at", moment(info.created_at)),
-            ("Put Timestamp", moment(info.put_timestamp)),
-            ("Delete Timestamp", moment(info.delete_timestamp)),
-            ("Status Timestamp", moment(info.status_changed_at)),
+            ("Created at", format_timestamp(info.created_at)),
+            ("Put Timestamp", format_timestamp(info.put_timestamp)),
+            ("Delete Timestamp", format_timestamp(info.delete_timestamp)),
+            ("Status Timestamp", format_timestamp(info.status_changed_at)),
             ("Object Count", str(info.object_count)),
             ("Bytes Used", str(info.bytes_used)),
             ("Storage Policy", f"{policy.name if policy else 'Unknown'} ({info.storage_policy_index})"),
-            ("Reported Put Timestamp", moment(info.reported_put_timestamp)),
-            ("Reported Delete Timestamp", moment(info.reported_delete_timestamp)),
+            ("Reported Put Timestamp", format_timestamp(info.reported_put_timestamp)),
+            ("Reported Delete Timestamp", format_timestamp(info.reported_delete_timestamp)),
             ("Reported Object Count", str(info.reported_object_count)),
             ("Reported Bytes Used", str(info.reported_bytes_used)),
             ("Chexor", info.hash),
@@ -100,8 +102,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
-    return database_info.run(KIND, _ask, argv)
+    """Run the command; return the exit code."""
+    return database_info.run(KIND, _read_facts, argv)
 
 
 if __name__ == "__main__":

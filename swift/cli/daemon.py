@@ -6,14 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from swift.base.errors import ConfigError
-from swift.runtime.service.daemonize import daemon_of, run_daemon
+from swift.runtime.service.daemonize import find_daemon, run_daemon
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the daemon that the first word names with the other words; return the exit code."""
     name, *words = (sys.argv[1:] if argv is None else argv) or ("",)
     try:
-        daemon = daemon_of(name)
+        daemon = find_daemon(name)
     except ConfigError as error:
         print(f"swift.cli.daemon: {error}", file=sys.stderr)
         return 1

@@ -25,7 +25,7 @@ from swift.operations.dispersion import DispersionSettings, Login
 from swift.policy.policy import Policy
 from swift.ring.ring import Ring
 
-TELL_EVERY_S = 5.0
+PROGRESS_EVERY_S = 5.0
 
 
 class NotPopulated(SwiftError):
@@ -49,14 +49,14 @@ class DispersionClient:
 
     def put(self, path: str, headers: dict[str, str], body: bytes = b"") -> None:
         """Make something; raises ``NotPopulated``."""
-        self._ask("PUT", path, headers, body)
+        self._request("PUT", path, headers, body)
 
     def names(self, container: str = "") -> Iterator[str]:
         """Yield the names of a listing page by page; raises ``NotPopulated``."""
         marker = ""
         while True:
             path = f"{container and '/'}{quote(container)}?format=json&marker={quote(marker, safe='')}"
-            found = _names_of(self._ask("GET", path, {}, b""))
+            found = _parse_names(self._request("GET", path, {}, b""))
             if found is None or marker in found:
                 raise NotPopulated(f"GET {self._login.path}{path}: the answer is no listing")
             if not found:
@@ -64,14 +64,14 @@ class DispersionClient:
             yield from found
             marker = found[-1]
 
-    def _ask(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
+    def _request(self, method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
         problem = ""
         for number in range(self._retries + 1):
             if number:
                 self.retried += 1
                 green.sleep(min(2.0**number, 30.0))
             try:
-                status, content = self._once(method, path, headers, body)
+                status, content = self._request_once(method, path, headers, body)
             except (OSError, TransportError) as error:
                 problem = str(error)
                 continue
@@ -82,10 +82,12 @@ class DispersionClient:
                 break
         raise NotPopulated(f"{method} {self._login.path}{path}: {problem}")
 
-    def _once(self, method: str, path: str, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    def _request_once(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, bytes]:
         login = self._login
         sent = {"x-auth-token": login.token, **headers}
-        with dispersion.connection(
+        with dispersion.connect(
             login.host, login.port, is_tls=login.is_tls, insecure=self._insecure
         ) as connection:
             target = f"{login.path}{path}"
@@ -93,7 +95,7 @@ class DispersionClient:
         return reply.status, reply.body
 
 
-def _names_of(body: bytes) -> list[str] | None:
+def _parse_names(body: bytes) -> list[str] | None:
     """Return the names of a page of a listing; None when it is none."""
     try:
         names = [row["name"] for row in json.loads(body or b"[]")]
@@ -102,7 +104,7 @@ def _names_of(body: bytes) -> list[str] | None:
     return names if all(isinstance(name, str) and name for name in names) else None
 
 
-def wanted(
+def names_for_partitions(
     ring: Ring,
     digest: Callable[[str], bytes],
     prefix: str,
@@ -111,7 +113,7 @@ def wanted(
     start: int = 0,
     taken: Sequence[str] = (),
 ) -> Iterator[str]:
-    """Names in partitions that no earlier one is in, until ``coverage`` percent of all have one.
+    """Yield one name for each partition, until ``coverage`` percent of all have one.
 
     Partitions of the names ``taken`` are passed over and count beyond that.
     """
@@ -132,7 +134,7 @@ def wanted(
 def populate(
     noun: str, names: Sequence[str], put: Callable[[str], None], client: DispersionClient, at_once: int
 ) -> None:
-    """Make them, and tell. Raises ``NotPopulated``."""
+    """Make the entities and print the progress. Raises ``NotPopulated``."""
     begin_s, retried = time.monotonic(), client.retried
     places = green.Semaphore(at_once)
 
@@ -150,7 +152,7 @@ def populate(
 def run(args: argparse.Namespace) -> None:
     """Make everything. Raises ``SwiftError`` and OSError."""
     settings = dispersion.read_conf(args.config)
-    cluster, policy = dispersion.policy_of(settings, args.policy_name)
+    cluster, policy = dispersion.find_policy(settings, args.policy_name)
     print(f"Using storage policy: {policy.name} ", flush=True)
     client = DispersionClient(
         dispersion.log_in(settings, insecure=args.insecure), settings, insecure=args.insecure
@@ -161,7 +163,7 @@ def run(args: argparse.Namespace) -> None:
     if settings.container_populate and not args.object_only:
         prefix = f"dispersion_{policy.index}_"
         taken = [n for n in client.names() if n.startswith(prefix)] if args.no_overlap else []
-        names = wanted(
+        names = names_for_partitions(
             rings.container,
             lambda name: hasher.digest(account, name),
             prefix,
@@ -186,7 +188,7 @@ def _populate_objects(
 ) -> None:
     container, account = f"dispersion_objects_{policy.index}", client.account
     client.put(f"/{container}", {"X-Storage-Policy": policy.name})
-    names = wanted(
+    names = names_for_partitions(
         rings.object(policy),
         lambda name: hasher.digest(account, container, name),
         "dispersion_",
@@ -218,7 +220,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     try:
         run(args)

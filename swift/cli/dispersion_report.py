@@ -107,7 +107,7 @@ class DispersionReporter:
         self._debug = debug
         self._partitions = partitions
 
-    def survey(
+    def check_copies(
         self, noun: str, ring: Ring, hasher: PathHasher, paths: Sequence[EntityPath], headers: HeaderMap
     ) -> Findings:
         """Look for all copies of all entities."""
@@ -119,14 +119,16 @@ class DispersionReporter:
             if part in found.partitions:
                 found.overlapping += 1
             found.partitions.add(part)
-            here = sum(green.gather([partial(self._has, node, part, path, headers, found) for node in nodes]))
+            here = sum(
+                green.gather([partial(self._has_copy, node, part, path, headers, found) for node in nodes])
+            )
             found.add(here, len(nodes))
 
         green.gather([partial(one, path) for path in paths])
         found.seconds = time.monotonic() - begin_s
         return found
 
-    def _has(self, node: Node, part: int, path: EntityPath, headers: HeaderMap, found: Findings) -> bool:
+    def _has_copy(self, node: Node, part: int, path: EntityPath, headers: HeaderMap, found: Findings) -> bool:
         problem = ""
         target = f"/{node.device}/{part}{path.quoted}"
         for number in range(self._retries + 1):
@@ -157,7 +159,7 @@ class DispersionReporter:
 def run(args: argparse.Namespace) -> None:
     """Look and report. Raises ``SwiftError`` and OSError."""
     settings = dispersion.read_conf(args.config)
-    cluster, policy = dispersion.policy_of(settings, args.policy_name)
+    cluster, policy = dispersion.find_policy(settings, args.policy_name)
     as_json = args.dump_json or settings.dump_json
     if not as_json:
         print(f"Using storage policy: {policy.name} ", flush=True)
@@ -182,7 +184,7 @@ def run(args: argparse.Namespace) -> None:
             continue
         ring = rings.container if noun == "container" else rings.object(policy)
         headers = {} if noun == "container" else {fields.BACKEND_STORAGE_POLICY_INDEX: str(policy.index)}
-        found = surveyor.survey(noun, ring, hasher, paths, headers)
+        found = surveyor.check_copies(noun, ring, hasher, paths, headers)
         reports[noun] = found.as_json()
         if not as_json:
             print("\n".join(found.lines(ring.partition_count)), flush=True)
@@ -220,7 +222,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     args.dump_json = args.dump_json or args.format == "json"
     try:

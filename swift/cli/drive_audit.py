@@ -51,10 +51,12 @@ class DriveAuditSettings(Settings):
     option_patterns = ("regex_pattern_*",)
 
     device_dir: str = option("/srv/node", "Directory below which devices are mounted.")
-    minutes: int = option(60, "How far to look back, in minutes.", kind=integer(1))
+    minutes: int = option(60, "Minutes of the log to examine.", kind=integer(1))
     error_limit: int = option(1, "Errors at which a device is unmounted.", kind=integer(1))
     recon_cache_path: str = option("/var/cache/swift", "Directory of the recon files.")
-    unmount_failed_device: bool = option(True, "Unmount what has too many errors; else it is only told.")
+    unmount_failed_device: bool = option(
+        True, "Unmount devices with too many errors; if false, only report them."
+    )
     log_file_pattern: str = option(
         "/var/log/kern.*[!.][!g][!z]", "Files of the kernel's log, the newest name first."
     )
@@ -80,8 +82,8 @@ def mounted_below(root: str, mounts: str) -> list[MountedDevice]:
     return found
 
 
-def moment_of(line: str, now_s: float) -> float | None:
-    """When a line of the log was written; None when it does not say."""
+def parse_log_time(line: str, now_s: float) -> float | None:
+    """Return the time of a log line; None if it has none."""
     word = line.split(" ", 1)[0]
     try:
         return datetime.fromisoformat(word).timestamp()
@@ -108,7 +110,7 @@ def lines_since(paths: Iterable[str], encoding: str, since_s: float, now_s: floa
         with open(path, encoding=codec, errors="replace") as file:
             lines = file.read().splitlines()
         for line in reversed(lines):
-            moment = moment_of(line, now_s)
+            moment = parse_log_time(line, now_s)
             if moment is None:
                 continue
             if moment < since_s:
@@ -117,7 +119,7 @@ def lines_since(paths: Iterable[str], encoding: str, since_s: float, now_s: floa
 
 
 def count_errors(lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> Counter[str]:
-    """Errors by the kernel's name of the device; a line counts once."""
+    """Count errors by the kernel's name of the device; a line counts once."""
     found: Counter[str] = Counter()
     for line in lines:
         for pattern in patterns:
@@ -128,8 +130,8 @@ def count_errors(lines: Iterable[str], patterns: Sequence[re.Pattern[str]]) -> C
     return found
 
 
-def errors_of(device: MountedDevice, errors: Mapping[str, int]) -> int:
-    """Errors of a device: those of the partition that is mounted, and those of the whole disk."""
+def device_errors(device: MountedDevice, errors: Mapping[str, int]) -> int:
+    """Return the errors of a device: those of the mounted partition, and those of the whole disk."""
     return sum(
         count for name, count in errors.items() if name == device.name or _is_disk_of(name, device.name)
     )
@@ -140,7 +142,7 @@ def _is_disk_of(disk: str, partition: str) -> bool:
     return rest != partition and re.fullmatch(r"p?\d+", rest) is not None
 
 
-def without_mount(fstab: str, mount_point: str) -> str:
+def comment_out_mount(fstab: str, mount_point: str) -> str:
     """Return the text of fstab in which a mount point is commented out."""
     out = []
     for line in fstab.splitlines(keepends=True):
@@ -160,7 +162,7 @@ def unmount(device: MountedDevice, log: Log, fstab: str = FSTAB) -> None:
     try:
         with open(fstab) as file:
             text = file.read()
-        changed = without_mount(text, device.mount_point)
+        changed = comment_out_mount(text, device.mount_point)
         if changed != text:
             log.notice(f"Commenting out {device.mount_point} in {fstab}")
             replace_file(Disk(), fstab, changed.encode(), mode=os.stat(fstab).st_mode & 0o777)
@@ -178,7 +180,7 @@ def audit(settings: DriveAuditSettings, patterns: Sequence[re.Pattern[str]], log
     errors = count_errors(lines, patterns)
     found = {}
     for device in devices:
-        count = errors_of(device, errors)
+        count = device_errors(device, errors)
         found[device.mount_point] = count
         if count >= settings.error_limit:
             log.warning(f"{device.mount_point} ({device.name}) has {count} errors")
@@ -232,7 +234,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     if not args.config:
         print("Usage: swift-drive-audit CONF_FILE")

@@ -24,8 +24,8 @@ You should manually add it before using the form.
 """
 
 
-class WrongValue(Exception):
-    """An argument cannot be signed; the text is what the user is told."""
+class InvalidArgument(Exception):
+    """An argument cannot be signed; the text is the error message."""
 
 
 @dataclass(frozen=True)
@@ -66,20 +66,20 @@ class SignedForm:
 
 
 def parse(args: argparse.Namespace, now_s: float) -> SignedForm:
-    """Return the form that the arguments describe. Raises ``WrongValue``."""
+    """Return the form that the arguments describe. Raises ``InvalidArgument``."""
     size_max = _number(args.max_file_size)
     if size_max is None or size_max < 0:
-        raise WrongValue("Please use a <max_file_size> value greater than or equal to 0.")
+        raise InvalidArgument("Please use a <max_file_size> value greater than or equal to 0.")
     count_max = _number(args.max_file_count)
     if count_max is None or count_max < 1:
-        raise WrongValue("Please use a positive <max_file_count> value.")
+        raise InvalidArgument("Please use a positive <max_file_count> value.")
     seconds = _number(args.seconds)
     if seconds is None:
-        raise WrongValue("Please use a whole number of <seconds>.")
+        raise InvalidArgument("Please use a whole number of <seconds>.")
     try:
         split_path(args.path, 3, 4, rest_with_last=True)
     except BadPath:
-        raise WrongValue(
+        raise InvalidArgument(
             "<path> must point to a container at least.\n"
             "For example: /v1/account/container\n"
             "         Or: /v1/account/container/object_prefix"
@@ -115,17 +115,17 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
     parser = make_parser()
     if not words:
         parser.print_help()
         return 1
     # A number of seconds may be below zero, which is no option.
-    args = parser.parse_args(words if "--" in words else _guarded(words))
+    args = parser.parse_args(words if "--" in words else _options_first(words))
     try:
         form = parse(args, time.time())
-    except WrongValue as error:
+    except InvalidArgument as error:
         print(error)
         return 1
     signature = form.sign(args.key, args.digest)
@@ -141,8 +141,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _guarded(words: Sequence[str]) -> list[str]:
-    """Options first, and then what is no option whatever it begins with."""
+def _options_first(words: Sequence[str]) -> list[str]:
+    """Return the words with options first, and the others after ``--``."""
     options: list[str] = []
     rest: list[str] = []
     source = iter(words)

@@ -51,7 +51,7 @@ class FutureState:
     count: int = 1
 
     def as_json(self) -> dict[str, object]:
-        """Everything, for programs."""
+        """Return all of it for programs."""
         return {
             "path": self.path,
             "timestamp": self.stamp.internal,
@@ -60,7 +60,7 @@ class FutureState:
         }
 
     def line(self) -> str:
-        """One line of a list."""
+        """Return one line of a list."""
         return f"{self.stamp.isoformat}  {self.count:4}  {self.path}  {self.name}".rstrip()
 
 
@@ -88,7 +88,7 @@ class FutureStates:
                 elif kind.partition("-")[0] == _ASYNC:
                     yield from self._updates(path, kind, change=change)
             for kind, database in _DATABASES.items():
-                for place in self._places(path, kind):
+                for place in self._database_paths(path, kind):
                     try:
                         yield from self._database(place, database, change=change)
                     except SwiftError as error:
@@ -108,7 +108,7 @@ class FutureStates:
 
     # --- objects --------------------------------------------------------------------------------------
 
-    def _places(self, device_path: str, kind: str) -> Iterator[DatabasePath]:
+    def _database_paths(self, device_path: str, kind: str) -> Iterator[DatabasePath]:
         """Yield all hash directories of a kind."""
         for partition in filter(str.isdecimal, self._names(f"{device_path}/{kind}")):
             for suffix in filter(is_suffix, self._names(f"{device_path}/{kind}/{partition}")):
@@ -119,7 +119,7 @@ class FutureStates:
         match = OBJECTS.match(kind)
         policy = self._quarantine.cluster.policies.get(int((match and match[1]) or 0))
         fragments = policy.ec.fragments if policy is not None and policy.ec is not None else None
-        for place in self._places(device_path, kind):
+        for place in self._database_paths(device_path, kind):
             ahead = {}
             for name in self._names(place.directory):
                 try:
@@ -130,12 +130,12 @@ class FutureStates:
                     ahead[name] = stamp
             if not ahead:
                 continue
-            newest, name = max(ahead.values()), self._name_of(place.directory, ahead)
+            newest, name = max(ahead.values()), self._object_name(place.directory, ahead)
             if change:
-                self._put_away(place, ahead, newest)
+                self._quarantine_files(place, ahead, newest)
             yield FutureState(place.directory, newest, name, len(ahead))
 
-    def _name_of(self, directory: str, names: Collection[str]) -> str:
+    def _object_name(self, directory: str, names: Collection[str]) -> str:
         """Return the object's name as its files have it; empty if none can be read."""
         for name in names:
             try:
@@ -144,7 +144,7 @@ class FutureStates:
                 continue
         return ""
 
-    def _put_away(self, place: DatabasePath, names: Collection[str], newest: Timestamp) -> None:
+    def _quarantine_files(self, place: DatabasePath, names: Collection[str], newest: Timestamp) -> None:
         """Move files to the quarantine: the whole directory if nothing else is in it."""
         reason = f"dated {newest.isoformat}, ahead of the clock"
         if len(names) == len(self._names(place.directory)):
@@ -177,7 +177,7 @@ class FutureStates:
         if broker is None:
             return
         try:
-            found = broker.read(lambda connection: self._stamps(connection, kind))
+            found = broker.read(lambda connection: self._future_timestamps(connection, kind))
             names = broker.read(lambda connection: connection.execute(kind.names).fetchone(), merged=False)
             if not found:
                 return
@@ -187,15 +187,15 @@ class FutureStates:
         finally:
             broker.close()
 
-    def _stamps(self, connection: sqlite3.Connection, kind: _Database) -> list[Timestamp]:
+    def _future_timestamps(self, connection: sqlite3.Connection, kind: _Database) -> list[Timestamp]:
         """Return all timestamps of a database that are ahead."""
         stat = _row(connection, kind.table)
         texts = [stat[name] for name in _TIMES if name in stat]
         texts += [time for _value, time in metadata.parse(str(stat["metadata"] or "")).values()]
-        texts += [max(map(str, kind.times(row))) for row in self._rows(connection, kind)]
+        texts += [max(map(str, kind.times(row))) for row in self._future_rows(connection, kind)]
         return [Timestamp(text) for text in texts if self._is_ahead(text)]
 
-    def _rows(self, connection: sqlite3.Connection, kind: _Database) -> list[dict[str, object]]:
+    def _future_rows(self, connection: sqlite3.Connection, kind: _Database) -> list[dict[str, object]]:
         """Return the rows with a timestamp that is ahead."""
         limits = (self._limit.normal,) * kind.wanted.count("?")
         cursor = connection.execute(f"SELECT ROWID AS row_id, * FROM {kind.rows} WHERE {kind.wanted}", limits)
@@ -205,7 +205,7 @@ class FutureStates:
 
     def _date_back(self, connection: sqlite3.Connection, kind: _Database) -> None:
         stat = _row(connection, kind.table)
-        new = self._dated_back({name: stat[name] for name in _TIMES if name in stat})
+        new = self._date_back_times({name: stat[name] for name in _TIMES if name in stat})
         if "reported_put_timestamp" in stat:
             # So that the account hears of it.
             new |= {"reported_put_timestamp": "0", "reported_delete_timestamp": "0"}
@@ -219,24 +219,24 @@ class FutureStates:
         connection.execute(
             f"UPDATE {kind.table} SET {', '.join(f'{name} = ?' for name in new)}", tuple(new.values())
         )
-        for row in self._rows(connection, kind):
+        for row in self._future_rows(connection, kind):
             connection.execute(f"DELETE FROM {kind.rows} WHERE ROWID = ?", (row.pop("row_id"),))
             row.pop("ROWID", None)
-            kept = self._row_dated_back(row)
+            kept = self._date_back_row(row)
             if kept is not None:
                 marks = ", ".join("?" * len(kept))
                 connection.execute(
                     f"INSERT INTO {kind.rows} ({', '.join(kept)}) VALUES ({marks})", tuple(kept.values())
                 )
 
-    def _row_dated_back(self, row: dict[str, object]) -> dict[str, object] | None:
+    def _date_back_row(self, row: dict[str, object]) -> dict[str, object] | None:
         """Return a row as it may stay; None for an object whose data are dated ahead."""
         if "created_at" not in row:
-            return row | self._dated_back({name: row[name] for name in _TIMES if name in row})
+            return row | self._date_back_times({name: row[name] for name in _TIMES if name in row})
         data = decode_timestamps(str(row["created_at"]))[0]
         return None if data > self._limit else row | {"created_at": data.internal}
 
-    def _dated_back(self, times: dict[str, object]) -> dict[str, object]:
+    def _date_back_times(self, times: dict[str, object]) -> dict[str, object]:
         """Return times that are at most the present; what was deleted stays deleted."""
         new = {name: self._now.internal if self._is_ahead(text) else text for name, text in times.items()}
         put, deleted = times.get("put_timestamp"), times.get("delete_timestamp")
@@ -318,7 +318,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 1 when something could not be read or changed."""
+    """Run the command; return 1 when something could not be read or changed."""
     args = make_parser().parse_args(argv)
     now_s = SystemClock().time()
     found = []

@@ -19,7 +19,7 @@ from swift.base.entity import EntityPath, quote_path
 from swift.base.errors import SwiftError
 from swift.compose import Cluster, cluster_of
 from swift.config.commandline import CommandLine
-from swift.operations.info import Located, locate, places_of
+from swift.operations.info import Located, holding_nodes, locate
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -29,7 +29,7 @@ _RING = re.compile(r"(account|container|object)(?:-(\d+))?\Z")
 
 
 class WrongTarget(Exception):
-    """The arguments do not say what is looked for; the text is the reason."""
+    """The arguments do not identify an entity; the text has the reason."""
 
 
 class LookupTarget(NamedTuple):
@@ -81,7 +81,7 @@ def _path_of(words: Sequence[str], *, quoted: bool) -> EntityPath:
     return EntityPath(*parts)
 
 
-def _head(path: EntityPath) -> Iterator[str]:
+def _header_lines(path: EntityPath) -> Iterator[str]:
     names = ("Account  ", "Container", "Object   ")
     yield ""
     for name, value in zip(names, path, strict=True):
@@ -91,7 +91,7 @@ def _head(path: EntityPath) -> Iterator[str]:
         yield from ("", "")
 
 
-def find(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple[Located, str]:
+def find_location(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple[Located, str]:
     """Return the entity's location, and a warning when the ring does not match it."""
     view = RingView(load_table(target.ring, thorough=False))
     name = os.path.basename(target.ring).removesuffix(".ring.gz")
@@ -100,7 +100,7 @@ def find(target: LookupTarget, cluster: Cluster, *, all_handoffs: bool) -> tuple
     if target.path is None:
         part = target.part or 0
         directory = f"{kind}s" if kind in ("account", "container") else with_policy_suffix("objects", index)
-        places = places_of(view, part, all_handoffs=all_handoffs)
+        places = holding_nodes(view, part, all_handoffs=all_handoffs)
         policy = None if target.policy is None else target.policy.index
         return Located(directory, part, None, None, places, policy), ""
     digest = cluster.config.hasher.digest(*target.path)
@@ -124,7 +124,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: swift-get-nodes -P gold AUTH_test/photos/cat.jpg",
     )
     parser.add_argument(
-        "words", nargs="*", metavar="name", help="the ring, unless -P is given, and the names"
+        "words", nargs="*", metavar="name", help="the ring file, unless -P is used, and the names"
     )
     parser.add_argument("-a", "--all", action="store_true", help="show all handoff nodes")
     parser.add_argument("-p", "--partition", type=int, help="show the nodes of a partition")
@@ -136,13 +136,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     parser = make_parser()
     args = parser.parse_intermixed_args(argv)
     try:
         cluster = cluster_of({"swift_dir": args.swift_dir})
         target = parse_target(args, cluster)
-        found, warning = find(target, cluster, all_handoffs=args.all)
+        found, warning = find_location(target, cluster, all_handoffs=args.all)
     except WrongTarget as error:
         parser.print_help()
         print(f"ERROR: {error}", file=sys.stderr)
@@ -155,7 +155,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if warning:
         print(warning)
-    head = [] if target.path is None else list(_head(target.path))
+    head = [] if target.path is None else list(_header_lines(target.path))
     print("\n".join([*head, *found.lines()]))
     return 0
 

@@ -23,31 +23,31 @@ from swift.operations.health.evaluate import (
     Problem,
     RingHealth,
     Severity,
+    absence_test,
+    count_ring_copies,
     evaluate,
-    is_away_by,
-    ring_state,
-    uses_mounts,
+    uses_mount_points,
 )
 from swift.operations.health.screen import screen
-from swift.operations.health.snapshot import rings_of, take_snapshot
+from swift.operations.health.snapshot import load_rings, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
 from swift.runtime.service.services import SWIFT_DIR
 
 CLEAR = "\x1b[H\x1b[2J"
 
 
-def look(swift_dir: str, timeout_s: float) -> Health:
+def read_health(swift_dir: str, timeout_s: float) -> Health:
     """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
     policies = cluster_of({"swift_dir": swift_dir}).policies
-    rings = rings_of(swift_dir, policies)
+    rings = load_rings(swift_dir, policies)
     snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
-    check_mounts, now_s = uses_mounts(snapshot), time.time()
+    check_mounts, now_s = uses_mount_points(snapshot), time.time()
     states: list[RingHealth] = []
     copies: list[RingCopies] = []
     devices: dict[str, bool] = {}
     for ring in rings:
-        is_away = is_away_by(snapshot, ring.server_type, check_mounts=check_mounts)
-        states.append(ring_state(ring.view, ring.name, ring.noun, is_away, needed=ring.needed))
+        is_away = absence_test(snapshot, ring.server_type, check_mounts=check_mounts)
+        states.append(count_ring_copies(ring.view, ring.name, ring.noun, is_away, needed=ring.needed))
         copies.append(ring_copies(ring.view, ring.name, snapshot.copies_of(ring.server_type), is_away, now_s))
         for device in ring.view.devices:
             if device is not None:
@@ -86,7 +86,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _pause_s(text: str) -> float:
-    """Seconds between two looks, from the command line."""
+    """Parse the seconds between two looks of the command line."""
     seconds = float(text)
     if not 0.1 <= seconds < float("inf"):
         raise ValueError(text)
@@ -104,7 +104,7 @@ def _unknown(error: Exception) -> Health:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code is the level."""
+    """Run the command; the exit code is the level."""
     args = make_parser().parse_args(argv)
     try:
         return _show(args)
@@ -114,10 +114,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _show(args: argparse.Namespace) -> int:
-    """Once, or until Ctrl-C; the exit code."""
+    """Print the health once, or until Ctrl-C; return the exit code."""
     while True:
         try:
-            health = look(args.swift_dir, args.timeout)
+            health = read_health(args.swift_dir, args.timeout)
         except (SwiftError, OSError) as error:
             if args.format == "text" and args.watch is None:
                 print(f"swift-health: {error}", file=sys.stderr)

@@ -16,17 +16,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 from swift.base.errors import SwiftError
 from swift.config.commandline import CommandLine
-from swift.runtime.service.launch import Launched, Launcher, raise_limits
-from swift.runtime.service.processes import ServiceProcess, Signaller, running_of
+from swift.runtime.service.launch import LaunchedProcess, Launcher, raise_limits
+from swift.runtime.service.processes import ServiceProcess, Signaller, running_processes
 from swift.runtime.service.services import (
     RUN_DIR,
     SWIFT_DIR,
     Service,
-    configs_of,
+    config_paths,
     is_configured,
     is_group,
+    parse_services,
     pid_file,
-    services_of,
 )
 
 EXAMPLES = """commands:
@@ -74,12 +74,12 @@ class Manager:
             return missing + sum(process.wait() != 0 for process in started)
         if self._args.no_wait:
             for process in started:
-                process.leave()
+                process.detach()
             return missing
         return missing + sum(not process.await_ready() for process in started)
 
     def once(self) -> int:
-        """One pass of each daemon; its output is passed on."""
+        """Run one pass of each daemon; its output is passed on."""
         started, missing = self._launch(once=True, in_foreground=False)
         return missing + sum(process.wait() != 0 for process in started)
 
@@ -93,9 +93,9 @@ class Manager:
         self._args.no_wait = True
         return self.start()
 
-    def _launch(self, *, once: bool, in_foreground: bool) -> tuple[list[Launched], int]:
+    def _launch(self, *, once: bool, in_foreground: bool) -> tuple[list[LaunchedProcess], int]:
         raise_limits(self._say)
-        started: list[Launched] = []
+        started: list[LaunchedProcess] = []
         missing = 0
         for service in self._services:
             if not service.is_known:
@@ -123,7 +123,7 @@ class Manager:
 
     def _configs(self, service: Service) -> list[str]:
         number = self._args.config_num
-        configs = configs_of(service, self._args.swift_dir, number)
+        configs = config_paths(service, self._args.swift_dir, number)
         if not configs:
             which = f" number {number}" if number else ""
             self._say(f"Unable to locate config{which} for {service}")
@@ -135,14 +135,14 @@ class Manager:
     # --- ending
 
     def _running(self, service: Service) -> list[ServiceProcess]:
-        found = running_of(
+        found = running_processes(
             service, self._args.run_dir, self._args.swift_dir, self._say if self._args.verbose else None
         )
         if not self._args.config_num:
             return found
         wanted = {
             pid_file(service, config, self._args.run_dir, self._args.swift_dir)
-            for config in configs_of(service, self._args.swift_dir, self._args.config_num)
+            for config in config_paths(service, self._args.swift_dir, self._args.config_num)
         }
         return [each for each in found if each.pid_file in wanted]
 
@@ -158,7 +158,7 @@ class Manager:
         # A service that is not there is told of; what counts is whether there was anything to end.
         if told:
             failed = 0
-        return failed + self._signaller.await_ends(told)
+        return failed + self._signaller.wait_for_ends(told)
 
     def stop(self) -> int:
         """End what runs."""
@@ -189,11 +189,11 @@ class Manager:
             (service, config)
             for service in self._services
             if service.is_known
-            for config in configs_of(service, self._args.swift_dir, self._args.config_num)
+            for config in config_paths(service, self._args.swift_dir, self._args.config_num)
             if is_configured(service, config)
         ]
         with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            found = list(pool.map(lambda each: self._launcher.problem_of(*each), todo))
+            found = list(pool.map(lambda each: self._launcher.startup_problem(*each), todo))
         for (service, config), problem in zip(todo, found, strict=True):
             if problem:
                 self._say(f"{service} would not start ({config}): {problem}; nothing was stopped")
@@ -209,13 +209,13 @@ class Manager:
         told: list[ServiceProcess] = []
         for service in self._services:
             told += self._signaller.end(self._running(service), graceful=True)
-        self._signaller.await_ends([each for each in told if not each.service.is_server])
+        self._signaller.wait_for_ends([each for each in told if not each.service.is_server])
         for each in told:
-            each.forget()
+            each.remove_pid_file()
         return self.start()
 
     def reload_seamless(self) -> int:
-        """SIGUSR1 to servers; what has no workers to hand over to is restarted."""
+        """Send SIGUSR1 to servers; restart services without workers to hand over to."""
         failed = 0
         others: list[Service] = []
         for service in self._services:
@@ -233,7 +233,7 @@ class Manager:
         return failed
 
     def _has_config(self, service: Service) -> bool:
-        configs = configs_of(service, self._args.swift_dir, self._args.config_num)
+        configs = config_paths(service, self._args.swift_dir, self._args.config_num)
         return any(is_configured(service, config) for config in configs)
 
     # --- looking
@@ -324,11 +324,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kill-after-timeout", action="store_true", help="SIGKILL for what has not ended after --kill-wait"
     )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="how status is told")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="output format of status")
     return parser
 
 
-def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tuple[argparse.Namespace, str]:
+def _parse_arguments(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None
+) -> tuple[argparse.Namespace, str]:
     """Return the options with only servers left in ``words``, and the command.
 
     The error of wrong usage is last.
@@ -345,9 +347,9 @@ def _parsed(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> tupl
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 when all is as wanted, else 1."""
+    """Run the command; return 0 when all is as wanted, else 1."""
     parser = make_parser()
-    args, command = _parsed(parser, argv)
+    args, command = _parse_arguments(parser, argv)
     if command not in COMMANDS:
         parser.print_help()
         print("ERROR: " + (f"unknown command, {command}" if command else "specify server(s) and command"))
@@ -355,7 +357,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.strict is None:
         args.strict = not any(is_group(word) for word in args.words)
     try:
-        services = services_of(args.words)
+        services = parse_services(args.words)
         manager = Manager(services, args, lambda text: print(text, flush=True))
         return 1 if COMMANDS[command](manager) else 0
     except (SwiftError, OSError) as error:

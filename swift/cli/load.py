@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     comparing.add_argument("b", type=Path, metavar="B.json", help="the same of another run")
     comparing.add_argument("--seed", type=int, default=1, help="of the draws (1)")
     comparing.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
-    _add_failing(verbs.add_parser("fail", help="what a cluster does while a share of it has failed"))
+    _add_fault_options(verbs.add_parser("fail", help="what a cluster does while a share of it has failed"))
     importing = verbs.add_parser("import", help="print a workload of COSBench as TOML")
     importing.add_argument("file", type=Path, help="XML file")
     for one in (listing, running, comparing):
@@ -84,17 +84,17 @@ def _add_endpoint(parser: argparse.ArgumentParser) -> None:
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("instead of what the workload says")
-    group.add_argument("--clients", type=_whole, help="clients at the same time")
-    group.add_argument("--seconds", type=_number, help="length of each main phase")
-    group.add_argument("--rate", type=_number, help="operations begun a second: an open loop")
+    group.add_argument("--clients", type=_parse_integer, help="clients at the same time")
+    group.add_argument("--seconds", type=_parse_number, help="length of each main phase")
+    group.add_argument("--rate", type=_parse_number, help="operations begun a second: an open loop")
     group.add_argument("--verify", action="store_const", const=True, help="compare every byte that is read")
-    group.add_argument("--processes", type=_whole, default=2, help="that make the load (2)")
+    group.add_argument("--processes", type=_parse_integer, default=2, help="that make the load (2)")
     group.add_argument(
         "--distributed", metavar="SCHEDULER", help="dask scheduler whose workers make the load"
     )
 
 
-def _add_failing(parser: argparse.ArgumentParser) -> None:
+def _add_fault_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = FAIL_EXAMPLES
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("workload", nargs="?", default="small_upload", help="as of run (small_upload)")
@@ -107,21 +107,27 @@ def _add_failing(parser: argparse.ArgumentParser) -> None:
         "proxies: kill, stop (kill)",
     )
     group.add_argument(
-        "--share", type=_shares, default=[10.0, 20.0, 30.0, 40.0], help="percent, one run each (10,20,30,40)"
+        "--share",
+        type=_parse_shares,
+        default=[10.0, 20.0, 30.0, 40.0],
+        help="percent, one run each (10,20,30,40)",
     )
     group.add_argument("--spread", default="uniform", help="disks: uniform over nodes, or skewed (uniform)")
     group.add_argument("--seed", type=int, default=1, help="of the choice of what fails (1)")
     group = parser.add_argument_group("seconds")
-    group.add_argument("--before", type=_number, default=20.0, help="of load before the failure (20)")
-    group.add_argument("--during", type=_number, default=30.0, help="with it (30)")
-    group.add_argument("--after", type=_number, default=30.0, help="after it was mended (30)")
+    group.add_argument("--before", type=_parse_number, default=20.0, help="of load before the failure (20)")
+    group.add_argument("--during", type=_parse_number, default=30.0, help="with it (30)")
+    group.add_argument("--after", type=_parse_number, default=30.0, help="after its repair (30)")
     group.add_argument(
-        "--whole-within", type=_number, default=300.0, help="until nothing may be missing any more (300)"
+        "--whole-within",
+        type=_parse_number,
+        default=300.0,
+        help="until nothing may be missing any more (300)",
     )
     group = parser.add_argument_group("the cluster, made for the run and removed after it")
-    group.add_argument("--nodes", type=_whole, default=8, help="storage nodes (8)")
-    group.add_argument("--disks", type=_whole, default=1, help="devices of each (1)")
-    group.add_argument("--workers", type=_whole, default=2, help="proxy processes (2)")
+    group.add_argument("--nodes", type=_parse_integer, default=8, help="storage nodes (8)")
+    group.add_argument("--disks", type=_parse_integer, default=1, help="devices of each (1)")
+    group.add_argument("--workers", type=_parse_integer, default=2, help="proxy processes (2)")
     group.add_argument("--xfs", action="store_true", help="a filesystem per device, which disks need; root")
     group.add_argument("--root", type=Path, help="directory to make it in (the one for temporary files)")
     group.add_argument(
@@ -130,19 +136,19 @@ def _add_failing(parser: argparse.ArgumentParser) -> None:
         help="only remove what runs that were killed have left in --root, mounts and all; every run does it "
         "when it begins",
     )
-    group.add_argument("--port", type=_whole, help="port of the proxy (8080)")
-    group.add_argument("--base-port", type=_whole, help="first port of the storage servers (6200)")
-    group.add_argument("--cache-port", type=_whole, help="port of the cache (11311)")
+    group.add_argument("--port", type=_parse_integer, help="port of the proxy (8080)")
+    group.add_argument("--base-port", type=_parse_integer, help="first port of the storage servers (6200)")
+    group.add_argument("--cache-port", type=_parse_integer, help="port of the cache (11311)")
     group = parser.add_argument_group("load and results")
-    group.add_argument("--clients", type=_whole, help="clients at the same time")
-    group.add_argument("--processes", type=_whole, default=1, help="that make the load (1)")
+    group.add_argument("--clients", type=_parse_integer, help="clients at the same time")
+    group.add_argument("--processes", type=_parse_integer, default=1, help="that make the load (1)")
     group.add_argument("--json", type=Path, metavar="FILE", help="write all figures here")
     group.add_argument("--html", type=Path, metavar="FILE", help="write a page with plots here")
     group.add_argument("--format", choices=("text", "json"), default="text", help="of standard output (text)")
 
 
-def _shares(text: str) -> list[float]:
-    return [_number(one) for one in text.split(",")]
+def _parse_shares(text: str) -> list[float]:
+    return [_parse_number(one) for one in text.split(",")]
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -155,14 +161,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     found = float(text)
     if not 0 < found < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return found
 
 
-def _whole(text: str) -> int:
+def _parse_integer(text: str) -> int:
     found = int(text)
     if found < 1:
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
@@ -170,13 +176,13 @@ def _whole(text: str) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; its exit code."""
+    """Run the command; return its exit code."""
     args = make_parser().parse_args(argv)
     try:
         # Late, because it needs packages that help and man pages do without.
-        from swift.load.commands import verb
+        from swift.load.commands import verb_function
 
-        return verb(args.verb)(args)
+        return verb_function(args.verb)(args)
     except ModuleNotFoundError as error:
         module = str(error.name).partition(".")[0]
         if module not in EXTRAS:

@@ -33,7 +33,7 @@ from swift.container.shardtable import ShardQuery
 from swift.db.broker import Engine
 from swift.db.files import DatabasePath
 from swift.http import fields
-from swift.operations.info import NoDatabase, place_of
+from swift.operations.info import NoDatabase, open_database_path
 
 DONE, FAILED, BAD_ARGUMENTS, QUIT = 0, 1, 2, 3
 _APPLY = "Do you want to apply these changes to the container DB? [yes/N]"
@@ -48,7 +48,7 @@ class BadArguments(SwiftError):
 
 
 @dataclass(frozen=True)
-class RangesWork:
+class ShardRangesCommand:
     """A database and what is to be done with it."""
 
     broker: ContainerBroker
@@ -75,7 +75,7 @@ class RangesWork:
 # --- showing ----------------------------------------------------------------------------------------------
 
 
-def _shown(item: ShardRange) -> JsonObject:
+def _range_json(item: ShardRange) -> JsonObject:
     values: JsonObject = item.as_dict()
     del values["last_modified"]
     return {**values, "state": item.state.name.lower()}
@@ -87,10 +87,10 @@ def _print_json(value: object) -> None:
 
 def _print_ranges(ranges: Sequence[ShardRange], *, brief: bool = False) -> None:
     print("Existing shard ranges:", file=sys.stderr)
-    _print_json([[item.lower, item.upper] for item in ranges] if brief else [_shown(r) for r in ranges])
+    _print_json([[item.lower, item.upper] for item in ranges] if brief else [_range_json(r) for r in ranges])
 
 
-def show(work: RangesWork) -> int:
+def show(work: ShardRangesCommand) -> int:
     """Return the shards."""
     ranges = work.ranges(deleted=work.args.include_deleted, includes=work.args.includes)
     if not ranges:
@@ -100,13 +100,13 @@ def show(work: RangesWork) -> int:
     return DONE
 
 
-def info(work: RangesWork) -> int:
+def info(work: ShardRangesCommand) -> int:
     """Print the container's state."""
     facts = work.broker.info()
     is_enabled = is_true(facts.metadata.get(fields.SYSMETA_SHARDING.title(), ("", ""))[0])
     print(f"Sharding enabled = {is_enabled or bool(work.ranges())}")
     own = work.stored_own
-    print("Own shard range: None" if own is None else f"Own shard range: {_own_text(own)}")
+    print("Own shard range: None" if own is None else f"Own shard range: {_describe_own_range(own)}")
     print(f"db_state = {facts.db_state}")
     if len(work.broker.databases) > 1:
         print(f"Retiring db: {work.broker.oldest.path}")
@@ -122,14 +122,14 @@ def info(work: RangesWork) -> int:
     return DONE
 
 
-def _own_text(own: ShardRange) -> str:
-    return json.dumps(_shown(own), indent=2, sort_keys=True)
+def _describe_own_range(own: ShardRange) -> str:
+    return json.dumps(_range_json(own), indent=2, sort_keys=True)
 
 
 # --- finding ----------------------------------------------------------------------------------------------
 
 
-def _cuts(work: RangesWork) -> list[Cut]:
+def _find_cuts(work: ShardRangesCommand) -> list[Cut]:
     rows = work.args.rows_per_shard or work.settings.shard_rows
     minimum = work.args.minimum_shard_size or max(rows // 5, 1)
     broker = work.broker
@@ -140,10 +140,10 @@ def _cuts(work: RangesWork) -> list[Cut]:
     return found
 
 
-def find(work: RangesWork) -> int:
+def find(work: ShardRangesCommand) -> int:
     """Print the names at which the container can be split."""
     started_s = time.monotonic()
-    cuts = _cuts(work)
+    cuts = _find_cuts(work)
     _print_json(
         [
             {"index": n, "lower": cut.lower, "upper": cut.upper, "object_count": cut.object_count}
@@ -159,7 +159,7 @@ def find(work: RangesWork) -> int:
 # --- replacing --------------------------------------------------------------------------------------------
 
 
-def _document(path: str) -> list[JsonObject]:
+def _read_ranges_file(path: str) -> list[JsonObject]:
     try:
         with open(path, encoding="utf-8") as file:
             values: list[JsonObject] = json.load(file)
@@ -172,7 +172,7 @@ def _document(path: str) -> list[JsonObject]:
     return values
 
 
-def _cut_of(item: JsonObject) -> Cut:
+def _parse_cut(item: JsonObject) -> Cut:
     try:
         return Cut(str(item["lower"]), str(item["upper"]), int(item["object_count"]))
     except (KeyError, TypeError, ValueError) as error:
@@ -180,7 +180,7 @@ def _cut_of(item: JsonObject) -> Cut:
 
 
 def _problems(ranges: Sequence[ShardRange | Cut], own: ShardRange) -> list[str]:
-    """Why ranges do not cover the container's names exactly once."""
+    """Return why ranges do not cover the container's names exactly once."""
     if not ranges:
         return ["No shard ranges."]
     ends = [(own.lower, ranges[0].lower), (own.upper, ranges[-1].upper)]
@@ -188,13 +188,13 @@ def _problems(ranges: Sequence[ShardRange | Cut], own: ShardRange) -> list[str]:
     return [f"{wanted} != {have}" for wanted, have in ends if wanted != have]
 
 
-def _refuse(problems: list[str]) -> int:
+def _print_problems(problems: list[str]) -> int:
     print(f"WARNING: invalid shard ranges: {problems}.")
     print("Aborting.")
     return FAILED
 
 
-def _remove(work: RangesWork) -> int:
+def _remove(work: ShardRangesCommand) -> int:
     """Delete all shards, if the operator agrees."""
     existing = work.ranges()
     if not existing:
@@ -220,15 +220,15 @@ def _remove(work: RangesWork) -> int:
     return DONE
 
 
-def delete(work: RangesWork) -> int:
+def delete(work: ShardRangesCommand) -> int:
     """Delete all shards."""
     return _remove(work)
 
 
-def _replace(work: RangesWork, cuts: list[Cut]) -> int:
+def _replace(work: ShardRangesCommand, cuts: list[Cut]) -> int:
     problems = _problems(cuts, work.own)
     if problems:
-        return _refuse(problems)
+        return _print_problems(problems)
     code = _remove(work)
     if code != DONE:
         return code
@@ -246,23 +246,23 @@ def _replace(work: RangesWork, cuts: list[Cut]) -> int:
     return DONE
 
 
-def replace_ranges(work: RangesWork) -> int:
+def replace_ranges(work: ShardRangesCommand) -> int:
     """Put the shards of a file in the place of those that there are."""
-    return _replace(work, [_cut_of(item) for item in _document(work.args.input)])
+    return _replace(work, [_parse_cut(item) for item in _read_ranges_file(work.args.input)])
 
 
-def find_and_replace(work: RangesWork) -> int:
+def find_and_replace(work: ShardRangesCommand) -> int:
     """Return the same with what is found."""
-    return _replace(work, _cuts(work))
+    return _replace(work, _find_cuts(work))
 
 
-def merge(work: RangesWork) -> int:
+def merge(work: ShardRangesCommand) -> int:
     """Merge whole shard ranges of a file."""
     try:
-        ranges = [ShardRange.from_mapping(item) for item in _document(work.args.input)]
+        ranges = [ShardRange.from_mapping(item) for item in _read_ranges_file(work.args.input)]
     except InvalidValue as error:
         raise BadArguments(f"{work.args.input}: {error}")
-    code = _agreed(work, f"{len(ranges)} shard ranges will be merged.")
+    code = _confirm(work, f"{len(ranges)} shard ranges will be merged.")
     if code == DONE:
         work.broker.merge_shard_ranges(ranges)
         print(f"Injected {len(ranges)} shard ranges.")
@@ -272,12 +272,12 @@ def merge(work: RangesWork) -> int:
 # --- steering ---------------------------------------------------------------------------------------------
 
 
-def enable(work: RangesWork) -> int:
+def enable(work: ShardRangesCommand) -> int:
     """Have the sharder begin."""
     own = work.own
     problems = _problems(work.ranges(), own)
     if problems:
-        return _refuse(problems)
+        return _print_problems(problems)
     if own.state == State.SHARDING:
         print(f"Container already in state 'sharding' with epoch {own.epoch}.")
         print("No action required.")
@@ -301,7 +301,7 @@ def enable(work: RangesWork) -> int:
     return DONE
 
 
-def compact(work: RangesWork) -> int:
+def compact(work: ShardRangesCommand) -> int:
     """Have small shards put together."""
     broker, args, settings = work.broker, work.args, work.settings
     if not broker.read(broker.is_root):
@@ -313,7 +313,7 @@ def compact(work: RangesWork) -> int:
         return FAILED
     problems = _problems(work.ranges(), work.own)
     if problems:
-        return _refuse(problems)
+        return _print_problems(problems)
     mergings = shrink.find_mergings(
         work.ranges(),
         work.own,
@@ -348,7 +348,7 @@ def compact(work: RangesWork) -> int:
     return DONE
 
 
-def repair(work: RangesWork) -> int:
+def repair(work: ShardRangesCommand) -> int:
     """Have overlapping shards shrink, or neighbours take the names of gaps."""
     broker, args = work.broker, work.args
     if not broker.read(broker.is_root):
@@ -390,7 +390,7 @@ def analyze(args: argparse.Namespace) -> int:
     return DONE if verdict.is_fit else FAILED
 
 
-def _has_consent(work: RangesWork, question: str) -> bool:
+def _has_consent(work: ShardRangesCommand, question: str) -> bool:
     if work.args.yes or work.args.dry_run:
         return bool(work.args.yes)
     try:
@@ -399,7 +399,7 @@ def _has_consent(work: RangesWork, question: str) -> bool:
         return False
 
 
-def _agreed(work: RangesWork, what: str) -> int:
+def _confirm(work: ShardRangesCommand, what: str) -> int:
     """Ask for confirmation; return 0 if the change may be made."""
     if work.args.yes:
         return DONE
@@ -432,8 +432,8 @@ def make_parser() -> argparse.ArgumentParser:
         epilog="example: swift-manage-shard-ranges HASH.db find_and_replace 500000 --enable",
     )
     add = parser.add_argument
-    add("--config", default="", help="file whose [container-sharder] has what is not said here")
-    add("--verbose", "-v", action="count", default=0, help="say more")
+    add("--config", default="", help="file whose [container-sharder] section has the defaults")
+    add("--verbose", "-v", action="count", default=0, help="more output")
     commits = parser.add_mutually_exclusive_group()
     commits.add_argument("--force-commits", action="store_true", help="merge pending rows first (default)")
     commits.add_argument("--skip-commits", action="store_true", help="leave pending rows alone")
@@ -457,7 +457,7 @@ def make_parser() -> argparse.ArgumentParser:
     for one in (replaced, both):
         one.add_argument("--enable", action="store_true", help="have the sharder begin")
     commands.add_parser("enable", help="have the sharder begin")
-    merged = commands.add_parser("merge", help="merge whole shard ranges of a file; for those who know")
+    merged = commands.add_parser("merge", help="merge whole shard ranges of a file; for experts")
     merged.add_argument("input", help="a JSON list as 'show' prints it")
     small = commands.add_parser("compact", help="have small shards of a root put together")
     for name in ("shrink-threshold", "expansion-limit", "max-shrinking", "max-expanding"):
@@ -465,13 +465,13 @@ def make_parser() -> argparse.ArgumentParser:
     mended = commands.add_parser("repair", help="have overlapping shards shrink, or gaps filled")
     mended.add_argument("--gaps", action="store_true", help="fill gaps")
     mended.add_argument("--max-expanding", type=_count, help="shards that grow at most")
-    told = commands.add_parser("analyze", help="tell of overlaps in a file that 'show' printed")
+    told = commands.add_parser("analyze", help="report overlaps in a file that 'show' printed")
     for one, age_s in ((mended, 14400), (told, 0)):
         words = f"seconds within which new shards may overlap others (default: {age_s})"
         one.add_argument("--min-shard-age", type=_age, default=age_s, help=words)
     for one in (merged, small, mended):
         group = one.add_mutually_exclusive_group()
-        group.add_argument("-y", "--yes", action="store_true", help="do not ask")
+        group.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation")
         group.add_argument("-n", "--dry-run", action="store_true", help="change nothing")
     return parser
 
@@ -489,7 +489,7 @@ COMMANDS = {
     "repair": repair,
 }
 #: Commands that change nothing.
-READING = ("show", "info", "find")
+READ_COMMANDS = ("show", "info", "find")
 
 
 def _settings(path: str) -> ContainerSharderSettings:
@@ -520,7 +520,7 @@ def _write_back(place: DatabasePath, path: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     try:
         settings = _settings(args.config)
@@ -539,14 +539,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _change(args: argparse.Namespace, settings: ContainerSharderSettings) -> int:
     with ExitStack() as opened:
         try:
-            place = opened.enter_context(place_of(args.path_to_file, "container"))
+            place = opened.enter_context(open_database_path(args.path_to_file, "container"))
             broker = _open(place)
         except (NoDatabase, SwiftError, OSError) as error:
             print(f"Error opening container DB {args.path_to_file}: {error}", file=sys.stderr)
             return FAILED
         code = _run(broker, args, settings)
         path = os.path.abspath(args.path_to_file)
-        if code == DONE and args.command not in READING and place.directory != os.path.dirname(path):
+        if code == DONE and args.command not in READ_COMMANDS and place.directory != os.path.dirname(path):
             _write_back(place, path)
         return code
 
@@ -556,7 +556,7 @@ def _run(broker: ContainerBroker, args: argparse.Namespace, settings: ContainerS
         print(f"Loaded db broker for {broker.own_name}", file=sys.stderr)
         if not args.skip_commits:
             broker.merge_pending()
-        return COMMANDS[args.command](RangesWork(broker, args, settings, Timestamp.now()))
+        return COMMANDS[args.command](ShardRangesCommand(broker, args, settings, Timestamp.now()))
     except BadArguments as error:
         print(error, file=sys.stderr)
         return BAD_ARGUMENTS

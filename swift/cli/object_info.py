@@ -36,7 +36,7 @@ GROUPS = (
     ("Transient System Metadata", fields.OBJECT_TRANSIENT_SYSMETA.title()),
     ("User Metadata", "X-Object-Meta-"),
 )
-#: What is told apart from the other metadata.
+#: Metadata that is printed apart from the other.
 OWN = frozenset(("name", "Content-Type", "X-Timestamp", "ETag", "Content-Length"))
 NOT_FOUND = "Not found in metadata"
 CRYPTO = (
@@ -46,7 +46,7 @@ CRYPTO = (
 
 
 class NoObjectFile(Exception):
-    """The file is none of an object's; the text says why."""
+    """The file does not belong to an object; the text has the reason."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ObjectFileContent:
         )
 
 
-def look_at(file: str, *, check_etag: bool, disk: Disk | None = None) -> ObjectFileContent:
+def read_object_file(file: str, *, check_etag: bool, disk: Disk | None = None) -> ObjectFileContent:
     """Read a file. Raises ``NoObjectFile`` and OSError."""
     disk = disk or Disk()
     try:
@@ -120,7 +120,7 @@ def _digest(fd: int) -> str:
 
 
 def _text(value: str) -> str:
-    """Values are kept as Latin-1 views of what came over the wire."""
+    """Return text from a value that is stored as the Latin-1 view of its bytes."""
     try:
         return value.encode("latin-1").decode("utf-8")
     except UnicodeError:
@@ -128,13 +128,13 @@ def _text(value: str) -> str:
 
 
 def lines(seen: ObjectFileContent, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
-    """Everything about the file."""
+    """Yield all lines about the file."""
     metadata, path = seen.metadata, seen.path
     yield f"Path: {path}"
     yield from (f"  Account: {path.account}", f"  Container: {path.container}", f"  Object: {path.obj}")
     yield f"  Object hash: {hash_hex}"
     yield f"Content-Type: {metadata.get('Content-Type', NOT_FOUND)}"
-    yield f"Timestamp: {_moment(metadata.get('X-Timestamp'))}"
+    yield f"Timestamp: {_format_timestamp(metadata.get('X-Timestamp'))}"
     shown = set(OWN)
     for title, prefix in GROUPS:
         values = {name: _text(value) for name, value in metadata.items() if name.startswith(prefix)}
@@ -149,7 +149,7 @@ def lines(seen: ObjectFileContent, hash_hex: str, *, drop_prefixes: bool) -> Ite
     yield f"Content-Length: {seen.length}"
 
 
-def _moment(text: str | None) -> str:
+def _format_timestamp(text: str | None) -> str:
     if text is None:
         return NOT_FOUND
     try:
@@ -205,7 +205,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if not args.file:
@@ -213,7 +213,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     try:
         cluster = cluster_of({"swift_dir": args.swift_dir})
-        seen = look_at(args.file, check_etag=not args.no_check_etag)
+        seen = read_object_file(args.file, check_etag=not args.no_check_etag)
         digest = cluster.config.hasher.digest(*seen.path)
         policy, warnings = _policy_of(args.file, cluster, args.policy_name)
         located = None

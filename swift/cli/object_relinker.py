@@ -30,7 +30,7 @@ from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import replace_file
 from swift.platform.privileges import become_owner, drop_privileges
-from swift.platform.regularfiles import open_own, read_regular
+from swift.platform.regularfiles import open_or_replace, read_regular
 from swift.policy.policy import Policy, with_policy_suffix
 from swift.ring.ringfile import load_table
 from swift.ring.split import SplitPhase, phase
@@ -74,7 +74,7 @@ class RelinkerSettings(Settings):
 
     swift_dir: str = option(SWIFT_DIR, "Directory of swift.conf and the ring files.")
     devices: str = option("/srv/node", "Directory whose subdirectories are the devices.")
-    mount_check: bool = option(True, "Leave devices alone that are not mounted.")
+    mount_check: bool = option(True, "Skip devices that are not mounted.")
     user: str = option("", "User to work as when started as root.", sample="")
     workers: int = option(
         "auto",
@@ -82,7 +82,7 @@ class RelinkerSettings(Settings):
         kind=Kind("auto or count", _parse_workers),
     )
     files_per_second: float = option(0.0, "Files that a device is slowed down to; 0: no limit.", kind=SECONDS)
-    stats_interval: float = option(300.0, "Seconds between what is told to recon.", kind=SECONDS)
+    stats_interval: float = option(300.0, "Seconds between reports to recon.", kind=SECONDS)
     clobber_hardlink_collisions: bool = option(
         False, "Quarantine (relink) or keep (cleanup) another file in the next place instead of an error."
     )
@@ -216,10 +216,10 @@ class DeviceRelinker:
         path = self.devices.path(device)
         datadir = with_policy_suffix("objects", job.policy.index)
         total, begin_s, told_s = RelinkCounts(), time.time(), time.monotonic()
-        with _held(f"{path}/.relink.{datadir}.lock"):
+        with _device_lock(f"{path}/.relink.{datadir}.lock"):
             found = [part for part in self._store.partitions(device, job.policy) if part.isdigit()]
             progress = RelinkProgress.load(path, job, found)
-            todo = self._todo(progress)
+            todo = self._remaining_partitions(progress)
             for number, part in enumerate(todo):
                 done = self._partition(device, part, job)
                 total.add(done)
@@ -228,11 +228,11 @@ class DeviceRelinker:
                     progress.save()
                 if time.monotonic() - told_s >= self._settings.stats_interval:
                     told_s = time.monotonic()
-                    self._tell(device, job, number + 1, len(todo), total, begin_s)
-            self._tell(device, job, len(todo), len(todo), total, begin_s)
+                    self._log_progress(device, job, number + 1, len(todo), total, begin_s)
+            self._log_progress(device, job, len(todo), len(todo), total, begin_s)
         return total
 
-    def _todo(self, progress: RelinkProgress) -> list[str]:
+    def _remaining_partitions(self, progress: RelinkProgress) -> list[str]:
         """Return the partitions to be done, the highest first."""
         waiting = [part for part, done in progress.state.items() if not done]
         if self._parts:
@@ -259,10 +259,10 @@ class DeviceRelinker:
             total.add(done)
             changed.add(name_hash[-3:])
         if job.action == CLEANUP and changed and not total.errors:
-            self._finish(device, part, job, changed)
+            self._rehash_and_clean(device, part, job, changed)
         return total
 
-    def _finish(self, device: str, part: str, job: RelinkJob, suffixes: Iterable[str]) -> None:
+    def _rehash_and_clean(self, device: str, part: str, job: RelinkJob, suffixes: Iterable[str]) -> None:
         """Rehash what changed; remove the partition when nothing is left in it."""
         store = self._store
         if store.hashes(device, part, job.policy, recalculate=sorted(suffixes)):
@@ -273,7 +273,7 @@ class DeviceRelinker:
         except LockTimeout:
             self._log.warning(f"{device}/{part} is busy; kept its empty directory")
 
-    def _tell(
+    def _log_progress(
         self, device: str, job: RelinkJob, done: int, of: int, total: RelinkCounts, begin_s: float
     ) -> None:
         stats = {name: getattr(total, name) for name in ("hash_dirs", "files", "linked", "removed", "errors")}
@@ -302,9 +302,9 @@ class DeviceRelinker:
 
 
 @contextmanager
-def _held(path: str) -> Iterator[None]:
+def _device_lock(path: str) -> Iterator[None]:
     """Lock the device against other relinkers. Raises ``ConfigError`` when it is locked."""
-    fd = open_own(Disk(), path, os.O_RDWR | os.O_CREAT, 0o644)
+    fd = open_or_replace(Disk(), path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -315,7 +315,9 @@ def _held(path: str) -> Iterator[None]:
         os.close(fd)
 
 
-def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str, log: Log) -> list[RelinkJob]:
+def relink_jobs(
+    action: str, cluster: Cluster, names: Sequence[str], swift_dir: str, log: Log
+) -> list[RelinkJob]:
     """Return the policies to which an action applies now.
 
     Raises ``ConfigError``, ``RingError`` and OSError.
@@ -345,8 +347,10 @@ def jobs_of(action: str, cluster: Cluster, names: Sequence[str], swift_dir: str,
     return jobs
 
 
-def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[RelinkJob], log: Log) -> int:
-    """Split some devices, one after the other; the exit code."""
+def relink_devices(
+    relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[RelinkJob], log: Log
+) -> int:
+    """Split some devices, one after the other; return the exit code."""
     failed = False
     for device in devices:
         for job in jobs:
@@ -364,13 +368,13 @@ def work(relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[Relink
     return EXIT_ERRORS if failed else 0
 
 
-def share_out(
+def relink_in_processes(
     relinker: DeviceRelinker, devices: Sequence[str], jobs: Sequence[RelinkJob], workers: int, log: Log
 ) -> int:
     """Return the same in processes that share the devices; the worst exit code."""
     count = min(workers or len(devices), len(devices))
     if count <= 1:
-        return work(relinker, devices, jobs, log)
+        return relink_devices(relinker, devices, jobs, log)
     pids = []
     for number in range(count):
         sys.stdout.flush()
@@ -379,7 +383,7 @@ def share_out(
         if pid == 0:
             status = EXIT_ERRORS
             try:
-                status = work(relinker, devices[number::count], jobs, log)
+                status = relink_devices(relinker, devices[number::count], jobs, log)
             finally:
                 os._exit(status)
         pids.append(pid)
@@ -400,14 +404,14 @@ def make_parser() -> argparse.ArgumentParser:
     add("action", choices=(RELINK, CLEANUP), help="before the increase, or after it")
     add("conf_file", nargs="?", help="configuration with [object-relinker]")
     add("--swift-dir", help="directory of swift.conf and the rings")
-    add("--policy", action="append", default=[], help="only this policy; may be given again")
+    add("--policy", action="append", default=[], help="only this policy; may be repeated")
     add("--devices", help="directory of the devices")
     add("--user", help="work as this user")
-    add("--device", action="append", default=[], help="only this device; may be given again")
-    add("--partition", "-p", action="append", default=[], help="only this partition; may be given again")
+    add("--device", action="append", default=[], help="only this device; may be repeated")
+    add("--partition", "-p", action="append", default=[], help="only this partition; may be repeated")
     add("--skip-mount-check", action="store_true", help="also do devices that are not mounted")
     add("--files-per-second", type=float, help="slow a device down to so many files")
-    add("--stats-interval", type=float, help="seconds between what is told to recon")
+    add("--stats-interval", type=float, help="seconds between reports to recon")
     add("--workers", type=_parse_workers, help="processes that share the devices; auto: one for each")
     add("--logfile", help="write the log to this file, when there is no configuration file")
     add("--debug", action="store_true", help="log more")
@@ -457,14 +461,14 @@ def _become_user(settings: RelinkerSettings) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 done, 1 errors, 2 no policy to which the action applies."""
+    """Run the command; return 0 done, 1 errors, 2 no policy to which the action applies."""
     args = make_parser().parse_intermixed_args(argv)
     try:
         settings, conf = _settings(args)
         log = _log(args, conf)
         _become_user(settings)
         cluster = cluster_of({"swift_dir": settings.swift_dir})
-        jobs = jobs_of(args.action, cluster, args.policy, settings.swift_dir, log)
+        jobs = relink_jobs(args.action, cluster, args.policy, settings.swift_dir, log)
         if not jobs:
             log.warning("No policy found to increase the partition power.")
             print(f"swift-object-relinker: {NOTHING[args.action]}", file=sys.stderr)
@@ -478,7 +482,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         usable = [name for name in devices if relinker.devices.is_usable(name)]
         for name in sorted(set(devices) - set(usable)):
             log.warning(f"{name} is not mounted; skipped")
-        code = share_out(relinker, usable, jobs, settings.workers, log)
+        code = relink_in_processes(relinker, usable, jobs, settings.workers, log)
         return code if len(usable) == len(devices) else EXIT_ERRORS
     except (SwiftError, OSError) as error:
         print(f"swift-object-relinker: {error}", file=sys.stderr)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from swift.config.commandline import CommandLine
-from swift.runtime.service.processes import RunningProcess, processes, program_of
+from swift.runtime.service.processes import RunningProcess, processes, program_name
 
 HOUR_S = 3600
 WIDTH = 80
@@ -21,16 +21,16 @@ def swift_processes(age_hours: int) -> Iterator[RunningProcess]:
     """Yield processes of commands of this software, but this one, at least so old."""
     for running in processes():
         is_other = running.pid not in (os.getpid(), os.getppid())
-        if is_other and program_of(running).startswith("swift-") and running.age_s >= age_hours * HOUR_S:
+        if is_other and program_name(running).startswith("swift-") and running.age_s >= age_hours * HOUR_S:
             yield running
 
 
-def listing(found: Iterable[RunningProcess], *, width: int | None = WIDTH) -> Iterator[str]:
+def process_table(found: Iterable[RunningProcess], *, width: int | None = WIDTH) -> Iterator[str]:
     """Yield a table of processes; lines are cut at ``width``."""
     yield "Hours   PID Command"
     for running in found:
-        program = program_of(running)
-        rest = running.words[_place_of(running) + 1 :]
+        program = program_name(running)
+        rest = running.arguments[_program_index(running) + 1 :]
         command = " ".join((program.removeprefix("swift-"), *rest))
         yield f"{int(running.age_s / HOUR_S):5} {running.pid:5} {command}"[:width]
 
@@ -43,9 +43,9 @@ def as_json(found: Iterable[RunningProcess]) -> str:
     return json.dumps(rows, indent=2)
 
 
-def _place_of(running: RunningProcess) -> int:
+def _program_index(running: RunningProcess) -> int:
     """Return the place of the word that names the program."""
-    for place, word in enumerate(running.words):
+    for place, word in enumerate(running.arguments):
         if word == "swift.cli.daemon":
             return place + 1
         if os.path.basename(word).startswith("swift-") or word.startswith("swift.cli."):
@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     found = list(swift_processes(args.age))
     if args.format == "json":
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for running in found:
             print(running.pid)
     elif found:
-        print("\n".join(listing(found)))
+        print("\n".join(process_table(found)))
     return 0
 
 

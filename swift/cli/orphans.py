@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from swift.cli.oldies import WIDTH, as_json, listing, swift_processes
+from swift.cli.oldies import WIDTH, as_json, process_table, swift_processes
 from swift.config.commandline import CommandLine
 from swift.runtime.service.processes import RunningProcess, process
 from swift.runtime.service.services import RUN_DIR
@@ -30,10 +30,10 @@ def known_pids(run_dir: str) -> set[int]:
     return found
 
 
-def orphans(candidates: Iterable[RunningProcess], known: set[int]) -> Iterator[RunningProcess]:
-    """Those that are neither known nor descend from one that is."""
+def find_orphans(candidates: Iterable[RunningProcess], known: set[int]) -> Iterator[RunningProcess]:
+    """Yield processes that are neither known nor descend from a known one."""
     for running in candidates:
-        if "once" not in running.words and not _descends(running, known):
+        if "once" not in running.arguments and not _descends(running, known):
             yield running
 
 
@@ -78,13 +78,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
-    found = list(orphans(swift_processes(args.age), known_pids(args.run_dir)))
+    found = list(find_orphans(swift_processes(args.age), known_pids(args.run_dir)))
     if args.format == "json":
         print(as_json(found))
     elif found:
-        print("\n".join(listing(found, width=None if args.wide else WIDTH)))
+        print("\n".join(process_table(found, width=None if args.wide else WIDTH)))
     if not args.kill or not found:
         return 0
     number = signal_number(args.kill)

@@ -20,11 +20,11 @@ from swift import DISTRIBUTION
 from swift.base.errors import ConfigError, SwiftError
 from swift.config.commandline import CommandLine
 from swift.plan import moves
-from swift.plan.assumptions import Assumptions, changed, from_options, number_in, read_toml
+from swift.plan.assumptions import Assumptions, parse_number, parse_options, read_toml, with_values
 from swift.plan.capacity import plan_sizes
 from swift.plan.durability import parse_policy, simulate_loss
 from swift.plan.errors import PlanError
-from swift.plan.report import amount, capacity_json, capacity_text, table
+from swift.plan.report import capacity_json, capacity_text, format_amount, format_table
 from swift.ring.commands.select import BadValue, parse_add_value
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from swift.plan.candidates import Candidate
     from swift.plan.catalogue import Catalogue, PlannedWorkload
     from swift.plan.costs import Costs
-    from swift.plan.search import Searched, Tried
+    from swift.plan.search import SearchResult, TriedChoice
 
 INTERRUPTED = 130
 #: Packages that not all of it needs: module → extra of the distribution that brings it.
@@ -43,8 +43,8 @@ _CHECKED_LOSSES = 1000
 def _capacity(args: argparse.Namespace) -> None:
     given = Assumptions()
     if args.assume:
-        given = changed(given, read_toml(args.assume), args.assume)
-    given = changed(given, from_options(args.set), "--set")
+        given = with_values(given, read_toml(args.assume), args.assume)
+    given = with_values(given, parse_options(args.set), "--set")
     sizes = [_objects(text) for text in args.objects] or [10**power for power in range(6, 14)]
     shapes = [parse_policy(text) for text in args.policy or ("3", "8+4")]
     plans = plan_sizes(sizes, shapes, given)
@@ -78,31 +78,33 @@ def _change(args: argparse.Namespace) -> moves.Change:
         name, _, weight = args.weight.partition("=")
         if not name.isdecimal():
             raise PlanError(f"--weight {args.weight}: say ID=WEIGHT")
-        return moves.set_weight(int(name), _float(weight, f"--weight {args.weight}"))
+        return moves.set_weight(int(name), _parse_float(weight, f"--weight {args.weight}"))
     value, _, weight = args.add_device.rpartition("=")
     try:
-        return moves.add_device(parse_add_value(value), _float(weight, f"--add-device {args.add_device}"))
+        return moves.add_device(
+            parse_add_value(value), _parse_float(weight, f"--add-device {args.add_device}")
+        )
     except BadValue as error:
         raise PlanError(f"--add-device {args.add_device}: {error}")
 
 
-def _float(text: str, where: str, low: float = 0.0) -> float:
+def _parse_float(text: str, where: str, low: float = 0.0) -> float:
     try:
-        return float(number_in(float(text), where, low))
+        return float(parse_number(float(text), where, low))
     except ValueError:
         raise PlanError(f"{where}: {text!r} is not a number")
 
 
 def _rings(args: argparse.Namespace) -> None:
-    builder = moves.load(args.ring)
+    builder = moves.load_builder(args.ring)
     policy = args.policy or str(max(1, round(builder.replicas)))
-    terms = moves.Terms(
-        bytes_stored=_float(args.stored_tb, "--stored-tb", 1e-9) * 1e12,
-        device_bytes_s=_float(args.rate_mb, "--rate-mb", 1e-6) * 1e6,
-        failures_a_year=_float(args.failures, "--failures"),
+    terms = moves.MoveAssumptions(
+        bytes_stored=_parse_float(args.stored_tb, "--stored-tb", 1e-9) * 1e12,
+        device_bytes_s=_parse_float(args.rate_mb, "--rate-mb", 1e-6) * 1e6,
+        failures_a_year=_parse_float(args.failures, "--failures"),
         shape=parse_policy(policy),
     )
-    found = moves.moves_of(builder, _change(args), terms, seed=args.seed)
+    found = moves.simulate_moves(builder, _change(args), terms, seed=args.seed)
     if args.format == "json":
         print(json.dumps({**asdict(found), "share": found.share}, indent=1))
         return
@@ -110,10 +112,10 @@ def _rings(args: argparse.Namespace) -> None:
     beyond = f" ({found.already_lost:,} miss more than the policy bears)" if found.already_lost else ""
     print(
         f"{found.moved:,} of {found.copies:,} copies of partitions move ({100 * found.share:.2f} %), "
-        f"{amount(found.moved_bytes, 'B')}, in {found.rounds} rebalances\n"
-        f"busiest device: {found.busiest_device} receives {amount(found.busiest_bytes, 'B')}\n"
-        f"time: {amount(found.copy_s, 's')} of copying at {args.rate_mb} MB/s into each device, "
-        f"{amount(found.wait_s, 's')} of waiting for min_part_hours\n"
+        f"{format_amount(found.moved_bytes, 'B')}, in {found.rounds} rebalances\n"
+        f"busiest device: {found.busiest_device} receives {format_amount(found.busiest_bytes, 'B')}\n"
+        f"time: {format_amount(found.copy_s, 's')} of copying at {args.rate_mb} MB/s into each device, "
+        f"{format_amount(found.wait_s, 's')} of waiting for min_part_hours\n"
         f"copies gone: of {found.partitions:,} partitions {lost}{beyond}\n"
         f"probability that one is lost meanwhile: {found.risk:.1e} "
         f"({terms.shape.name}, {100 * terms.failures_a_year:g} % of the drives fail in a year)\n"
@@ -134,7 +136,9 @@ def _simulate(args: argparse.Namespace) -> None:
         _simulate_overload(args)
 
 
-def _say(args: argparse.Namespace, text: str, content: dict[str, object], assumed: Sequence[str]) -> None:
+def _print_result(
+    args: argparse.Namespace, text: str, content: dict[str, object], assumed: Sequence[str]
+) -> None:
     """Print the simulated scenario, for people or programs."""
     if args.format == "json":
         print(json.dumps({**content, "assumed": assumed}, indent=1))
@@ -146,7 +150,7 @@ def _simulate_striping(args: argparse.Namespace) -> None:
     from swift.plan import striping
     from swift.plan.plots import plot_lines
 
-    settings = striping.settings_of(args.striping)
+    settings = striping.parse_settings(args.striping)
     if args.profile:
         costs = _costs(args)
         work_s = costs.byte_s("GET")
@@ -157,7 +161,7 @@ def _simulate_striping(args: argparse.Namespace) -> None:
         "settings": [asdict(each) for each in settings],
         "predicted": [{**asdict(each), "rate": each.rate, "times": each.times(rate)} for each in found],
     }
-    _say(args, striping.striping_text(found, rate), content, striping.ASSUMED)
+    _print_result(args, striping.striping_text(found, rate), content, striping.ASSUMED)
     if args.plot:
         lines: dict[str, list[tuple[float, float]]] = {}
         for each in found:
@@ -170,13 +174,13 @@ def _simulate_overload(args: argparse.Namespace) -> None:
     from swift.plan import overload
     from swift.plan.plots import plot_lines
 
-    setting = overload.setting_of(args.overload, args.seed or 0)
-    found = overload.overload(setting)
+    setting = overload.parse_setting(args.overload, args.seed or 0)
+    found = overload.simulate_overload(setting)
     content: dict[str, object] = {
         "setting": asdict(setting),
         "outcomes": [asdict(each) for each in found],
     }
-    _say(args, overload.overload_text(found, setting), content, overload.ASSUMED)
+    _print_result(args, overload.overload_text(found, setting), content, overload.ASSUMED)
     if args.plot:
         lines: dict[str, list[tuple[float, float]]] = {}
         for each in found:
@@ -191,50 +195,50 @@ def _simulate_overload(args: argparse.Namespace) -> None:
 
 
 def _costs(args: argparse.Namespace) -> Costs:
-    """Those of ``--profile``, else the assumed ones."""
+    """Return the costs of ``--profile``, else the assumed ones."""
     from swift.plan.costs import ASSUMED, read_profile
 
     return read_profile(args.profile) if args.profile else ASSUMED
 
 
-def _searched(args: argparse.Namespace) -> tuple[Catalogue, PlannedWorkload, float, Searched]:
+def _run_search(args: argparse.Namespace) -> tuple[Catalogue, PlannedWorkload, float, SearchResult]:
     """Return the search that both ``search`` and ``scale`` begin with."""
     from swift.plan.catalogue import WORKLOADS, read_catalogue
     from swift.plan.search import search
 
     catalogue, workload = read_catalogue(args.catalogue), WORKLOADS[args.workload]
-    seconds = _float(args.seconds, "--seconds", 0.1)
+    seconds = _parse_float(args.seconds, "--seconds", 0.1)
     found = search(catalogue, workload, seconds=seconds, seed=args.seed, costs=_costs(args))
     return catalogue, workload, seconds, found
 
 
 def _calibrate(args: argparse.Namespace) -> None:
-    from swift.aio.xfs import ending_in_order
+    from swift.aio.xfs import exit_on_sigterm
     from swift.plan import calibration
     from swift.plan.costs import read_profile
 
     choices = calibration.CalibrationOptions(
         root=Path(args.root or tempfile.gettempdir()) / f"swift-calibrate-{os.getpid()}",
-        seconds=_float(args.seconds, "--seconds", 0.5),
-        clients=_whole(args.clients, "--clients", 1, 256),
-        small=_whole(args.small_bytes, "--small-bytes", 1, 1 << 20),
-        large=_whole(args.large_bytes, "--large-bytes", 1 << 16, 1 << 30),
-        port=_whole(args.port, "--port", 1024, 60_000),
+        seconds=_parse_float(args.seconds, "--seconds", 0.5),
+        clients=_parse_integer(args.clients, "--clients", 1, 256),
+        small=_parse_integer(args.small_bytes, "--small-bytes", 1, 1 << 20),
+        large=_parse_integer(args.large_bytes, "--large-bytes", 1 << 16, 1 << 30),
+        port=_parse_integer(args.port, "--port", 1024, 60_000),
     )
     costs = None if args.check is None else read_profile(args.check)
     given = None
     if args.auth:
         if costs is not None:
             raise PlanError("--check makes its own clusters: leave --auth out")
-        kept = [calibration.StorageLayout.of(text) for text in args.policy] or list(calibration.KEPT)
-        given = calibration.GivenCluster(args.auth, args.user, args.key, kept)
+        kept = [calibration.StorageLayout.of(text) for text in args.policy] or list(calibration.LAYOUTS)
+        given = calibration.ExistingCluster(args.auth, args.user, args.key, kept)
     elif args.policy:
         raise PlanError("--policy belongs to --auth")
     if args.json and not Path(args.json).absolute().parent.is_dir():
         raise PlanError(f"--json {args.json}: there is no such directory")
     choices.root.mkdir(parents=True)
     try:
-        with ending_in_order():
+        with exit_on_sigterm():
             if costs is None:
                 costs = calibration.calibrate(choices, _progress, given)
                 _write(args.json, costs.to_json())
@@ -253,35 +257,35 @@ def _check(args: argparse.Namespace, costs: Costs, choices: CalibrationOptions) 
     from swift.plan import calibration
 
     found = []
-    for cluster in calibration.clusters_of(choices):
+    for cluster in calibration.check_clusters(choices):
         try:
             calibration.check_possible(cluster)
         except ConfigError as error:
             _progress(f"{cluster.name}: not run: {error}")
             continue
         _progress(f"{cluster.name} ...")
-        found.append(calibration.check(cluster, costs, choices))
+        found.append(calibration.run_check(cluster, costs, choices))
     print(calibration.check_report(found))
     if args.json:
         _write(args.json, json.dumps([{**asdict(each), "off": each.off} for each in found], indent=1) + "\n")
 
 
 def _write(path: str | None, text: str) -> None:
-    """To a file, or standard output."""
+    """Write to a file, or standard output."""
     if path:
         Path(path).write_text(text, encoding="utf-8")
     else:
         print(text, end="")
 
 
-def _whole(text: str, where: str, low: int, high: int) -> int:
-    number = _float(text, where, low)
+def _parse_integer(text: str, where: str, low: int, high: int) -> int:
+    number = _parse_float(text, where, low)
     if number != int(number) or number > high:
         raise PlanError(f"{where} {text}: a whole number from {low} to {high}")
     return int(number)
 
 
-def _choice_row(each: Tried) -> list[str]:
+def _choice_row(each: TriedChoice) -> list[str]:
     found = each.found
     latency = [f"{1000 * found.p50_s:.3g} ms", f"{1000 * found.p99_s:.3g} ms"]
     name, cost = each.choice.name, f"{each.choice.cost:.2f}"
@@ -293,7 +297,7 @@ def _search(args: argparse.Namespace) -> None:
 
     if args.plot:
         checked_path(args.plot)
-    catalogue, workload, _, found = _searched(args)
+    catalogue, workload, _, found = _run_search(args)
     front = found.front
     measured, scale = _measured(args, found, workload, catalogue.objects) if args.measure else ([], 1.0)
     if args.format == "json":
@@ -314,12 +318,12 @@ def _search(args: argparse.Namespace) -> None:
     else:
         head = ["choice", "cost", "requests/s", "by cost", "p50", "p99", "busiest"]
         print(f"{workload.name}: best by cost\n")
-        print(table([head, *(_choice_row(each) for each in found.tried[: max(1, args.top)])]))
+        print(format_table([head, *(_choice_row(each) for each in found.tried[: max(1, args.top)])]))
         print("\nno other is both cheaper and faster\n")
-        print(table([head, *(_choice_row(each) for each in front)]))
+        print(format_table([head, *(_choice_row(each) for each in front)]))
         print(
-            f"\n{len(found.tried)} choices tried. Never tried: {found.beaten_machines} with a machine that "
-            f"another beats at no higher price, {found.idle_workers} with workers that have no core,\n"
+            f"\n{len(found.tried)} choices tried. Never tried: {found.dominated_machines} with a machine "
+            f"that another beats at no higher price, {found.idle_workers} with workers that have no core,\n"
             f"{found.bounded} whose bound is reached at no higher cost, "
             f"{found.impossible} with too few drives"
         )
@@ -334,21 +338,21 @@ def _search(args: argparse.Namespace) -> None:
 
 
 def _measured(
-    args: argparse.Namespace, found: Searched, workload: PlannedWorkload, objects: float
+    args: argparse.Namespace, found: SearchResult, workload: PlannedWorkload, objects: float
 ) -> tuple[list[Candidate], float]:
     """Return the best of a search on emulated machines, and which part of real ones those are."""
-    from swift.aio.xfs import ending_in_order
+    from swift.aio.xfs import exit_on_sigterm
     from swift.plan.candidates import CandidateBench, check_count, measure
 
     bench = CandidateBench(
         Path(args.root or tempfile.gettempdir()) / f"swift-plan-{os.getpid()}",
-        _whole(args.port, "--port", 1024, 60_000),
-        _float(args.run_seconds, "--run-seconds", 1.0),
+        _parse_integer(args.port, "--port", 1024, 60_000),
+        _parse_float(args.run_seconds, "--run-seconds", 1.0),
     )
     chosen = check_count(args.measure, found.tried)
     bench.root.mkdir(parents=True)
     try:
-        with ending_in_order():
+        with exit_on_sigterm():
             return measure(chosen, workload, objects, bench, _progress)
     finally:
         with contextlib.suppress(OSError):
@@ -358,12 +362,12 @@ def _measured(
 def _scale(args: argparse.Namespace) -> None:
     from swift.plan.search import grow, scale
 
-    target = _float(args.target, "--target", 1e-9) if args.target else None
+    target = _parse_float(args.target, "--target", 1e-9) if args.target else None
     if target is None and not args.nodes:
         raise PlanError("scale needs --target RATE or --nodes NUMBER")
     if any(nodes < 1 or nodes > 10_000 for nodes in args.nodes):
         raise PlanError("--nodes: between 1 and 10000")
-    catalogue, workload, seconds, found = _searched(args)
+    catalogue, workload, seconds, found = _run_search(args)
     best = found.tried[0]
     objects, seed, costs = catalogue.objects, args.seed, _costs(args)
     if target is not None:
@@ -382,7 +386,7 @@ def _scale(args: argparse.Namespace) -> None:
         order = sorted(each.found.busy.items(), key=lambda item: -item[1])[:3]
         busy = ", ".join(f"{name} {100 * share:.0f} %" for name, share in order)
         rows.append([each.choice.name, f"{each.choice.cost:.2f}", f"{each.found.rate:,.0f}", *latency, busy])
-    print(table(rows))
+    print(format_table(rows))
     if target is not None:
         last = steps[-1].found
         met = "is met" if last.rate >= target else "is not met: growing does not help any more"
@@ -444,7 +448,7 @@ def _add_simulate(commands: argparse._SubParsersAction[CommandLine]) -> None:
 def _add_search(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("search", help="the hardware and settings that do most for their cost")
     parser.set_defaults(run=_search)
-    _add_choosing(parser)
+    _add_search_options(parser)
     parser.add_argument("--top", type=int, default=10, help="how many of the best to show")
     parser.add_argument("--plot", metavar="FILE", help="write the Pareto front: FILE.svg or FILE.png")
     parser.add_argument(
@@ -462,8 +466,8 @@ def _add_search(commands: argparse._SubParsersAction[CommandLine]) -> None:
 def _add_scale(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser = commands.add_parser("scale", help="grow the best small cluster; what becomes the bottleneck")
     parser.set_defaults(run=_scale)
-    _add_choosing(parser)
-    parser.add_argument("--target", help="requests a second that are wanted")
+    _add_search_options(parser)
+    parser.add_argument("--target", help="required requests a second")
     parser.add_argument(
         "--nodes", type=int, action="append", default=[], help="so many storage nodes; repeatable"
     )
@@ -490,10 +494,10 @@ def _add_calibrate(commands: argparse._SubParsersAction[CommandLine]) -> None:
     parser.add_argument("--port", default="29000", help="the first of a hundred free ports (29000)")
 
 
-def _add_choosing(parser: argparse.ArgumentParser) -> None:
+def _add_search_options(parser: argparse.ArgumentParser) -> None:
     names = ("small-upload", "large-upload", "small-download", "large-download")
     parser.add_argument("--catalogue", metavar="FILE", help="TOML file; that of 2012 by default")
-    parser.add_argument("--workload", choices=names, required=True, help="what is asked of the cluster")
+    parser.add_argument("--workload", choices=names, required=True, help="workload of the cluster")
     parser.add_argument("--profile", metavar="FILE", help="what requests cost, as calibrate measured it")
     parser.add_argument("--seconds", default="2", help="simulated seconds of each choice, at least")
     parser.add_argument("--seed", type=int, default=0, help="a run can be repeated with it")
@@ -530,7 +534,7 @@ _ADDERS = (_add_capacity, _add_rings, _add_simulate, _add_search, _add_scale, _a
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     try:
         args.run(args)

@@ -60,7 +60,7 @@ class QuarantineRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Entry:
+class QuarantineEntry:
     """One thing in the quarantine of a device; ``kind`` is the directory it is in."""
 
     device_path: str
@@ -87,7 +87,7 @@ class Entry:
         return match[1] if match else ""
 
     def as_json(self) -> dict[str, object]:
-        """Everything, for programs."""
+        """Return all of it for programs."""
         return {
             "path": self.path,
             "device": self.device,
@@ -99,7 +99,7 @@ class Entry:
         }
 
     def line(self) -> str:
-        """One line of a list."""
+        """Return one line of a list."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.moved_s))
         return f"{moment}  {self.path}  {self.note.reason or '(no reason recorded)'}"
 
@@ -123,8 +123,8 @@ class Quarantine:
             self._cluster = cluster_of({"swift_dir": self._swift_dir})
         return self._cluster
 
-    def entries(self, devices: Sequence[str] = (), kind: str = "") -> Iterator[Entry]:
-        """Everything in the quarantine of some devices, of all without any. Raises OSError."""
+    def entries(self, devices: Sequence[str] = (), kind: str = "") -> Iterator[QuarantineEntry]:
+        """Yield all entries in the quarantine of some devices, or of all devices. Raises OSError."""
         for device in devices or self.devices.names():
             base = f"{self.devices.path(device)}/{DIRECTORY}" if self.devices.is_usable(device) else ""
             for found in self._names(base) if base else ():
@@ -138,7 +138,7 @@ class Quarantine:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def entry_at(self, path: str) -> Entry:
+    def entry_at(self, path: str) -> QuarantineEntry:
         """Return the entry of a path; raises ``QuarantineRefused`` for a path outside of a quarantine."""
         parts = os.path.abspath(path).rsplit("/", 3)
         device = os.path.basename(parts[0])
@@ -152,15 +152,15 @@ class Quarantine:
     def _root(self) -> str:
         return os.path.abspath(self.devices.root)
 
-    def _entry(self, device_path: str, kind: str, name: str) -> Entry:
+    def _entry(self, device_path: str, kind: str, name: str) -> QuarantineEntry:
         path = f"{device_path}/{DIRECTORY}/{kind}/{name}"
         note = read_note(self.disk, path)
         moved_s = note.moved_s or self.disk.stat(path, follow_symlinks=False).st_ctime
-        return Entry(device_path, kind, name, note, moved_s)
+        return QuarantineEntry(device_path, kind, name, note, moved_s)
 
     # --- verifying ------------------------------------------------------------------------------------
 
-    def verify(self, entry: Entry) -> str:
+    def verify(self, entry: QuarantineEntry) -> str:
         """Read an entry to its end; return the name of its object, container or account.
 
         Raises ``QuarantineRefused`` with what is wrong, ``SwiftError`` and OSError.
@@ -173,7 +173,7 @@ class Quarantine:
         found = restorer.verify(location, entry.path)
         return str(found.key.path) if found.key is not None else ""
 
-    def _verify_database(self, entry: Entry, dialect: Dialect) -> str:
+    def _verify_database(self, entry: QuarantineEntry, dialect: Dialect) -> str:
         names: tuple[str, ...] = ()
         paths = [name for name in self._names(entry.path) if name.endswith(".db")]
         if not paths:
@@ -194,14 +194,14 @@ class Quarantine:
                 )
         return "/".join(names)
 
-    def _object(self, entry: Entry) -> tuple[Restorer, Location]:
+    def _object(self, entry: QuarantineEntry) -> tuple[Restorer, Location]:
         policy = self._policy_of(entry)
         partition = self._partition(entry, policy.ring_name)
         return Restorer(self.core), Location(entry.device, partition, policy, entry.hash)
 
     @property
     def core(self) -> EngineCore:
-        """The engine of the devices, which tells the node's cache tier of changes. Raises ``ConfigError``."""
+        """The engine of the devices, which reports changes to the cache tier. Raises ``ConfigError``."""
         if self._core is None:
             self._core = EngineCore(
                 self.disk,
@@ -215,14 +215,14 @@ class Quarantine:
                 attach(self._core, tier)
         return self._core
 
-    def _policy_of(self, entry: Entry) -> Policy:
+    def _policy_of(self, entry: QuarantineEntry) -> Policy:
         match = OBJECTS.match(entry.kind)
         policy = self.cluster.policies.get(int(match[1] or 0)) if match else None
         if policy is None:
             raise QuarantineRefused(f"{entry.kind} is of no policy in swift.conf")
         return policy
 
-    def _partition(self, entry: Entry, ring_name: str) -> str:
+    def _partition(self, entry: QuarantineEntry, ring_name: str) -> str:
         """Return the partition of a hash by the ring: the one it was moved from may have been split since."""
         view = self._views.get(ring_name)
         if view is None:
@@ -233,7 +233,7 @@ class Quarantine:
 
     # --- changing -------------------------------------------------------------------------------------
 
-    def restore(self, entry: Entry) -> str:
+    def restore(self, entry: QuarantineEntry) -> str:
         """Verify an entry and move it to its place; return that. Raises like ``verify``."""
         self.verify(entry)
         if entry.kind not in DATABASES:
@@ -244,7 +244,7 @@ class Quarantine:
         files.restore(self.disk, place, entry.path)
         return place.directory
 
-    def purge(self, entry: Entry) -> None:
+    def purge(self, entry: QuarantineEntry) -> None:
         """Remove an entry for good. Raises OSError."""
         if os.path.isdir(entry.path) and not os.path.islink(entry.path):
             shutil.rmtree(entry.path)
@@ -343,7 +343,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 1 when something was refused."""
+    """Run the command; return 1 when something was refused."""
     args = make_parser().parse_args(argv)
     try:
         quarantine = quarantine_of(args)
@@ -386,7 +386,7 @@ def _list(quarantine: Quarantine, args: argparse.Namespace) -> Iterator[Result]:
         yield entry.as_json(), entry.line()
 
 
-def _why(quarantine: Quarantine, args: argparse.Namespace) -> Iterator[Result]:
+def _show_reasons(quarantine: Quarantine, args: argparse.Namespace) -> Iterator[Result]:
     for path in args.path:
         entry = quarantine.entry_at(path)
         name, problem = _verified(quarantine, entry)
@@ -402,7 +402,7 @@ def _why(quarantine: Quarantine, args: argparse.Namespace) -> Iterator[Result]:
         yield facts, "\n".join(lines)
 
 
-def _verified(quarantine: Quarantine, entry: Entry) -> tuple[str, str]:
+def _verified(quarantine: Quarantine, entry: QuarantineEntry) -> tuple[str, str]:
     """Return the name of an entry and what is wrong with it; one of them is empty."""
     try:
         return quarantine.verify(entry), ""
@@ -443,7 +443,7 @@ def _add(quarantine: Quarantine, args: argparse.Namespace) -> Iterator[Result]:
         yield {"path": moved, "origin": path}, f"{path}: moved to {moved}"
 
 
-_COMMANDS = {"list": _list, "why": _why, "restore": _restore, "purge": _purge, "add": _add}
+_COMMANDS = {"list": _list, "why": _show_reasons, "restore": _restore, "purge": _purge, "add": _add}
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from swift.base.errors import SwiftError
 from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.recon.checks import CHECKS, CheckContext
-from swift.operations.recon.client import Host, ReconClient, hosts_of
+from swift.operations.recon.client import Host, ReconClient, unique_hosts
 from swift.operations.recon.report import RULE, ReconReport
 from swift.policy.policy import Policies
 from swift.ring.ringfile import load_table
@@ -28,7 +28,7 @@ TYPES = ("account", "container", "object")
 
 
 class WrongArguments(Exception):
-    """The arguments are no good; the text says why, ``code`` is the exit code."""
+    """Invalid arguments; the text has the reason, ``code`` is the exit code."""
 
     def __init__(self, text: str, code: int = 1):
         super().__init__(text)
@@ -46,7 +46,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("types", nargs="*", metavar="server_type", help="account, container or object")
     add = parser.add_argument
-    add("-v", "--verbose", action="store_true", help="print every answer")
+    add("-v", "--verbose", action="store_true", help="print every response")
     add("--suppress", action="store_true", help="do not print connection errors")
     add("-a", "--async", dest="async_", action="store_true", help="container updates that wait")
     add("-r", "--replication", action="store_true", help="replication")
@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--human-readable", action="store_true", help="sizes in units for people")
     add("-l", "--loadstats", action="store_true", help="load averages")
     add("-q", "--quarantined", action="store_true", help="what was quarantined")
-    add("--validate-servers", action="store_true", help="whether the servers are of the type the ring says")
+    add("--validate-servers", action="store_true", help="check the servers' types against the ring")
     add("--md5", action="store_true", help="compare rings and swift.conf with those of this machine")
     add("--sockstat", action="store_true", help="sockets in use")
     add("--driveaudit", action="store_true", help="errors found by swift-drive-audit")
@@ -87,7 +87,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _ring_names(server_type: str, policy: str, policies: Policies, swift_dir: str) -> list[str]:
-    """Return the rings whose servers are asked. Raises ``WrongArguments``."""
+    """Return the rings whose servers are checked. Raises ``WrongArguments``."""
     if server_type != "object":
         return [server_type]
     if policy:
@@ -102,7 +102,7 @@ def _hosts(names: Sequence[str], args: argparse.Namespace) -> list[Host]:
     found: set[Host] = set()
     for name in names:
         view = RingView(load_table(f"{args.swiftdir}/{name}.ring.gz", thorough=False))
-        found.update(hosts_of(view.devices, region=args.region, zone=args.zone))
+        found.update(unique_hosts(view.devices, region=args.region, zone=args.zone))
     return sorted(found)
 
 
@@ -114,7 +114,9 @@ def _rings_of(server_type: str, swift_dir: str) -> list[str]:
     return [os.path.basename(path) for path in paths if os.path.exists(path)]
 
 
-def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, policies: Policies) -> None:
+def check_server_type(
+    server_type: str, args: argparse.Namespace, report: ReconReport, policies: Policies
+) -> None:
     """Make all checks of one server type. Raises ``WrongArguments``, ``RingError`` and OSError."""
     hosts = _hosts(_ring_names(server_type, args.policy, policies, args.swiftdir), args)
     context = CheckContext(
@@ -128,21 +130,21 @@ def tour_type(server_type: str, args: argparse.Namespace, report: ReconReport, p
         args.top,
         args.lowest,
     )
-    report.say(f"--> Starting reconnaissance on {len(hosts)} hosts ({server_type})")
-    report.end()
+    report.print_line(f"--> Starting reconnaissance on {len(hosts)} hosts ({server_type})")
+    report.print_rule()
     for check in CHECKS:
         is_wanted = getattr(args, check.switch)
         if server_type in check.types and (is_wanted or args.all):
             check.run(context, report)
         elif is_wanted:
-            report.say(f"Error: Can't check {check.noun_on(server_type)} servers.")
+            report.print_line(f"Error: Can't check {check.noun_on(server_type)} servers.")
         else:
             continue
-        report.end()
+        report.print_rule()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 when the servers were asked, whatever they said."""
+    """Run the command; return 0 when the servers were asked, whatever they said."""
     parser = make_parser()
     arguments = sys.argv[1:] if argv is None else list(argv)
     if not arguments:
@@ -160,7 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         policies = cluster_of({"swift_dir": args.swiftdir}).policies
         for server_type in types:
             report = ReconReport(prints=is_text, verbose=args.verbose, suppress=args.suppress)
-            tour_type(server_type, args, report, policies)
+            check_server_type(server_type, args, report, policies)
             facts[server_type] = report.facts
     except WrongArguments as error:
         print(error)

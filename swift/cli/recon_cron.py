@@ -49,7 +49,10 @@ def count_pending(context: BackendContext, stores: StoreRegistry) -> int:
 
 
 def run(path: str) -> None:
-    """Count and tell. Raises ``ConfigError`` and OSError; another run at the same moment ends this one."""
+    """Count and report to recon; ends at once if another run holds the lock.
+
+    Raises ``ConfigError`` and OSError.
+    """
     if not parser_of(path).has_section("filter:recon"):
         raise ConfigError(f"{path} has no [filter:recon]")
     recon = read_section(path, "filter:recon")
@@ -90,7 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     if not args.config:
         print("Usage: swift-recon-cron CONF_FILE\nex: swift-recon-cron /etc/swift/object-server.conf")

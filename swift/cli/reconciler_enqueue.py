@@ -28,7 +28,7 @@ TIMEOUTS = NodeTimeouts(5.0, 15.0)
 
 
 class CannotEnqueue(Exception):
-    """The entry could not be made; the text says why."""
+    """The entry could not be made; the text has the reason."""
 
 
 def enqueue(
@@ -91,7 +91,7 @@ def _row(args: argparse.Namespace, cluster: Cluster) -> tuple[ObjectRow, EntityP
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; the exit code."""
+    """Run the command; return the exit code."""
     parser = make_parser()
     args = parser.parse_args(argv)
     if args.policy_index is None:

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Sequence
 
 from swift.config.commandline import CommandLine
-from swift.runtime.service.processes import ReadySocket, ReloadRefused, RunningProcess, process, program_of
-from swift.runtime.service.services import MAIN
+from swift.runtime.service.processes import ReadySocket, ReloadRefused, RunningProcess, process, program_name
+from swift.runtime.service.services import MAIN_SERVERS
 
 EXIT_CHECK = 1
 EXIT_BAD_PID = 2
@@ -25,25 +25,25 @@ EXIT_TIMEOUT = 128 + errno.ETIMEDOUT
 #: A day: nothing takes longer, and sockets cannot wait for any time.
 TIMEOUT_MAX_S = 86400.0
 
-SERVERS = frozenset(f"swift-{name}" for name in MAIN)
+SERVERS = frozenset(f"swift-{name}" for name in MAIN_SERVERS)
 
 
 class BadPid(Exception):
-    """The process is none that can be reloaded; the text says why."""
+    """The process cannot be reloaded; the text has the reason."""
 
 
-def manager(pid: int) -> RunningProcess:
+def find_master(pid: int) -> RunningProcess:
     """Return the master of a server. Raises ``BadPid``."""
     running = process(pid)
     if running is None:
         raise BadPid(f"Failed to get process information for {pid}")
-    program = program_of(running)
+    program = program_name(running)
     if not program.startswith("swift-"):
         raise BadPid(f"Non-swift process: {running.command!r}")
     if program not in SERVERS:
         raise BadPid(f"Process does not support config checks: {program}")
     parent = process(running.parent)
-    if parent is not None and program_of(parent) == program:
+    if parent is not None and program_name(parent) == program:
         raise BadPid(
             f"Process appears to be a {program} worker, not a manager. Did you mean {running.parent}?"
         )
@@ -67,7 +67,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="seconds to wait for the reload (default: %(default)g)",
     )
     waiting.add_argument("-w", "--no-wait", action="store_true", help="do not wait for the reload")
-    parser.add_argument("-v", "--verbose", action="store_true", help="tell what happens")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print the progress")
     return parser
 
 
@@ -80,16 +80,16 @@ def _seconds(text: str) -> float:
 
 def _check(running: RunningProcess) -> int:
     """Have the command of the server try its configuration; the exit status."""
-    command = [*running.words, "--test-config"]
+    command = [*running.arguments, "--test-config"]
     return subprocess.run(command, check=False, cwd=f"/proc/{running.pid}/cwd").returncode
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Return the console script; 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
+    """Run the command; return 0 reloaded, 1 refused, 2 wrong process, 238 not in time."""
     args = make_parser().parse_args(argv)
     try:
-        running = manager(args.pid)
-        program = program_of(running)
+        running = find_master(args.pid)
+        program = program_name(running)
         if args.verbose:
             print(f"Checking config for {program}")
         if _check(running):

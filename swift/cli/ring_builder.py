@@ -76,7 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
         epilog=everything(),
         add_help=False,
     )
-    parser.add_argument("--version", action="store_true", help="say the version and end")
+    parser.add_argument("--version", action="store_true", help="print the version and exit")
     parser.add_argument("--dry-run", action="store_true", help="do everything, write nothing")
     parser.add_argument("--format", choices=("text", "json"), help="how to report")
     return parser

@@ -26,7 +26,7 @@ _MIN_PART_HOURS = 1
 
 
 class BadScenario(Exception):
-    """The scenario cannot be played; the text says why."""
+    """The scenario is invalid; the text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _parse_add(step: list[object], where: str) -> Callable[[RingBuilder], None]:
         raise BadScenario(f"Invalid device specifier {where}: {error}")
     fields.setdefault("region", 1)
     fields["weight"] = _weight(step[2], where)
-    return lambda builder: _ignore(builder.add_device(**fields))
+    return lambda builder: _ignore_result(builder.add_device(**fields))
 
 
 def _parse_remove(step: list[object], where: str) -> Callable[[RingBuilder], None]:
@@ -122,7 +122,7 @@ def _parse_remove(step: list[object], where: str) -> Callable[[RingBuilder], Non
 def _parse_set_weight(step: list[object], where: str) -> Callable[[RingBuilder], None]:
     dev_id = _dev_id(step[1], f"Invalid device ID in set_weight {where}")
     weight = _weight(step[2], where)
-    return lambda builder: _ignore(builder.change_device(dev_id, weight=weight))
+    return lambda builder: _ignore_result(builder.change_device(dev_id, weight=weight))
 
 
 def _parse_save(step: list[object], where: str) -> Callable[[RingBuilder], None]:
@@ -132,7 +132,7 @@ def _parse_save(step: list[object], where: str) -> Callable[[RingBuilder], None]
     return lambda builder: builder.save(path)
 
 
-def _ignore(result: object) -> None:
+def _ignore_result(result: object) -> None:
     """Accept a step without a result."""
 
 
@@ -163,7 +163,7 @@ _STEPS: dict[str, tuple[int, Callable[[list[object], str], Callable[[RingBuilder
 }
 
 
-def play(scenario: Scenario, say: Callable[[str], None]) -> list[list[dict[str, object]]]:
+def run_scenario(scenario: Scenario, say: Callable[[str], None]) -> list[list[dict[str, object]]]:
     """Play all rounds; returns the results of each. Raises RingError when a step cannot be done."""
     builder = RingBuilder(scenario.part_power, scenario.replicas, _MIN_PART_HOURS)
     builder.overload = scenario.overload
@@ -224,7 +224,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.check:
             return 0
         text = options.format == "text"
-        results = play(scenario, print if text else lambda line: None)
+        results = run_scenario(scenario, print if text else lambda line: None)
         if not text:
             print(json.dumps(results, indent=4, sort_keys=True))
     except (OSError, UnicodeDecodeError) as error:

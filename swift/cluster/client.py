@@ -29,7 +29,7 @@ from swift.cluster.transport import (
     TimedOut,
     TransportError,
 )
-from swift.http.body import BadFraming, ResponseBody, WholeBody
+from swift.http.body import BadFraming, InMemoryBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.telemetry.metrics import Registry
 from swift.wire.chunked import LAST_CHUNK, ChunkDecoder, chunk_head, last_chunk
@@ -530,15 +530,15 @@ class HttpExchange:
         assert connection is not None
         self._connection = None
         length = head.length
-        body: WholeBody | ConnectionBody
+        body: InMemoryBody | ConnectionBody
         if length is not None and length == len(connection.buffer) and head.keep_alive:
             # All of it came with the head.
-            body, connection.buffer = WholeBody(connection.buffer), b""
+            body, connection.buffer = InMemoryBody(connection.buffer), b""
             self._transport._return_connection(connection)
         else:
             body = ConnectionBody(self._transport, connection, head, self._timeout_s)
             if length is not None and length <= WHOLE_BYTES_MAX:
-                body = WholeBody(body.read_all(self._timeout_s))
+                body = InMemoryBody(body.read_all(self._timeout_s))
         return BackendResponse(head.status, head.headers, b"", head.reason, body)
 
 

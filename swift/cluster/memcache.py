@@ -21,7 +21,7 @@ from swift.cluster.hosts import resolve
 from swift.config.kinds import COUNT, SECONDS, integer
 from swift.config.schema import Settings, option
 from swift.telemetry.telemetry import Telemetry
-from swift.wire.memcache import ServerRing, expiry, get_command, set_command, value_of, wire_key
+from swift.wire.memcache import ServerRing, decode_value, expiry, get_command, set_command, wire_key
 
 #: Seconds between probes of a server that is avoided.
 PROBE_S = 1.0
@@ -41,14 +41,14 @@ class MemcacheSettings(Settings):
     memcache_max_connections: int = option(2, "Connections per server and process.", kind=COUNT)
     connect_timeout: float = option(0.3, "Seconds to wait for a connection.", kind=SECONDS)
     pool_timeout: float = option(1.0, "Seconds to wait for a free connection.", kind=SECONDS)
-    io_timeout: float = option(2.0, "Seconds to wait for an answer.", kind=SECONDS)
-    tries: int = option(3, "How many servers to try for a key.", kind=COUNT)
-    error_suppression_interval: float = option(60.0, "Seconds a failing server is left alone.", kind=SECONDS)
+    io_timeout: float = option(2.0, "Seconds to wait for a response.", kind=SECONDS)
+    tries: int = option(3, "Number of servers to try for a key.", kind=COUNT)
+    error_suppression_interval: float = option(60.0, "Seconds to avoid a failing server.", kind=SECONDS)
     error_suppression_limit: int = option(10, "Errors that make a server failing.", kind=COUNT)
     item_size_warning_threshold: int = option(
         -1, "Warn of values longer than this, in bytes; -1: never.", kind=integer(-1)
     )
-    tls_enabled: bool = option(False, "Talk to the servers over TLS.")
+    tls_enabled: bool = option(False, "Connect to the servers with TLS.")
     tls_cafile: str = option("", "CA certificates of the servers, in PEM format; empty: the system's.")
     tls_certfile: str = option("", "Certificate of this client, in PEM format, with those of its CAs.")
     tls_keyfile: str = option("", "Key of tls_certfile; empty: it is in tls_certfile.")
@@ -273,7 +273,7 @@ class MemcacheRing:
     def _run(self, verb: str, hashed: str, command: Callable[[_Connection, float], Any], must: bool) -> Any:
         statsd = self._telemetry.statsd
         started = time.monotonic()
-        for name in self._ring.order(hashed):
+        for name in self._ring.servers_for(hashed):
             server = self._servers[name]
             if self._is_unresponsive(name) or not server.is_usable():
                 continue
@@ -333,7 +333,7 @@ def _read_values(connection: _Connection, deadline: float, hashed: Sequence[str]
         if word != b"VALUE":
             raise ValueError(f"memcached says {line[:64]!r}")
         data = connection.exactly(int(size) + 2, deadline)[:-2]
-        value = value_of(int(flags), data)
+        value = decode_value(int(flags), data)
         if value is not None:
             values[key.decode()] = value
     return values

@@ -37,7 +37,7 @@ from swift.cluster.transport import (
     TimedOut,
 )
 from swift.http.headers import HeaderMap
-from swift.platform.addresses import normalized, own_addresses
+from swift.platform.addresses import normalize_address, own_addresses
 from swift.ring.view import RingView
 from swift.telemetry.metrics import Registry
 
@@ -91,10 +91,10 @@ class StorageEndpoints:
             )
         }
         for host, port in named:
-            yield normalized(host), port
+            yield normalize_address(host), port
             if _parse_address(host) is None:
                 try:
-                    yield from ((normalized(ip), port) for ip in self._resolve(host, port))
+                    yield from ((normalize_address(ip), port) for ip in self._resolve(host, port))
                 except OSError:
                     # A device whose name is unknown cannot be reached under another one either.
                     continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from swift.platform.addresses import names_any_of, own_addresses
+from swift.platform.addresses import matches_any_address, own_addresses
 from swift.ring.device import Device
 from swift.ring.view import RingView
 
@@ -27,7 +27,7 @@ class OwnDevices:
                 for device in view.devices
                 if device is not None
                 and (not self._port or device.replication_port == self._port)
-                and names_any_of(device.replication_ip, addresses)
+                and matches_any_address(device.replication_ip, addresses)
             )
             self._known = view, ids
             self.rings_seen += 1

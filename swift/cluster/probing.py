@@ -9,13 +9,15 @@ from swift import green
 from swift.cluster.health import NodeHealth, Probe
 from swift.cluster.transport import NodeRequest, TimedOut, Timeouts, Transport, TransportError
 from swift.http import fields
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 
 
 class Prober:
     """Sends HEAD requests in the background; any response makes the node responsive again."""
 
-    def __init__(self, health: NodeHealth, transport: Transport, errors: RepeatedErrors, timeouts: Timeouts):
+    def __init__(
+        self, health: NodeHealth, transport: Transport, errors: RepeatedErrorLog, timeouts: Timeouts
+    ):
         self._health = health
         self._transport = transport
         self._errors = errors

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from swift.base.entity import quote_path
 from swift.base.errors import SwiftError
-from swift.http.body import BodyError, ResponseBody, WholeBody
+from swift.http.body import BodyError, InMemoryBody, ResponseBody
 from swift.http.headers import HeaderMap
 from swift.ring.device import Device, Node
 
@@ -117,7 +117,7 @@ class NodeRequest:
 
 
 #: The stream of a response that was read completely.
-_ENDED = WholeBody(b"")
+_ENDED = InMemoryBody(b"")
 
 
 @dataclass(slots=True)

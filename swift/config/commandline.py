@@ -35,4 +35,4 @@ class CommandLine(argparse.ArgumentParser):
         vars(self).update(later)
         if add_help:
             text = f"%(prog)s ({VERSION})"
-            self.add_argument("--version", action="version", version=text, help="say the version and end")
+            self.add_argument("--version", action="version", version=text, help="print the version and exit")

@@ -112,8 +112,8 @@ class LogSettings(Settings):
 class AnonymizationSettings(Settings):
     """The hash of ``{field.anonymized}`` in access lines (spec: proxy.md §16)."""
 
-    log_anonymization_method: str = option("MD5", "Hash of anonymized fields: a name that hashlib knows.")
-    log_anonymization_salt: str = option("", "Put before anonymized values when they are hashed.")
+    log_anonymization_method: str = option("MD5", "Hash algorithm of anonymized fields, by its hashlib name.")
+    log_anonymization_salt: str = option("", "Salt of the hashes of anonymized values.")
 
 
 @dataclass(frozen=True)
@@ -166,9 +166,9 @@ class StorageSettings(Settings):
     timestamp_ahead_exempt: tuple[IPNetwork, ...] = option(
         "", "Addresses and networks of nodes whose changes are accepted whatever their date.", kind=NETWORKS
     )
-    replication_server: bool = option(True, "Serve replication verbs; false answers them with 405.")
+    replication_server: bool = option(True, "Serve replication verbs; if false, respond to them with 405.")
     recon_cache_path: str = option(
-        "/var/cache/swift", "Directory of the recon files, in which daemons say what they did."
+        "/var/cache/swift", "Directory of the recon files, in which daemons report their passes."
     )
 
 
@@ -177,7 +177,9 @@ class PortSettings(Settings):
     """``[DEFAULT]`` of the object server: workers by the ports of the rings."""
 
     servers_per_port: int = option(
-        0, "Workers for every port that the object rings give this node; 0: use bind_port.", kind=COUNT
+        0, "Workers for each port that the object rings list for this node; 0: use bind_port.", kind=COUNT
     )
     ring_ip: str = option("", "Address of this node in the rings; bind_ip when empty.", sample="")
-    ring_check_interval: float = option(15.0, "Seconds between looks at the rings.", kind=SECONDS)
+    ring_check_interval: float = option(
+        15.0, "Seconds between checks of the rings for changes.", kind=SECONDS
+    )

@@ -23,7 +23,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.runtime.backendapp import BackendContext
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class AccountUpdater:
     def __init__(self, context: BackendContext, settings: ContainerSettings):
         self._context = context
         self._direct = DirectClient(context.transport, "container-server", settings)
-        self._failures = RepeatedErrors(context.telemetry.log, context.clock)
+        self._failures = RepeatedErrorLog(context.telemetry.log, context.clock)
 
     def check(self, request: Request) -> None:
         """Refuse header lists that do not fit together: ``HTTPError`` 400."""
@@ -81,8 +81,8 @@ class AccountUpdater:
         )
 
     def _nodes(self, request: Request) -> list[tuple[str, str]]:
-        hosts = _items(request.headers.get("x-account-host"))
-        devices = _items(request.headers.get("x-account-device"))
+        hosts = _split_comma_list(request.headers.get("x-account-host"))
+        devices = _split_comma_list(request.headers.get("x-account-device"))
         if len(hosts) != len(devices):
             self._context.telemetry.log.error(
                 f"ERROR Account update failed: different numbers of hosts and devices in request: "
@@ -138,7 +138,7 @@ class AccountUpdater:
         self._failures.error(f"ERROR account update failed with {node} (will retry later): {error}")
 
 
-def _items(header: str | None) -> list[str]:
+def _split_comma_list(header: str | None) -> list[str]:
     return [item.strip() for item in header.split(",")] if header else []
 
 

@@ -53,10 +53,10 @@ from swift.http.listing import container_xml
 from swift.http.negotiate import ListingFormat, choose_format
 from swift.http.request import Request
 from swift.http.response import HTML, TEXT, HTTPError, Response, error_response
-from swift.http.validate import check_stored_metadata
+from swift.http.validate import validate_stored_metadata
 from swift.platform.devices import SpaceGuard
 from swift.platform.disk import Disk
-from swift.runtime.backendapp import BackendContext, Handler, refuse_sync_key
+from swift.runtime.backendapp import BackendContext, Handler, reject_sync_key
 
 _SAVED = frozenset(("x-container-read", "x-container-write", "x-container-sync-key", "x-container-sync-to"))
 _LEGACY_SAVED = _SAVED | {"x-versions-location"}
@@ -217,7 +217,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
         Only what is decided before needs an earlier look.
         """
-        refuse_sync_key(request.headers)
+        reject_sync_key(request.headers)
         broker = self.known_broker(target, target.path.account, target.path.container or "")
         is_fresh = broker.freshness.is_fresh
         if not is_fresh or _REDIRECT in request.headers or self._creates_itself(request, target):
@@ -438,7 +438,7 @@ class ContainerServer(DatabaseApp[ContainerBroker]):
 
     def _check_metadata(self, metadata: Mapping[str, tuple[str, str]]) -> None:
         check_metadata_text(metadata)
-        check_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
+        validate_stored_metadata(meta.user_items(metadata, "container"), self.context.limits)
 
     def _keep_sync_link(self, broker: ContainerBroker, info: ContainerFacts) -> None:
         keep_link(broker, info)

@@ -31,7 +31,7 @@ from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 
 NAME = "container-updater"
 DIRECTORY = "containers"
@@ -44,8 +44,8 @@ class ContainerUpdaterSettings(Settings):
     """``[container-updater]`` (spec: cli-and-config.md §4)."""
 
     interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
-    concurrency: int = option(4, "Containers looked at at the same time.", kind=integer(1))
-    containers_per_second: float = option(50.0, "Containers looked at per second; 0: any.", kind=number(0))
+    concurrency: int = option(4, "Containers to examine at the same time.", kind=integer(1))
+    containers_per_second: float = option(50.0, "Containers to examine per second; 0: any.", kind=number(0))
     slowdown: float = option(
         -1.0,
         "Deprecated: seconds to rest after each; caps the pace at 1 / (slowdown + 0.01) per second.",
@@ -54,7 +54,7 @@ class ContainerUpdaterSettings(Settings):
     account_suppression_time: float = option(
         60.0, "Seconds for which an account whose servers fail is left in peace.", kind=SECONDS
     )
-    node_timeout: float = option(3.0, "Seconds to wait for an account server's answer.", kind=SECONDS)
+    node_timeout: float = option(3.0, "Seconds to wait for an account server's response.", kind=SECONDS)
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
 
@@ -89,7 +89,7 @@ class ContainerUpdater(DeviceTask):
         #: Accounts whose servers failed, and until when they are left in peace (monotonic seconds).
         self.suppressed: dict[str, float] = {}
         #: A server that is away fails the updates of all its accounts.
-        self.failures = RepeatedErrors(context.telemetry.log, context.clock)
+        self.failures = RepeatedErrorLog(context.telemetry.log, context.clock)
         self._unchanged: dict[str, UnchangedDatabases] = {}
 
     def unchanged_databases(self, device: str) -> UnchangedDatabases:
@@ -134,8 +134,8 @@ class ContainerUpdaterPass(DatabasePassBase):
             return
         # Without a ring nothing can be told; better one error now than one for each container.
         self._task.ring.view()
-        for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._due_among(self._unchanged, device_path, DIRECTORY, some).due
+        for some in self._partition_batches(self._partitions(device_path, DIRECTORY)):
+            yield from self._changed_databases(self._unchanged, device_path, DIRECTORY, some).due
 
     # --- doing ----------------------------------------------------------------------------------------
 
@@ -148,7 +148,9 @@ class ContainerUpdaterPass(DatabasePassBase):
                 self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
         open_broker = partial(open_found, unit.place, self._engine)
-        self._on_database(unit.place, open_broker, work, failed="errors", doing="look at container database")
+        self._process_database(
+            unit.place, open_broker, work, failed="errors", doing="look at container database"
+        )
         self._counters.timing("timing", self._pass_context.clock.monotonic() - started_s)
 
     def _process(self, broker: ContainerBroker) -> bool:

@@ -35,7 +35,7 @@ from swift.db.connection import (
 )
 from swift.db.files import DatabasePath, locked
 from swift.db.schema import Migration, facts_of, migrate
-from swift.platform.devices import FULL
+from swift.platform.devices import NO_SPACE_ERRORS
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.regularfiles import IrregularFile, check_regular, open_regular
 
@@ -73,7 +73,7 @@ class Preallocator:
         try:
             self._disk.preallocate(self._fd, wanted)
         except OSError as error:
-            if error.errno in FULL:
+            if error.errno in NO_SPACE_ERRORS:
                 raise NoSpace(f"no room for a database of {wanted} bytes")
             if error.errno not in UNSUPPORTED:
                 raise

@@ -22,7 +22,7 @@ from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
 from swift.platform.locks import LOCK_TIMEOUT_S, file_lock, lock_file
 from swift.platform.quarantine import move_to_quarantine
-from swift.platform.regularfiles import is_in_the_way, open_regular
+from swift.platform.regularfiles import is_blocking, open_regular
 from swift.platform.syncing import sync_directory
 
 #: How often a database is begun in a directory that others remove as long as it is empty.
@@ -173,7 +173,7 @@ def make_place(disk: Disk, place: DatabasePath) -> list[str]:
     """
     try:
         made = make_directories(disk, place.directory, below=place.device_path)
-        if made or not is_in_the_way(disk, place.directory):
+        if made or not is_blocking(disk, place.directory):
             return made
     except (FileNotFoundError, NotADirectoryError):
         if not _clear_way(disk, place):
@@ -187,7 +187,7 @@ def _clear_way(disk: Disk, place: DatabasePath) -> bool:
     """Quarantine what is in the place of a directory; True if something was."""
     suffix = os.path.dirname(place.directory)
     for path in (os.path.dirname(suffix), suffix, place.directory):
-        if is_in_the_way(disk, path):
+        if is_blocking(disk, path):
             reason = "it is in the place of a directory"
             return move_to_quarantine(disk, place.device_path, place.kind, path, reason=reason) is not None
     return False

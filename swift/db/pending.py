@@ -23,7 +23,7 @@ from swift.platform.durable import write_all
 from swift.platform.regularfiles import (
     IrregularFile,
     move_irregular_file_aside,
-    open_own,
+    open_or_replace,
     open_regular,
     read_regular,
 )
@@ -64,9 +64,9 @@ def append(disk: Disk, path: str, data: bytes) -> int:
     """
     is_new = False
     try:
-        fd = open_own(disk, path, _APPEND)
+        fd = open_or_replace(disk, path, _APPEND)
     except FileNotFoundError:
-        fd = open_own(disk, path, _APPEND | os.O_CREAT)
+        fd = open_or_replace(disk, path, _APPEND | os.O_CREAT)
         is_new = True
     try:
         size = disk.fstat(fd).st_size

@@ -97,7 +97,7 @@ class DatabaseAuditPass(DatabasePassBase):
             return
         directory = self._task.kind.directory
         for partition in self._partitions(path, directory):
-            yield from self._places(path, directory, partition)
+            yield from self._database_paths(path, directory, partition)
 
     def do(self, unit: DatabasePath) -> None:
         """Audit one database."""
@@ -114,7 +114,7 @@ class DatabaseAuditPass(DatabasePassBase):
             return
         except (SwiftError, OSError) as error:
             self._counters.add("errors")
-            self._note(error)
+            self._count_device_error(error)
             self._log.error(f"ERROR cannot audit {unit.directory}: {error}")
             return
         finally:

@@ -25,7 +25,12 @@ from swift.platform.disk import Disk
 from swift.ring.ring import Ring
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.copystate import DeviceCopies, completed, copies_facts, under_way
+from swift.runtime.copystate import (
+    DeviceCopies,
+    completed_pass_facts,
+    device_copies_facts,
+    running_pass_facts,
+)
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
@@ -79,7 +84,7 @@ class DatabaseReplicator(DeviceTask):
         names = self.own.names(view)
         if not names:
             self.context.telemetry.log.error("Can't find itself in the ring, not replicating")
-        names = self.selection.of_devices(names)
+        names = self.selection.filter_devices(names)
         self.rng.shuffle(names)
         return names
 
@@ -125,12 +130,12 @@ class DatabaseReplicator(DeviceTask):
             "replication_stats": stats,
             "replication_time": passed.seconds,
             "replication_last": passed.ended_s,
-            **completed(passed, self.context.telemetry),
+            **completed_pass_facts(passed, self.context.telemetry),
         }
 
     def progress(self, passed: PassReport) -> dict[str, object]:
         """Return the counts of misplaced databases in the midst of a pass."""
-        return under_way(passed, self.context.telemetry)
+        return running_pass_facts(passed, self.context.telemetry)
 
 
 class ReplicationPass(DatabasePassBase):
@@ -166,13 +171,15 @@ class ReplicationPass(DatabasePassBase):
         found = self._partitions(device_path, kind)
         self._copies = copies = DeviceCopies(view.digest, is_partial=task.settings.handoffs_only)
         copies.partitions = len(found)
-        for some in self._portions([partition for partition in found if self._is_wanted(view, partition)]):
-            scan = self._due_among(self._unchanged, device_path, kind, some)
+        for some in self._partition_batches(
+            [partition for partition in found if self._is_wanted(view, partition)]
+        ):
+            scan = self._changed_databases(self._unchanged, device_path, kind, some)
             for directory in scan.empty:
                 self._disk.place(handoffs.remove_empty, directory, self._pass_context.clock.time())
             for place in (*(due.place for due in scan.due), *scan.busy):
                 if not self._is_own(view, place.partition):
-                    copies.found(place.directory, is_misplaced=True)
+                    copies.add_unit(place.directory, is_misplaced=True)
             yield from scan.due
         if not (self._pass_context.stop.requested or task.selection or task.settings.handoffs_only):
             self._present = found
@@ -195,16 +202,16 @@ class ReplicationPass(DatabasePassBase):
             self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
         assert self._copies is not None, "units come from the plan"
         if self._counters.counts.get("failures", 0) != failures:
-            self._copies.failed(unit.place.directory)
+            self._copies.mark_failed(unit.place.directory)
             return
         is_own = self._is_own(self._task.ring.view(), unit.place.partition)
         if is_own or not self._disk.is_directory(unit.place.directory):
-            self._copies.done(unit.place.directory)
+            self._copies.mark_done(unit.place.directory)
 
     def facts(self) -> dict[str, object]:
         """Return the failures by address and device, and the counts of misplaced and missing copies."""
         copies = {} if self._copies is None else {self._task.kind.server_type: self._copies}
-        return {"failure_nodes": self._databases.failed, **copies_facts(copies)}
+        return {"failure_nodes": self._databases.failed, **device_copies_facts(copies)}
 
     def end(self) -> None:
         """End the pass: keep the unchanged databases and report missing ones to other nodes."""
@@ -228,4 +235,4 @@ class ReplicationPass(DatabasePassBase):
             now_present = self._partitions(device_path, task.kind.directory)
             self._copies.partitions = len(now_present)
             own = next((f"{d.ip}/{d.device}" for d in view.devices if d is not None and d.id in own_ids), "")
-            self._copies.lacks(own, own, missing_databases.lacking(set(map(int, now_present))))
+            self._copies.set_missing_count(own, own, missing_databases.lacking(set(map(int, now_present))))

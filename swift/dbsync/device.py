@@ -82,7 +82,7 @@ class DeviceReplication:
         names = replica.broker.read(replica.names, merged=False)
         place = replica.broker.place
         if self._replication.context.hasher.hexdigest(*names) == place.name_hash:
-            self._misplaced.fits(self._device)
+            self._misplaced.note_fitting(self._device)
             self._replication.kind.identify(replica, names)
             return True
         self._counters.add("failures")

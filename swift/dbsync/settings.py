@@ -41,7 +41,7 @@ class ReplicatorSettings(Settings):
     max_diffs: int = option(
         100, "Messages of rows sent to a node for one database in one pass.", kind=integer(1)
     )
-    node_timeout: float = option(10.0, "Seconds to wait for a node's answer.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for a node's response.", kind=SECONDS)
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
     reclaim_age: float = option(
         604800.0,
@@ -49,7 +49,7 @@ class ReplicatorSettings(Settings):
         kind=SECONDS,
     )
     rsync_compress: bool = option(
-        False, "Have rsync compress what goes to another region (nodes that take uploads need no rsync)."
+        False, "Compress rsync transfers to other regions (nodes that take uploads need no rsync)."
     )
     handoffs_only: bool = option(
         False, "Only move databases off this node that belong elsewhere; for emergencies, not for long."
@@ -60,8 +60,8 @@ class ReplicatorSettings(Settings):
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
     rsync_module: str = option(
         "",
-        "Where rsync brings databases to nodes that take no uploads, with keys of ring devices in braces. "
-        "Empty: {replication_ip}::account or {replication_ip}::container.",
+        "Rsync destination of databases on nodes that take no uploads, with keys of ring devices in "
+        "braces. Empty: {replication_ip}::account or {replication_ip}::container.",
         kind=_MODULE,
     )
 

@@ -24,7 +24,7 @@ from swift.base.errors import SwiftError
 from swift.gateway.subrequest import Forward, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BodyError, BytesBody, RequestBody
-from swift.http.cryptokeys import is_sealed
+from swift.http.cryptokeys import is_encrypted_response
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
@@ -109,7 +109,7 @@ class InternalClient:
                 response = self._forward_once(request, left_s, held)
                 status = response.status
                 if status in accept or status // 100 in accept:
-                    if self._must_decrypt and is_sealed(response.headers):
+                    if self._must_decrypt and is_encrypted_response(response.headers):
                         raise UnexpectedResponse(method, path, status, _ENCRYPTED)
                     yield response
                     return

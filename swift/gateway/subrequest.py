@@ -164,7 +164,7 @@ def open_response(
         try:
             yield response
         finally:
-            response.ended(len(content), True)
+            response.report_end(len(content), True)
         return
     body = response.body = _CountedBody(content, deadline)
     try:
@@ -172,7 +172,7 @@ def open_response(
         body.drain()
     finally:
         body.close()
-        response.ended(body.bytes_read, body.complete)
+        response.report_end(body.bytes_read, body.complete)
 
 
 def _forward_within(forward: Forward, request: Request, timeout_s: float) -> Response:
@@ -191,7 +191,7 @@ def _forward_within(forward: Forward, request: Request, timeout_s: float) -> Res
             outcomes.put(outcome)
         elif isinstance(outcome, Response):
             outcome.discard()
-            outcome.ended(0, False)
+            outcome.report_end(0, False)
 
     green.spawn_detached(ask)
     try:
@@ -207,5 +207,5 @@ def _forward_within(forward: Forward, request: Request, timeout_s: float) -> Res
 def drained(response: Response) -> Response:
     """Drop a response's body and return the response for its head."""
     response.discard()
-    response.ended(0, True)
+    response.report_end(0, True)
     return response

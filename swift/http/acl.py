@@ -9,12 +9,12 @@ from swift.base.documents import JsonObject
 
 _REFERRER_WORDS = frozenset((".r", ".ref", ".referer", ".referrer"))
 #: Characters that no host has; readers of URLs disagree about where a host with one ends.
-_ODD_IN_HOST = frozenset((*map(chr, range(33)), *"\"#%&'()*+,/;<=>?@[\\]^`{|}!$~\x7f"))
+_FORBIDDEN_IN_HOST = frozenset((*map(chr, range(33)), *"\"#%&'()*+,/;<=>?@[\\]^`{|}!$~\x7f"))
 _UNKNOWN_HOST = "unknown"
 ACCOUNT_ACL_KEYS = ("admin", "read-write", "read-only")
 
 
-def clean_acl(name: str, value: str) -> str:
+def normalize_acl(name: str, value: str) -> str:
     """Return the normalised text of a container ACL header; raises ValueError with the text for a 400."""
     items = []
     for raw in value.split(","):
@@ -55,19 +55,19 @@ def parse_acl(text: str | None) -> tuple[list[str], list[str]]:
     return referrers, groups
 
 
-def without_referrers(text: str | None) -> str | None:
+def remove_referrer_rules(text: str | None) -> str | None:
     """Return a normalised ACL without its referrer rules."""
     if not text or ".r" not in text:
         return text
     return ",".join(item for item in text.split(",") if not item.startswith((".r:", ".rlistings")))
 
 
-def referrer_allowed(referer: str | None, rules: list[str]) -> bool:
+def is_referrer_allowed(referer: str | None, rules: list[str]) -> bool:
     """Return True if the host of a Referer URL may read; the last matching rule wins, none denies."""
     allowed = False
     if not rules:
         return allowed
-    host = _host_of(referer or "")
+    host = _referrer_host(referer or "")
     for rule in rules:
         is_denial = rule.startswith("-")
         name = rule.removeprefix("-").lower().rstrip(".")
@@ -78,7 +78,7 @@ def referrer_allowed(referer: str | None, rules: list[str]) -> bool:
     return allowed
 
 
-def _host_of(url: str) -> str:
+def _referrer_host(url: str) -> str:
     """Return the host that a browser takes from a URL, in lower case and without the root's dot."""
     try:
         # To browsers a backslash is a slash.
@@ -87,7 +87,7 @@ def _host_of(url: str) -> str:
         # A client may send anything as its Referer.
         host = None
     host = (host or "").rstrip(".")
-    return host if host and not _ODD_IN_HOST.intersection(host) else _UNKNOWN_HOST
+    return host if host and not _FORBIDDEN_IN_HOST.intersection(host) else _UNKNOWN_HOST
 
 
 def parse_account_acl(text: str) -> dict[str, list[str]] | None:
@@ -101,7 +101,7 @@ def parse_account_acl(text: str) -> dict[str, list[str]] | None:
     return value if isinstance(value, dict) else None
 
 
-def stored_account_acl(text: str | None) -> dict[str, list[str]]:
+def parse_stored_account_acl(text: str | None) -> dict[str, list[str]]:
     """Return the grants of a stored account ACL; a malformed one grants nothing."""
     if not text or account_acl_error(text) is not None:
         return {}

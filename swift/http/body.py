@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from swift.base.errors import SwiftError
 
-#: How much is read at once where no option says otherwise, bytes.
+#: Default size of a read, bytes.
 CHUNK_BYTES = 65536
 #: How much of a file is held in memory when it cannot be sent as one.
 FILE_CHUNK_BYTES = 1 << 20
@@ -79,13 +79,13 @@ class RequestBody(ABC):
         return {}
 
     def send_continue(self, headers: dict[str, str]) -> None:  # noqa: B027
-        """Send ``100 Continue`` with these extra headers now, when the client asked to wait for it.
+        """Send ``100 Continue`` with these extra headers now, if the client waits for it.
 
-        May be called again for a multi-stage body (object-server.md §10); afterwards ``next_stage``
+        May be called again for a multi-stage body (object-server.md §10); afterwards ``begin_next_body``
         continues with the following chunked body. Does nothing where no client waits.
         """
 
-    def next_stage(self) -> None:  # noqa: B027
+    def begin_next_body(self) -> None:  # noqa: B027
         """Begin to read another chunked body of the same request (object-server.md §10)."""
 
 
@@ -140,7 +140,7 @@ class ResponseBody:
             yield bytes(buffer[:size])
 
     def read_into(self, buffer: memoryview) -> int:
-        """Put what is there, a byte at least, into ``buffer`` and say how many; 0 at the end."""
+        """Read at least one byte into ``buffer`` and return the number of bytes; 0 at the end."""
         try:
             pieces = self._pieces
         except AttributeError:
@@ -154,17 +154,17 @@ class ResponseBody:
 
     def read_all(self) -> bytes:
         """Read everything that is left; for bodies that are known to be small."""
-        return b"".join(chunks_of(self))
+        return b"".join(iter_body_bytes(self))
 
     def splice_into(self, pipe: int, size: int) -> int:
         """Wait for bytes, move up to ``size`` into an empty pipe and return how many.
 
-        0 when the next bytes must be had by ``read_into``, as for all bodies that do not come from a socket.
+        Return 0 if the next bytes must be read with ``read_into``, as of all bodies without a socket.
         """
         return 0
 
     @property
-    def whole(self) -> bytes | None:
+    def remaining_bytes(self) -> bytes | None:
         """All bytes that are left when they are in memory and nothing needs to be closed, else None."""
         return None
 
@@ -196,19 +196,19 @@ class FileBody(ResponseBody):
             on_close()
 
 
-class WholeBody(ResponseBody):
+class InMemoryBody(ResponseBody):
     """A body that is in memory, read piece by piece."""
 
-    __slots__ = ("length", "whole")
+    __slots__ = ("length", "remaining_bytes")
 
     def __init__(self, data: bytes):
         self.length: int | None = len(data)
         #: The bytes that were not read yet.
-        self.whole: bytes = data
+        self.remaining_bytes: bytes = data
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, empty at the end."""
-        data, self.whole = self.whole[:size], self.whole[size:]
+        data, self.remaining_bytes = self.remaining_bytes[:size], self.remaining_bytes[size:]
         return data
 
     def read_into(self, buffer: memoryview) -> int:
@@ -218,11 +218,11 @@ class WholeBody(ResponseBody):
         return len(data)
 
     def __iter__(self) -> Iterator[bytes]:
-        data, self.whole = self.whole, b""
+        data, self.remaining_bytes = self.remaining_bytes, b""
         return iter((data,) if data else ())
 
 
-class Pieces(ResponseBody):
+class IterableBody(ResponseBody):
     """A body over any iterable of pieces; ``on_close`` releases what the iterable needs, exactly once."""
 
     __slots__ = ("length", "_iterable", "_on_close")
@@ -253,7 +253,7 @@ class _PieceReader:
     __slots__ = ("_chunks", "_rest")
 
     def __init__(self, body: ResponseBody):
-        self._chunks = chunks_of(body)
+        self._chunks = iter_body_bytes(body)
         self._rest = memoryview(b"")
 
     def read_into(self, buffer: memoryview) -> int:
@@ -269,12 +269,12 @@ class _PieceReader:
         return size
 
 
-def body_of(content: bytes | ResponseBody) -> ResponseBody:
+def as_response_body(content: bytes | ResponseBody) -> ResponseBody:
     """Return a response's body as a ``ResponseBody``."""
-    return WholeBody(content) if isinstance(content, bytes) else content
+    return InMemoryBody(content) if isinstance(content, bytes) else content
 
 
-def chunks_of(body: bytes | Iterable[bytes | FileBody]) -> Iterator[bytes]:
+def iter_body_bytes(body: bytes | Iterable[bytes | FileBody]) -> Iterator[bytes]:
     """Yield the bytes of a response body, with file ranges read; for callers that cannot send files."""
     for piece in (body,) if isinstance(body, bytes) else body:
         if not isinstance(piece, FileBody):

@@ -1,8 +1,8 @@
 """Conditional requests of GET and HEAD (RFC 9110 §13; spec: public-api.md §10, object-server.md §7).
 
 Deciding only: the caller builds the 304 or 412 from the entity's headers. ``If-Range`` is judged by what
-clients see: whatever serves a range asks ``keeps_range``, and whatever forwards one asks
-``is_outdated_range`` of the answer.
+clients see: whatever serves a range asks ``if_range_matches``, and whatever forwards one asks
+``is_outdated_range_response`` of the answer.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _is_before(text: str | None, last_modified_s: int | None) -> bool:
     return moment is not None and last_modified_s is not None and moment < last_modified_s
 
 
-def keeps_range(headers: HeaderMap, *, etag: str | None, last_modified_s: int | None) -> bool:
+def if_range_matches(headers: HeaderMap, *, etag: str | None, last_modified_s: int | None) -> bool:
     """Return False if the request's If-Range is for another version, so that its Range counts for nothing.
 
     RFC 9110 §13.1.5. An ETag compares strongly, quotes are optional as in this API's answers; a date must be
@@ -81,18 +81,18 @@ def keeps_range(headers: HeaderMap, *, etag: str | None, last_modified_s: int | 
     return etag is not None and unquote_etag(value) == etag
 
 
-def is_outdated_range(headers: HeaderMap, response: Response) -> bool:
+def is_outdated_range_response(headers: HeaderMap, response: Response) -> bool:
     """Return True if an answer obeys a Range that the request's If-Range forbids."""
     if "if-range" not in headers or response.status not in (206, 416):
         return False
-    return not keeps_range(
+    return not if_range_matches(
         headers,
-        etag=known_etag(headers, response.headers),
+        etag=client_etag(headers, response.headers),
         last_modified_s=parse_http_date(response.headers.get("last-modified", "")),
     )
 
 
-def known_etag(headers: HeaderMap, found: HeaderMap) -> str:
+def client_etag(headers: HeaderMap, found: HeaderMap) -> str:
     """Return the unquoted ETag by which the client knows the entity.
 
     That is the first system metadata named in X-Backend-Etag-Is-At, else the answer's ETag.

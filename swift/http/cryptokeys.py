@@ -13,7 +13,7 @@ from swift.http.headers import HeaderMap
 KeyId = dict[str, str]
 
 
-class Keys(TypedDict):
+class EncryptionKeys(TypedDict):
     """The keys of a request; those of a container have no ``object``."""
 
     container: bytes
@@ -23,16 +23,16 @@ class Keys(TypedDict):
     all_ids: list[KeyId]
 
 
-#: The value of ``swift.callback.fetch_crypto_keys``; raises ``NoKeys``.
-FetchKeys = Callable[[KeyId | None], Keys]
+#: The value of ``swift.callback.fetch_crypto_keys``; raises ``EncryptionKeysUnavailable``.
+FetchKeys = Callable[[KeyId | None], EncryptionKeys]
 
 
-def is_sealed(headers: HeaderMap) -> bool:
+def is_encrypted_response(headers: HeaderMap) -> bool:
     """Return True if an answer about an object is as it is stored: its body or its metadata encrypted."""
     return fields.SYSMETA_CRYPTO_BODY_META in headers or fields.TRANSIENT_CRYPTO_META in headers
 
 
-class NoKeys(SwiftError):
+class EncryptionKeysUnavailable(SwiftError):
     """There is no key; ``unknown_secret`` when another keymaster may have it."""
 
     def __init__(self, text: str, *, unknown_secret: bool = False):

@@ -1,8 +1,8 @@
 """Our ``Request`` and the WSGI environ (PEP 3333) of the same request, kept equal.
 
 ``Request.env`` is the environ: a genuine dictionary that foreign software shares with ours. What WSGI wants
-in it is written only where foreign software is about to look (``show``), and what that changed is taken back
-into the request (``take_back``). Our own filters never pay for either.
+in it is written only before foreign software reads it (``complete_environ``), and changes are taken back into
+the request (``apply_environ_changes``). Our own filters never pay for either.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from swift.http.headers import HeaderMap, lower_name, upper_name
 from swift.http.request import Request
 
 #: What WSGI calls these headers; all others have a prefix.
-_BARE = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
-_BARE_KEYS = frozenset(_BARE.values())
-_PREFIX = "HTTP_"
+_UNPREFIXED_HEADERS = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+_UNPREFIXED_KEYS = frozenset(_UNPREFIXED_HEADERS.values())
+_HEADER_PREFIX = "HTTP_"
 
 
 def environ_key(name: str) -> str:
     """Return the environ key of a header's lower-case name."""
-    return _BARE.get(name) or _PREFIX + upper_name(name).replace("-", "_")
+    return _UNPREFIXED_HEADERS.get(name) or _HEADER_PREFIX + upper_name(name).replace("-", "_")
 
 
 def _is_header(key: str) -> bool:
-    return key.startswith(_PREFIX) or key in _BARE_KEYS
+    return key.startswith(_HEADER_PREFIX) or key in _UNPREFIXED_KEYS
 
 
-def image_of(request: Request) -> WSGIEnvironment:
+def environ_entries(request: Request) -> WSGIEnvironment:
     """Return the parts of a request that foreign software may change through the environ.
 
     Headers with an underscore have no place there: ``X_Backend_A`` would come back as ``X-Backend-A``.
     """
-    image = {
+    entries = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
         "PATH_INFO": unquote_to_bytes(request.raw_path.encode("latin-1")).decode("latin-1"),
@@ -49,27 +49,27 @@ def image_of(request: Request) -> WSGIEnvironment:
     }
     for name, value in request.headers.items():
         if "_" not in name:
-            image[environ_key(name)] = value
+            entries[environ_key(name)] = value
     if request.acl is not None:
-        image[environkeys.ACL] = request.acl
-    return image
+        entries[environkeys.ACL] = request.acl
+    return entries
 
 
-def refresh(request: Request) -> None:
+def refresh_environ(request: Request) -> None:
     """Bring what foreign software may change in the environ of a request up to date."""
     environ = request.env
-    image = image_of(request)
-    for stale in [key for key in environ if _is_header(key) and key not in image]:
+    entries = environ_entries(request)
+    for stale in [key for key in environ if _is_header(key) and key not in entries]:
         del environ[stale]
-    environ.update(image)
+    environ.update(entries)
     if request.acl is None:
         environ.pop(environkeys.ACL, None)
 
 
-def show(request: Request) -> WSGIEnvironment:
+def complete_environ(request: Request) -> WSGIEnvironment:
     """Return the environ of a request, which is ``request.env``, complete and up to date."""
     environ = request.env
-    refresh(request)
+    refresh_environ(request)
     host, port = split_host(request.headers.get("host", "localhost"))
     environ.update(
         {
@@ -80,7 +80,7 @@ def show(request: Request) -> WSGIEnvironment:
             "REMOTE_PORT": str(request.remote_port),
             "wsgi.version": (1, 0),
             "wsgi.url_scheme": request.scheme,
-            "wsgi.input": _Input(request.body),
+            "wsgi.input": _WsgiInput(request.body),
             "wsgi.errors": sys.stderr,
             "wsgi.multithread": True,
             "wsgi.multiprocess": True,
@@ -91,36 +91,36 @@ def show(request: Request) -> WSGIEnvironment:
     return environ
 
 
-def take_back(request: Request, image: WSGIEnvironment) -> None:
-    """Take what foreign software changed in the environ since ``image`` was shown into the request."""
+def apply_environ_changes(request: Request, entries: WSGIEnvironment) -> None:
+    """Take what foreign software changed in the environ since ``entries`` was shown into the request."""
     environ = request.env
     request.method = environ["REQUEST_METHOD"]
-    if any(environ.get(key) != image[key] for key in ("SCRIPT_NAME", "PATH_INFO", "RAW_PATH_INFO")):
+    if any(environ.get(key) != entries[key] for key in ("SCRIPT_NAME", "PATH_INFO", "RAW_PATH_INFO")):
         request.raw_path = _raw_path(environ)
     if environ.get("QUERY_STRING", "") != request.query:
         request.set_query(environ.get("QUERY_STRING", ""))
     headers = request.headers
-    for key in {key for key in (*image, *environ) if _is_header(key)}:
+    for key in {key for key in (*entries, *environ) if _is_header(key)}:
         value = environ.get(key)
-        if value == image.get(key):
+        if value == entries.get(key):
             continue
         if value is None:
-            headers.pop(_name_of(key), None)
+            headers.pop(_header_name(key), None)
         else:
-            headers[_name_of(key)] = value
+            headers[_header_name(key)] = value
     request.acl = environ.get(environkeys.ACL)
 
 
 def request_from_environ(environ: WSGIEnvironment) -> Request:
     """Return a ``Request`` over the WSGI environ of a foreign server or filter."""
     headers: HeaderMap = {
-        _name_of(key): value
+        _header_name(key): value
         for key, value in environ.items()
         # keystonemiddleware sets headers that it knows nothing for to None.
-        if (key.startswith(_PREFIX) and value is not None) or (key in _BARE_KEYS and value)
+        if (key.startswith(_HEADER_PREFIX) and value is not None) or (key in _UNPREFIXED_KEYS and value)
     }
     source = environ.get("wsgi.input")
-    body: RequestBody = source.body if isinstance(source, _Input) else ForeignBody(source, headers)
+    body: RequestBody = source.body if isinstance(source, _WsgiInput) else WsgiInputBody(source, headers)
     request = Request(
         environ["REQUEST_METHOD"],
         _raw_path(environ),
@@ -141,8 +141,8 @@ def request_from_environ(environ: WSGIEnvironment) -> Request:
     return request
 
 
-def _name_of(key: str) -> str:
-    return lower_name(key.removeprefix(_PREFIX).replace("_", "-"))
+def _header_name(key: str) -> str:
+    return lower_name(key.removeprefix(_HEADER_PREFIX).replace("_", "-"))
 
 
 def _raw_path(environ: WSGIEnvironment) -> str:
@@ -163,7 +163,7 @@ def split_host(host: str) -> tuple[str, str]:
     return name, port
 
 
-class _Input(io.RawIOBase):
+class _WsgiInput(io.RawIOBase):
     """``wsgi.input`` over a request body; foreign software reads it in a thread."""
 
     def __init__(self, body: RequestBody):
@@ -183,7 +183,7 @@ class _Input(io.RawIOBase):
         return call_in_loop(self.body.read_into, memoryview(buffer).cast("B"))
 
 
-class ForeignBody(RequestBody):
+class WsgiInputBody(RequestBody):
     """A request body over a foreign ``wsgi.input``."""
 
     __slots__ = ("length", "received", "_left", "_source")

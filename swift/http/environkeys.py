@@ -1,4 +1,4 @@
-"""Every key by which filters and the proxy tell each other something in a request's environment.
+"""Keys of the request environment that filters and the proxy exchange.
 
 Declared once, with a type and a sentence; the constant that a declaration makes is the plain name. Filters
 and callbacks of third parties find them in the WSGI environ (proxy.md §3). The reference page
@@ -13,102 +13,112 @@ from swift.http.field import Direction, Field, FieldKind
 ENVIRON: dict[str, Field] = {}
 
 
-def _key(name: str, kind: FieldKind, doc: str) -> str:
+def _declare_key(name: str, kind: FieldKind, doc: str) -> str:
     ENVIRON[name] = Field(name, kind, Direction.FILTERS, doc)
     return name
 
 
 _TEXT, _FLAG, _NUMBER, _TIME, _LIST, _MAP, _JSON, _CALL, _OBJECT = FieldKind
 
-TRANS_ID = _key("swift.trans_id", _TEXT, "The transaction id.")
-REPLACED_HEADERS = _key(
+TRANS_ID = _declare_key("swift.trans_id", _TEXT, "The transaction id.")
+REPLACED_HEADERS = _declare_key(
     "swift.replaced_headers",
     _MAP,
     "Headers as the client sent them, which filters have removed or replaced; signatures cover them (ours).",
 )
-AUTHORIZE = _key("swift.authorize", _CALL, "Asked with the request: None allows it, an answer denies it.")
-AUTHORIZE_OVERRIDE = _key(
+AUTHORIZE = _declare_key(
+    "swift.authorize", _CALL, "Callback with the request: None allows it, a response denies it."
+)
+AUTHORIZE_OVERRIDE = _declare_key(
     "swift.authorize_override", _FLAG, "Authentication filters leave the request alone."
 )
-CLEAN_ACL = _key("swift.clean_acl", _CALL, "Normalises an ACL (header name, text); ValueError refuses it.")
-OWNER = _key("swift_owner", _FLAG, "The caller may see and set the owner's headers.")
-SYNC_KEY = _key("swift_sync_key", _TEXT, "The container's key for container sync.")
-RESELLER_REQUEST = _key("reseller_request", _FLAG, "The caller is an administrator of the reseller.")
-REMOTE_USER = _key(
+CLEAN_ACL = _declare_key(
+    "swift.clean_acl", _CALL, "Normalises an ACL (header name, text); ValueError refuses it."
+)
+OWNER = _declare_key("swift_owner", _FLAG, "The caller may see and set the owner's headers.")
+SYNC_KEY = _declare_key("swift_sync_key", _TEXT, "The container's key for container sync.")
+RESELLER_REQUEST = _declare_key("reseller_request", _FLAG, "The caller is an administrator of the reseller.")
+REMOTE_USER = _declare_key(
     "REMOTE_USER",
     _TEXT,
     "Who the caller is: user and groups, joined by commas; of keystoneauth (project id, name).",
 )
-ACL = _key("swob.ACL", _TEXT, "The ACL of what is asked for, as foreign callbacks find it.")
-CACHE = _key("swift.cache", _OBJECT, "The memcached client (gateway.infocache.Cache).")
-INFOCACHE = _key(
+ACL = _declare_key("swob.ACL", _TEXT, "The ACL of the requested entity, for foreign callbacks.")
+CACHE = _declare_key("swift.cache", _OBJECT, "The memcached client (gateway.infocache.Cache).")
+INFOCACHE = _declare_key(
     "swift.infocache", _MAP, "Account and container facts that all sub-requests of a request share."
 )
-SOURCE = _key("swift.source", _TEXT, "The tag of the code that makes a sub-request, for logs and metrics.")
-BASE_LABELS = _key("swift.base_labels", _MAP, "Labels of metrics.")
-SHARD_LISTING_HISTORY = _key(
-    "swift.shard_listing_history", _LIST, "(account, container) pairs that a listing has asked."
+SOURCE = _declare_key(
+    "swift.source", _TEXT, "The tag of the code that makes a sub-request, for logs and metrics."
 )
-ACCESS_LOG_MADE = _key("swift.proxy_access_log_made", _FLAG, "The request is logged further left.")
-ACCESS_LOGGING = _key("swift.access_logging", _MAP, "More for the access line: user_id.")
-LOG_INFO = _key("swift.log_info", _LIST, "Texts for the access line.")
-LOGGED_POLICY = _key(
+BASE_LABELS = _declare_key("swift.base_labels", _MAP, "Labels of metrics.")
+SHARD_LISTING_HISTORY = _declare_key(
+    "swift.shard_listing_history", _LIST, "(account, container) pairs that a listing has requested."
+)
+ACCESS_LOG_MADE = _declare_key("swift.proxy_access_log_made", _FLAG, "The request is logged further left.")
+ACCESS_LOGGING = _declare_key("swift.access_logging", _MAP, "More for the access line: user_id.")
+LOG_INFO = _declare_key("swift.log_info", _LIST, "Texts for the access line.")
+LOGGED_POLICY = _declare_key(
     "swift.logged_policy", _NUMBER, "The policy of the object's container, for the access line (ours)."
 )
-RATELIMIT_HANDLED = _key("swift.ratelimit.handled", _FLAG, "The request has waited already.")
-ADMITTED = _key("swift.admission.admitted", _FLAG, "The request has been admitted already (ours).")
-SLO_OVERRIDE = _key("swift.slo_override", _FLAG, "Manifests of large objects are stored as they come.")
-SYMLINK_OVERRIDE = _key(
+RATELIMIT_HANDLED = _declare_key("swift.ratelimit.handled", _FLAG, "The request has waited already.")
+ADMITTED = _declare_key("swift.admission.admitted", _FLAG, "The request has been admitted already (ours).")
+SLO_OVERRIDE = _declare_key(
+    "swift.slo_override", _FLAG, "Manifests of large objects are stored as they come."
+)
+SYMLINK_OVERRIDE = _declare_key(
     "swift.symlink_override", _FLAG, "Symbolic links are stored as they come, and not followed."
 )
-TEMPURL_LINK = _key(
+TEMPURL_LINK = _declare_key(
     "swift.tempurl.link", _LIST, "The query of a temporary URL for a prefix, and that prefix (ours)."
 )
-FORMAT_LISTING = _key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")
-LISTING_TEXT = _key(
+FORMAT_LISTING = _declare_key("swift.format_listing", _FLAG, "False: a filter shapes the listing itself.")
+LISTING_TEXT = _declare_key(
     "swift.listing.text",
     _FLAG,
     "The client requests text and no filter needs more than names: a listing may be text (ours).",
 )
-CONTENT_TYPE_OVERRIDDEN = _key(
+CONTENT_TYPE_OVERRIDDEN = _declare_key(
     "swift.content_type_overridden", _FLAG, "Parameters named swift_ are allowed in the content type."
 )
-UPDATE_FOOTERS = _key(
+UPDATE_FOOTERS = _declare_key(
     "swift.callback.update_footers",
     _CALL,
     "Adds metadata (a dictionary) after an object's body was read; wraps the one before.",
 )
-SLO_MANIFEST_HOOK = _key(
+SLO_MANIFEST_HOOK = _declare_key(
     "swift.callback.slo_manifest_hook",
     _CALL,
-    "Asked with the entries of a manifest before it is stored; gives (name, error) pairs or None.",
+    "Callback with the entries of a manifest before it is stored; returns (name, error) pairs or None.",
 )
-SLO_KNOWN_HEADS = _key(
+SLO_KNOWN_HEADS = _declare_key(
     "swift.slo.known_heads",
     _MAP,
     "(container, object) → headers of a HEAD that a filter made of a segment: slo does not ask again (ours).",
 )
-SLO_MANIFEST_FIRST = _key(
+SLO_MANIFEST_FIRST = _declare_key(
     "swift.slo.manifest_first",
     _FLAG,
     "A deletion with segments deletes the manifest before them (ours).",
 )
-S3_AUTH_DETAILS = _key(
+S3_AUTH_DETAILS = _declare_key(
     "s3api.auth_details",
     _MAP,
     "access_key, signature, string_to_sign and check_signature(secret) of an S3 request; the filter that "
     "knows the caller puts the account in place of the access key in the path.",
 )
-KEYSTONE_TOKEN_INFO = _key(
-    "keystone.token_info", _MAP, "What the identity service says of the token; its keys tell the version."
+KEYSTONE_TOKEN_INFO = _declare_key(
+    "keystone.token_info",
+    _MAP,
+    "The identity service's data of the token; its keys depend on the API version.",
 )
-KEYSTONE_IDENTITY = _key(
+KEYSTONE_IDENTITY = _declare_key(
     "keystone.identity", _MAP, "user, tenant, roles and domains of a confirmed token, for foreign filters."
 )
-FETCH_CRYPTO_KEYS = _key(
+FETCH_CRYPTO_KEYS = _declare_key(
     "swift.callback.fetch_crypto_keys",
     _CALL,
     "Gives the keys (container, object, id, all_ids) of a request, or of the key id that something has.",
 )
-CRYPTO_OVERRIDE = _key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
-BRIDGED_REQUEST = _key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")
+CRYPTO_OVERRIDE = _declare_key("swift.crypto.override", _FLAG, "Objects are stored and read as they are.")
+BRIDGED_REQUEST = _declare_key("swift.bridge.request", _OBJECT, "Our request behind a WSGI environ (ours).")

@@ -14,13 +14,13 @@ from swift.base.memo import Memo
 
 HeaderMap = dict[str, str]
 
-_find_control = re.compile("[\x00-\x08\x0a-\x1f\x7f]").search
+_find_control_character = re.compile("[\x00-\x08\x0a-\x1f\x7f]").search
 
 #: Names that are remembered; bounded, because a client chooses them.
 _TITLES_MAX = 4096
 
 
-def _title(name: str) -> str:
+def _title_name(name: str) -> str:
     if name.startswith("x-amz-"):
         # Clients of S3 read the names of metadata as they stand.
         return name
@@ -29,7 +29,7 @@ def _title(name: str) -> str:
 
 
 #: ``x-object-meta-a1b`` → ``X-Object-Meta-A1B``: every letter after a non-letter is a capital.
-title_case: Callable[[str], str] = Memo(_title, _TITLES_MAX, {"etag": "Etag"}).__getitem__
+title_case: Callable[[str], str] = Memo(_title_name, _TITLES_MAX, {"etag": "Etag"}).__getitem__
 
 
 def lower_name(name: str) -> str:
@@ -46,12 +46,12 @@ def upper_name(name: str) -> str:
     return name.encode("latin-1", "replace").upper().decode("latin-1")
 
 
-def has_controls(text: str) -> bool:
+def has_control_characters(text: str) -> bool:
     """Return True if a text has control characters, which headers must not have (RFC 9110, 5.5)."""
-    return not text.isprintable() and _find_control(text) is not None
+    return not text.isprintable() and _find_control_character(text) is not None
 
 
-def from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
+def headers_from_pairs(pairs: Iterable[tuple[str, str]]) -> HeaderMap:
     """Return a HeaderMap from pairs in any case; repeated names are joined with ``, ``."""
     headers: HeaderMap = {}
     for name, value in pairs:

@@ -8,7 +8,7 @@ from swift.base.memo import Memo
 from swift.http.fields import HEADERS, INTERNAL_NAMES, INTERNAL_PREFIXES
 
 #: Headers that nearly every request or answer has; no client can make this list longer.
-_USUAL = (
+_FREQUENT_HEADERS = (
     *("accept", "accept-encoding", "accept-ranges", "authorization", "cache-control", "connection"),
     *("content-length", "content-range", "content-type", "date", "etag", "expect", "host", "if-match"),
     *("if-modified-since", "if-none-match", "last-modified", "location", "origin", "range", "referer"),
@@ -27,5 +27,5 @@ def _is_internal(name: str) -> bool:
 
 #: Whether a header (lower-case name) stays inside the cluster; unusual names are looked at each time.
 is_internal: Callable[[str], bool] = Memo(
-    _is_internal, 0, {name: _is_internal(name) for name in (*_USUAL, *HEADERS)}
+    _is_internal, 0, {name: _is_internal(name) for name in (*_FREQUENT_HEADERS, *HEADERS)}
 ).__getitem__

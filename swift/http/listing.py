@@ -36,12 +36,12 @@ def as_text(rows: Iterable[Row]) -> bytes:
 
 def account_xml(rows: Iterable[Row], account: str) -> bytes:
     """Return the containers of an account."""
-    parts = [DECLARATION, f'<account name="{_attribute(account)}">\n']
+    parts = [DECLARATION, f'<account name="{_escape_attribute(account)}">\n']
     for row in rows:
         if "subdir" in row:
-            parts.append(f'<subdir name="{_attribute(row["subdir"])}" />\n')
+            parts.append(f'<subdir name="{_escape_attribute(row["subdir"])}" />\n')
         else:
-            parts.append(f"<container>{_fields(row, ACCOUNT_FIELDS)}</container>\n")
+            parts.append(f"<container>{_render_fields(row, ACCOUNT_FIELDS)}</container>\n")
     parts.append("</account>")
     return "".join(parts).encode("utf-8", "surrogateescape")
 
@@ -52,10 +52,12 @@ def container_xml(rows: Iterable[Row], container: str) -> bytes:
     for row in rows:
         if "subdir" in row:
             subdir = row["subdir"]
-            children.append(f'<subdir name="{_attribute(subdir)}"><name>{_text(subdir)}</name></subdir>')
+            children.append(
+                f'<subdir name="{_escape_attribute(subdir)}"><name>{_escape_text(subdir)}</name></subdir>'
+            )
         else:
-            children.append(f"<object>{_fields(row, CONTAINER_FIELDS)}</object>")
-    name = _attribute(container)
+            children.append(f"<object>{_render_fields(row, CONTAINER_FIELDS)}</object>")
+    name = _escape_attribute(container)
     if not children:
         return f'{DECLARATION}<container name="{name}" />'.encode("utf-8", "surrogateescape")
     body = f'{DECLARATION}<container name="{name}">{"".join(children)}</container>'
@@ -76,18 +78,18 @@ def render_container(shape: ListingFormat, rows: Iterable[Row], container: str) 
     return container_xml(rows, container) if shape.is_xml else as_text(rows)
 
 
-def _fields(row: Row, names: tuple[str, ...]) -> str:
-    return "".join(f"<{name}>{_text(str(row[name]))}</{name}>" for name in names if name in row)
+def _render_fields(row: Row, names: tuple[str, ...]) -> str:
+    return "".join(f"<{name}>{_escape_text(str(row[name]))}</{name}>" for name in names if name in row)
 
 
-def _text(value: str) -> str:
+def _escape_text(value: str) -> str:
     """Escape element text; the quote stays unescaped."""
     if "&" not in value and "<" not in value and ">" not in value:
         return value
     return value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _attribute(value: str) -> str:
+def _escape_attribute(value: str) -> str:
     """Escape attribute text, including the quote and line breaks, which a parser would fold to spaces."""
-    escaped = _text(value).replace('"', "&quot;")
+    escaped = _escape_text(value).replace('"', "&quot;")
     return escaped.replace("\r", "&#13;").replace("\n", "&#10;").replace("\t", "&#09;")

@@ -22,30 +22,30 @@ class ObjectLock(NamedTuple):
 
     mode: str = ""
     until_s: int = 0
-    is_held: bool = False
+    has_legal_hold: bool = False
 
     def __str__(self) -> str:
-        return f"{self.mode or _NONE} {self.until_s} {_ON if self.is_held else _OFF}"
+        return f"{self.mode or _NONE} {self.until_s} {_ON if self.has_legal_hold else _OFF}"
 
     def is_retained(self, moment_s: float) -> bool:
         """Return True if its time is not over."""
         return bool(self.mode) and self.until_s > moment_s
 
-    def is_on(self, moment_s: float) -> bool:
+    def is_locked(self, moment_s: float) -> bool:
         """Return True if the object must stay."""
-        return self.is_held or self.is_retained(moment_s)
+        return self.has_legal_hold or self.is_retained(moment_s)
 
     def allows_removal(self, authority: frozenset[str], moment_s: float) -> bool:
         """Return True if the object may be deleted or replaced."""
         if MAY_WITHDRAW in authority:
             return True
-        if self.is_held:
+        if self.has_legal_hold:
             return False
         return not self.is_retained(moment_s) or (self.mode == GOVERNANCE and MAY_BYPASS in authority)
 
     def allows(self, new: ObjectLock, authority: frozenset[str], moment_s: float) -> bool:
-        """Return True if another lock may take its place: a weaker one only by who is allowed to."""
-        if self.is_held and not new.is_held and MAY_RELEASE not in authority:
+        """Return True if ``new`` may replace this lock; a weaker one needs the permission."""
+        if self.has_legal_hold and not new.has_legal_hold and MAY_RELEASE not in authority:
             return False
         if not self.is_retained(moment_s):
             return True
@@ -67,7 +67,7 @@ def parse_lock(text: str | None) -> ObjectLock:
         or not is_digits(words[1])
         or words[2] not in (_ON, _OFF)
     ):
-        return ObjectLock(is_held=True)
+        return ObjectLock(has_legal_hold=True)
     return ObjectLock("" if words[0] == _NONE else words[0], int(words[1]), words[2] == _ON)
 
 
@@ -94,12 +94,12 @@ class DefaultRetention(NamedTuple):
     def __str__(self) -> str:
         return f"{self.mode} {self.number} {self.unit}"
 
-    def lock(self, moment_s: float) -> ObjectLock:
+    def make_lock(self, moment_s: float) -> ObjectLock:
         """Return the lock of an object that is written at ``moment_s``."""
         return ObjectLock(self.mode, int(moment_s) + self.number * UNITS[self.unit] * DAY_S)
 
 
-def parse_default(text: str | None) -> DefaultRetention | None:
+def parse_default_retention(text: str | None) -> DefaultRetention | None:
     """Return a container's default retention; None where new objects get no lock by default."""
     words = (text or "").split(" ")
     if len(words) != 3 or words[0] not in (GOVERNANCE, COMPLIANCE) or words[2] not in UNITS:

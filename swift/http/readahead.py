@@ -15,17 +15,17 @@ from typing import Generic, TypeVar
 
 from swift import green
 from swift.base.digits import is_digits
-from swift.http.body import BodyError, ResponseBody, body_of
+from swift.http.body import BodyError, ResponseBody, as_response_body
 from swift.http.response import Response
 
 T = TypeVar("T")
 
 
-def _no_room() -> bool:
+def _never_has_room() -> bool:
     return False
 
 
-def _nothing() -> None:
+def _no_piece() -> None:
     """Stand in for a function that is not needed any more."""
 
 
@@ -41,7 +41,7 @@ class PrefetchWindow(Generic[T]):
         self,
         fetch: Callable[[], T | None] | None = None,
         *,
-        has_room: Callable[[], bool] = _no_room,
+        has_room: Callable[[], bool] = _never_has_room,
         release: Callable[[T], object] = lambda _value: None,
     ):
         """Take ``fetch``, which returns the next value, None at the end."""
@@ -50,8 +50,8 @@ class PrefetchWindow(Generic[T]):
         self._release = release
         self._values: dict[int, T | Exception | None] = {}
         #: The number of the value that is read next, and of the one that is fetched next.
-        self._wanted = 0
-        self._fetched = 0
+        self._next_number = 0
+        self._next_fetched = 0
         self._task: green.Task[None] | None = None
         self._is_ended = fetch is None
         self.is_closed = False
@@ -64,11 +64,11 @@ class PrefetchWindow(Generic[T]):
     @property
     def last(self) -> T | Exception | None:
         """The value that was fetched last, None if it is not waiting."""
-        return self._values.get(self._fetched - 1)
+        return self._values.get(self._next_fetched - 1)
 
     @last.setter
     def last(self, value: T) -> None:
-        self._values[self._fetched - 1] = value
+        self._values[self._next_fetched - 1] = value
 
     def put(self, number: int, value: T | Exception | None) -> None:
         """Store the value of a number, the end (None) or an error."""
@@ -96,7 +96,7 @@ class PrefetchWindow(Generic[T]):
 
     def _fetch_next(self) -> None:
         assert self._fetch is not None
-        number, self._fetched = self._fetched, self._fetched + 1
+        number, self._next_fetched = self._next_fetched, self._next_fetched + 1
         value: T | Exception | None = BodyError("a value was not fetched to its end")
         try:
             value = self._fetch()
@@ -112,14 +112,14 @@ class PrefetchWindow(Generic[T]):
 
         Waits while the value is being fetched, or while ``is_fed`` returns True: others may still put it.
         """
-        while self._wanted not in self._values and (self._task is not None or is_fed()):
+        while self._next_number not in self._values and (self._task is not None or is_fed()):
             self._changed.wait()
-        if self._wanted not in self._values:
+        if self._next_number not in self._values:
             if self._is_ended or self.is_closed:
                 return None
             self._fetch_next()
-        value = self._values.pop(self._wanted, None)
-        self._wanted += 1
+        value = self._values.pop(self._next_number, None)
+        self._next_number += 1
         if isinstance(value, Exception):
             raise value
         return value
@@ -136,7 +136,7 @@ class PrefetchWindow(Generic[T]):
         """Release all values; call ``then`` once nothing is being fetched any more."""
         self.is_closed = True
         # They refer to the owner, whose memory would stay until the garbage collector finds the circle.
-        self._fetch, self._has_room = None, _no_room
+        self._fetch, self._has_room = None, _never_has_room
         values, self._values = self._values, {}
         for value in values.values():
             if value is not None and not isinstance(value, Exception):
@@ -148,21 +148,21 @@ class PrefetchWindow(Generic[T]):
             then()
 
 
-def size_of(response: Response) -> int | None:
+def response_size(response: Response) -> int | None:
     """Return the size of a response's body; None when unknown."""
-    known = body_of(response.body).length
+    known = as_response_body(response.body).length
     announced = response.headers.get("content-length", "")
     return int(announced) if known is None and is_digits(announced) else known
 
 
-def release(response: Response | None, taken: int) -> None:
+def release_response(response: Response | None, taken: int) -> None:
     """Release a response of which only ``taken`` bytes were read."""
     if response is not None:
         response.discard()
-        response.ended(taken, False)
+        response.report_end(taken, False)
 
 
-class MemoryBody(ResponseBody):
+class MemoryViewBody(ResponseBody):
     """Bytes in memory that are read piece by piece."""
 
     __slots__ = ("length", "_rest")
@@ -179,35 +179,35 @@ class MemoryBody(ResponseBody):
         return size
 
 
-class _BufferedPiece:
+class _BufferedResponse:
     """A piece that is being read into memory."""
 
-    __slots__ = ("size", "_response", "_ready", "_got", "_error", "_buffer", "_is_abandoned")
+    __slots__ = ("size", "_response", "_ready", "_received", "_error", "_buffer", "_is_abandoned")
 
     def __init__(self, response: Response, size: int):
         self.size = size
         self._response = response
         self._ready = green.Event()
-        self._got = 0
+        self._received = 0
         self._error: BodyError | None = None
         self._buffer = memoryview(bytearray(size))
         self._is_abandoned = False
         green.spawn_detached(self._read)
 
     def _read(self) -> None:
-        body = body_of(self._response.body)
+        body = as_response_body(self._response.body)
         try:
-            while self._got < self.size and not self._is_abandoned:
-                more = body.read_into(self._buffer[self._got :])
+            while self._received < self.size and not self._is_abandoned:
+                more = body.read_into(self._buffer[self._received :])
                 if not more:
                     break
-                self._got += more
+                self._received += more
         except BodyError as error:
             # The reader of this piece raises it.
             self._error = error
         finally:
             self._response.discard()
-            self._response.ended(self._got, self._got == self.size)
+            self._response.report_end(self._received, self._received == self.size)
             self._ready.set()
 
     def get(self) -> Response:
@@ -215,9 +215,9 @@ class _BufferedPiece:
         self._ready.wait()
         if self._error is not None:
             raise self._error
-        if self._got != self.size:
-            raise BodyError(f"a segment gave {self._got} of {self.size} bytes")
-        return Response(200, {}, MemoryBody(self._buffer))
+        if self._received != self.size:
+            raise BodyError(f"a segment gave {self._received} of {self.size} bytes")
+        return Response(200, {}, MemoryViewBody(self._buffer))
 
     def abandon(self) -> None:
         """Discard it."""
@@ -232,68 +232,68 @@ class ReadAhead:
     """
 
     def __init__(self, take: Callable[[], Response | None], memory: int):
-        self._take = take
+        self._fetch_piece = take
         self._memory = memory
-        self._window: PrefetchWindow[_BufferedPiece | Response] = PrefetchWindow(
-            self._open, has_room=lambda: not self._is_full, release=_let_go
+        self._window: PrefetchWindow[_BufferedResponse | Response] = PrefetchWindow(
+            self._open, has_room=lambda: not self._is_full, release=_release_piece
         )
-        self._held = 0
+        self._buffered_bytes = 0
         self._sent = 0
         self._is_full = False
 
     @property
-    def held(self) -> int:
+    def buffered_bytes(self) -> int:
         """Bytes in memory, or on their way there, with the piece that is being sent."""
-        return self._held + self._sent
+        return self._buffered_bytes + self._sent
 
-    def want(self) -> None:
+    def prefetch(self) -> None:
         """Open more, if there is room."""
         self._window.prefetch()
 
-    def _open(self) -> _BufferedPiece | Response | None:
-        found = self._take()
+    def _open(self) -> _BufferedResponse | Response | None:
+        found = self._fetch_piece()
         # A piece that was opened after the close is released by the window.
-        return found if found is None or self._window.is_closed else self._placed(found)
+        return found if found is None or self._window.is_closed else self._buffer_if_it_fits(found)
 
-    def _placed(self, found: Response) -> _BufferedPiece | Response:
+    def _buffer_if_it_fits(self, found: Response) -> _BufferedResponse | Response:
         """Read a piece into memory if it fits."""
-        size = size_of(found)
-        if size is None or self.held + size > self._memory:
+        size = response_size(found)
+        if size is None or self.buffered_bytes + size > self._memory:
             self._is_full = True
             return found
-        self._held += size
+        self._buffered_bytes += size
         self._is_full = False
-        return _BufferedPiece(found, size)
+        return _BufferedResponse(found, size)
 
     def get(self) -> Response | None:
         """Return the next piece, None at the end; raises what opening or reading it raised."""
         self._sent = 0
-        self.want()
+        self.prefetch()
         found = self._window.get()
-        if not isinstance(found, _BufferedPiece):
+        if not isinstance(found, _BufferedResponse):
             # The piece that filled the window goes to the client; prefetching resumes at its end.
             self._is_full = False
             return found
-        self._held -= found.size
+        self._buffered_bytes -= found.size
         self._sent = found.size
         response = found.get()
         last = self._window.last
         if isinstance(last, Response):
-            self._window.last = self._placed(last)
-        self.want()
+            self._window.last = self._buffer_if_it_fits(last)
+        self.prefetch()
         return response
 
     def close(self) -> None:
         """Let go of everything."""
         self._window.close()
-        self._take = _nothing
+        self._fetch_piece = _no_piece
 
     def __repr__(self) -> str:
-        return f"<ReadAhead {len(self._window)} pieces, {self.held} of {self._memory} bytes>"
+        return f"<ReadAhead {len(self._window)} pieces, {self.buffered_bytes} of {self._memory} bytes>"
 
 
-def _let_go(found: _BufferedPiece | Response) -> None:
-    if isinstance(found, _BufferedPiece):
+def _release_piece(found: _BufferedResponse | Response) -> None:
+    if isinstance(found, _BufferedResponse):
         found.abandon()
     else:
-        release(found, 0)
+        release_response(found, 0)

@@ -11,7 +11,7 @@ from json import dumps
 from xml.sax.saxutils import escape
 
 from swift.http.negotiate import ListingFormat
-from swift.http.response import default_body, reason_of
+from swift.http.response import default_body, reason_phrase
 
 #: (percent-quoted name, what went wrong with it).
 Problem = tuple[str, str]
@@ -19,7 +19,7 @@ Problem = tuple[str, str]
 
 def status_line(status: int) -> str:
     """Return a status line such as ``404 Not Found``."""
-    return f"{status} {reason_of(status)}"
+    return f"{status} {reason_phrase(status)}"
 
 
 def plain_explanation(status: int) -> str:

@@ -16,8 +16,8 @@ from swift.base.entity import (
     Entity,
     NotUTF8,
     decode_path,
-    decode_path_loosely,
-    requoted_path,
+    decode_path_lossily,
+    normalize_path_quoting,
     split_path,
 )
 from swift.base.timestamp import Timestamp
@@ -46,9 +46,9 @@ class Request:
         "acl",
         "_params",
         "_entity",
-        "_entity_of",
+        "_entity_raw_path",
         "_timestamp",
-        "is_self_stamped",
+        "has_generated_timestamp",
     )
 
     def __init__(
@@ -81,10 +81,10 @@ class Request:
         self._params: dict[str, str] | None = None
         self._entity: Entity | None = None
         #: The raw path that ``_entity`` is of.
-        self._entity_of: str | None = None
+        self._entity_raw_path: str | None = None
         self._timestamp: Timestamp | None = None
         #: True if the proxy dated the request, which may then be dated anew.
-        self.is_self_stamped = False
+        self.has_generated_timestamp = False
 
     @property
     def path(self) -> str:
@@ -92,9 +92,9 @@ class Request:
         return decode_path(self.raw_path)
 
     @property
-    def loose_path(self) -> str:
+    def lossy_path(self) -> str:
         """The decoded path with bytes that are not UTF-8 as surrogate escapes."""
-        return decode_path_loosely(self.raw_path)
+        return decode_path_lossily(self.raw_path)
 
     @property
     def entity(self) -> Entity | None:
@@ -103,17 +103,17 @@ class Request:
         Parsed once for all filters; setting ``raw_path`` changes it.
         """
         raw_path = self.raw_path
-        if self._entity_of is not raw_path:
+        if self._entity_raw_path is not raw_path:
             try:
                 self._entity = Entity.parse(raw_path)
             except (BadPath, NotUTF8):
                 self._entity = None
-            self._entity_of = raw_path
+            self._entity_raw_path = raw_path
         return self._entity
 
-    def name(self, entity: Entity) -> None:
+    def set_entity(self, entity: Entity) -> None:
         """Let the path name something, which need not be parsed then."""
-        self.raw_path = self._entity_of = entity.raw_path
+        self.raw_path = self._entity_raw_path = entity.raw_path
         self._entity = entity
 
     @property
@@ -163,7 +163,7 @@ class Request:
     @property
     def url(self) -> str:
         """The full URL the client named, for Referer lines; its path quoted in our way."""
-        path = requoted_path(self.raw_path)
+        path = normalize_path_quoting(self.raw_path)
         query = f"?{self.query}" if self.query else ""
         return f"{self.scheme}://{self.headers.get('host', 'localhost')}{path}{query}"
 

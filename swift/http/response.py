@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from swift.base.errors import SwiftError
-from swift.http.body import ResponseBody, chunks_of
+from swift.http.body import ResponseBody, iter_body_bytes
 from swift.http.headers import HeaderMap
 
 #: code → (reason, explanation); an empty explanation means an empty default body.
@@ -70,7 +70,7 @@ STATUS: dict[int, tuple[str, str]] = {
 }
 
 
-def reason_of(code: int) -> str:
+def reason_phrase(code: int) -> str:
     """Return the reason phrase of a status code."""
     return STATUS[code][0] if code in STATUS else "Unknown"
 
@@ -115,7 +115,7 @@ class Response:
         reason: str | None = None,
     ):
         self.status = status
-        self.reason = reason or reason_of(status)
+        self.reason = reason or reason_phrase(status)
         self.headers: HeaderMap = {} if headers is None else headers
         self.body = body
         self.on_end: list[EndObserver] | None = None
@@ -126,14 +126,14 @@ class Response:
         """2xx."""
         return 200 <= self.status <= 299
 
-    def observe_end(self, observer: EndObserver) -> None:
+    def on_response_end(self, observer: EndObserver) -> None:
         """Have ``observer(bytes_sent, complete)`` called when the body ended or broke off."""
         if self.on_end is None:
             self.on_end = [observer]
         else:
             self.on_end.append(observer)
 
-    def ended(self, sent_bytes: int, complete: bool) -> None:
+    def report_end(self, sent_bytes: int, complete: bool) -> None:
         """Tell the observers; called after the body is sent or discarded."""
         observers, self.on_end = self.on_end, None
         for observer in observers or ():
@@ -152,7 +152,7 @@ class Response:
             pieces: list[bytes] = []
             size = 0
             try:
-                for piece in chunks_of(body):
+                for piece in iter_body_bytes(body):
                     size += len(piece)
                     if size > limit_bytes:
                         raise ValueError(f"body larger than {limit_bytes} bytes")
@@ -182,14 +182,14 @@ def error_response(
     if text is None:
         body = default_body(status, drive)
     else:
-        body = _encoded(text) if isinstance(text, str) else text
+        body = _encode_text(text) if isinstance(text, str) else text
     merged: HeaderMap = {"content-type": content_type or HTML}
     if headers:
         merged.update(headers)
     return Response(status, merged, body)
 
 
-def _encoded(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     """Return a text as bytes; half of a surrogate pair, which JSON of clients may have, as an escape."""
     try:
         return text.encode("utf-8", "surrogateescape")

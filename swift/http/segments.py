@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from swift.base.digits import is_digits
-from swift.http.body import CHUNK_BYTES, BodyError, ResponseBody, body_of
-from swift.http.readahead import ReadAhead, release
+from swift.http.body import CHUNK_BYTES, BodyError, ResponseBody, as_response_body
+from swift.http.readahead import ReadAhead, release_response
 from swift.http.response import Response
 
 S = TypeVar("S")
 
 #: The next segment is opened when no more than this is left of the current one: what a fast client takes in
 #: the time that opening takes.
-AHEAD_BYTES = 4 << 20
+PREFETCH_BELOW_BYTES = 4 << 20
 
 
 class SegmentedBody(ResponseBody, Generic[S]):
@@ -40,13 +40,13 @@ class SegmentedBody(ResponseBody, Generic[S]):
         *,
         memory: int = 0,
     ):
-        self._rest = iter(pieces)
+        self._remaining_pieces = iter(pieces)
         self._open = open_segment
-        self._reading = ReadAhead(self._take, memory)
+        self._read_ahead = ReadAhead(self._open_next, memory)
         #: What ``start`` has opened.
         self._opened: deque[Response] = deque()
         self._current: Response | None = None
-        self._body: ResponseBody = body_of(b"")
+        self._body: ResponseBody = as_response_body(b"")
         #: Bytes taken from the open piece, and how many it has when that is known.
         self._taken = 0
         self._size: int | None = None
@@ -55,52 +55,52 @@ class SegmentedBody(ResponseBody, Generic[S]):
 
     def start(self) -> None:
         """Open everything up to the first segment; raises ``BodyError``."""
-        for piece in self._rest:
+        for piece in self._remaining_pieces:
             if isinstance(piece, bytes):
                 self._opened.append(Response(200, {}, piece))
             else:
                 self._opened.append(self._open(piece))
                 return
 
-    def _take(self) -> Response | None:
-        piece = next(self._rest, None)
+    def _open_next(self) -> Response | None:
+        piece = next(self._remaining_pieces, None)
         if piece is None:
             return None
         return Response(200, {}, piece) if isinstance(piece, bytes) else self._open(piece)
 
-    def _next(self) -> bool:
+    def _advance(self) -> bool:
         """Go on with the next piece; return False at the end. Raises ``BodyError``."""
-        self._finish()
+        self._finish_current()
         if self._closed:
             return False
-        response = self._opened.popleft() if self._opened else self._reading.get()
+        response = self._opened.popleft() if self._opened else self._read_ahead.get()
         if response is None:
             self._closed = True
             return False
         self._current = response
-        self._body = body_of(response.body)
+        self._body = as_response_body(response.body)
         announced = response.headers.get("content-length", "")
         known = self._body.length
         self._size = known if known is not None or not is_digits(announced) else int(announced)
         self._prefetch()
         return True
 
-    def _finish(self) -> None:
+    def _finish_current(self) -> None:
         """Let the piece go that was read to its end."""
         current, self._current = self._current, None
         if current is not None:
             complete = self._size is None or self._taken == self._size
             current.discard()
-            current.ended(self._taken, complete)
+            current.report_end(self._taken, complete)
             if not complete:
                 raise BodyError(f"a segment gave {self._taken} of {self._size} bytes")
         self._taken = 0
 
     def _prefetch(self) -> None:
-        if not self._opened and self._size is not None and self._size - self._taken <= AHEAD_BYTES:
-            self._reading.want()
+        if not self._opened and self._size is not None and self._size - self._taken <= PREFETCH_BELOW_BYTES:
+            self._read_ahead.prefetch()
 
-    def _count(self, size: int) -> None:
+    def _count_sent(self, size: int) -> None:
         self._taken += size
         if self._size is not None and self._taken > self._size:
             raise BodyError(f"a segment gives more than {self._size} bytes")
@@ -108,28 +108,28 @@ class SegmentedBody(ResponseBody, Generic[S]):
 
     def read_into(self, buffer: memoryview) -> int:
         """Fill the buffer with what is there; 0 at the end; raises ``BodyError``."""
-        while self._is_at_piece():
+        while self._has_open_segment():
             size = self._body.read_into(buffer)
             if size:
-                self._count(size)
+                self._count_sent(size)
                 return size
-            if not self._next():
+            if not self._advance():
                 break
         return 0
 
-    def _is_at_piece(self) -> bool:
+    def _has_open_segment(self) -> bool:
         """Return True if a piece is open that has more bytes, after going on to the next if need be."""
         while self._current is None or self._taken == self._size:
-            if not self._next():
+            if not self._advance():
                 return False
         return True
 
     def splice_into(self, pipe: int, size: int) -> int:
         """See ``ResponseBody``. What cannot be spliced is written to the pipe, so that the rest can be."""
-        if self._is_at_piece():
+        if self._has_open_segment():
             moved = self._body.splice_into(pipe, size)
             if moved:
-                self._count(moved)
+                self._count_sent(moved)
                 return moved
         data = self.read(min(size, CHUNK_BYTES))
         return os.write(pipe, data) if data else 0
@@ -137,10 +137,10 @@ class SegmentedBody(ResponseBody, Generic[S]):
     def close(self) -> None:
         """Let go of what is open."""
         self._closed = True
-        self._reading.close()
+        self._read_ahead.close()
         while self._opened:
-            release(self._opened.popleft(), 0)
+            release_response(self._opened.popleft(), 0)
         current, self._current = self._current, None
-        release(current, self._taken)
+        release_response(current, self._taken)
         # It may hold the whole segment.
-        self._body = body_of(b"")
+        self._body = as_response_body(b"")

@@ -20,8 +20,8 @@ from swift.http.body import (
     BodyError,
     RequestBody,
     ResponseBody,
-    body_of,
-    chunks_of,
+    as_response_body,
+    iter_body_bytes,
 )
 from swift.http.response import Response
 
@@ -33,7 +33,7 @@ Last = Callable[[], bytes]
 Observe = Callable[[bytes | memoryview], object]
 
 
-class BrokenSource(BodyError):
+class SourceBodyError(BodyError):
     """The response whose body a request carries broke off, so nothing may be stored; no client error."""
 
     status = 503
@@ -42,7 +42,7 @@ class BrokenSource(BodyError):
 # --- response bodies --------------------------------------------------------------------------------
 
 
-class Mapped(ResponseBody):
+class TransformedBody(ResponseBody):
     """A response body transformed by ``transform``; closes the body below it.
 
     With ``keeps_length`` every byte becomes one byte, as with stream ciphers.
@@ -58,14 +58,14 @@ class Mapped(ResponseBody):
         last: Last | None = None,
         keeps_length: bool = True,
     ):
-        self._source = body_of(source)
+        self._source = as_response_body(source)
         self.length = self._source.length if keeps_length else None
         self._transform = transform
         self._last = last
 
     def __iter__(self) -> Iterator[bytes]:
         transform = self._transform
-        for chunk in chunks_of(self._source):
+        for chunk in iter_body_bytes(self._source):
             data = transform(chunk)
             if data:
                 yield data
@@ -81,7 +81,7 @@ class Mapped(ResponseBody):
 # --- request bodies ---------------------------------------------------------------------------------
 
 
-class WrappedRequest(RequestBody):
+class WrappedRequestBody(RequestBody):
     """Base of request bodies over another one; counts, trailers and 100 Continue are those of that one."""
 
     __slots__ = ("length", "_source")
@@ -104,13 +104,13 @@ class WrappedRequest(RequestBody):
         """See ``RequestBody``."""
         self._source.send_continue(headers)
 
-    def next_stage(self) -> None:
+    def begin_next_body(self) -> None:
         """See ``RequestBody``."""
-        self._source.next_stage()
+        self._source.begin_next_body()
 
 
-class MappedRequest(WrappedRequest):
-    """A request body transformed by ``transform``; the arguments are those of ``Mapped``."""
+class TransformedRequestBody(WrappedRequestBody):
+    """A request body transformed by ``transform``; the arguments are those of ``TransformedBody``."""
 
     __slots__ = ("_transform", "_last", "_rest", "_ended")
 
@@ -148,15 +148,15 @@ class MappedRequest(WrappedRequest):
 class ForwardedBody(RequestBody):
     """The body of a response as that of a new request (``as_request_body``).
 
-    Raises ``BrokenSource`` when the response has other bytes than it announced, so that no shortened copy is
-    ever stored. As a context manager it releases the response and tells its observers.
+    Raises ``SourceBodyError`` if the response has other bytes than it announced, so that no shortened copy is
+    ever stored. As a context manager it releases the response and notifies its observers.
     """
 
     __slots__ = ("length", "received", "_response", "_source", "_complete")
 
     def __init__(self, response: Response):
         self._response = response
-        self._source = body_of(response.body)
+        self._source = as_response_body(response.body)
         announced = response.headers.get("content-length", "")
         known = self._source.length
         self.length: int | None = known if known is not None or not is_digits(announced) else int(announced)
@@ -164,7 +164,7 @@ class ForwardedBody(RequestBody):
         self._complete = False
 
     def read(self, size: int = -1) -> bytes:
-        """See ``RequestBody``; raises ``BrokenSource``."""
+        """See ``RequestBody``; raises ``SourceBodyError``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         if not size:
@@ -172,16 +172,16 @@ class ForwardedBody(RequestBody):
         try:
             data = self._source.read(min(size, FILE_CHUNK_BYTES))
         except BodyError as error:
-            raise BrokenSource(f"the source broke off: {error}")
+            raise SourceBodyError(f"the source broke off: {error}")
         self._count(len(data))
         return data
 
     def read_into(self, view: memoryview) -> int:
-        """See ``RequestBody``; raises ``BrokenSource``."""
+        """See ``RequestBody``; raises ``SourceBodyError``."""
         try:
             size = self._source.read_into(view)
         except BodyError as error:
-            raise BrokenSource(f"the source broke off: {error}")
+            raise SourceBodyError(f"the source broke off: {error}")
         self._count(size)
         return size
 
@@ -189,13 +189,13 @@ class ForwardedBody(RequestBody):
         self.received += size
         length = self.length
         if length is not None and (self.received > length or (not size and self.received < length)):
-            raise BrokenSource(f"the source gave {self.received} of {length} bytes")
+            raise SourceBodyError(f"the source gave {self.received} of {length} bytes")
         self._complete = not size or self.received == length
 
     def close(self) -> None:
         """Release the response and notify the observers of its end."""
         self._response.discard()
-        self._response.ended(self.received, self._complete)
+        self._response.report_end(self.received, self._complete)
 
     def __enter__(self) -> ForwardedBody:
         return self

@@ -1,7 +1,7 @@
 """Validation of names, UTF-8 and metadata in requests (spec: public-api.md §1, §4, §11).
 
 Every check raises ``HTTPError`` with the exact text of the spec, or returns nothing. The storage
-servers check again what the proxy checked, where the spec says so (``check_stored_metadata``).
+servers check again what the proxy checked, where the spec says so (``validate_stored_metadata``).
 """
 
 from __future__ import annotations
@@ -32,27 +32,32 @@ def check_metadata(headers: HeaderMap, kind: str, limits: Limits) -> None:
     value_max = limits.max_header_size
     for name, value in headers.items():
         if len(value) > value_max:
-            _refuse(f"Header value too long: {_shown(name)[: limits.max_meta_name_length]}")
+            _raise_bad_request(
+                f"Header value too long: {_header_for_message(name)[: limits.max_meta_name_length]}"
+            )
         if not name.startswith(prefix):
             continue
         key = name[skip:]
         if not key:
-            _refuse("Metadata name cannot be empty")
-        if kind != "object" and not (_is_text(key) and _is_text(value)):
-            _refuse("Metadata must be valid UTF-8")
+            _raise_bad_request("Metadata name cannot be empty")
+        if kind != "object" and not (_is_utf8_header(key) and _is_utf8_header(value)):
+            _raise_bad_request("Metadata must be valid UTF-8")
         count += 1
         size += len(key) + len(value)
         if len(key) > limits.max_meta_name_length:
-            _refuse(f"Metadata name too long: {prefix}{_shown(key)}")
+            _raise_bad_request(f"Metadata name too long: {prefix}{_header_for_message(key)}")
         if len(value) > limits.max_meta_value_length:
-            _refuse(f"Metadata value longer than {limits.max_meta_value_length}: {prefix}{_shown(key)}")
+            _raise_bad_request(
+                f"Metadata value longer than {limits.max_meta_value_length}: "
+                f"{prefix}{_header_for_message(key)}"
+            )
         if count > limits.max_meta_count:
-            _refuse(f"Too many metadata items; max {limits.max_meta_count}")
+            _raise_bad_request(f"Too many metadata items; max {limits.max_meta_count}")
         if size > limits.max_meta_overall_size:
-            _refuse(f"Total metadata too large; max {limits.max_meta_overall_size}")
+            _raise_bad_request(f"Total metadata too large; max {limits.max_meta_overall_size}")
 
 
-def check_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -> None:
+def validate_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -> None:
     """Check the totals of a database's user metadata after a merge (account-container.md §8).
 
     ``items`` are (name without prefix, value) with values as stored; deleted ones (empty) do not count.
@@ -69,7 +74,7 @@ def check_stored_metadata(items: Iterable[tuple[str, str]], limits: Limits) -> N
         raise HTTPError(400, f"Total metadata too large; max {limits.max_meta_overall_size}")
 
 
-def check_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
+def is_valid_utf8(text: str | bytes | None, *, internal: bool = False) -> bool:
     """Return True if decoded text (or raw bytes) is non-empty UTF-8 without NUL; ``internal`` allows NUL."""
     if not text:
         return False
@@ -100,7 +105,7 @@ def check_names(path: EntityPath, limits: Limits, *, new: bool = False) -> None:
         _check_length("Object", path.obj, limits.max_object_name_length)
 
 
-def time_of(headers: HeaderMap) -> Timestamp:
+def request_timestamp(headers: HeaderMap) -> Timestamp:
     """Return the timestamp of a request: its X-Timestamp, or now; raises ``HTTPError`` 400."""
     given = headers.get("x-timestamp")
     if given is None:
@@ -117,7 +122,7 @@ def _check_length(noun: str, name: str, longest: int) -> None:
         raise HTTPError(400, f"{noun} name length of {len(name)} longer than {longest}")
 
 
-def _is_text(value: str) -> bool:
+def _is_utf8_header(value: str) -> bool:
     """Return True if a Latin-1 header view is UTF-8 without NUL."""
     if value.isascii():
         return RESERVED not in value
@@ -127,10 +132,10 @@ def _is_text(value: str) -> bool:
         return False
 
 
-def _shown(name: str) -> str:
+def _header_for_message(name: str) -> str:
     """Return a header's name for the text of a refusal, which is UTF-8."""
     return utf8_value(title_case(name))
 
 
-def _refuse(text: str) -> None:
+def _raise_bad_request(text: str) -> None:
     raise HTTPError(400, text, content_type=TEXT)

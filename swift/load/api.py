@@ -19,10 +19,10 @@ from swift.cluster.transport import (
 )
 from swift.http.headers import HeaderMap
 from swift.load.endpoint import LoadEndpoint
-from swift.load.sigv4 import signed
+from swift.load.sigv4 import sign_headers
 
 CONNECT_TIMEOUT_S = 10.0
-#: A server that says nothing for so long has failed, seconds.
+#: Seconds without data after which a request has failed.
 TIMEOUT_S = 120.0
 _TIMEOUTS = NodeTimeouts(CONNECT_TIMEOUT_S, TIMEOUT_S)
 #: Bodies up to this size travel with the head.
@@ -30,7 +30,7 @@ WHOLE_BYTES = 1 << 20
 PAGE = 1000
 #: What Swift answers a change that a newer one of another client overtook: it is done, and nothing is left of
 #: it.
-OVERTAKEN = 409
+CONFLICT_STATUS = 409
 READ_BYTES = 256 << 10
 _KEY = re.compile(rb"<Key>([^<]*)</Key>")
 _UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
@@ -38,12 +38,12 @@ _UPLOAD_ID = re.compile(rb"<UploadId>([^<]+)</UploadId>")
 Body = Callable[[], Iterator[memoryview]]
 
 
-class Failed(SwiftError):
+class OperationFailed(SwiftError):
     """An operation that did not succeed; the text is its kind: a status, or what broke."""
 
 
 class Api(ABC):
-    """Requests against one endpoint. All methods raise ``Failed``."""
+    """Requests against one endpoint. All methods raise ``OperationFailed``."""
 
     def __init__(self, endpoint: LoadEndpoint, transport: Transport):
         self._endpoint = endpoint
@@ -62,7 +62,7 @@ class Api(ABC):
 
     @abstractmethod
     def listing(self, container: str, after: str) -> list[str]:
-        """At most a thousand names after ``after``; none when the container is gone."""
+        """Return at most a thousand names after ``after``; none if the container is gone."""
 
     @abstractmethod
     def post(self, container: str, name: str) -> None:
@@ -77,15 +77,15 @@ class Api(ABC):
         self._send("PUT", self._path(container, name), {}, size=size, body=body)
 
     def get(self, container: str, name: str, take: Callable[[memoryview], bool]) -> int:
-        """Read an object, its bytes passed to ``take``, which says whether they are right; the size."""
+        """Read an object and return its size; ``take`` gets the bytes and returns True if they are right."""
         size = 0
         try:
             reply = self._open("GET", self._path(container, name), {}, {}).response()
             try:
                 if reply.status != 200:
                     reply.stream.read_all()
-                    raise Failed(str(reply.status))
-                whole = reply.stream.whole
+                    raise OperationFailed(str(reply.status))
+                whole = reply.stream.remaining_bytes
                 if whole is not None:
                     size = len(whole)
                     is_right = take(memoryview(whole))
@@ -96,14 +96,14 @@ class Api(ABC):
                         size += got
                         is_right = take(buffer[:got])
                 if not is_right:
-                    raise Failed("wrong bytes")
+                    raise OperationFailed("wrong bytes")
             finally:
                 reply.stream.close()
         except TransportError as error:
-            raise Failed(kind_of(error))
+            raise OperationFailed(error_kind(error))
         announced = reply.headers.get("content-length")
         if announced is not None and int(announced) != size:
-            raise Failed("short body")
+            raise OperationFailed("short body")
         return size
 
     def head(self, container: str, name: str) -> None:
@@ -112,13 +112,13 @@ class Api(ABC):
 
     def delete(self, container: str, name: str) -> None:
         """Remove an object; one that is gone already is no failure."""
-        self._send("DELETE", self._path(container, name), {}, also=(404, OVERTAKEN))
+        self._send("DELETE", self._path(container, name), {}, also=(404, CONFLICT_STATUS))
 
     # how
 
     @abstractmethod
     def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
-        """Credentials of a request with the headers ``sent``."""
+        """Return the credentials of a request with the headers ``sent``."""
 
     def _path(self, container: str, name: str = "") -> str:
         path = f"{self._endpoint.root}/{quote(container)}"
@@ -142,7 +142,7 @@ class Api(ABC):
         body: Body | None = None,
         also: tuple[int, ...] = (),
     ) -> tuple[int, HeaderMap, bytes]:
-        """One request and its whole answer, which must be 2xx or one of ``also``."""
+        """Send one request and return its whole response, which must be 2xx or one of ``also``."""
         sent = dict(headers or {})
         if size is not None or method in ("PUT", "POST"):
             sent["content-length"] = str(size or 0)
@@ -158,13 +158,13 @@ class Api(ABC):
             finally:
                 reply.stream.close()
         except TransportError as error:
-            raise Failed(kind_of(error))
+            raise OperationFailed(error_kind(error))
         if reply.status // 100 != 2 and reply.status not in also:
-            raise Failed(str(reply.status))
+            raise OperationFailed(str(reply.status))
         return reply.status, reply.headers, text
 
 
-def kind_of(error: TransportError) -> str:
+def error_kind(error: TransportError) -> str:
     """Return a failure's kind, without addresses and times, so that equal ones are counted together."""
     text = type(error).__name__
     return {"TimedOut": "timeout", "BrokenOff": "broken off", "TransportError": "no answer"}.get(text, text)
@@ -195,7 +195,7 @@ class SwiftLoadApi(Api):
     def post(self, container: str, name: str) -> None:
         """See ``Api``."""
         headers = {"x-object-meta-load": "posted"}
-        self._send("POST", self._path(container, name), {}, headers=headers, also=(OVERTAKEN,))
+        self._send("POST", self._path(container, name), {}, headers=headers, also=(CONFLICT_STATUS,))
 
     def multipart(self, container: str, name: str, sizes: list[int], part: Callable[[int], Body]) -> None:
         """See ``Api``: segments beside the object, and a manifest of them."""
@@ -218,9 +218,9 @@ class S3LoadApi(Api):
     """The S3 API, path style."""
 
     def _headers(self, method: str, path: str, query: Mapping[str, str], sent: HeaderMap) -> HeaderMap:
-        """See ``Api``: what S3 is told beside the path is signed as well."""
+        """See ``Api``: query and headers are signed as well."""
         more = {name: value for name, value in sent.items() if name.startswith("x-amz-")}
-        return dict(signed(self._endpoint, method, path, query, more=more))
+        return dict(sign_headers(self._endpoint, method, path, query, more=more))
 
     def make_container(self, container: str, policy: str) -> None:
         """See ``Api``; policies are the endpoint's own affair."""
@@ -251,7 +251,7 @@ class S3LoadApi(Api):
         _status, _headers, text = self._send("POST", path, {"uploads": ""})
         found = _UPLOAD_ID.search(text)
         if found is None:
-            raise Failed("no upload id")
+            raise OperationFailed("no upload id")
         upload = found[1].decode()
         parts = []
         for number, size in enumerate(sizes, 1):
@@ -263,6 +263,6 @@ class S3LoadApi(Api):
         self._send("POST", path, {"uploadId": upload}, size=len(text), body=lambda: iter((memoryview(text),)))
 
 
-def api_for(endpoint: LoadEndpoint, transport: Transport) -> Api:
+def make_api(endpoint: LoadEndpoint, transport: Transport) -> Api:
     """Return the API that an endpoint speaks."""
     return S3LoadApi(endpoint, transport) if endpoint.is_s3 else SwiftLoadApi(endpoint, transport)

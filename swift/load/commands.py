@@ -14,25 +14,25 @@ from rich.console import Console
 
 from swift.base.errors import SwiftError
 from swift.load import cosbench
-from swift.load.endpoint import EndpointRefused, LoadEndpoint, ask, checked_url, log_in
+from swift.load.endpoint import EndpointRefused, LoadEndpoint, log_in, request_once, validate_url
 from swift.load.failures.command import clean, fail
 from swift.load.runs import LoadRun, LoadRunner, RunPlan
-from swift.load.saved import of_json, read
-from swift.load.servers import Servers
-from swift.load.sigv4 import signed
-from swift.load.summary import rows_of, to_csv, to_json
-from swift.load.terminal import RunProgress, show, show_differences
+from swift.load.savedruns import parse_saved_run, read_saved_run
+from swift.load.servers import LocalServers
+from swift.load.sigv4 import sign_headers
+from swift.load.summary import operation_rows, to_csv, to_json
+from swift.load.terminal import RunProgress, print_tables, show_differences
 from swift.load.workerpool import LoadWorkers, WorkerPool
 from swift.load.workload import BUILT_IN, BadWorkload, built_in_names, load, parse
 
-#: Tables of a report are wide; where no terminal tells its own width they are not folded.
+#: Tables of a report are wide; without a terminal they are not folded.
 WIDTH = 220
 
-#: What S3 says of keys that it does not know.
+#: S3's error codes for unknown access keys.
 _UNKNOWN_KEYS = (b"InvalidAccessKeyId", b"SignatureDoesNotMatch")
 
 
-def verb(name: str) -> Callable[[argparse.Namespace], int]:
+def verb_function(name: str) -> Callable[[argparse.Namespace], int]:
     """Return the function of a verb; it returns an exit code."""
     return {
         "list": _list,
@@ -72,7 +72,7 @@ def _run(args: argparse.Namespace) -> int:
     workers = _workers(args)
     try:
         with RunProgress(console, workload) as progress:
-            done = LoadRunner(plan, workers, Servers(endpoint), progress).run()
+            done = LoadRunner(plan, workers, LocalServers(endpoint), progress).run()
     finally:
         workers.close()
     _report(console, done, price, args)
@@ -103,19 +103,19 @@ def _report(console: Console, done: LoadRun, price: float | None, args: argparse
     found = to_json(done, price)
     if args.format == "json":
         _print_json(found)
-    show(console, done, price)
+    print_tables(console, done, price)
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=1))
     if args.csv is not None:
-        args.csv.write_text(to_csv(rows_of(done)))
+        args.csv.write_text(to_csv(operation_rows(done)))
     if args.html is not None:
-        from swift.load.report import page_of
+        from swift.load.report import run_page
 
-        args.html.write_text(page_of(of_json(found)))
+        args.html.write_text(run_page(parse_saved_run(found)))
 
 
 def _check_writable(path: Path | None) -> None:
-    """Before a long run, not after it."""
+    """Check a report's path before a long run, not after it."""
     if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
         raise BadWorkload(f"{path}: cannot be written")
 
@@ -126,23 +126,25 @@ def _endpoint(args: argparse.Namespace) -> LoadEndpoint:
         if not args.access_key or not args.secret_key:
             raise EndpointRefused("--s3 needs --access-key and --secret-key")
         found = LoadEndpoint(
-            checked_url(args.s3), "", args.access_key, args.secret_key, args.region, args.cacert
+            validate_url(args.s3), "", args.access_key, args.secret_key, args.region, args.cacert
         )
         url = f"{found.url.rstrip('/')}/"
-        status, _headers, said = ask(
-            url, "GET", signed(found, "GET", f"{found.root}/", {}), cacert=args.cacert
+        status, _headers, said = request_once(
+            url, "GET", sign_headers(found, "GET", f"{found.root}/", {}), cacert=args.cacert
         )
         # A user who may not list all buckets may do so to their own.
         if any(code in said for code in _UNKNOWN_KEYS):
             raise EndpointRefused(f"{found.url} answered {status}; are both keys right?")
         return found
     if args.storage_url:
-        found = LoadEndpoint(checked_url(args.storage_url), args.token or "", cacert=args.cacert)
+        found = LoadEndpoint(validate_url(args.storage_url), args.token or "", cacert=args.cacert)
     elif args.auth and args.user and args.key:
         found = log_in(args.auth, args.user, args.key, args.cacert)
     else:
         raise EndpointRefused("say where: --auth with --user and --key, --storage-url, or --s3")
-    status, _headers, _body = ask(found.url, "HEAD", {"X-Auth-Token": found.token}, cacert=args.cacert)
+    status, _headers, _body = request_once(
+        found.url, "HEAD", {"X-Auth-Token": found.token}, cacert=args.cacert
+    )
     if status // 100 != 2:
         raise EndpointRefused(f"{found.url} answered {status}")
     return found
@@ -204,7 +206,7 @@ def _import(args: argparse.Namespace) -> int:
 def _compare(args: argparse.Namespace) -> int:
     from swift.load import compare
 
-    a, b = read(args.a), read(args.b)
+    a, b = read_saved_run(args.a), read_saved_run(args.b)
     found = compare.differences(a, b, args.seed)
     if not found:
         raise SwiftError(f"{args.a} and {args.b} have no operation of a phase in common")

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from swift.load.measure import BINS_AN_OCTAVE, OperationResult
-from swift.load.saved import Saved, SavedPhase
+from swift.load.savedruns import SavedPhase, SavedRun
 
 Array = NDArray[np.float64]
-DRAWS = 1000
-#: Of fewer whole seconds nothing can be said.
+RESAMPLES = 1000
+#: Fewest whole seconds for a comparison.
 SECONDS_MIN = 5
 LOW, HIGH = 2.5, 97.5
 
@@ -56,8 +56,8 @@ class Difference:
         return "better" if better else "worse"
 
 
-def differences(a: Saved, b: Saved, seed: int = 1) -> list[Difference]:
-    """All figures that both runs have, in the order of the first."""
+def differences(a: SavedRun, b: SavedRun, seed: int = 1) -> list[Difference]:
+    """Return all figures that both runs have, in the order of the first."""
     found = []
     others = {(phase.name, phase.kind): phase for phase in b.phases}
     for phase in a.phases:
@@ -120,11 +120,11 @@ class _Sample:
                     self._bins[at, number] = count
 
     def draws(self, chance: np.random.Generator) -> dict[str, Array]:
-        """Each figure of a thousand draws of the seconds."""
+        """Return each figure of a thousand resamples of the seconds."""
         total = len(self._counts)
         if not total:
-            return {figure: np.zeros(DRAWS) for figure in _figures()}
-        weights = chance.multinomial(total, np.full(total, 1 / total), size=DRAWS).astype(np.float64)
+            return {figure: np.zeros(RESAMPLES) for figure in _figures()}
+        weights = chance.multinomial(total, np.full(total, 1 / total), size=RESAMPLES).astype(np.float64)
         binned = weights @ self._bins
         return {
             "ops/s": weights @ self._counts / total,
@@ -146,7 +146,7 @@ def percentiles(binned: Array, percent: float) -> Array:
     return np.where(sums[:, -1] > 0, found, 0.0)
 
 
-def to_json(a: Saved, b: Saved, found: Sequence[Difference]) -> dict[str, object]:
+def to_json(a: SavedRun, b: SavedRun, found: Sequence[Difference]) -> dict[str, object]:
     """Return the comparison, as JSON."""
     return {
         "a": a.workload,

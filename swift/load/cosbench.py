@@ -14,7 +14,7 @@ from pathlib import Path
 from lxml import etree
 
 from swift.load.samples import BadSample, Sizes
-from swift.load.workload import BadWorkload, sizes_of
+from swift.load.workload import BadWorkload, parse_sizes
 
 #: No workload is larger, bytes.
 FILE_MAX = 1 << 20
@@ -23,9 +23,9 @@ _UNITS = {"": "B", "B": "B", "KB": "KB", "MB": "MB", "GB": "GB", "KIB": "KiB", "
 _OPERATIONS = {"read": "get", "write": "put", "delete": "delete", "list": "list"}
 _STAGE_KINDS = ("init", "prepare", "cleanup", "dispose", "delay")
 #: Attributes of works that change nothing here, unless they are about something that is not there.
-_WITHOUT_EFFECT = frozenset(("name", "type", "interval", "division", "afr", "driver", "config", "workers"))
-_KNOWN = _WITHOUT_EFFECT | {"runtime", "rampup", "rampdown", "totalOps", "totalBytes"}
-_CONFIG_WITHOUT_EFFECT = frozenset(
+_IGNORED_SETTINGS = frozenset(("name", "type", "interval", "division", "afr", "driver", "config", "workers"))
+_KNOWN_SETTINGS = _IGNORED_SETTINGS | {"runtime", "rampup", "rampdown", "totalOps", "totalBytes"}
+_IGNORED_CONFIG = frozenset(
     ("cprefix", "csuffix", "oprefix", "osuffix", "createContainer", "deleteContainer", "content", "chunked")
 )
 
@@ -34,7 +34,7 @@ _CONFIG_WITHOUT_EFFECT = frozenset(
 class Range:
     """Range of numbers and the way to choose one: c, u, r or s."""
 
-    how: str
+    selection: str
     first: int
     last: int
 
@@ -47,7 +47,7 @@ class Range:
         """Return True if all numbers of the other are here too."""
         return self.first <= other.first and other.last <= self.last
 
-    def meets(self, other: Range) -> bool:
+    def overlaps(self, other: Range) -> bool:
         """Return True if any number is in both."""
         return self.first <= other.last and other.first <= self.last
 
@@ -64,7 +64,7 @@ class Config:
 
 
 @dataclass
-class _Made:
+class _ConvertedWorkload:
     """The workload so far."""
 
     containers: Range | None = None
@@ -80,10 +80,10 @@ def load(path: Path) -> str:
         data = path.read_bytes()
     except OSError as error:
         raise BadWorkload(f"{path}: cannot be read: {error}")
-    return converted(data, str(path))
+    return convert_workload(data, str(path))
 
 
-def converted(data: bytes, source: str) -> str:
+def convert_workload(data: bytes, source: str) -> str:
     """Return the workload of XML, as TOML; raises ``BadWorkload``."""
     if len(data) > FILE_MAX:
         raise BadWorkload(f"{source}: more than {FILE_MAX} bytes are no workload")
@@ -104,7 +104,7 @@ class _Converter:
 
     def __init__(self, source: str):
         self._source = source
-        self._made = _Made()
+        self._converted = _ConvertedWorkload()
 
     def _fail(self, element: etree._Element, reason: str) -> BadWorkload:
         return BadWorkload(f"{self._source}:{element.sourceline}: <{element.tag}>: {reason}")
@@ -120,12 +120,12 @@ class _Converter:
                 self._stage(stage)
             elif stage.tag not in ("auth", "storage"):
                 raise self._fail(stage, "not known in a workflow")
-        if not self._made.phases:
+        if not self._converted.phases:
             raise self._fail(workflow, "there is no <workstage> with work")
         return self._toml(root)
 
     def _toml(self, root: etree._Element) -> str:
-        made = self._made
+        made = self._converted
         containers, objects = made.containers, made.objects or Range("r", 1, 1)
         assert containers is not None, "each phase says or needs containers"
         lines = [
@@ -152,14 +152,14 @@ class _Converter:
             raise self._fail(stage, "there is no <work>")
         first = works[0]
         for other in works[1:]:
-            if self._same(first) != self._same(other):
+            if self._shared_operations(first) != self._shared_operations(other):
                 raise self._fail(
                     other, "works of one stage that differ would run at the same time; give each its stage"
                 )
         self._work(first, stage, clients=sum(self._number(work, "workers", 1) for work in works), works=works)
 
     @staticmethod
-    def _same(work: etree._Element) -> list[tuple[str, ...]]:
+    def _shared_operations(work: etree._Element) -> list[tuple[str, ...]]:
         """Return the operations that several works share and that all workers can do as one."""
         own = ("type", "runtime", "rampup", "rampdown", "config")
         inner = ("type", "ratio", "config")
@@ -171,7 +171,7 @@ class _Converter:
         self, work: etree._Element, stage: etree._Element, *, clients: int, works: list[etree._Element]
     ) -> None:
         for name in work.attrib:
-            if name not in _KNOWN:
+            if name not in _KNOWN_SETTINGS:
                 raise self._fail(work, f"attribute {name} is not known")
         for name in ("rampdown", "totalBytes"):
             if self._number(work, name, 0):
@@ -180,19 +180,19 @@ class _Converter:
         if kind == "delay":
             raise self._fail(work, "a delay cannot be expressed")
         if kind in ("init", "prepare"):
-            self._ready(work, kind, clients)
+            self._convert_preparation(work, kind, clients)
         elif kind in ("cleanup", "dispose"):
             # One phase empties and removes all containers, whatever the workload made.
-            self._made.has_cleanup = True
+            self._converted.has_cleanup = True
         elif kind == "normal" or kind in _OPERATIONS:
             operations = sum(self._number(one, "totalOps", 0) for one in works)
-            self._main(work, stage, clients, operations)
+            self._convert_main_work(work, stage, clients, operations)
         else:
             raise self._fail(work, f"type {kind} is not known")
 
-    def _ready(self, work: etree._Element, kind: str, clients: int) -> None:
+    def _convert_preparation(self, work: etree._Element, kind: str, clients: int) -> None:
         """Convert an init or prepare work."""
-        made, config = self._made, self._config(work)
+        made, config = self._converted, self._config(work)
         if config.containers is None:
             raise self._fail(work, f"{kind} says which containers")
         if kind == "init":
@@ -209,8 +209,10 @@ class _Converter:
             made.objects, made.sizes = config.objects, config.sizes
         made.phases.append(f'[[phase]]\nkind = "{kind}"\nclients = {clients}')
 
-    def _main(self, work: etree._Element, stage: etree._Element, clients: int, operations: int) -> None:
-        made = self._made
+    def _convert_main_work(
+        self, work: etree._Element, stage: etree._Element, clients: int, operations: int
+    ) -> None:
+        made = self._converted
         if made.containers is None:
             raise self._fail(work, "nothing has made containers; an init stage does")
         seconds = self._number(work, "runtime", 0)
@@ -222,10 +224,10 @@ class _Converter:
         lines += [f"operations = {operations}"] if operations else []
         rampup = self._number(work, "rampup", 0)
         lines += [f"rampup = {rampup}"] if rampup else []
-        self._made.phases.append("\n".join(lines + self._mix(work)))
+        self._converted.phases.append("\n".join(lines + self._convert_mix(work)))
 
-    def _mix(self, work: etree._Element) -> list[str]:
-        """Mix, names and sizes of a main work."""
+    def _convert_mix(self, work: etree._Element) -> list[str]:
+        """Return mix, names and sizes of a main work."""
         found: dict[str, tuple[float, Config, etree._Element]] = {}
         inherited = self._config(work)
         for operation in work.iter("operation"):
@@ -252,7 +254,7 @@ class _Converter:
         return lines
 
     def _check_containers(self, config: Config, element: etree._Element) -> None:
-        made = self._made.containers
+        made = self._converted.containers
         if config.containers is not None and made is not None and not _is_same(made, config.containers):
             raise self._fail(element, "operations use the containers that init makes, all of them")
 
@@ -260,7 +262,7 @@ class _Converter:
         if "get" not in found:
             return []
         _ratio, config, element = found["get"]
-        prepared, read = self._made.objects, config.objects
+        prepared, read = self._converted.objects, config.objects
         if prepared is None:
             raise self._fail(element, "it reads, and nothing was prepared")
         if read is None:
@@ -274,16 +276,16 @@ class _Converter:
 
     def _writes(self, found: dict[str, tuple[float, Config, etree._Element]]) -> list[str]:
         """Return the naming scheme and the sizes of the written objects."""
-        prepared = self._made.objects
+        prepared = self._converted.objects
         lines: list[str] = []
         how = "uniform"
         if "get" in found and (read := found["get"][1].objects) is not None:
-            how = "sequential" if read.how in "rs" else "uniform"
+            how = "sequential" if read.selection in "rs" else "uniform"
         if "put" in found:
             _ratio, config, element = found["put"]
             if config.objects is None or not config.sizes:
                 raise self._fail(element, "a write says which objects, and their sizes")
-            if prepared is None or not prepared.meets(config.objects):
+            if prepared is None or not prepared.overlaps(config.objects):
                 if how == "sequential":
                     raise self._fail(element, "new objects beside reads in sequence cannot be expressed")
                 how = "fresh"
@@ -291,7 +293,7 @@ class _Converter:
                 raise self._fail(
                     element, "it writes either what was prepared, all of it, or only other objects"
                 )
-            elif "get" not in found and config.objects.how in "rs":
+            elif "get" not in found and config.objects.selection in "rs":
                 how = "sequential"
             lines.append(f"size = {config.sizes}")
         self._check_deletes(found)
@@ -301,8 +303,8 @@ class _Converter:
         if "delete" not in found:
             return
         _ratio, config, element = found["delete"]
-        prepared = self._made.objects
-        if config.objects is not None and prepared is not None and prepared.meets(config.objects):
+        prepared = self._converted.objects
+        if config.objects is not None and prepared is not None and prepared.overlaps(config.objects):
             raise self._fail(
                 element, "only objects that the phase wrote itself are deleted, no prepared ones"
             )
@@ -330,7 +332,7 @@ class _Converter:
                 sizes = self._sizes(element, value)
             elif name == "hashCheck":
                 verify = value.lower() == "true"
-            elif name not in _CONFIG_WITHOUT_EFFECT:
+            elif name not in _IGNORED_CONFIG:
                 raise self._fail(element, f"{name} in config cannot be expressed")
         return Config(containers, objects, sizes, verify)
 
@@ -347,7 +349,7 @@ class _Converter:
         raise self._fail(element, f"{name} {value!r} cannot be expressed")
 
     def _sizes(self, element: etree._Element, value: str) -> str:
-        """Sizes as a workload file has them."""
+        """Return sizes as a workload file has them."""
         match = _SELECTOR.match(value)
         unit = _UNITS.get(match[3].upper()) if match else None
         if match is None or unit is None:
@@ -366,16 +368,16 @@ class _Converter:
                 text = f'{{min = "{low}{unit}", max = "{high}{unit}"}}'
             else:
                 raise ValueError(f"there is no {how}(...)")
-            _checked(text)
+            _parse_sizes(text)
         except (ValueError, BadSample) as error:
             raise self._fail(element, f"sizes {value!r}: {error}")
         return text
 
 
-def _checked(text: str) -> Sizes:
+def _parse_sizes(text: str) -> Sizes:
     import tomllib
 
-    return sizes_of(tomllib.loads(f"size = {text}")["size"])
+    return parse_sizes(tomllib.loads(f"size = {text}")["size"])
 
 
 def _is_same(one: Range, other: Range) -> bool:

@@ -21,7 +21,7 @@ _TOPIC = "swift-load"
 
 
 def run_job(found: Mapping[str, object], number: int, ending: str, topic: str) -> dict[str, object]:
-    """One share, on a worker; ``ending`` names an event that ends its phase."""
+    """Run one share on a worker; ``ending`` names an event that ends its phase."""
     crew, ended, worker = WorkerPool(1), Event(ending, client=get_client()), get_worker()
 
     def await_end() -> None:

@@ -26,7 +26,7 @@ CONNECTIONS = 4096
 
 
 class EndpointRefused(SwiftError):
-    """An endpoint that cannot be used; the text is one line that says why."""
+    """An endpoint that cannot be used; the text is one line with the reason."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class LoadEndpoint:
         return urlsplit(self.url).path.rstrip("/")
 
     def to_json(self) -> dict[str, str]:
-        """For another process."""
+        """Return the endpoint for another process."""
         return asdict(self)
 
 
-def checked_url(url: str) -> str:
+def validate_url(url: str) -> str:
     """Return the URL when it is one of http or https; raises ``EndpointRefused``."""
     try:
         parts = urlsplit(url)
@@ -96,11 +96,11 @@ def log_in(auth_url: str, user: str, key: str, cacert: str = "") -> LoadEndpoint
 
     ``user`` of Keystone is ``project:user``; domains are the default one.
     """
-    parts = urlsplit(checked_url(auth_url))
+    parts = urlsplit(validate_url(auth_url))
     if parts.path.startswith("/v3"):
         return _log_in_v3(auth_url, user, key, cacert)
     named = {"X-Auth-User": user, "X-Auth-Key": key}
-    status, headers, _body = ask(auth_url, "GET", named, cacert=cacert)
+    status, headers, _body = request_once(auth_url, "GET", named, cacert=cacert)
     if status // 100 != 2 or "x-storage-url" not in headers:
         raise EndpointRefused(f"{auth_url} answered {status} to {user}; are user and key right?")
     return LoadEndpoint(headers["x-storage-url"], headers.get("x-auth-token", ""), cacert=cacert)
@@ -110,20 +110,22 @@ def _log_in_v3(auth_url: str, user: str, key: str, cacert: str) -> LoadEndpoint:
     project, _, name = user.rpartition(":")
     url = keystone.tokens_url(auth_url)
     kind = {"Content-Type": "application/json"}
-    status, headers, body = ask(url, "POST", kind, keystone.password_login(name, key, project), cacert=cacert)
+    status, headers, body = request_once(
+        url, "POST", kind, keystone.password_login(name, key, project), cacert=cacert
+    )
     if status // 100 != 2:
         raise EndpointRefused(f"{url} answered {status} to {user}; are project, user and password right?")
     try:
         storage_url = keystone.storage_url_in(body)
-        return LoadEndpoint(checked_url(storage_url), headers["x-subject-token"], cacert=cacert)
+        return LoadEndpoint(validate_url(storage_url), headers["x-subject-token"], cacert=cacert)
     except (InvalidValue, KeyError):
         raise EndpointRefused(f"{url} knows no public object-store for {user}")
 
 
-def ask(
+def request_once(
     url: str, method: str, headers: Mapping[str, str], body: bytes = b"", *, cacert: str = ""
 ) -> tuple[int, dict[str, str], bytes]:
-    """One request by itself: status, headers (lower-case names) and body; raises ``EndpointRefused``."""
+    """Send one request; return status, headers (lower-case names) and body. Raises ``EndpointRefused``."""
     parts = urlsplit(url)
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
     tls = tls_context(cacert) if parts.scheme == "https" else None

@@ -19,12 +19,12 @@ BINS_AN_OCTAVE = 4
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9)
 
 
-def bin_of(latency_us: float) -> int:
+def latency_bin(latency_us: float) -> int:
     """Return the heat map's bin of a latency."""
     return int(math.log2(max(latency_us, 1.0)) * BINS_AN_OCTAVE)
 
 
-def bin_begins_ms(number: int) -> float:
+def latency_bin_start_ms(number: int) -> float:
     """Return the latency at which a bin begins, milliseconds."""
     return float(2 ** (number / BINS_AN_OCTAVE)) / 1000
 
@@ -51,7 +51,7 @@ class Second:
         self.bins.update(other.bins)
 
     def to_json(self) -> list[object]:
-        """As JSON has it: bins as pairs."""
+        """Return the JSON form, with bins as pairs."""
         return [self.count, self.bytes, self.failed, sorted(self.bins.items())]
 
     @classmethod
@@ -82,7 +82,7 @@ class OperationResult:
         self.histogram.record_value(max(LOWEST_US, min(int(latency_us), HIGHEST_US)))
         second.count += 1
         second.bytes += size
-        second.bins[bin_of(latency_us)] += 1
+        second.bins[latency_bin(latency_us)] += 1
 
     def merge(self, other: OperationResult) -> None:
         """Add what another process measured."""
@@ -116,7 +116,7 @@ class OperationResult:
         return float(self.histogram.get_mean_value()) / 1000 if self.count else 0.0
 
     def to_json(self) -> dict[str, object]:
-        """Everything, as JSON."""
+        """Return the JSON form."""
         return {
             "histogram": self.histogram.encode().decode("ascii"),
             "errors": dict(self.errors),
@@ -171,7 +171,7 @@ class PhaseResult:
         self.latest_s = max(self.latest_s, other.latest_s)
 
     def to_json(self) -> dict[str, object]:
-        """Everything, as JSON."""
+        """Return the JSON form."""
         return {
             "seconds": self.seconds,
             "load_cpu_s": self.load_cpu_s,

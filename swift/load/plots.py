@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from swift.load.measure import OperationResult, bin_begins_ms
+from swift.load.measure import OperationResult, latency_bin_start_ms
 
 INK, FAINT = "#1d2733", "#d7dde4"
 COLOURS = ("#1f6fb2", "#d1602c", "#2f8f5b", "#8a4fa3", "#b3872a", "#3a9fa8", "#b23b57", "#5c6b7a")
@@ -23,33 +23,33 @@ LEVELS = (0.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99)
 Operations = Mapping[str, OperationResult]
 
 
-def percentiles(operations: Operations) -> str:
-    """Latency over percentile, per operation; the axis gives each further nine as much room as the last."""
+def percentile_plot(operations: Operations) -> str:
+    """Plot latency over percentile, per operation; each further nine has the same room on the axis."""
 
     def draw(axes: Axes) -> None:
-        for name, result, line in _lines(operations):
+        for name, result, line in _series(operations):
             if not result.count:
                 continue
             levels = [level for level in LEVELS if 1 / (1 - level / 100) <= result.count]
-            places = [_place(level) for level in levels]
+            places = [_axis_position(level) for level in levels]
             latencies = [max(result.latency_ms(level), 1e-3) for level in levels]
             axes.plot(places, latencies, line, label=name, marker="o", markersize=3, color=_colour(name))
         axes.set_yscale("log")
         shown = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
-        axes.set_xticks([_place(level) for level in shown], [f"{level:g} %" for level in shown])
-        axes.set_xlim(-0.05, _place(LEVELS[-1]) + 0.05)
+        axes.set_xticks([_axis_position(level) for level in shown], [f"{level:g} %" for level in shown])
+        axes.set_xlim(-0.05, _axis_position(LEVELS[-1]) + 0.05)
         axes.set_ylabel("latency, ms")
         axes.legend(frameon=False)
 
     return _svg(draw, "Latency by percentile")
 
 
-def throughput(operations: Operations, seconds: float) -> str:
-    """Operations a second over time, and failures as crosses."""
+def throughput_plot(operations: Operations, seconds: float) -> str:
+    """Plot operations a second over time, and failures as crosses."""
 
     def draw(axes: Axes) -> None:
         times = range(max(1, int(seconds)))
-        for name, result, line in _lines(operations):
+        for name, result, line in _series(operations):
             done = [result.seconds[at].count if at in result.seconds else 0 for at in times]
             axes.plot(times, done, line, color=_colour(name), label=name)
             failed = [(at, one.failed) for at, one in sorted(result.seconds.items()) if one.failed]
@@ -69,8 +69,8 @@ def throughput(operations: Operations, seconds: float) -> str:
     return _svg(draw, "Throughput over time")
 
 
-def failure(operations: Operations, seconds: float, lasted: tuple[float, float], title: str) -> str:
-    """Throughput over time with the time of a failure shaded, and its failed operations as a line."""
+def failure_plot(operations: Operations, seconds: float, lasted: tuple[float, float], title: str) -> str:
+    """Plot throughput over time with the time of a failure shaded, and failed operations as a line."""
 
     def draw(axes: Axes) -> None:
         times = range(max(1, int(seconds)))
@@ -92,7 +92,7 @@ def failure(operations: Operations, seconds: float, lasted: tuple[float, float],
     return _svg(draw, title)
 
 
-def heat(name: str, result: OperationResult, seconds: float) -> str:
+def heat_map(name: str, result: OperationResult, seconds: float) -> str:
     """Draw the number of operations by second and latency."""
     length = max([1, int(seconds), *(at + 1 for at in result.seconds)])
     numbers = [number for one in result.seconds.values() for number in one.bins] or [0]
@@ -103,7 +103,7 @@ def heat(name: str, result: OperationResult, seconds: float) -> str:
         for at, one in result.seconds.items():
             for number, count in one.bins.items():
                 counts[number - low, at] += count
-        edges = [bin_begins_ms(number) for number in range(low, high + 1)]
+        edges = [latency_bin_start_ms(number) for number in range(low, high + 1)]
         shown = np.ma.masked_equal(counts, 0)
         mesh = axes.pcolormesh(
             np.arange(length + 1), edges, shown, norm=LogNorm(1, max(2.0, counts.max())), cmap="YlGnBu"
@@ -118,7 +118,7 @@ def heat(name: str, result: OperationResult, seconds: float) -> str:
     return _svg(draw, f"Latency of {name} over time")
 
 
-def _lines(operations: Operations) -> list[tuple[str, OperationResult, str]]:
+def _series(operations: Operations) -> list[tuple[str, OperationResult, str]]:
     """Return the series to draw, in order; of two runs the second is dashed."""
     return [(name, one, "--" if name.startswith("B ") else "-") for name, one in sorted(operations.items())]
 
@@ -130,7 +130,7 @@ def _colour(name: str) -> str:
     return COLOURS[known.index(operation) if operation in known else -1]
 
 
-def _place(level: float) -> float:
+def _axis_position(level: float) -> float:
     return float(-np.log10(1 - level / 100))
 
 
@@ -159,11 +159,11 @@ def _svg(draw: Callable[[Axes], None], title: str) -> str:
         axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _own_names(text.getvalue()[text.getvalue().index("<svg") :], title)
+    return _make_ids_unique(text.getvalue()[text.getvalue().index("<svg") :], title)
 
 
-def _own_names(svg: str, title: str) -> str:
-    """With ids that no other plot of the page has, and a size that follows the page."""
+def _make_ids_unique(svg: str, title: str) -> str:
+    """Return the SVG with ids that no other plot of the page has, and a size that follows the page."""
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", svg, count=1)
     label = f' role="img" aria-label="{escape(title)}"'

@@ -8,7 +8,7 @@ from html import escape
 
 from swift.load import plots
 from swift.load.compare import Difference, change_text
-from swift.load.saved import Saved, SavedPhase
+from swift.load.savedruns import SavedPhase, SavedRun
 from swift.load.summary import OperationRow, PhaseCosts
 
 STYLE = """
@@ -70,7 +70,7 @@ COST_TITLES = {
 }
 
 
-def page_of(saved: Saved) -> str:
+def run_page(saved: SavedRun) -> str:
     """Return the report of one run."""
     parts = [f"<h1>{escape(saved.workload)}</h1><p>{escape(saved.description)}</p>"]
     if saved.is_interrupted:
@@ -83,10 +83,10 @@ def page_of(saved: Saved) -> str:
         "all interfaces of the machine; late are operations of an open loop that began after their time.</p>"
     )
     parts.append(_costs(saved.costs))
-    return whole_page(saved.workload, parts)
+    return html_page(saved.workload, parts)
 
 
-def comparison_page(a: Saved, b: Saved, names: tuple[str, str], found: Sequence[Difference]) -> str:
+def comparison_page(a: SavedRun, b: SavedRun, names: tuple[str, str], found: Sequence[Difference]) -> str:
     """Return the report of two runs side by side."""
     parts = [
         f"<h1>{escape(names[0])} and {escape(names[1])}</h1>",
@@ -101,12 +101,12 @@ def comparison_page(a: Saved, b: Saved, names: tuple[str, str], found: Sequence[
             both = {f"A {name}": one for name, one in phase.result.operations.items()}
             both |= {f"B {name}": one for name, one in other.result.operations.items()}
             seconds = max(phase.result.seconds, other.result.seconds)
-            drawn = (plots.percentiles(both), plots.throughput(both, seconds))
-            parts.append(f"<h2>{escape(phase.name)}</h2>{plots_of(drawn)}")
-    return whole_page(f"{names[0]} and {names[1]}", parts)
+            drawn = (plots.percentile_plot(both), plots.throughput_plot(both, seconds))
+            parts.append(f"<h2>{escape(phase.name)}</h2>{plots_html(drawn)}")
+    return html_page(f"{names[0]} and {names[1]}", parts)
 
 
-def whole_page(title: str, parts: Iterable[str]) -> str:
+def html_page(title: str, parts: Iterable[str]) -> str:
     """Return a page of HTML with these parts of its body."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -128,21 +128,26 @@ def _phase(phase: SavedPhase, rows: Sequence[OperationRow]) -> str:
         (f"{result.seconds:,.1f} s", f"{phase.clients} clients, {loop}"),
     ]
     shown = "".join(f'<div class="fact"><b>{value}</b><span>{name}</span></div>' for value, name in facts)
-    drawn = [plots.percentiles(result.operations), plots.throughput(result.operations, result.seconds)]
-    drawn += [
-        plots.heat(name, one, result.seconds) for name, one in sorted(result.operations.items()) if one.count
+    drawn = [
+        plots.percentile_plot(result.operations),
+        plots.throughput_plot(result.operations, result.seconds),
     ]
-    return f'<h2>{escape(phase.name)}</h2><div class="facts">{shown}</div>{plots_of(drawn)}'
+    drawn += [
+        plots.heat_map(name, one, result.seconds)
+        for name, one in sorted(result.operations.items())
+        if one.count
+    ]
+    return f'<h2>{escape(phase.name)}</h2><div class="facts">{shown}</div>{plots_html(drawn)}'
 
 
-def plots_of(drawn: Iterable[str]) -> str:
-    """SVGs beside each other."""
+def plots_html(drawn: Iterable[str]) -> str:
+    """Return SVGs beside each other."""
     return f'<div class="plots">{"".join(f"<div class=card>{one}</div>" for one in drawn)}</div>'
 
 
 def _rows(rows: Sequence[OperationRow]) -> str:
     cells = [[getattr(row, field.name) for field in fields(OperationRow)] for row in rows]
-    return table_of([ROW_TITLES[field.name] for field in fields(OperationRow)], cells)
+    return html_table([ROW_TITLES[field.name] for field in fields(OperationRow)], cells)
 
 
 def _costs(costs: Sequence[PhaseCosts]) -> str:
@@ -153,7 +158,7 @@ def _costs(costs: Sequence[PhaseCosts]) -> str:
         ]
         for one in costs
     ]
-    return table_of([COST_TITLES[field.name] for field in fields(PhaseCosts)], cells)
+    return html_table([COST_TITLES[field.name] for field in fields(PhaseCosts)], cells)
 
 
 def _percent(part: float | None) -> str | None:
@@ -175,10 +180,10 @@ def _differences(found: Sequence[Difference]) -> str:
         ]
         for one in found
     ]
-    return table_of(titles, cells)
+    return html_table(titles, cells)
 
 
-def table_of(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def html_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table; columns that are all text are set to the left."""
     is_text = [all(isinstance(row[at], str) for row in rows) for at in range(len(titles))]
     classes = [' class="text"' if text else "" for text in is_text]

@@ -12,7 +12,7 @@ from types import FrameType
 from swift.base.errors import SwiftError
 from swift.load.endpoint import LoadEndpoint
 from swift.load.measure import PhaseResult
-from swift.load.servers import ResourceUsage, Servers
+from swift.load.servers import LocalServers, ResourceUsage
 from swift.load.share import LoadJob
 from swift.load.workerpool import LoadWorkers, Summaries
 from swift.load.workload import Phase, Workload
@@ -28,7 +28,7 @@ class RunFailed(SwiftError):
 
 
 @dataclass
-class Ran:
+class PhaseRun:
     """One phase of a run, measured."""
 
     phase: Phase
@@ -42,7 +42,7 @@ class LoadRun:
     """A whole run."""
 
     workload: Workload
-    phases: list[Ran] = field(default_factory=list)
+    phases: list[PhaseRun] = field(default_factory=list)
     #: It was ended before its time.
     is_interrupted: bool = False
     #: What the names of containers begin with that were left: that was asked for, or removing them failed.
@@ -65,7 +65,7 @@ class RunPlan:
 class LoadRunner:
     """Runs a plan. Ctrl-C ends the phase that runs, and what was made is removed; a second one ends all."""
 
-    def __init__(self, plan: RunPlan, workers: LoadWorkers, servers: Servers, watch: Watch):
+    def __init__(self, plan: RunPlan, workers: LoadWorkers, servers: LocalServers, watch: Watch):
         self._plan = plan
         self._workers = workers
         self._servers = servers
@@ -77,35 +77,35 @@ class LoadRunner:
         self._is_removing = False
 
     def run(self) -> LoadRun:
-        """All phases, in order."""
+        """Run all phases, in order."""
         with self._interruptible():
             for number, phase in enumerate(self._plan.workload.phases):
                 self._is_removing = phase.kind == "cleanup"
                 if self._is_removing:
                     if not self._plan.keep:
-                        self._remove(number)
+                        self._remove_containers(number)
                 elif not self._done.is_interrupted:
-                    self._go_on_after(phase, self._phase(number))
+                    self._check_phase_result(phase, self._run_phase(number))
         return self._done
 
-    def _go_on_after(self, phase: Phase, result: PhaseResult) -> None:
+    def _check_phase_result(self, phase: Phase, result: PhaseResult) -> None:
         if phase.kind == "init" and not result.count and not self._done.is_interrupted:
             raise RunFailed(f"no container can be made: {', '.join(result.of('init').errors)}")
 
-    def _remove(self, number: int) -> None:
-        result = self._phase(number)
+    def _remove_containers(self, number: int) -> None:
+        result = self._run_phase(number)
         if not result.of("cleanup").failed:
             self._done.left = ""
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        before = signal.signal(signal.SIGINT, self._interrupted)
+        before = signal.signal(signal.SIGINT, self._handle_interrupt)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _interrupted(self, _number: int, _frame: FrameType | None) -> None:
+    def _handle_interrupt(self, _number: int, _frame: FrameType | None) -> None:
         self._interrupts += 1
         if self._interrupts > 1:
             raise KeyboardInterrupt
@@ -113,7 +113,7 @@ class LoadRunner:
         if not self._is_removing:
             self._workers.end_phase()
 
-    def _phase(self, number: int) -> PhaseResult:
+    def _run_phase(self, number: int) -> PhaseResult:
         plan, shares = self._plan, len(self._workers)
         phase = plan.workload.phases[number]
         jobs = [
@@ -122,11 +122,11 @@ class LoadRunner:
             )
             for share in range(shares)
         ]
-        began = self._servers.look()
+        began = self._servers.measure()
 
         def watch(summaries: Summaries) -> None:
             self._watch(phase, summaries, self._servers.clock() - began.at_s)
 
         result = self._workers.run(jobs, watch)
-        self._done.phases.append(Ran(phase, result, self._servers.since(began)))
+        self._done.phases.append(PhaseRun(phase, result, self._servers.usage_since(began)))
         return result

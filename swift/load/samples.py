@@ -25,7 +25,7 @@ class BadSample(SwiftError):
 
 
 def parse_size(value: object) -> int:
-    """Bytes of ``4096``, ``"64 KiB"`` or ``"1.5MB"``; raises ``BadSample``."""
+    """Return the bytes of ``4096``, ``"64 KiB"`` or ``"1.5MB"``; raises ``BadSample``."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     match = _SIZE.match(value.strip()) if isinstance(value, str) else None
@@ -39,7 +39,7 @@ class Sizes(ABC):
 
     @abstractmethod
     def draw(self, chance: random.Random) -> int:
-        """One size."""
+        """Return a random size."""
 
     @property
     @abstractmethod
@@ -114,7 +114,7 @@ class Weighted(Sizes):
         return sum(part.mean * weight for part, weight in self.parts) / self._total
 
 
-class Names(ABC):
+class ObjectPicker(ABC):
     """Chooses among ``count`` prepared objects for each operation."""
 
     def __init__(self, count: int):
@@ -127,15 +127,15 @@ class Names(ABC):
         """Return a number below ``count``."""
 
 
-class UniformNames(Names):
+class UniformPicker(ObjectPicker):
     """Any object, as often as any other."""
 
     def draw(self, chance: random.Random) -> int:
-        """See ``Names``."""
+        """See ``ObjectPicker``."""
         return int(chance.random() * self.count)
 
 
-class ZipfNames(Names):
+class ZipfPicker(ObjectPicker):
     """The object of rank k with a probability in proportion to k**-exponent.
 
     By rejection inversion (Hörmann and Derflinger 1996): no table, so millions of objects cost nothing. Ranks
@@ -176,7 +176,7 @@ class ZipfNames(Names):
                 return k
 
     def draw(self, chance: random.Random) -> int:
-        """See ``Names``."""
+        """See ``ObjectPicker``."""
         return (self.rank(chance) - 1) * self._step % self.count
 
 
@@ -189,7 +189,7 @@ def _coprime_near(number: int, count: int) -> int:
     return number
 
 
-class SequentialNames(Names):
+class SequentialPicker(ObjectPicker):
     """One after the other, from the beginning again at the end; each client begins elsewhere."""
 
     def __init__(self, count: int, first: int = 0, stride: int = 1):
@@ -198,13 +198,13 @@ class SequentialNames(Names):
         self._stride = stride
 
     def draw(self, chance: random.Random) -> int:
-        """See ``Names``."""
+        """See ``ObjectPicker``."""
         found = self._next
         self._next = (found + self._stride) % self.count
         return found
 
 
-class Mix:
+class OperationMix:
     """Operations by weight."""
 
     def __init__(self, weights: Sequence[tuple[str, float]]):

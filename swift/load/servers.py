@@ -63,16 +63,16 @@ class Energy:
         # Parts of a package, its cores for instance, have a second number.
         self._packages = [path for path in self._packages if path.name.count(":") == 1]
 
-    def look(self) -> dict[str, int] | None:
-        """Microjoules of each package so far, from zero again after a while; None where that is unknown."""
+    def measure(self) -> dict[str, int] | None:
+        """Return the microjoules of each package so far, which wrap to zero; None where that is unknown."""
         try:
             found = {path.name: int((path / "energy_uj").read_text()) for path in self._packages}
         except (OSError, ValueError):
             return None
         return found or None
 
-    def since(self, before: dict[str, int] | None, now: dict[str, int] | None) -> float | None:
-        """Joules between two looks."""
+    def usage_since(self, before: dict[str, int] | None, now: dict[str, int] | None) -> float | None:
+        """Return the joules between two measurements."""
         if before is None or now is None:
             return None
         try:
@@ -91,19 +91,19 @@ class Energy:
         """Why nothing is known; empty when something is."""
         if not self._packages:
             return "this machine shows no energy counters (RAPL)"
-        return "" if self.look() is not None else "the energy counters (RAPL) can be read by root only"
+        return "" if self.measure() is not None else "the energy counters (RAPL) can be read by root only"
 
 
-class Servers:
+class LocalServers:
     """The servers behind an endpoint, those of this machine."""
 
     def __init__(self, endpoint: LoadEndpoint, energy: Energy | None = None):
         self._energy = energy or Energy()
-        self._roots = _roots_of(endpoint.port) if _is_here(endpoint.host) else set()
+        self._roots = _root_processes(endpoint.port) if _is_local_host(endpoint.host) else set()
 
     @staticmethod
     def clock() -> float:
-        """Monotonic seconds."""
+        """Return monotonic seconds."""
         return time.monotonic()
 
     @property
@@ -111,25 +111,25 @@ class Servers:
         """The reason why their usage is unknown; empty when it is known, or there are none."""
         return self._energy.obstacle if self._roots else ""
 
-    def look(self) -> Measurement:
-        """Their counters now."""
+    def measure(self) -> Measurement:
+        """Return the current counters of the servers."""
         if not self._roots:
             return Measurement(self.clock())
         cpu, read, written, memory = {}, {}, {}, 0
-        for pid in below(self._roots):
-            used = _cpu_of(pid)
+        for pid in with_descendants(self._roots):
+            used = _cpu_seconds(pid)
             if used is None:
                 continue
             cpu[pid] = used
-            read[pid], written[pid] = _disk_of(pid)
-            memory += _memory_of(pid)
-        return Measurement(self.clock(), cpu, read, written, memory, _network(), self._energy.look())
+            read[pid], written[pid] = _disk_bytes(pid)
+            memory += _memory_bytes(pid)
+        return Measurement(self.clock(), cpu, read, written, memory, _network(), self._energy.measure())
 
-    def since(self, before: Measurement) -> ResourceUsage | None:
+    def usage_since(self, before: Measurement) -> ResourceUsage | None:
         """Return the usage since a measurement; None where no server can be observed."""
         if not self._roots:
             return None
-        now = self.look()
+        now = self.measure()
         return ResourceUsage(
             now.at_s - before.at_s,
             sum(used - before.cpu_s.get(pid, 0.0) for pid, used in now.cpu_s.items()),
@@ -138,11 +138,11 @@ class Servers:
             sum(size - before.written.get(pid, 0) for pid, size in now.written.items()),
             len(now.cpu_s),
             now.network - before.network,
-            self._energy.since(before.energy, now.energy),
+            self._energy.usage_since(before.energy, now.energy),
         )
 
 
-def _is_here(host: str) -> bool:
+def _is_local_host(host: str) -> bool:
     try:
         address = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0]
         with socket.socket(socket.AF_INET6 if ":" in str(address) else socket.AF_INET) as probe:
@@ -152,7 +152,7 @@ def _is_here(host: str) -> bool:
     return True
 
 
-def _roots_of(port: int) -> set[int]:
+def _root_processes(port: int) -> set[int]:
     """Return the topmost processes of the same kind above those that listen at ``port``."""
     wanted = {f"socket:[{inode}]" for inode in _listening(port)}
     found = set()
@@ -180,24 +180,24 @@ def _listening(port: int) -> set[str]:
 
 
 def _topmost(pid: int) -> int:
-    while (parent := _parent_of(pid)) is not None and parent > 1 and "swift" in _command_of(parent):
+    while (parent := _parent_pid(pid)) is not None and parent > 1 and "swift" in _command_line(parent):
         pid = parent
     return pid
 
 
-def _stat_of(pid: int) -> list[str] | None:
+def _read_stat(pid: int) -> list[str] | None:
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
 
 
-def _parent_of(pid: int) -> int | None:
-    stat = _stat_of(pid)
+def _parent_pid(pid: int) -> int | None:
+    stat = _read_stat(pid)
     return None if stat is None else int(stat[1])
 
 
-def _command_of(pid: int) -> str:
+def _command_line(pid: int) -> str:
     try:
         return (PROC / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:
@@ -207,14 +207,14 @@ def _command_of(pid: int) -> str:
 def all_commands() -> dict[int, str]:
     """Return the commands of all processes of this machine but this one, by pid."""
     pids = [int(name) for name in os.listdir(PROC) if name.isdigit() and int(name) != os.getpid()]
-    return {pid: command for pid in pids if (command := _command_of(pid))}
+    return {pid: command for pid in pids if (command := _command_line(pid))}
 
 
-def below(roots: set[int]) -> set[int]:
+def with_descendants(roots: set[int]) -> set[int]:
     """Return these processes and all below them, but for those that make the load."""
     children: dict[int, list[int]] = {}
     for name in os.listdir(PROC):
-        if name.isdigit() and (parent := _parent_of(int(name))) is not None:
+        if name.isdigit() and (parent := _parent_pid(int(name))) is not None:
             children.setdefault(parent, []).append(int(name))
     found: set[int] = set()
     left = [root for root in roots if root != os.getpid()]
@@ -227,24 +227,24 @@ def below(roots: set[int]) -> set[int]:
 
 def kernel_cpu_s() -> dict[int, float]:
     """Return the CPU time of each kernel thread in seconds: the kernel writes back pages for the servers."""
-    is_seen = _name_of(_KERNEL) == "kthreadd"
-    used = {pid: _cpu_of(pid) for pid in below({_KERNEL})} if is_seen else {}
+    is_seen = _process_name(_KERNEL) == "kthreadd"
+    used = {pid: _cpu_seconds(pid) for pid in with_descendants({_KERNEL})} if is_seen else {}
     return {pid: seconds for pid, seconds in used.items() if seconds is not None}
 
 
-def _name_of(pid: int) -> str:
+def _process_name(pid: int) -> str:
     try:
         return (PROC / str(pid) / "comm").read_text().strip()
     except OSError:
         return ""
 
 
-def _cpu_of(pid: int) -> float | None:
-    stat = _stat_of(pid)
+def _cpu_seconds(pid: int) -> float | None:
+    stat = _read_stat(pid)
     return None if stat is None else (int(stat[11]) + int(stat[12])) / _TICK
 
 
-def _memory_of(pid: int) -> int:
+def _memory_bytes(pid: int) -> int:
     try:
         pages = int((PROC / str(pid) / "statm").read_text().split()[1])
     except (OSError, IndexError):
@@ -252,7 +252,7 @@ def _memory_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _disk_of(pid: int) -> tuple[int, int]:
+def _disk_bytes(pid: int) -> tuple[int, int]:
     try:
         lines = (PROC / str(pid) / "io").read_text().splitlines()
     except OSError:

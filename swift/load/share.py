@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from swift import green
-from swift.load.api import Api, Failed, api_for
+from swift.load.api import Api, OperationFailed, make_api
 from swift.load.endpoint import LoadEndpoint, transport_for
 from swift.load.measure import PhaseResult
-from swift.load.samples import Mix, Names, SequentialNames, Sizes, UniformNames, ZipfNames
+from swift.load.samples import ObjectPicker, OperationMix, SequentialPicker, Sizes, UniformPicker, ZipfPicker
 from swift.load.workload import Phase, Workload, parse
 
 #: Told now and then how far the share is: operations done so far.
@@ -26,9 +26,9 @@ REPORT_S = 1.0
 #: A client that waits looks so often whether it is to stop.
 STOP_S = 0.25
 #: New objects have numbers from here on, in each share's own range.
-FRESH = 1 << 40
+NEW_NUMBERS_FROM = 1 << 40
 #: How often a listing is looked at that still has what was removed.
-STALE_LOOKS = 60
+STALE_LISTINGS = 60
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LoadJob:
     prefix: str
 
     def to_json(self) -> dict[str, object]:
-        """For another process."""
+        """Return the job for another process."""
         return {
             "text": self.text,
             "options": dict(self.options),
@@ -77,7 +77,7 @@ class LoadJob:
         )
 
 
-def part_of(total: int, share: int, shares: int) -> int:
+def share_count(total: int, share: int, shares: int) -> int:
     """Return the number of things in one share of ``total``."""
     return total // shares + (share < total % shares)
 
@@ -91,7 +91,7 @@ class ObjectNumbers:
         self.containers = [f"{prefix}-{number}" for number in range(workload.objects.containers)]
 
     def of(self, number: int) -> tuple[str, str]:
-        """Container and name."""
+        """Return the container and name of an object number."""
         return self.containers[number % len(self.containers)], f"o{number:012d}"
 
     def size(self, number: int, sizes: Sizes | None = None) -> int:
@@ -108,12 +108,14 @@ class LoadShare:
         self._stale_s = stale_s
         self._workload = job.workload
         self._phase: Phase = job.workload.phases[job.phase]
-        self._api = api_for(job.endpoint, transport_for(job.endpoint)) if api is None else api
-        self._place = ObjectNumbers(job.workload, job.prefix)
+        self._api = make_api(job.endpoint, transport_for(job.endpoint)) if api is None else api
+        self._object_numbers = ObjectNumbers(job.workload, job.prefix)
         self._content = Content(job.workload.seed)
         self._result = PhaseResult()
         self._stop = False
-        self._fresh = itertools.count(FRESH * (1 + job.share) + job.phase * (FRESH >> 8))
+        self._fresh = itertools.count(
+            NEW_NUMBERS_FROM * (1 + job.share) + job.phase * (NEW_NUMBERS_FROM >> 8)
+        )
         #: Objects that this share wrote besides the prepared ones, and may remove.
         self._own: list[int] = []
         self._began_s, self._until_s = 0.0, float("inf")
@@ -123,11 +125,11 @@ class LoadShare:
         self._intended: Iterator[float] | None = None
 
     def stop(self) -> None:
-        """End as soon as every client had its answer."""
+        """End as soon as every client has its response."""
         self._stop = True
 
     def run(self, progress: Progress) -> PhaseResult:
-        """Do it; what it measured. ``progress`` hears of it every second."""
+        """Run the job and return its result; call ``progress`` every second."""
         cpu_s = time.process_time()
         #: When counting begins.
         self._began_s = time.monotonic() + self._phase.rampup
@@ -149,9 +151,9 @@ class LoadShare:
 
     def _run_init(self) -> None:
         policy = self._workload.objects.policy
-        self._each(
-            self._mine(self._place.containers),
-            lambda name: self._timed("init", lambda: self._make_container(name, policy)),
+        self._for_each(
+            self._own_items(self._object_numbers.containers),
+            lambda name: self._time_operation("init", lambda: self._make_container(name, policy)),
         )
 
     def _make_container(self, name: str, policy: str) -> int:
@@ -160,10 +162,12 @@ class LoadShare:
 
     def _run_prepare(self) -> None:
         numbers = range(self._job.share, self._workload.objects.count, self._job.shares)
-        self._each(list(numbers), lambda number: self._timed("prepare", lambda: self._store(number)))
+        self._for_each(
+            list(numbers), lambda number: self._time_operation("prepare", lambda: self._put_object(number))
+        )
 
     def _run_cleanup(self) -> None:
-        self._each(self._mine(self._place.containers), self._empty)
+        self._for_each(self._own_items(self._object_numbers.containers), self._empty)
 
     def _empty(self, container: str) -> None:
         """Remove all that is in a container, and the container."""
@@ -172,7 +176,7 @@ class LoadShare:
         while not self._stop:
             try:
                 names = self._api.listing(container, "")
-            except Failed as error:
+            except OperationFailed as error:
                 self._result.of("cleanup").errors[str(error)] += 1
                 return
             if not names:
@@ -180,7 +184,7 @@ class LoadShare:
             if names == known:
                 # Listings may be late, or never tell the truth.
                 looks += 1
-                if looks == STALE_LOOKS:
+                if looks == STALE_LISTINGS:
                     self._result.of("cleanup").errors["still listed after it was removed"] += len(names)
                     return
                 self._sleep_until(time.monotonic() + self._stale_s)
@@ -188,10 +192,10 @@ class LoadShare:
             known, looks = names, 0
             before = self._result.of("cleanup").failed
             for name in names:
-                self._timed("cleanup", lambda name=name: self._remove(container, name))  # type: ignore[misc]
+                self._time_operation("cleanup", lambda name=name: self._remove(container, name))  # type: ignore[misc]
             if self._result.of("cleanup").failed - before == len(names):
                 return
-        self._timed("cleanup", lambda: self._remove_container(container))
+        self._time_operation("cleanup", lambda: self._remove_container(container))
 
     def _remove(self, container: str, name: str) -> int:
         self._api.delete(container, name)
@@ -201,10 +205,10 @@ class LoadShare:
         self._api.remove_container(container)
         return 0
 
-    def _mine(self, things: list[str]) -> list[str]:
+    def _own_items(self, things: list[str]) -> list[str]:
         return things[self._job.share :: self._job.shares]
 
-    def _each(self, things: list[int] | list[str], do: Callable[..., None]) -> None:
+    def _for_each(self, things: list[int] | list[str], do: Callable[..., None]) -> None:
         """Do it to each thing, as many at a time as the phase has clients here."""
         left = iter(things)
 
@@ -214,28 +218,28 @@ class LoadShare:
                     return
                 do(thing)
 
-        green.gather([client] * max(1, part_of(self._phase.clients, self._job.share, self._job.shares)))
+        green.gather([client] * max(1, share_count(self._phase.clients, self._job.share, self._job.shares)))
 
     # the main phase
 
     def _run_main(self) -> None:
         phase, job = self._phase, self._job
-        clients = part_of(phase.clients, job.share, job.shares)
+        clients = share_count(phase.clients, job.share, job.shares)
         if phase.operations is not None:
-            self._left = part_of(phase.operations, job.share, job.shares)
+            self._left = share_count(phase.operations, job.share, job.shares)
         if phase.seconds is not None:
             self._until_s = self._began_s + phase.seconds
         if phase.rate is not None:
             self._intended = _arrivals(
                 self._began_s - phase.rampup, phase.rate * clients / phase.clients, job
             )
-        first = sum(part_of(phase.clients, other, job.shares) for other in range(job.share))
-        green.gather([partial(self._client, first + number) for number in range(clients)])
+        first = sum(share_count(phase.clients, other, job.shares) for other in range(job.share))
+        green.gather([partial(self._run_client, first + number) for number in range(clients)])
 
-    def _client(self, number: int) -> None:
+    def _run_client(self, number: int) -> None:
         phase = self._phase
         chance = random.Random(f"{self._workload.seed}/{self._job.phase}/{number}")
-        mix, names = Mix(phase.mix), self._names(number)
+        mix, names = OperationMix(phase.mix), self._names(number)
         while not self._stop and self._take_turn():
             begin_s = self._await_turn()
             if self._stop or begin_s >= self._until_s:
@@ -258,7 +262,7 @@ class LoadShare:
         return True
 
     def _await_turn(self) -> float:
-        """When this operation was to begin: in an open loop that is not when a client was free."""
+        """Return when this operation was to begin, which in an open loop may be before a client was free."""
         now_s = time.monotonic()
         if self._intended is None:
             return now_s
@@ -270,16 +274,18 @@ class LoadShare:
             self._result.latest_s = max(self._result.latest_s, now_s - intended_s)
         return intended_s
 
-    def _names(self, number: int) -> Names | None:
+    def _names(self, number: int) -> ObjectPicker | None:
         phase, objects = self._phase, self._workload.objects
         count = max(1, int(objects.count * phase.working_set))
         if phase.names == "zipf":
-            return ZipfNames(count, phase.zipf)
+            return ZipfPicker(count, phase.zipf)
         if phase.names == "sequential":
-            return SequentialNames(count, number, phase.clients)
-        return None if phase.names == "fresh" else UniformNames(count)
+            return SequentialPicker(count, number, phase.clients)
+        return None if phase.names == "fresh" else UniformPicker(count)
 
-    def _operation(self, kind: str, names: Names | None, chance: random.Random, begin_s: float) -> None:
+    def _operation(
+        self, kind: str, names: ObjectPicker | None, chance: random.Random, begin_s: float
+    ) -> None:
         if kind == "delete" and not self._own:
             # Only what the workload wrote itself is removed, so that reads find what was prepared.
             kind = "put"
@@ -288,22 +294,22 @@ class LoadShare:
         elif kind in ("put", "multipart") and (names is None or self._deletes):
             number = next(self._fresh)
         else:
-            number = (names or UniformNames(self._workload.objects.count)).draw(chance)
-        self._timed(kind, lambda: self._do(kind, number), begin_s)
+            number = (names or UniformPicker(self._workload.objects.count)).draw(chance)
+        self._time_operation(kind, lambda: self._run_operation(kind, number), begin_s)
 
     @property
     def _deletes(self) -> bool:
         return any(name == "delete" for name, _weight in self._phase.mix)
 
-    def _do(self, kind: str, number: int) -> int:
-        """One operation; the bytes it moved. Raises ``Failed``."""
-        container, name = self._place.of(number)
+    def _run_operation(self, kind: str, number: int) -> int:
+        """Run one operation; return the bytes it moved. Raises ``OperationFailed``."""
+        container, name = self._object_numbers.of(number)
         if kind == "get":
             return self._api.get(container, name, self._checker(number))
         if kind == "put":
-            return self._store(number)
+            return self._put_object(number)
         if kind == "multipart":
-            return self._store_parts(number)
+            return self._put_multipart(number)
         if kind == "list":
             self._api.listing(container, name)
         elif kind == "head":
@@ -315,17 +321,23 @@ class LoadShare:
         return 0
 
     def _checker(self, number: int) -> Callable[[memoryview], bool]:
-        return self._content.checker(number).feed if self._phase.verify else _any
+        return self._content.checker(number).feed if self._phase.verify else _accept_any
 
-    def _store(self, number: int) -> int:
-        (container, name), size = self._place.of(number), self._place.size(number, self._phase.sizes)
+    def _put_object(self, number: int) -> int:
+        (container, name), size = (
+            self._object_numbers.of(number),
+            self._object_numbers.size(number, self._phase.sizes),
+        )
         self._api.put(container, name, size, lambda: self._content.pieces(number, size))
-        if number >= FRESH:
+        if number >= NEW_NUMBERS_FROM:
             self._own.append(number)
         return size
 
-    def _store_parts(self, number: int) -> int:
-        (container, name), size = self._place.of(number), self._place.size(number, self._phase.sizes)
+    def _put_multipart(self, number: int) -> int:
+        (container, name), size = (
+            self._object_numbers.of(number),
+            self._object_numbers.size(number, self._phase.sizes),
+        )
         part = self._workload.objects.part_size
         sizes = [min(part, size - begin) for begin in range(0, size, part)] or [0]
         self._api.multipart(
@@ -333,25 +345,25 @@ class LoadShare:
         )
         return size
 
-    def _timed(self, kind: str, do: Callable[[], int], begin_s: float | None = None) -> None:
+    def _time_operation(self, kind: str, do: Callable[[], int], begin_s: float | None = None) -> None:
         if begin_s is None:
             begin_s = time.monotonic()
         size, error = 0, None
         try:
             size = do()
-        except Failed as failed:
+        except OperationFailed as failed:
             error = str(failed)
         end_s = time.monotonic()
         if end_s >= self._began_s:
             self._result.of(kind).add(end_s - self._began_s, end_s - begin_s, size, error)
 
 
-def _any(_data: memoryview) -> bool:
+def _accept_any(_data: memoryview) -> bool:
     return True
 
 
 def _arrivals(began_s: float, rate: float, job: LoadJob) -> Iterator[float]:
-    """Intended beginnings of an open loop: exponential gaps, so that they come at random."""
+    """Yield the intended beginnings of an open loop, with exponential gaps."""
     chance = random.Random(f"{job.workload.seed}/{job.phase}/{job.share}/arrivals")
     at_s = began_s
     while True:
@@ -383,12 +395,12 @@ class Content:
             yield self._twice[begin : begin + take]
             left -= take
 
-    def checker(self, number: int) -> Checker:
+    def checker(self, number: int) -> ContentChecker:
         """Return the checker of the body of object ``number``."""
-        return Checker(self._twice, number * _STRIDE % PIECE_BYTES)
+        return ContentChecker(self._twice, number * _STRIDE % PIECE_BYTES)
 
 
-class Checker:
+class ContentChecker:
     """Compares an object's bytes as they come."""
 
     def __init__(self, twice: memoryview, begin: int):

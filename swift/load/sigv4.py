@@ -22,7 +22,7 @@ def _signing_key(secret: str, day: str, region: str) -> bytes:
     return key
 
 
-def signed(
+def sign_headers(
     endpoint: LoadEndpoint,
     method: str,
     path: str,

@@ -7,7 +7,7 @@ import io
 from dataclasses import asdict, dataclass, fields
 
 from swift.load.measure import PERCENTILES, OperationResult
-from swift.load.runs import LoadRun, Ran
+from swift.load.runs import LoadRun, PhaseRun
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,16 @@ class PhaseCosts:
     latest_s: float
 
 
-def rows_of(run: LoadRun) -> list[OperationRow]:
+def operation_rows(run: LoadRun) -> list[OperationRow]:
     """Return the rows of all phases."""
     return [
-        _row(ran, name, result)
+        _operation_row(ran, name, result)
         for ran in run.phases
         for name, result in sorted(ran.result.operations.items())
     ]
 
 
-def _row(ran: Ran, name: str, result: OperationResult) -> OperationRow:
+def _operation_row(ran: PhaseRun, name: str, result: OperationResult) -> OperationRow:
     seconds = max(ran.result.seconds, 1e-9)
     p50, p90, p95, p99, p99_9, most = (result.latency_ms(percentile) for percentile in (*PERCENTILES, 100))
     return OperationRow(
@@ -82,12 +82,12 @@ def _row(ran: Ran, name: str, result: OperationResult) -> OperationRow:
     )
 
 
-def costs_of(run: LoadRun, price_per_hour: float | None) -> list[PhaseCosts]:
+def phase_costs(run: LoadRun, price_per_hour: float | None) -> list[PhaseCosts]:
     """Return the cost of each phase; ``price_per_hour`` is that of all servers."""
-    return [_costs(ran, price_per_hour) for ran in run.phases]
+    return [_phase_costs(ran, price_per_hour) for ran in run.phases]
 
 
-def _costs(ran: Ran, price_per_hour: float | None) -> PhaseCosts:
+def _phase_costs(ran: PhaseRun, price_per_hour: float | None) -> PhaseCosts:
     result, usage = ran.result, ran.usage
     count = result.count
     cpu_s = usage.cpu_s if usage is not None else None
@@ -128,8 +128,8 @@ def to_json(run: LoadRun, price_per_hour: float | None) -> dict[str, object]:
         "interrupted": run.is_interrupted,
         "left": run.left,
         "no_watts": run.no_watts,
-        "rows": [asdict(row) for row in rows_of(run)],
-        "costs": [asdict(costs) for costs in costs_of(run, price_per_hour)],
+        "rows": [asdict(row) for row in operation_rows(run)],
+        "costs": [asdict(costs) for costs in phase_costs(run, price_per_hour)],
         "phases": [
             {
                 "name": ran.phase.name,

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from swift.load.compare import Difference, change_text
 from swift.load.runs import LoadRun
-from swift.load.summary import OperationRow, PhaseCosts, costs_of, rows_of
+from swift.load.summary import OperationRow, PhaseCosts, operation_rows, phase_costs
 from swift.load.workerpool import Summaries
 from swift.load.workload import Phase, Workload
 
@@ -35,15 +35,17 @@ class RunProgress:
             self._live.stop()
 
     def __call__(self, phase: Phase, summaries: Summaries, seconds: float) -> None:
-        """Show what workers say."""
+        """Show the progress of the workers."""
         if self._live is not None:
-            self._live.update(self._table(phase, _added(summaries), seconds))
+            self._live.update(self._table(phase, _sum_summaries(summaries), seconds))
         elif phase is not self._phase:
             self._console.print(f"{self._workload.name}: {phase.name} ...")
         self._phase = phase
 
     def _table(self, phase: Phase, added: Mapping[str, list[float]], seconds: float) -> Table:
-        title = f"{self._workload.name}: {phase.name}, {seconds:.0f} s{self._left(phase, added, seconds)}"
+        title = (
+            f"{self._workload.name}: {phase.name}, {seconds:.0f} s{self._time_left(phase, added, seconds)}"
+        )
         table = Table(title=title)
         for name in ("operation", "done", "failed", "ops/s", "MB/s", "p50 ms", "p99 ms"):
             table.add_column(name, justify="left" if name == "operation" else "right")
@@ -60,7 +62,7 @@ class RunProgress:
             )
         return table
 
-    def _left(self, phase: Phase, added: Mapping[str, list[float]], seconds: float) -> str:
+    def _time_left(self, phase: Phase, added: Mapping[str, list[float]], seconds: float) -> str:
         """Return the time that is left, as far as it can be known."""
         done = sum(one[0] + one[2] for one in added.values())
         total = self._workload.objects.count if phase.kind in ("prepare", "cleanup") else phase.operations
@@ -72,7 +74,7 @@ class RunProgress:
         return f", about {max(0.0, min(estimates)):.0f} s left" if estimates else ""
 
 
-def _added(summaries: Summaries) -> dict[str, list[float]]:
+def _sum_summaries(summaries: Summaries) -> dict[str, list[float]]:
     """Return the sum over all workers; of their latencies the largest, as an estimate until the end."""
     found: dict[str, list[float]] = {}
     for one in summaries.values():
@@ -83,10 +85,10 @@ def _added(summaries: Summaries) -> dict[str, list[float]]:
     return found
 
 
-def show(console: Console, run: LoadRun, price_per_hour: float | None) -> None:
+def print_tables(console: Console, run: LoadRun, price_per_hour: float | None) -> None:
     """Print the tables at the end."""
-    console.print(_rows_table(run.workload, rows_of(run)))
-    console.print(_costs_table(costs_of(run, price_per_hour)))
+    console.print(_rows_table(run.workload, operation_rows(run)))
+    console.print(_costs_table(phase_costs(run, price_per_hour)))
     if run.no_watts:
         console.print(f"no watts: {run.no_watts}")
     if run.is_interrupted:
@@ -149,20 +151,23 @@ def _costs_table(costs: list[PhaseCosts]) -> Table:
             f"{one.seconds:.1f}",
             f"{one.load_cpu_s:.1f}",
             "-" if one.load_share is None else f"{one.load_share:.0%}",
-            *map(_or_dash, (one.server_cpu_s, one.server_memory_mb, one.disk_read_mb, one.disk_written_mb)),
-            *map(_or_dash, (one.network_mb, one.watts)),
-            *map(_or_dash, (one.per_cpu_second, one.per_joule, one.per_cost)),
+            *map(
+                _format_or_dash,
+                (one.server_cpu_s, one.server_memory_mb, one.disk_read_mb, one.disk_written_mb),
+            ),
+            *map(_format_or_dash, (one.network_mb, one.watts)),
+            *map(_format_or_dash, (one.per_cpu_second, one.per_joule, one.per_cost)),
             f"{one.late} (to {one.latest_s:.2f} s)" if one.late else "0",
         )
     return table
 
 
-def _or_dash(value: float | None) -> str:
+def _format_or_dash(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
 def show_differences(console: Console, names: tuple[str, str], found: list[Difference]) -> None:
-    """Two runs side by side."""
+    """Print two runs side by side."""
     table = Table(title=f"A: {names[0]}   B: {names[1]}", caption="95 % confidence intervals of the change")
     for name in ("phase", "operation", "figure"):
         table.add_column(name)

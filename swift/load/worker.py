@@ -28,7 +28,7 @@ def summary(result: PhaseResult) -> dict[str, object]:
     }
 
 
-def _say(**said: object) -> None:
+def _write_message(**said: object) -> None:
     try:
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
@@ -37,8 +37,8 @@ def _say(**said: object) -> None:
         os._exit(1)
 
 
-def _progress_of(run: int) -> Callable[[PhaseResult], None]:
-    return lambda so_far: _say(run=run, progress=summary(so_far))
+def _progress_writer(run: int) -> Callable[[PhaseResult], None]:
+    return lambda so_far: _write_message(run=run, progress=summary(so_far))
 
 
 def main() -> int:
@@ -52,17 +52,17 @@ def main() -> int:
             share.stop()
 
     signal.signal(signal.SIGTERM, end_phase)
-    _say(ready=os.getpid())
+    _write_message(ready=os.getpid())
     for line in sys.stdin:
         given = json.loads(line)
         run = given["run"]
         try:
             running[:] = [LoadShare(LoadJob.from_json(given["job"]))]
-            result = running[0].run(_progress_of(run))
+            result = running[0].run(_progress_writer(run))
         except SwiftError as error:
-            _say(run=run, failed=str(error))
+            _write_message(run=run, failed=str(error))
             continue
-        _say(run=run, done=result.to_json())
+        _write_message(run=run, done=result.to_json())
     return 0
 
 

@@ -17,7 +17,7 @@ from swift.base.errors import SwiftError
 from swift.load.measure import PhaseResult
 from swift.load.share import LoadJob
 
-#: What workers say while a phase runs: worker → operation → [count, bytes, failed, p50, p99].
+#: Progress reports of a phase: worker → operation → [count, bytes, failed, p50, p99].
 Summaries = Mapping[int, Mapping[str, list[float]]]
 POLL_S = 0.5
 
@@ -47,7 +47,7 @@ class WorkerPool:
 
     def __init__(self, processes: int):
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-        self._heard: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        self._messages: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
         self._children = [
             subprocess.Popen(
                 [sys.executable, "-m", "swift.load.worker"],
@@ -65,28 +65,28 @@ class WorkerPool:
         self._run = 0
         self._is_ending = False
         for number, child in enumerate(self._children):
-            threading.Thread(target=self._listen, args=(number, child), daemon=True).start()
+            threading.Thread(target=self._read_messages, args=(number, child), daemon=True).start()
 
     def __len__(self) -> int:
         return len(self._children)
 
-    def _listen(self, number: int, child: subprocess.Popen[str]) -> None:
+    def _read_messages(self, number: int, child: subprocess.Popen[str]) -> None:
         assert child.stdout is not None, "it was asked for"
         for line in child.stdout:
-            self._heard.put((number, line))
-        self._heard.put((number, ""))
+            self._messages.put((number, line))
+        self._messages.put((number, ""))
 
     def run(self, jobs: list[LoadJob], watch: Callable[[Summaries], None]) -> PhaseResult:
         """See ``LoadWorkers``."""
         self._is_ending = False
         self._run += 1
         for child, job in zip(self._children, jobs, strict=True):
-            self._give(child, job)
+            self._send_job(child, job)
         total, waiting = PhaseResult(), set(range(len(jobs)))
         summaries: dict[int, dict[str, list[float]]] = {}
         while waiting:
             try:
-                number, line = self._heard.get(timeout=POLL_S)
+                number, line = self._messages.get(timeout=POLL_S)
             except queue.Empty:
                 line = "{}"
             if not line:
@@ -104,10 +104,10 @@ class WorkerPool:
             elif "ready" in said:
                 self._ready.add(number)
             watch(summaries)
-            self._pass_on_end()
+            self._send_end_phase()
         return total
 
-    def _give(self, child: subprocess.Popen[str], job: LoadJob) -> None:
+    def _send_job(self, child: subprocess.Popen[str], job: LoadJob) -> None:
         assert child.stdin is not None, "it was asked for"
         try:
             child.stdin.write(json.dumps({"run": self._run, "job": job.to_json()}) + "\n")
@@ -119,7 +119,7 @@ class WorkerPool:
         """See ``LoadWorkers``."""
         self._is_ending = True
 
-    def _pass_on_end(self) -> None:
+    def _send_end_phase(self) -> None:
         """Tell those that listen already; again and again: a job may just be on its way."""
         if self._is_ending:
             for number in self._ready:

@@ -81,7 +81,7 @@ class Workload:
     source: str = ""
 
     def changed(self, **options: float | int | None) -> Workload:
-        """With other clients, seconds, rate or verification for main phases; None leaves a thing as it is."""
+        """Return the workload with other options of main phases; None keeps a value."""
         given = {name: value for name, value in options.items() if value is not None}
         phases = [
             replace(phase, **given) if phase.kind == "main" else _with_clients(phase, given)  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def _with_clients(phase: Phase, given: Mapping[str, float | int]) -> Phase:
 
 
 @dataclass
-class _Reader:
+class _FieldReader:
     """Takes fields out of the tables of one file, and knows where they stand."""
 
     source: str
@@ -162,7 +162,7 @@ def parse(text: str, source: str) -> Workload:
     except tomllib.TOMLDecodeError as error:
         found = re.search(r"at line (\d+)", str(error))
         raise BadWorkload(f"{source}:{found[1] if found else 1}: {error}")
-    reader = _Reader(source, text)
+    reader = _FieldReader(source, text)
     name = reader.take(table, "workload", "name", _text, Path(source).stem)
     description = reader.take(table, "workload", "description", _text, "")
     seed = reader.take(table, "workload", "seed", _count, 1)
@@ -176,12 +176,12 @@ def parse(text: str, source: str) -> Workload:
     return Workload(name, objects, phases, description, seed, source)
 
 
-def _objects(reader: _Reader, table: Table) -> ObjectSet:
+def _objects(reader: _FieldReader, table: Table) -> ObjectSet:
     where, base = "objects", ObjectSet()
     made = ObjectSet(
         containers=reader.take(table, where, "containers", _positive, base.containers),
         per_container=reader.take(table, where, "per_container", _positive, base.per_container),
-        sizes=reader.take(table, where, "size", sizes_of, base.sizes),
+        sizes=reader.take(table, where, "size", parse_sizes, base.sizes),
         part_size=reader.take(table, where, "part_size", parse_size, base.part_size),
         policy=reader.take(table, where, "policy", _text, base.policy),
     )
@@ -189,24 +189,24 @@ def _objects(reader: _Reader, table: Table) -> ObjectSet:
     return made
 
 
-def _phase(reader: _Reader, table: Table, where: str) -> Phase:
+def _phase(reader: _FieldReader, table: Table, where: str) -> Phase:
     kind = reader.take(table, where, "kind", _one_of(KINDS), "main")
     base = Phase(kind, kind)
     made = Phase(
         kind,
         name=reader.take(table, where, "name", _text, kind),
         clients=reader.take(table, where, "clients", _positive, base.clients),
-        seconds=reader.take(table, where, "seconds", _maybe(_above_zero), None),
-        operations=reader.take(table, where, "operations", _maybe(_positive), None),
+        seconds=reader.take(table, where, "seconds", _optional(_above_zero), None),
+        operations=reader.take(table, where, "operations", _optional(_positive), None),
         mix=reader.take(table, where, "mix", _mix, ()),
         names=reader.take(table, where, "names", _one_of(NAMES), base.names),
         zipf=reader.take(table, where, "zipf", _above_zero, base.zipf),
         working_set=reader.take(table, where, "working_set", _share, base.working_set),
-        rate=reader.take(table, where, "rate", _maybe(_above_zero), None),
+        rate=reader.take(table, where, "rate", _optional(_above_zero), None),
         think_s=reader.take(table, where, "think_s", _at_least_zero, base.think_s),
         verify=reader.take(table, where, "verify", _flag, base.verify),
         rampup=reader.take(table, where, "rampup", _at_least_zero, base.rampup),
-        sizes=reader.take(table, where, "size", _maybe(sizes_of), None),
+        sizes=reader.take(table, where, "size", _optional(parse_sizes), None),
     )
     reader.check_all_known(table, where)
     if kind == "main":
@@ -219,13 +219,13 @@ def _phase(reader: _Reader, table: Table, where: str) -> Phase:
     return made
 
 
-def sizes_of(value: object) -> Sizes:
-    """Sizes from a workload file; raises ``BadSample``.
+def parse_sizes(value: object) -> Sizes:
+    """Parse the sizes of a workload file; raises ``BadSample``.
 
     A size; ``{min, max}``; ``[{size or min and max, weight}, ...]``, which also writes a histogram.
     """
     if isinstance(value, list):
-        return Weighted(tuple((sizes_of(_without_weight(part)), _weight_of(part)) for part in value))
+        return Weighted(tuple((parse_sizes(_without_weight(part)), _weight_of(part)) for part in value))
     if isinstance(value, dict):
         if set(value) == {"size"}:
             return Constant(parse_size(value["size"]))
@@ -296,8 +296,8 @@ def _share(value: object) -> float:
     return found
 
 
-def _maybe(parse_value: Callable[[object], T]) -> Callable[[object], T | None]:
-    """Of a field that may be left out."""
+def _optional(parse_value: Callable[[object], T]) -> Callable[[object], T | None]:
+    """Return the parser of a field that may be absent."""
     return parse_value
 
 

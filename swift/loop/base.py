@@ -236,7 +236,7 @@ class Loop(ABC):
     def throw_into_main(self, error: BaseException) -> None:
         """Raise an error in the main greenlet, which waits for the loop.
 
-        The loop goes on when it waits again.
+        The loop continues when it waits again.
         """
         main = self.greenlet.parent
         assert main is not None

@@ -142,9 +142,9 @@ class EpollLoop(Loop):
             if waiters.get(fd) is current:
                 # Killed or past its deadline: its descriptor is still armed.
                 del waiters[fd]
-                self._disarm(fd)
+                self._stop_polling(fd)
 
-    def _disarm(self, fd: int) -> None:
+    def _stop_polling(self, fd: int) -> None:
         try:
             self._poll.modify(fd, select.EPOLLONESHOT)
         except OSError:
@@ -155,12 +155,12 @@ class EpollLoop(Loop):
         """Make due and ready calls, then poll descriptors, for ever."""
         while True:
             try:
-                self._turns()
+                self._run_turns()
             except BaseException as error:
                 # Of a signal handler: the errors of calls are handled already.
                 self.throw_into_main(error)
 
-    def _turns(self) -> NoReturn:
+    def _run_turns(self) -> NoReturn:
         # One large download has thousands of turns: they call no function that is not needed.
         ready, after_poll, timers = self._ready, self._after_poll, self._timers
         waiters, callbacks, poll, monotonic = self._waiters, self._callbacks, self._poll.poll, time.monotonic

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from swift.http import environkeys
-from swift.http.acl import referrer_allowed
+from swift.http.acl import is_referrer_allowed
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 
@@ -44,9 +44,9 @@ def has_valid_sync_key(request: Request) -> bool:
     return hmac.compare_digest(str(sync_key).encode(), sent_key.encode())
 
 
-def is_referrer_allowed(request: Request, rules: list[str]) -> bool:
+def is_request_referrer_allowed(request: Request, rules: list[str]) -> bool:
     """Return True if the ``.r:`` rules of an ACL allow the Referer of a request to read."""
-    return referrer_allowed(request.headers.get("referer"), rules)
+    return is_referrer_allowed(request.headers.get("referer"), rules)
 
 
 def unauthorized_response(request: Request, realm: str | None = None) -> Response:
@@ -55,7 +55,7 @@ def unauthorized_response(request: Request, realm: str | None = None) -> Respons
     The realm is the percent-quoted account of the path, or ``realm`` with unsafe header characters quoted.
     """
     if realm is None:
-        account = request.loose_path.split("/")[2:3]
+        account = request.lossy_path.split("/")[2:3]
         realm = quote(account[0], safe="", errors="surrogateescape") if account and account[0] else "unknown"
     else:
         realm = realm.translate(_REALM_ESCAPES)

@@ -57,7 +57,7 @@ class BackendRatelimitSettings(Settings):
         "", "A file whose options override these.", sample="<swift_dir>/backend-ratelimit.conf"
     )
     config_reload_interval: float = option(
-        60.0, "Seconds between looks at the file; 0 never looks again.", kind=SECONDS
+        60.0, "Seconds between checks of the file for changes; 0: never.", kind=SECONDS
     )
 
     def get_rate(self, method: str) -> float:
@@ -111,7 +111,7 @@ class BackendRatelimit(Filter):
     def handle(self, request: Request) -> Response:
         """Return 529 when a limit of the device is exceeded."""
         self._reload_if_changed()
-        segments = request.loose_path.split("/", 3)
+        segments = request.lossy_path.split("/", 3)
         if len(segments) < 3 or not is_digits(segments[2]):
             return self.forward(request)
         settings, method = self._settings, request.method.lower()

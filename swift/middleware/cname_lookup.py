@@ -29,8 +29,8 @@ _dns_threads = ThreadPool(8, "cname")
 class CnameLookupSettings(Settings):
     """``[filter:cname_lookup]``."""
 
-    storage_domain: tuple[str, ...] = option(("example.com",), "Domains that are ours.")
-    lookup_depth: int = option(1, "How many aliases of aliases are followed.", kind=integer(1, 10))
+    storage_domain: tuple[str, ...] = option(("example.com",), "Domains of this service.")
+    lookup_depth: int = option(1, "Number of chained aliases to follow.", kind=integer(1, 10))
     nameservers: tuple[str, ...] = option((), "Name servers, address or address:port; the system's if none.")
 
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from swift.base.entity import requoted_path
+from swift.base.entity import normalize_path_quoting
 from swift.cluster.syncrealms import Realms, SyncToError, check_full_url
 from swift.compose import Services
 from swift.config.schema import Settings, option
@@ -98,7 +98,7 @@ class ContainerSyncFilter(Filter):
             "\n".join([request.method, path, stamp, nonce]).encode("latin-1", "replace")
             + b"\n"
             + user_key.encode("utf-8", "surrogateescape")
-            for path in {request.raw_path, requoted_path(request.raw_path)}
+            for path in {request.raw_path, normalize_path_quoting(request.raw_path)}
         ]
         expected = [hmac.new(key.encode(), text, "sha1").hexdigest() for key in keys for text in texts]
         matches = [hmac.compare_digest(value.encode(), _signature_bytes(signature)) for value in expected]

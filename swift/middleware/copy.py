@@ -153,7 +153,7 @@ class Copy(Filter):
 
         def render_result(response: Response) -> bytes:
             body = response.read_body()
-            response.ended(len(body), True)
+            response.report_end(len(body), True)
             values: dict[str, str | int] = {
                 "Response Status": status_line(response.status),
                 "Response Body": body.decode("utf-8", "replace"),

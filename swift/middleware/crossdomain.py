@@ -34,7 +34,7 @@ class Crossdomain(Filter):
 
     def handle(self, request: Request) -> Response:
         """Return the policy for a GET; forward all other requests."""
-        if request.method != "GET" or request.loose_path != "/crossdomain.xml":
+        if request.method != "GET" or request.lossy_path != "/crossdomain.xml":
             return self.forward(request)
         return Response(200, {"content-type": "application/xml"}, self._page)
 

@@ -22,7 +22,7 @@ from swift.config.kinds import COUNT, SECONDS
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained, open_response
 from swift.http.body import BodyError
-from swift.http.conditional import failed_condition, keeps_range, parse_http_date
+from swift.http.conditional import failed_condition, if_range_matches, parse_http_date
 from swift.http.headers import HeaderMap, utf8_value, with_prefix
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
@@ -138,7 +138,7 @@ class Dlo(Filter):
                 del headers["accept-ranges"]
             return Response(failed, headers)
         ranges = None
-        if keeps_range(request.headers, etag=etag, last_modified_s=modified):
+        if if_range_matches(request.headers, etag=etag, last_modified_s=modified):
             ranges = ByteRanges.parse(request.headers.get("range", ""))
         return self._send_range(request, headers, segments_prefix, rows, total, ranges)
 

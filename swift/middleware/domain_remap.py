@@ -17,7 +17,7 @@ class DomainRemapSettings(Settings):
     """``[filter:domain_remap]``."""
 
     storage_domain: tuple[str, ...] = option(("example.com",), "Domains below which names are accounts.")
-    path_root: str = option("v1", "What the path of the API begins with.")
+    path_root: str = option("v1", "First segment of the API's path.")
     reseller_prefixes: tuple[str, ...] = option(("AUTH",), "Prefixes that account names in host names have.")
     default_reseller_prefix: str = option("", "Prefix of accounts that have none of these.")
     mangle_client_paths: bool = option(False, "Leave out path_root where the client's path has it too.")

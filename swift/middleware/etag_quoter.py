@@ -24,7 +24,9 @@ _SYSMETA_HEADERS = {
 class EtagQuoterSettings(Settings):
     """``[filter:etag-quoter]``."""
 
-    enable_by_default: bool = option(False, "Quote where neither account nor container says anything.")
+    enable_by_default: bool = option(
+        False, "Quote ETags unless the account or container has a setting of its own."
+    )
 
 
 class EtagQuoter(Filter):

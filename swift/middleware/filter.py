@@ -11,7 +11,7 @@ The contract (``test/contract/test_filter.py``):
   never passes a filter's boundary.
 * Other exceptions are programming errors; they pass all filters and become a 500 in the outermost one.
 * A filter sends sub-requests by ``gateway.subrequest.open_response``, which releases the response.
-* ``http.transform`` changes the body of a response, and ``observe_end`` watches its end.
+* ``http.transform`` changes the body of a response, and ``on_response_end`` watches its end.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Filter:
 
     def __init__(self, app: App):
         # Filters are declared, sampled and documented without the server's modules.
-        from swift.runtime.wsgi import native
+        from swift.runtime.wsgi import handle_of_app
 
         self.app = app
         #: Forwards to the next filter or the app; never raises an error that has a response.
-        self.forward: Handle = _return_error_responses(native(app))
+        self.forward: Handle = _return_error_responses(handle_of_app(app))
 
     def handle(self, request: Request) -> Response:
         """Return the response to a request."""

@@ -15,7 +15,7 @@ from swift.middleware.filter import App, Filter, FilterDeclaration
 class HealthcheckSettings(Settings):
     """``[filter:healthcheck]``."""
 
-    disable_path: str = option("", "While this file exists the answer is 503 DISABLED BY FILE.")
+    disable_path: str = option("", "While this file exists the response is 503 DISABLED BY FILE.")
 
 
 class Healthcheck(Filter):
@@ -27,7 +27,7 @@ class Healthcheck(Filter):
 
     def handle(self, request: Request) -> Response:
         """Return OK, or 503 while the disable file exists."""
-        if request.loose_path != "/healthcheck":
+        if request.lossy_path != "/healthcheck":
             return self.forward(request)
         if self._disable_path and os.path.exists(self._disable_path):
             return Response(503, {"content-type": TEXT}, b"DISABLED BY FILE")

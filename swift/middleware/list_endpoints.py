@@ -27,7 +27,7 @@ _API_VERSIONS = {"v1": 1, "v1.0": 1, "v2": 2, "v2.0": 2}
 class ListEndpointsSettings(Settings):
     """``[filter:list-endpoints]``."""
 
-    list_endpoints_path: str = option("/endpoints/", "Path below which places are told.")
+    list_endpoints_path: str = option("/endpoints/", "Path below which the locations of entities are listed.")
 
 
 class ListEndpoints(Filter):
@@ -50,7 +50,7 @@ class ListEndpoints(Filter):
 
     def handle(self, request: Request) -> Response:
         """Return the locations of the account, container or object in the path."""
-        path = request.loose_path
+        path = request.lossy_path
         if not path.startswith(self._path_prefix):
             return self.forward(request)
         if request.method != "GET":

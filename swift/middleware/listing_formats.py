@@ -58,7 +58,7 @@ class ListingFormats(Filter):
                 choose_json(request)
             except HTTPError as error:
                 response.discard()
-                response.ended(0, True)
+                response.report_end(0, True)
                 return error.response
         return response
 

@@ -23,8 +23,8 @@ class CacheSettings(MemcacheSettings):
 
     local_cache_seconds: float = option(
         1.0,
-        "Seconds a value is believed without asking memcached; changes made through this server are "
-        "seen at once. 0 asks always.",
+        "Seconds to cache a value in this process; changes made through this server are visible at "
+        "once. 0: request memcached each time.",
         kind=SECONDS,
     )
 

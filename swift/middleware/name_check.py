@@ -42,7 +42,7 @@ class NameCheck(Filter):
 
     def handle(self, request: Request) -> Response:
         """Return 400 for a forbidden name."""
-        path, settings = request.loose_path, self._settings
+        path, settings = request.lossy_path, self._settings
         if not self._forbidden_chars.isdisjoint(path):
             text = f"{_NAME_KIND} contains forbidden chars from {settings.forbidden_chars}"
         elif len(path.encode("utf-8", "surrogateescape")) > settings.maximum_length:

@@ -16,8 +16,8 @@ from functools import lru_cache
 from typing import Any, ClassVar
 from urllib.parse import quote, unquote_plus
 
-from swift.base.clock import SecondText
-from swift.base.entity import API_VERSIONS, EntityPath, requoted_path
+from swift.base.clock import CachedSecondText
+from swift.base.entity import API_VERSIONS, EntityPath, normalize_path_quoting
 from swift.compose import Services
 from swift.config.common import AnonymizationSettings
 from swift.config.kinds import COUNT
@@ -28,7 +28,7 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.telemetry.accesslog import MONTHS, AccessLog
-from swift.telemetry.logtemplate import Anonymizer, Fields, LogTemplate, Values, with_txid
+from swift.telemetry.logtemplate import Anonymizer, LogTemplate, TemplateFields, Values, with_txid
 from swift.telemetry.telemetry import Telemetry
 
 _needs_no_quoting = re.compile(r"[A-Za-z0-9_.~/-]*\Z").match
@@ -92,11 +92,11 @@ def _format_log_time(t: time.struct_time) -> str:
 
 
 #: Formats Unix seconds as ``21/Nov/2026/02/15/22``.
-_log_time = SecondText(_format_log_time)
+_log_time = CachedSecondText(_format_log_time)
 
 
 #: The fields of ``log_msg_template``.
-ACCESS_LINE_FIELDS = Fields(
+ACCESS_LINE_FIELDS = TemplateFields(
     plain=(
         "method",
         "protocol",
@@ -213,7 +213,7 @@ class ProxyLogging(Filter):
             exchange.status = response.status if complete else 499
             self._log_and_count(exchange)
 
-        response.observe_end(ended)
+        response.on_response_end(ended)
         return response
 
     def _log_and_count(self, exchange: _Exchange) -> None:
@@ -342,7 +342,7 @@ class ProxyLogging(Filter):
 
     def _logged_path(self, exchange: _Exchange) -> str:
         """Return path and query with shortened signatures."""
-        path = requoted_path(exchange.raw_path)
+        path = normalize_path_quoting(exchange.raw_path)
         return f"{path}?{self._shorten_query_secrets(exchange.query)}" if exchange.query else path
 
     def _shorten_secret(self, token: str | None) -> str | None:

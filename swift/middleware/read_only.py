@@ -22,7 +22,7 @@ _ACCOUNT_SYSMETA = "read-only"
 class ReadOnlySettings(Settings):
     """``[filter:read_only]``."""
 
-    read_only: bool = option(False, "Refuse writes to accounts that say nothing themselves.")
+    read_only: bool = option(False, "Reject writes to accounts without a setting of their own.")
     allow_deletes: bool = option(False, "Let DELETE pass all the same.")
 
 

@@ -118,7 +118,7 @@ class SegmentSource:
         problem = _find_mismatch(segment, response)
         if problem is not None:
             response.discard()
-            response.ended(0, False)
+            response.report_end(0, False)
             raise self.logged_error(f"segment {segment.path} {problem}")
         return response
 

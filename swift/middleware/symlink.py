@@ -20,11 +20,11 @@ from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained, make_subrequest, preauthorise
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody
+from swift.http.etagparameters import add_etag_parameters, move_etag_parameters_to_rows
 from swift.http.headers import HeaderMap
 from swift.http.internal import is_internal
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.rows import with_parameters, with_row_parameters
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.names import visible_path
 
@@ -100,7 +100,9 @@ class Symlink(Filter):
         if entity.path.obj is None:
             response = self.forward(request)
             if request.method == "GET" and entity.path.container is not None:
-                with_row_parameters(response, _ROW_PARAMETERS, lambda row: _listing_fields(row, entity))
+                move_etag_parameters_to_rows(
+                    response, _ROW_PARAMETERS, lambda row: _listing_fields(row, entity)
+                )
             return response
         if request.method in ("GET", "HEAD"):
             if request.params.get("symlink") == "get":
@@ -236,7 +238,7 @@ class Symlink(Filter):
         headers.update((_SYSMETA_BY_HEADER[name], value) for name, value in stored.items())
         row = {name.removeprefix("x-").replace("-", "_"): value for name, value in stored.items()} | slo_row
         override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
-        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, _EMPTY_MD5, row)
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = add_etag_parameters(override, _EMPTY_MD5, row)
         headers.pop("transfer-encoding", None)
         headers["content-length"] = "0"
         request.body = BytesBody()

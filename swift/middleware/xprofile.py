@@ -46,7 +46,7 @@ class Xprofile(Filter):
 
     def handle(self, request: Request) -> Response:
         """Return 501 for a profiling page; forward all other requests."""
-        path = request.loose_path
+        path = request.lossy_path
         if path == self._path or path.startswith(self._path + "/"):
             return error_response(501, _HELP_TEXT, content_type=TEXT)
         return self.forward(request)

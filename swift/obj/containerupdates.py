@@ -32,7 +32,7 @@ from swift.store.api import AsyncUpdate, ObjectKey, ObjectState, ObjectStore
 from swift.store.calls import Effort
 from swift.store.handle import StoreHandle, as_call
 from swift.store.metadata import Metadata
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 
 #: Lists of hosts remembered: those of the containers that are written to.
 HOSTS_MAX = 1024
@@ -270,7 +270,7 @@ class UpdateSender:
         self._settings = settings
         self._store_at = store_at
         self._direct = DirectClient(context.transport, "object-server", settings)
-        self._failures = RepeatedErrors(context.telemetry.log, context.clock)
+        self._failures = RepeatedErrorLog(context.telemetry.log, context.clock)
         self._health = NodeHealth(context.clock, patience_s=settings.node_timeout)
 
     def send(self, key: ObjectKey, updates: Iterable[Update], container: Update | None = None) -> list[str]:

@@ -24,7 +24,7 @@ from swift.http.objectlock import NO_LOCK, ObjectLock, parse_authority, parse_lo
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.policy.policy import Policy
-from swift.runtime.backendapp import BackendContext, refuse_sync_key, split_backend_path
+from swift.runtime.backendapp import BackendContext, reject_sync_key, split_backend_path
 from swift.store.api import EXPIRED, LIVE, FragmentPreference, ObjectKey, ObjectState, ReadOptions
 from swift.wire import reservation
 
@@ -49,7 +49,7 @@ def key_of(request: Request, context: BackendContext) -> ObjectKey:
     headers = request.headers
     if fields.BACKEND_STORAGE_POLICY_INDEX not in headers:
         # Proxies of OpenStack Swift hand a client's headers on, and name the policy.
-        refuse_sync_key(headers)
+        reject_sync_key(headers)
     device, partition, account, container, obj = split_backend_path(request, 5, 5)
     context.partitions.check(partition, policy.ring_name)
     path = EntityPath(account, container, obj)
@@ -287,7 +287,7 @@ def check_end(stored: Mapping[str, str], delete_at: int | None, guard: Guard | N
     """Raise ``HTTPError`` 400 for a locked object that would expire."""
     if guard is None or delete_at is None or _STORED not in stored:
         return
-    if lock_in(stored).is_on(guard.moment_s):
+    if lock_in(stored).is_locked(guard.moment_s):
         raise HTTPError(400, "A locked object does not expire", content_type=PLAIN)
 
 

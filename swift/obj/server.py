@@ -75,7 +75,7 @@ from swift.store.errors import BadFragmentIndex, CorruptBody, FilesChanged, Hash
 from swift.store.metadata import AttributesTooLarge
 from swift.store.registry import StoreRegistry
 from swift.store.tier.conf import settings_of
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 from swift.wire import etagtrailer, reservation
 
 #: Like the other limits of metadata it is 400: the part of them that only the filesystem knows.
@@ -138,7 +138,7 @@ class ObjectServer(BackendApp):
 
         return handle
 
-    def _count_labelled(self, request: Request, response: Response, seconds: float) -> None:
+    def _record_labelled_metrics(self, request: Request, response: Response, seconds: float) -> None:
         """Send the duration of a request for an object (spec: proxy.md §17)."""
         names = request.raw_path.split("/", 5)
         if len(names) < 6:
@@ -158,7 +158,7 @@ class ObjectServer(BackendApp):
         is_replication = request.method in self.replication_verbs or is_flagged(
             request.headers, fields.BACKEND_REPLICATION
         )
-        return not is_replication or self.context.telemetry.log.shows_debug
+        return not is_replication or self.context.telemetry.log.is_debug_enabled
 
     def _key(self, request: Request) -> ObjectKey:
         """Return the object of a request, by the partition in which this node keeps it.
@@ -168,7 +168,7 @@ class ObjectServer(BackendApp):
         """
         key = key_of(request, self.context)
         is_splitting = fields.BACKEND_NEXT_PART_POWER in request.headers
-        home = self.context.partitions.home(
+        home = self.context.partitions.find_partition(
             key.partition, key.policy.ring_name, key.hash, is_splitting=is_splitting
         )
         if home is None:
@@ -333,7 +333,7 @@ class ObjectServer(BackendApp):
             while command != reservation.COMMIT:
                 said: HeaderMap = {}
                 if command == reservation.RESERVE:
-                    said = reservation.told(change.reserve(), change.predecessor)
+                    said = reservation.failure_headers(change.reserve(), change.predecessor)
                 else:
                     change.release()
                 command = self._next_command(body, documents, stages, said)
@@ -533,7 +533,7 @@ class ObjectServer(BackendApp):
         return SsyncContext(
             settings=settings,
             store=store,
-            execute=lambda request: self._guarded(handlers[request.method], request),
+            execute=lambda request: self._call_handler(handlers[request.method], request),
             slots=self.ssync_slots,
             now_s=context.clock.time,
             log=context.telemetry.log,
@@ -542,7 +542,7 @@ class ObjectServer(BackendApp):
 
 def _translated(handler: Handler, context: BackendContext) -> Handler:
     """Return a handler whose engine errors become statuses."""
-    failures = RepeatedErrors(context.telemetry.log, context.clock)
+    failures = RepeatedErrorLog(context.telemetry.log, context.clock)
 
     def handle(request: Request) -> Response:
         try:

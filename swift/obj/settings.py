@@ -40,21 +40,21 @@ class ObjectSettings(Settings):
     }
 
     conn_timeout: float = option(0.5, "Seconds to wait for a container server's connection.", kind=SECONDS)
-    node_timeout: float = option(3.0, "Seconds to wait for a container server's answer.", kind=SECONDS)
+    node_timeout: float = option(3.0, "Seconds to wait for a container server's response.", kind=SECONDS)
     container_update_timeout: float = option(
         1.0, "Seconds a client waits for container updates before they go on without it.", kind=SECONDS
     )
     disk_chunk_size: int = option(
-        1 << 20, "Bytes to read from a disk at a time where no checksums say otherwise.", kind=integer(4096)
+        1 << 20,
+        "Bytes to read from a disk at a time, unless checksums require another size.",
+        kind=integer(4096),
     )
     keep_cache_size: int = option(
         256 << 20, "Objects up to this many bytes stay in the page cache when they are read.", kind=COUNT
     )
-    keep_cache_private: bool = option(
-        True, "Whether objects that were asked for with a token may stay in the page cache as well."
-    )
+    keep_cache_private: bool = option(True, "Keep objects requested with a token in the page cache as well.")
     keep_cache_slo_manifest: bool = option(
-        False, "Whether manifests of static large objects stay in the page cache for all clients."
+        False, "Keep manifests of static large objects in the page cache for all clients."
     )
     etag_validate_pct: float = option(
         100.0, "Percentage of reads that compare the MD5 of the whole body.", kind=number(0, 100)
@@ -75,22 +75,22 @@ class ObjectSettings(Settings):
     allowed_headers: tuple[str, ...] = option(
         ALLOWED_HEADERS, "Headers stored with objects besides metadata."
     )
-    reclaim_age: int = option(604800, "Seconds a tombstone is kept.", kind=COUNT)
+    reclaim_age: int = option(604800, "Seconds to keep a tombstone.", kind=COUNT)
     commit_window: float = option(60.0, "Seconds an uncommitted fragment is left alone.")
     replication_concurrency: int = option(
-        4, "SSYNC conversations served at a time by all workers; 0: any number.", kind=COUNT
+        4, "Simultaneous SSYNC sessions of all workers; 0: any number.", kind=COUNT
     )
     replication_concurrency_per_device: int = option(
-        1, "SSYNC conversations that write to a device at a time; 0: any number.", kind=COUNT
+        1, "Simultaneous SSYNC sessions that write to a device; 0: any number.", kind=COUNT
     )
     replication_lock_timeout: int = option(
-        15, "Seconds an SSYNC conversation waits for its partition and device.", kind=COUNT
+        15, "Seconds that an SSYNC session waits for its partition and device.", kind=COUNT
     )
     replication_failure_threshold: int = option(
-        100, "Failed updates of an SSYNC conversation from which on the ratio counts.", kind=COUNT
+        100, "Failed updates of an SSYNC session from which on the ratio counts.", kind=COUNT
     )
     replication_failure_ratio: float = option(
-        1.0, "Failures per success above which an SSYNC conversation is ended.", kind=SECONDS
+        1.0, "Failures per success above which an SSYNC session is ended.", kind=SECONDS
     )
     threads_per_disk: int = option(
         2,

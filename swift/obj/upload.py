@@ -32,7 +32,7 @@ from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.obj.put import USER_PREFIXES, PutPlan
 from swift.obj.request import is_flagged
-from swift.platform.buffers import Buffers
+from swift.platform.buffers import BufferPool
 from swift.store.handle import OpenDraft
 from swift.wire import etagtrailer, reservation
 from swift.wire.mime import BadMime, DocumentBegins, DocumentData, DocumentEnds, Event, MimeParser
@@ -44,7 +44,7 @@ BATCH_BYTES = 512 << 10
 #: Size of the first receive buffer of a body that may be small.
 FIRST_BYTES = 64 << 10
 
-_buffers = Buffers(BATCH_BYTES, kept_max=16)
+_buffers = BufferPool(BATCH_BYTES, kept_max=16)
 
 _MD5 = re.compile(r"[0-9a-f]{32}\Z")
 
@@ -115,13 +115,13 @@ class _DoubleBuffer:
             self._may_be_small = False
             return memoryview(bytearray(FIRST_BYTES))
         if len(self._large) < 2:
-            self._large.append(_buffers.take())
+            self._large.append(_buffers.acquire())
         self._number += 1
         return self._large[(self._number - 1) % 2]
 
     def end(self) -> None:
         """Return the buffers to the pool. Not after an error: a thread may still write from one of them."""
-        _buffers.give(*self._large)
+        _buffers.release(*self._large)
 
 
 def receive_all(
@@ -391,7 +391,7 @@ def await_command(body: RequestBody, documents: MimeBody, stages: PutStages, sai
         # What else is in the body before means nothing, but has to be read to its end.
         documents.read(FOOTER_BYTES_MAX)
     body.send_continue({**stages.continue_headers, **said})
-    body.next_stage()
+    body.begin_next_body()
     headers = documents.begin()
     if headers is None:
         raise ClientDisconnected("the commit document is missing")

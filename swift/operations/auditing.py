@@ -66,7 +66,7 @@ class Counts:
     checked: Counter[str] = field(default_factory=Counter)
     found: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def note(self, section: str, what: str, count: int = 1) -> None:
+    def count_finding(self, section: str, what: str, count: int = 1) -> None:
         """Count a finding."""
         self.found.setdefault(section, Counter())[what] += count
 
@@ -93,7 +93,7 @@ Listing = Mapping[str, Mapping[str, object]]
 
 
 class Auditor:
-    """Asks all nodes of everything; what was asked once is not asked again."""
+    """Requests everything from all nodes, each thing once."""
 
     def __init__(
         self,
@@ -111,10 +111,10 @@ class Auditor:
         self._client = client
         self._deep = deep
         self._say = say
-        self._tell_bad = tell_bad
+        self._report_bad = tell_bad
         self._places = green.Semaphore(at_once)
         self._listings: dict[EntityPath, Listing] = {}
-        #: One for each listing: who comes while it is fetched waits for it.
+        #: One for each listing that is being fetched; others wait for it.
         self._fetching: dict[EntityPath, green.Semaphore] = {}
         self._policies: dict[EntityPath, int] = {}
         self.counts = Counts()
@@ -135,7 +135,7 @@ class Auditor:
 
     # --- one node
 
-    def _ask(
+    def _request(
         self, node: Node, part: int, method: str, path: EntityPath, headers: HeaderMap, query: str = ""
     ) -> BackendResponse:
         target = node_path(node.device, part, path.quoted) + (f"?{query}" if query else "")
@@ -148,7 +148,7 @@ class Auditor:
         rows: list[dict[str, object]] = []
         marker = ""
         while True:
-            reply = self._ask(node, part, "GET", path, {}, f"format=json&marker={quote(marker, safe='')}")
+            reply = self._request(node, part, "GET", path, {}, f"format=json&marker={quote(marker, safe='')}")
             page = json.loads(reply.body) if reply.is_success and reply.body else []
             if not page:
                 return reply, rows
@@ -158,10 +158,10 @@ class Auditor:
     def _nodes(self, ring: Ring, path: EntityPath) -> tuple[int, tuple[Node, ...]]:
         return ring.nodes(self._cluster.config.hasher.digest(*path))
 
-    def _asked_all(
+    def _request_all(
         self, section: str, path: EntityPath, ring: Ring
     ) -> list[tuple[Node, BackendResponse, list[dict[str, object]]]]:
-        """Return the good answers of all nodes; the others are told and counted."""
+        """Return the successful responses of all nodes; report and count the others."""
         part, nodes = self._nodes(ring, path)
         good = []
 
@@ -169,14 +169,14 @@ class Auditor:
             try:
                 reply, rows = self._rows(node, part, path)
             except (TransportError, ValueError):
-                self.counts.note(section, "exceptions")
-                self._say(f"  Exception GETting {path.kind} {_shown(path)} on {node.ip}/{node.device}")
+                self.counts.count_finding(section, "exceptions")
+                self._say(f"  Exception GETting {path.kind} {_display_path(path)} on {node.ip}/{node.device}")
                 return
             if not reply.is_success:
-                self.counts.note(section, "missing")
+                self.counts.count_finding(section, "missing")
                 is_account = path.kind == "account"
                 where = f" from {node.ip}:{node.device}" if is_account else f"on {node.ip}/{node.device}"
-                self._say(f"  Bad status GETting {path.kind} {_shown(path)} {where}")
+                self._say(f"  Bad status GETting {path.kind} {_display_path(path)} {where}")
                 return
             good.append((node, reply, rows))
 
@@ -196,15 +196,15 @@ class Auditor:
     def _account(self, path: EntityPath) -> Listing:
         self._say(f'Auditing account "{path.account}"')
         self.counts.checked["accounts"] += 1
-        good = self._asked_all("accounts", path, self._rings.account)
+        good = self._request_all("accounts", path, self._rings.account)
         for what, noun in (("container", "containers"), ("object", "objects")):
             counts = [int(reply.headers.get(f"x-account-{what}-count", "0")) for _, reply, _ in good]
             if len(set(counts)) != 1:
-                self.counts.note("accounts", f"{what}_mismatch")
+                self.counts.count_finding("accounts", f"{what}_mismatch")
                 self._say(f"  Account databases for '{path.account}' don't agree on number of {noun}.")
                 if counts:
                     self._say(f"  Max: {max(counts)}, Min: {min(counts)}")
-                self._tell_bad(path)
+                self._report_bad(path)
         return {str(row["name"]): row for _, _, rows in good for row in rows if "name" in row}
 
     def _container(self, path: EntityPath) -> Listing:
@@ -212,22 +212,22 @@ class Auditor:
         if path.container not in self._listing(path.parent):
             self._say(f"  Container {path} not in account listing!")
         self.counts.checked["containers"] += 1
-        good = self._asked_all("containers", path, self._rings.container)
+        good = self._request_all("containers", path, self._rings.container)
         if not good:
             self._say(f"  Failed to fetch container {path} at all!")
-            self._tell_bad(path)
+            self._report_bad(path)
             return {}
         self._policies[path] = int(good[0][1].headers.get(fields.BACKEND_STORAGE_POLICY_INDEX, "0"))
         counts = [int(reply.headers.get("x-container-object-count", "0")) for _, reply, _ in good]
         if len(set(counts)) != 1:
-            self.counts.note("containers", "count_mismatch")
+            self.counts.count_finding("containers", "count_mismatch")
             self._say(f"  Container databases for '{path}' don't agree on number of objects.")
             self._say(f"  Max: {max(counts)}, Min: {min(counts)}")
-            self._tell_bad(path)
-        self._compare(path, [rows for _, _, rows in good])
+            self._report_bad(path)
+        self._compare_listings(path, [rows for _, _, rows in good])
         return {str(row["name"]): row for _, _, rows in good for row in rows if "name" in row}
 
-    def _compare(self, path: EntityPath, listings: Sequence[Sequence[Mapping[str, object]]]) -> None:
+    def _compare_listings(self, path: EntityPath, listings: Sequence[Sequence[Mapping[str, object]]]) -> None:
         """Tell which objects are not the same in all copies of a listing."""
         seen: dict[object, set[object]] = {}
         for rows in listings:
@@ -235,9 +235,9 @@ class Auditor:
                 seen.setdefault(row.get("name"), set()).add(row.get("hash"))
         for name, hashes in seen.items():
             if len(hashes) > 1:
-                self.counts.note("containers", "object_mismatch")
+                self.counts.count_finding("containers", "object_mismatch")
                 self._say(f"  Different versions of {path}/{name} in container dbs.")
-                self._tell_bad(path)
+                self._report_bad(path)
 
     def _object(self, path: EntityPath) -> None:
         row = self._listing(path.parent).get(path.obj or "")
@@ -255,34 +255,34 @@ class Auditor:
         def one(node: Node) -> None:
             where = f'"{path}" on {node.ip}/{node.device}'
             try:
-                reply = self._ask(node, part, method, path, headers)
+                reply = self._request(node, part, method, path, headers)
             except TransportError:
-                self.counts.note("objects", "exceptions")
+                self.counts.count_finding("objects", "exceptions")
                 self._say(f"  Exception fetching object {where}")
                 return
             if not reply.is_success:
-                self.counts.note("objects", "missing")
+                self.counts.count_finding("objects", "missing")
                 self._say(
                     f"  Bad status {reply.status} {method}{'t' if method == 'GET' else ''}ing object {where}"
                 )
-                self._tell_bad(path)
+                self._report_bad(path)
                 return
             etag = reply.headers.get("etag", "").strip('"')
             etags.append(etag)
             if method == "GET" and md5(reply.body, usedforsecurity=False).hexdigest() != etag:
-                self.counts.note("objects", "md5_mismatch")
+                self.counts.count_finding("objects", "md5_mismatch")
                 self._say(f"  MD5 does not match etag for {where}")
-                self._tell_bad(path)
+                self._report_bad(path)
 
         green.gather([partial(one, node) for node in nodes])
         if not etags:
             self._say(f"  Failed fo fetch object {path} at all!")
-            self._tell_bad(path)
+            self._report_bad(path)
         elif policy.ec is None and len(set(etags)) > 1:
-            self.counts.note("objects", "md5_mismatch")
+            self.counts.count_finding("objects", "md5_mismatch")
             self._say(f'  Copies of "{path}" differ')
-            self._tell_bad(path)
+            self._report_bad(path)
 
 
-def _shown(path: EntityPath) -> str:
+def _display_path(path: EntityPath) -> str:
     return f"'{path.account}'" if path.kind == "account" else f'"{path}"'

@@ -31,7 +31,7 @@ RESPONSE_BYTES_MAX = 64 << 20
 class DispersionSettings(Settings):
     """``[dispersion]``."""
 
-    auth_url: str = option("", "Where to log in, e.g. http://localhost:8080/auth/v1.0.", sample="")
+    auth_url: str = option("", "URL of the login, e.g. http://localhost:8080/auth/v1.0.", sample="")
     auth_user: str = option("", "Who logs in, e.g. test:tester.", sample="")
     auth_key: str = option("", "With which key.", sample="")
     auth_version: str = option("1.0", "Version of the login: 1.0, or 3.0, Keystone's.")
@@ -41,12 +41,12 @@ class DispersionSettings(Settings):
     )
     user_domain_name: str = option("", "Domain of the user; empty: that with the id default.", sample="")
     endpoint_type: str = option(
-        "publicURL", "Which object-store of the catalog: publicURL, internalURL, adminURL."
+        "publicURL", "Interface of the object store in the catalog: publicURL, internalURL, adminURL."
     )
     region_name: str = option("", "Of which region; empty: the first.", sample="")
     swift_dir: str = option(SWIFT_DIR, "Directory of swift.conf and the ring files.")
     dispersion_coverage: float = option(1.0, "Percentage of the partitions to cover.", kind=number(0, 100))
-    retries: int = option(5, "How often a request is tried again.", kind=COUNT)
+    retries: int = option(5, "Number of times to retry a request.", kind=COUNT)
     concurrency: int = option(25, "Requests at the same time.", kind=integer(1))
     container_populate: bool = option(True, "Make containers.")
     object_populate: bool = option(True, "Make objects.")
@@ -55,7 +55,7 @@ class DispersionSettings(Settings):
     dump_json: bool = option(False, "Report as JSON.")
     keystone_api_insecure: bool = option(False, "Do not verify the certificate of the login.")
     conn_timeout: float = option(5.0, "Seconds to wait for a storage server's connection.", kind=SECONDS)
-    node_timeout: float = option(15.0, "Seconds to wait for a storage server's answer.", kind=SECONDS)
+    node_timeout: float = option(15.0, "Seconds to wait for a storage server's response.", kind=SECONDS)
 
 
 #: Values of auth_version → whether it is Keystone's.
@@ -113,7 +113,7 @@ def read_conf(path: str) -> DispersionSettings:
     return settings
 
 
-def policy_of(settings: DispersionSettings, name: str) -> tuple[Cluster, Policy]:
+def find_policy(settings: DispersionSettings, name: str) -> tuple[Cluster, Policy]:
     """Return the cluster and the policy of a name. Raises ``ConfigError``."""
     cluster = cluster_of({"swift_dir": settings.swift_dir})
     policy = cluster.policies.named(name) if name else cluster.policies.default
@@ -122,7 +122,7 @@ def policy_of(settings: DispersionSettings, name: str) -> tuple[Cluster, Policy]
     return cluster, policy
 
 
-def connection(host: str, port: int, *, is_tls: bool, insecure: bool) -> OutboundConnection:
+def connect(host: str, port: int, *, is_tls: bool, insecure: bool) -> OutboundConnection:
     """Connect to the proxy or the login service; raises ``OutboundRefused`` and OSError."""
     context = ssl.create_default_context() if is_tls else None
     if context and insecure:
@@ -149,7 +149,7 @@ def log_in(settings: DispersionSettings, *, insecure: bool) -> Login:
 
 def _log_in_v1(settings: DispersionSettings, *, insecure: bool) -> tuple[str, str]:
     headers = {"X-Auth-User": wire_value(settings.auth_user), "X-Auth-Key": wire_value(settings.auth_key)}
-    found, _body = _ask(settings, settings.auth_url, "GET", headers, insecure=insecure)
+    found, _body = _request(settings, settings.auth_url, "GET", headers, insecure=insecure)
     return found.get("x-auth-token", ""), found.get("x-storage-url", "")
 
 
@@ -164,7 +164,7 @@ def _log_in_v3(settings: DispersionSettings, *, insecure: bool) -> tuple[str, st
     )
     url = keystone.tokens_url(settings.auth_url)
     kind = {"Content-Type": "application/json"}
-    found, body = _ask(settings, url, "POST", kind, document, insecure=insecure)
+    found, body = _request(settings, url, "POST", kind, document, insecure=insecure)
     interface = _INTERFACES[settings.endpoint_type]
     storage_url = keystone.storage_url_in(body, interface=interface, region=settings.region_name)
     return found.get("x-subject-token", ""), storage_url
@@ -174,7 +174,7 @@ def _domain(name: str) -> keystone.Domain:
     return {"name": name} if name else keystone.DEFAULT_DOMAIN
 
 
-def _ask(
+def _request(
     settings: DispersionSettings,
     where: str,
     method: str,
@@ -186,7 +186,7 @@ def _ask(
     """Return headers and body of a 2xx; raises OSError, ``TransportError`` and ValueError."""
     url = urlsplit(where)
     is_tls = url.scheme == "https"
-    with connection(
+    with connect(
         url.hostname or "",
         url.port or (443 if is_tls else 80),
         is_tls=is_tls,

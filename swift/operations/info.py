@@ -43,7 +43,7 @@ EXIT_STALE = 2
 
 
 class NoDatabase(Exception):
-    """The file is no database of the kind; the text says so."""
+    """The file is no database of the kind; the text has the reason."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class DatabaseFacts:
     rows: Sequence[tuple[str, str]]
     metadata: Metadata
     more: Sequence[str] = ()
-    #: Incoming and outgoing sync points, when they were asked for.
+    #: Incoming and outgoing sync points, if they were requested.
     syncs: Mapping[str, Sequence[tuple[object, ...]]] = field(default_factory=dict)
 
     @property
@@ -64,11 +64,11 @@ class DatabaseFacts:
         return self.path.kind
 
 
-#: Opens the broker of a place and asks it; ``verbose`` as on the command line.
-Ask = Callable[[DatabasePath, Engine, Cluster, argparse.Namespace], DatabaseFacts]
+#: Opens the broker of a database and reads its facts; ``verbose`` as on the command line.
+ReadFacts = Callable[[DatabasePath, Engine, Cluster, argparse.Namespace], DatabaseFacts]
 
 
-def moment(value: object) -> str:
+def format_timestamp(value: object) -> str:
     """Return a timestamp column as it is printed."""
     timestamp = stat.as_timestamp(value)
     return f"{timestamp.isoformat} ({timestamp.internal if timestamp else 0})"
@@ -83,7 +83,7 @@ def sync_points(broker: Broker) -> dict[str, Sequence[tuple[object, ...]]]:
 
 
 @contextmanager
-def place_of(file: str, kind: str) -> Iterator[DatabasePath]:
+def open_database_path(file: str, kind: str) -> Iterator[DatabasePath]:
     """Yield the place of a database file; copy one outside of a hash directory. Raises ``NoDatabase``.
 
     After a split the file of a container has an epoch in its name; it is found by its former name as well.
@@ -114,13 +114,13 @@ def _has_later_epoch(path: str, kind: str) -> bool:
     return _is_in_place(path, kind) and bool(database_files(Disk(), DatabasePath.of_file(path)))
 
 
-def _metadata_of(facts: DatabaseFacts, prefix: str) -> dict[str, str]:
+def _metadata_with_prefix(facts: DatabaseFacts, prefix: str) -> dict[str, str]:
     found = {name: value for name, (value, _time) in facts.metadata.items() if value}
     return {name: value for name, value in found.items() if name.lower().startswith(prefix)}
 
 
 def lines(facts: DatabaseFacts, hash_hex: str, *, drop_prefixes: bool) -> Iterator[str]:
-    """Everything that is told."""
+    """Yield the lines of the report."""
     path, kind = facts.path, facts.kind
     title = kind.title()
     yield f"Path: {path}"
@@ -131,8 +131,8 @@ def lines(facts: DatabaseFacts, hash_hex: str, *, drop_prefixes: bool) -> Iterat
     yield f"  {title} Hash: {hash_hex}"
     yield "Metadata:"
     yield from (f"  {name}: {value}" for name, value in facts.rows)
-    user = _metadata_of(facts, f"x-{kind}-meta-")
-    system = _metadata_of(facts, f"x-{kind}-sysmeta-")
+    user = _metadata_with_prefix(facts, f"x-{kind}-meta-")
+    system = _metadata_with_prefix(facts, f"x-{kind}-sysmeta-")
     for name, (value, _time) in sorted(facts.metadata.items()):
         if value and name not in user and name not in system:
             yield f"  {name}: {value}"
@@ -179,14 +179,16 @@ def make_parser(kind: str) -> argparse.ArgumentParser:
     parser.add_argument("file", nargs="?", help="the database file")
     parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
     parser.add_argument("--drop-prefixes", action="store_true", help="leave out the prefix of each section")
-    parser.add_argument("-s", "--sync", action="store_true", help="show how far replication came with whom")
+    parser.add_argument(
+        "-s", "--sync", action="store_true", help="show the replication state of each remote database"
+    )
     if kind == "container":
         parser.add_argument("-v", "--verbose", action="store_true", help="show all shard ranges")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
     return parser
 
 
-def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
+def run(kind: str, ask: ReadFacts, argv: Sequence[str] | None) -> int:
     """Return ``main`` of both tools; 0 told, 1 not possible, 2 told from a database that is locked."""
     parser = make_parser(kind)
     args = parser.parse_args(argv)
@@ -194,7 +196,7 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
         parser.print_help()
         return 1
     try:
-        with place_of(args.file, kind) as place:
+        with open_database_path(args.file, kind) as place:
             cluster = cluster_of({"swift_dir": args.swift_dir})
             code = 0
             try:
@@ -204,7 +206,7 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
                     "WARNING: Possibly Stale Data", file=sys.stderr if args.format == "json" else sys.stdout
                 )
                 code = EXIT_STALE
-                with _unlocked(place) as copy:
+                with _copied_while_locked(place) as copy:
                     facts = ask(copy, Engine(), cluster, args)
             except (DatabaseBroken, sqlite3.Error, SwiftError):
                 raise NoDatabase(f'Does not appear to be a DB of type "{kind}": {args.file}')
@@ -228,7 +230,7 @@ def run(kind: str, ask: Ask, argv: Sequence[str] | None) -> int:
 
 
 @contextmanager
-def _unlocked(place: DatabasePath) -> Iterator[DatabasePath]:
+def _copied_while_locked(place: DatabasePath) -> Iterator[DatabasePath]:
     """Copy the database files of a place whose lock another process holds."""
     with tempfile.TemporaryDirectory(prefix="swift-info-") as folder:
         copy = DatabasePath(f"{folder}/copy", place.kind, place.partition, place.name_hash)
@@ -340,12 +342,12 @@ def locate(
         part,
         digest.hex(),
         path,
-        places_of(view, part, all_handoffs=all_handoffs),
+        holding_nodes(view, part, all_handoffs=all_handoffs),
         index,
     )
 
 
-def places_of(view: RingView, part: int, *, all_handoffs: bool) -> tuple[HoldingNode, ...]:
+def holding_nodes(view: RingView, part: int, *, all_handoffs: bool) -> tuple[HoldingNode, ...]:
     """Return the nodes of a partition; none of one beyond the ring."""
     if part >= view.partition_count:
         return ()

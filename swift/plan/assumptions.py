@@ -22,7 +22,7 @@ def _number(default: Number, doc: str, low: float = 0.0, *, zero: bool = False) 
 
 @dataclass(frozen=True)
 class Assumptions:
-    """The inputs of ``capacity``; ``doc_of`` tells what each means."""
+    """The inputs of ``capacity``; ``assumption_doc`` returns the meaning of each."""
 
     object_bytes: Number = _number(512 * 1024, "mean size of an object in bytes")
     objects_per_container: Number = _number(1_000_000, "mean number of objects in a container")
@@ -56,30 +56,30 @@ class Assumptions:
     drive_failures_a_year: Number = _number(0.02, "share of the drives that fail in a year")
 
 
-BOUNDED_BY_ONE = ("fill", "cache_share", "rebuild_network_share")
+SHARES = ("fill", "cache_share", "rebuild_network_share")
 
 
-def doc_of(name: str) -> str:
+def assumption_doc(name: str) -> str:
     """Return the sentence of an assumption."""
     return next(str(entry.metadata["doc"]) for entry in fields(Assumptions) if entry.name == name)
 
 
-def changed(base: Assumptions, values: Mapping[str, object], where: str) -> Assumptions:
+def with_values(base: Assumptions, values: Mapping[str, object], where: str) -> Assumptions:
     """Return the assumptions with some of them changed. Raises PlanError, which begins with ``where``."""
     known = {entry.name: entry for entry in fields(Assumptions)}
     checked: dict[str, Number] = {}
     for name, value in values.items():
         if name not in known:
             raise PlanError(f"{where}: there is no assumption {name!r}; swift-plan capacity lists them")
-        checked[name] = number_in(value, f"{where}: {name}", float(known[name].metadata["low"]))
+        checked[name] = parse_number(value, f"{where}: {name}", float(known[name].metadata["low"]))
         if checked[name] == 0 and not known[name].metadata["zero"]:
             raise PlanError(f"{where}: {name} is 0")
-        if name in BOUNDED_BY_ONE and checked[name] > 1:
+        if name in SHARES and checked[name] > 1:
             raise PlanError(f"{where}: {name} is {value}, more than the whole")
     return replace(base, **checked)
 
 
-def number_in(value: object, where: str, low: float = 0.0) -> Number:
+def parse_number(value: object, where: str, low: float = 0.0) -> Number:
     """Return a finite number of at least ``low``, from a file or an option. Raises PlanError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PlanError(f"{where} is {value!r}, not a number")
@@ -97,8 +97,8 @@ def read_toml(path: str) -> dict[str, object]:
         raise PlanError(f"{path}: {error}")
 
 
-def from_options(pairs: Iterable[str]) -> dict[str, object]:
-    """``NAME=NUMBER`` of the command line as values. Raises PlanError."""
+def parse_options(pairs: Iterable[str]) -> dict[str, object]:
+    """Parse ``NAME=NUMBER`` options of the command line. Raises PlanError."""
     values: dict[str, object] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")

@@ -19,26 +19,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from swift.aio.cgroups import check_cgroups, device_of, writes_of
+from swift.aio.cgroups import check_cgroups, file_device_number, write_count
 from swift.aio.plan import ClusterPlan, new_plan
 from swift.aio.ports import PORTS_PER_NODE
 from swift.aio.supervisor import Supervisor
-from swift.aio.temporary import running
+from swift.aio.temporary import running_cluster
 from swift.aio.xfs import check_xfs
 from swift.base.errors import ConfigError
 from swift.load.endpoint import LoadEndpoint, log_in
 from swift.load.measure import PhaseResult, new_histogram
-from swift.load.runs import LoadRunner, Ran
+from swift.load.runs import LoadRunner, PhaseRun
 from swift.load.runs import RunPlan as LoadPlan
-from swift.load.servers import Measurement, ResourceUsage, Servers, all_commands, below, kernel_cpu_s
+from swift.load.servers import (
+    LocalServers,
+    Measurement,
+    ResourceUsage,
+    all_commands,
+    kernel_cpu_s,
+    with_descendants,
+)
 from swift.load.workerpool import WorkerPool
 from swift.load.workload import parse
-from swift.plan.costs import Costs, kind_of
+from swift.plan.costs import Costs, request_kind
 from swift.plan.durability import PolicyShape, parse_policy
-from swift.plan.emulated import Emulated, Expected, expect
+from swift.plan.emulated import Emulated, Expected, predict_emulated
 from swift.plan.errors import PlanError
 from swift.plan.fit import Observed, fit
-from swift.plan.report import table
+from swift.plan.report import format_table
 
 Say = Callable[[str], None]
 MIB = 1 << 20
@@ -77,7 +84,7 @@ class StorageLayout:
 
     @classmethod
     def of(cls, text: str) -> StorageLayout:
-        """``gold=3`` or ``ec=4+2``; raises ``PlanError``."""
+        """Parse ``gold=3`` or ``ec=4+2``; raises ``PlanError``."""
         name, separator, shape = text.partition("=")
         if not separator or not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", name):
             raise PlanError(f"policy {text!r}: say NAME=COPIES or NAME=DATA+PARITY, such as gold=3")
@@ -85,11 +92,11 @@ class StorageLayout:
 
 
 #: What ``swift-aio`` makes.
-KEPT = (StorageLayout.of(f"gold={REPLICAS}"), StorageLayout.of(f"ec={CODE}"))
+LAYOUTS = (StorageLayout.of(f"gold={REPLICAS}"), StorageLayout.of(f"ec={CODE}"))
 
 
 @dataclass(frozen=True)
-class GivenCluster:
+class ExistingCluster:
     """A cluster that runs on this machine, and the policies that are measured."""
 
     auth_url: str
@@ -128,8 +135,8 @@ class PartUsage(ResourceUsage):
     kernel_s: float
 
 
-class NamedServers(Servers):
-    """Servers told apart: kind → processes, the workers of which are below them."""
+class NamedServers(LocalServers):
+    """Servers by kind: kind → processes, whose children are the workers."""
 
     def __init__(self, named: Mapping[str, set[int]], endpoint: LoadEndpoint):
         super().__init__(endpoint)
@@ -137,18 +144,20 @@ class NamedServers(Servers):
         self._roots = set().union(*named.values())
         self._kernel: dict[int, float] = {}
 
-    def look(self) -> Measurement:
-        """Their counters now."""
+    def measure(self) -> Measurement:
+        """Return the current counters of the servers."""
         self._kernel = kernel_cpu_s()
-        return super().look()
+        return super().measure()
 
-    def since(self, before: Measurement) -> PartUsage:
+    def usage_since(self, before: Measurement) -> PartUsage:
         """Return the usage since the last measurement."""
         kernel = self._kernel
-        now = self.look()
+        now = self.measure()
         by_server = {
             # One that has ended meanwhile says nothing any more.
-            kind: sum(now.cpu_s[p] - before.cpu_s.get(p, 0.0) for p in below(pids) if p in now.cpu_s)
+            kind: sum(
+                now.cpu_s[p] - before.cpu_s.get(p, 0.0) for p in with_descendants(pids) if p in now.cpu_s
+            )
             for kind, pids in self._named.items()
         }
         return PartUsage(
@@ -165,15 +174,15 @@ class NamedServers(Servers):
         )
 
 
-def of_cluster(plan: ClusterPlan, supervisor: Supervisor) -> dict[str, set[int]]:
-    """Kind → processes of a cluster that was made here."""
+def cluster_servers(plan: ClusterPlan, supervisor: Supervisor) -> dict[str, set[int]]:
+    """Return the processes of a cluster that was made here, by kind."""
     nodes = plan.node_numbers()
     found = {kind: {supervisor.pid(f"{kind}-{node}") for node in nodes} for kind in SERVERS[1:]}
     return {"proxy": {supervisor.pid("proxy")}, **found}
 
 
-def that_run(commands: Mapping[int, str]) -> dict[str, set[int]]:
-    """Kind → processes by their commands, as ``swift-object-server`` or ``swift.cli.object_server``.
+def servers_by_command(commands: Mapping[int, str]) -> dict[str, set[int]]:
+    """Return processes by kind from commands such as ``swift-object-server`` or ``swift.cli.object_server``.
 
     Raises ``PlanError`` when there are none of a kind.
     """
@@ -192,14 +201,14 @@ def that_run(commands: Mapping[int, str]) -> dict[str, set[int]]:
 
 @dataclass(frozen=True)
 class CalibrationSite:
-    """A cluster that runs, and who asks it."""
+    """A running cluster and the endpoint of its load."""
 
     endpoint: LoadEndpoint
     servers: NamedServers
     #: Where its data is, if that is known.
     folder: Path | None = None
 
-    def run(self, text: str) -> Ran:
+    def run(self, text: str) -> PhaseRun:
         """Return the main phase of a workload; raises ``PlanError`` when nothing came of it."""
         workload, crew = parse(text, "calibrate"), WorkerPool(1)
         try:
@@ -218,7 +227,7 @@ class CalibrationSite:
     def disk_writes(self) -> int:
         """Return writes of the disk that the cluster is on; 0 where the kernel does not count them."""
         with contextlib.suppress(ConfigError):
-            return writes_of(device_of(self.folder)) if self.folder else 0
+            return write_count(file_device_number(self.folder)) if self.folder else 0
         return 0
 
 
@@ -227,11 +236,11 @@ def site(
     plan: ClusterPlan, *, limited: Sequence[Path] = (), bytes_per_s: int = 0
 ) -> Iterator[CalibrationSite]:
     """Run a cluster with idle daemons."""
-    with running(plan, limited=limited, bytes_per_s=bytes_per_s) as supervisor:
+    with running_cluster(plan, limited=limited, bytes_per_s=bytes_per_s) as supervisor:
         for node in plan.node_numbers():
             supervisor.kill(f"daemons-{node}")
         endpoint = log_in(plan.auth_url, plan.user, plan.key)
-        yield CalibrationSite(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
+        yield CalibrationSite(endpoint, NamedServers(cluster_servers(plan, supervisor), endpoint), plan.root)
 
 
 # measuring
@@ -249,16 +258,18 @@ class CalibratedWork:
     @property
     def kind(self) -> str:
         """See ``plan.costs``."""
-        return kind_of(self.verb, is_coded=self.kept.is_coded)
+        return request_kind(self.verb, is_coded=self.kept.is_coded)
 
     @property
     def nodes(self) -> int:
-        """Nodes that are asked for each request."""
+        """Nodes that take part in each request."""
         return self.kept.shape.needed if self.verb == "GET" else self.kept.shape.total
 
 
-def works_of(choices: CalibrationOptions, kept: Sequence[StorageLayout] = KEPT) -> list[CalibratedWork]:
-    """All of them."""
+def calibration_works(
+    choices: CalibrationOptions, kept: Sequence[StorageLayout] = LAYOUTS
+) -> list[CalibratedWork]:
+    """Return all kinds of requests to measure."""
     return [
         CalibratedWork(verb, how, size, clients)
         for how in kept
@@ -272,7 +283,7 @@ def works_of(choices: CalibrationOptions, kept: Sequence[StorageLayout] = KEPT) 
     ]
 
 
-def workload_of(work: CalibratedWork, seconds: float) -> str:
+def workload_text(work: CalibratedWork, seconds: float) -> str:
     """Return the workload file of one kind."""
     per_container = 8 if work.size >= MIB else 64
     if work.verb == "DELETE":
@@ -292,7 +303,7 @@ def workload_of(work: CalibratedWork, seconds: float) -> str:
 def observe(where: CalibrationSite, work: CalibratedWork, seconds: float) -> Observed:
     """Run one kind; raises ``PlanError``."""
     before = where.disk_writes()
-    ran = where.run(workload_of(work, seconds))
+    ran = where.run(workload_text(work, seconds))
     writes = where.disk_writes() - before
     usage, result = ran.usage, ran.result.of(work.verb.lower())
     assert isinstance(usage, PartUsage), "these servers are seen"
@@ -319,19 +330,19 @@ def observe(where: CalibrationSite, work: CalibratedWork, seconds: float) -> Obs
     )
 
 
-def calibrate(choices: CalibrationOptions, say: Say, given: GivenCluster | None = None) -> Costs:
+def calibrate(choices: CalibrationOptions, say: Say, given: ExistingCluster | None = None) -> Costs:
     """Measure everything, on a cluster that is made for it or on a given one.
 
     Raises ``SwiftError`` and OSError.
     """
     if given is not None:
         endpoint = log_in(given.auth_url, given.user, given.key)
-        where = CalibrationSite(endpoint, NamedServers(that_run(all_commands()), endpoint))
+        where = CalibrationSite(endpoint, NamedServers(servers_by_command(all_commands()), endpoint))
         found = _measured(where, choices, given.kept, say)
     else:
         plan = cluster_plan(choices, "calibrate", nodes=NODES, replicas=REPLICAS, ec=CODE, xfs=False)
         with site(plan) as where:
-            found = _measured(where, choices, KEPT, say)
+            found = _measured(where, choices, LAYOUTS, say)
     return fit(found, machine=f"{platform.node()} {platform.machine()}", cores=os.cpu_count() or 1)
 
 
@@ -339,7 +350,7 @@ def _measured(
     where: CalibrationSite, choices: CalibrationOptions, kept: Sequence[StorageLayout], say: Say
 ) -> list[Observed]:
     found = []
-    for work in works_of(choices, kept):
+    for work in calibration_works(choices, kept):
         observed = observe(where, work, choices.seconds)
         found.append(observed)
         say(
@@ -368,8 +379,8 @@ class CalibrationCheck:
         return {name: ours[name] / theirs[name] - 1 if theirs.get(name) else 0.0 for name in ours}
 
 
-def clusters_of(choices: CalibrationOptions) -> list[Emulated]:
-    """Four that are not measured by ``calibrate``."""
+def check_clusters(choices: CalibrationOptions) -> list[Emulated]:
+    """Return four clusters that ``calibrate`` does not measure."""
     mixed, clients = {"GET": 0.5, "PUT": 0.5}, 2 * choices.clients
     one = Emulated("2 nodes, 2 copies, small", 2, 2, 0, 0, mixed, choices.small, clients)
     return [
@@ -406,7 +417,7 @@ def check_possible(cluster: Emulated) -> None:
         check_xfs()
 
 
-def measured(result: PhaseResult) -> Expected:
+def measured_figures(result: PhaseResult) -> Expected:
     """Return the mean over all operations of a phase."""
     histogram, medians = new_histogram(), {}
     for verb, each in result.operations.items():
@@ -416,8 +427,8 @@ def measured(result: PhaseResult) -> Expected:
     return Expected(result.count / max(result.seconds, 1e-9), medians, float(p99))
 
 
-def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> CalibrationCheck:
-    """Make it, ask it and set the prediction beside it; raises ``SwiftError`` and OSError."""
+def run_check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> CalibrationCheck:
+    """Make the cluster, measure it and compare it with the prediction; raises ``SwiftError`` and OSError."""
     ec = f"{cluster.data}+{cluster.parity}" if cluster.is_coded else ""
     plan = cluster_plan(
         choices, "check", nodes=cluster.nodes, replicas=cluster.copies, ec=ec, xfs=bool(cluster.slow)
@@ -425,11 +436,13 @@ def check(cluster: Emulated, costs: Costs, choices: CalibrationOptions) -> Calib
     limited = [path for node, path in enumerate(plan.device_paths()) if node in cluster.slow]
     with site(plan, limited=limited, bytes_per_s=choices.slow_bytes_s) as where:
         found = where.run(check_text(cluster, choices.seconds))
-    return CalibrationCheck(cluster, expect(cluster, costs, seconds=SIMULATED_S), measured(found.result))
+    return CalibrationCheck(
+        cluster, predict_emulated(cluster, costs, seconds=SIMULATED_S), measured_figures(found.result)
+    )
 
 
 def check_report(found: Sequence[CalibrationCheck]) -> str:
-    """Predicted beside measured, and by how much it is off."""
+    """Return predicted and measured figures side by side, with the relative errors."""
     rows = [["cluster", "figure", "predicted", "measured", "off"]]
     for each in found:
         ours, theirs, name = each.predicted.figures(), each.measured.figures(), each.cluster.name
@@ -438,4 +451,4 @@ def check_report(found: Sequence[CalibrationCheck]) -> str:
             said = f"{100 * off:+.0f} %" + ("" if is_near else " MISSED")
             rows.append([name, figure, f"{ours[figure]:.3g}", f"{theirs.get(figure, 0.0):.3g}", said])
             name = ""
-    return table(rows)
+    return format_table(rows)

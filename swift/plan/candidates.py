@@ -1,4 +1,4 @@
-"""The best choices of a search, run: machines emulated by shares of this one, and asked by ``swift-load``.
+"""The best choices of a search, run: machines emulated by shares of this one, and measured by ``swift-load``.
 
     swift-plan search --workload small-upload --measure 3
 
@@ -18,21 +18,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swift.aio.cgroups import MachinePart, check_cgroups, confined, drop_caches, forget_bodies
+from swift.aio.cgroups import MachinePart, check_cgroups, confined_group, drop_caches, drop_page_cache
 from swift.aio.make import make_cluster, remove_cluster
 from swift.aio.plan import ClusterPlan, new_plan
 from swift.aio.ports import PORTS_PER_NODE
 from swift.aio.supervisor import Supervisor
 from swift.aio.temporary import set_options
-from swift.aio.xfs import check_xfs, disk_that_seeks
+from swift.aio.xfs import check_xfs, mount_seeking_disk
 from swift.base.errors import ConfigError
 from swift.load.endpoint import log_in
-from swift.load.servers import below
-from swift.plan.calibration import CalibrationSite, NamedServers, of_cluster
+from swift.load.servers import with_descendants
+from swift.plan.calibration import CalibrationSite, NamedServers, cluster_servers
 from swift.plan.catalogue import ClusterChoice, PlannedWorkload
 from swift.plan.cluster import cores_used, memory_hits
-from swift.plan.report import table
-from swift.plan.search import Tried
+from swift.plan.report import format_table
+from swift.plan.search import TriedChoice
 
 #: Of this machine's cores: the rest is for the load and the kernel.
 SHARE_OF_CORES = 0.7
@@ -63,7 +63,7 @@ class CandidateBench:
 class Candidate:
     """A choice that was tried by the simulator and then run; requests a second of the real thing."""
 
-    tried: Tried
+    tried: TriedChoice
     measured: float
     failed: int
 
@@ -78,15 +78,15 @@ class Candidate:
         return self.tried.found.rate / self.measured - 1 if self.measured else 0.0
 
 
-def cores_of(choice: ClusterChoice) -> float:
-    """Cores of speed 1 that its workers can keep busy."""
+def usable_cores(choice: ClusterChoice) -> float:
+    """Return the cores of speed 1 that its workers can keep busy."""
     proxies = choice.proxies * cores_used(choice.proxy, choice.workers) * choice.proxy.speed
     return proxies + choice.nodes * cores_used(choice.storage, choice.workers) * choice.storage.speed
 
 
-def scale_of(choices: Sequence[ClusterChoice], cores: int) -> float:
+def emulation_scale(choices: Sequence[ClusterChoice], cores: int) -> float:
     """Return the scale at which the largest choice fits this machine; at most 1."""
-    return min(1.0, SHARE_OF_CORES * cores / max(map(cores_of, choices)))
+    return min(1.0, SHARE_OF_CORES * cores / max(map(usable_cores, choices)))
 
 
 def proxy_part(choice: ClusterChoice, scale: float) -> MachinePart:
@@ -106,7 +106,7 @@ def node_part(choice: ClusterChoice, scale: float, device: str) -> MachinePart:
     )
 
 
-def plan_of(choice: ClusterChoice, bench: CandidateBench) -> ClusterPlan:
+def candidate_plan(choice: ClusterChoice, bench: CandidateBench) -> ClusterPlan:
     """Return the cluster that stands for a choice."""
     is_coded = choice.policy.needed > 1
     return new_plan(
@@ -122,7 +122,7 @@ def plan_of(choice: ClusterChoice, bench: CandidateBench) -> ClusterPlan:
     )
 
 
-def seconds_of(workload: PlannedWorkload, rate: float, bench: CandidateBench) -> float:
+def run_seconds(workload: PlannedWorkload, rate: float, bench: CandidateBench) -> float:
     """Return the duration of a run at this request rate, seconds."""
     return min(SECONDS_MAX, max(bench.seconds, ROUNDS * workload.clients / max(rate, 1e-9)))
 
@@ -147,7 +147,7 @@ def load_text(choice: ClusterChoice, workload: PlannedWorkload, seconds: float) 
 @contextlib.contextmanager
 def emulated(choice: ClusterChoice, scale: float, bench: CandidateBench) -> Iterator[CalibrationSite]:
     """Run the cluster of a choice within its shares; raises ``ConfigError``."""
-    plan = plan_of(choice, bench)
+    plan = candidate_plan(choice, bench)
     make_cluster(plan)
     with contextlib.ExitStack() as stack:
         stack.callback(remove_cluster, plan)
@@ -156,14 +156,14 @@ def emulated(choice: ClusterChoice, scale: float, bench: CandidateBench) -> Iter
             for conf in (plan.etc / f"{kind}-server").glob("*.conf"):
                 set_options(conf, kind, node_timeout=PATIENCE_S, conn_timeout=PATIENCE_S)
         devices = [
-            stack.enter_context(disk_that_seeks(bench.root / f"disk-{number}.img", IMAGE_BYTES, path))
+            stack.enter_context(mount_seeking_disk(bench.root / f"disk-{number}.img", IMAGE_BYTES, path))
             for number, path in enumerate(plan.device_paths())
         ]
         parts = {"proxy": proxy_part(choice, scale)}
         for node, device in zip(plan.node_numbers(), devices, strict=True):
             parts[f"node{node}"] = node_part(choice, scale, device)
         moves = {
-            name: stack.enter_context(confined(f"swift-plan-{os.getpid()}-{name}", part))
+            name: stack.enter_context(confined_group(f"swift-plan-{os.getpid()}-{name}", part))
             for name, part in parts.items()
         }
         supervisor = Supervisor(plan, lambda _text: None)
@@ -175,17 +175,17 @@ def emulated(choice: ClusterChoice, scale: float, bench: CandidateBench) -> Iter
             for kind in ("object", "container", "account"):
                 _move_all(moves[f"node{node}"], supervisor.pid(f"{kind}-{node}"))
         _move_all(moves["proxy"], supervisor.pid("proxy"))
-        yield CalibrationSite(endpoint, NamedServers(of_cluster(plan, supervisor), endpoint), plan.root)
+        yield CalibrationSite(endpoint, NamedServers(cluster_servers(plan, supervisor), endpoint), plan.root)
 
 
 def _move_all(move: Callable[[int], None], pid: int) -> None:
     """Move a server and its workers."""
-    for each in below({pid}):
+    for each in with_descendants({pid}):
         move(each)
 
 
 @contextlib.contextmanager
-def forgetting(forget: Callable[[], None]) -> Iterator[None]:
+def calling_periodically(forget: Callable[[], None]) -> Iterator[None]:
     """Call it every now and then, and once more at the end."""
     ended = threading.Event()
 
@@ -203,19 +203,19 @@ def forgetting(forget: Callable[[], None]) -> Iterator[None]:
 
 
 def measure(
-    tried: Sequence[Tried], workload: PlannedWorkload, objects: float, bench: CandidateBench, say: Say
+    tried: Sequence[TriedChoice], workload: PlannedWorkload, objects: float, bench: CandidateBench, say: Say
 ) -> tuple[list[Candidate], float]:
     """Run them; best by cost first, and the scale. Raises ``SwiftError`` and OSError."""
     check_cgroups()
     check_xfs()
-    scale = scale_of([each.choice for each in tried], bench.cores)
+    scale = emulation_scale([each.choice for each in tried], bench.cores)
     found = []
     for each in tried:
         choice, here = each.choice, each.found.rate * scale
-        seconds = seconds_of(workload, here, bench)
+        seconds = run_seconds(workload, here, bench)
         say(f"{choice.name}: {seconds:.0f} s at {100 * scale:.2g} % of its machines ...")
-        forget = forget_bodies if memory_hits(choice, objects) >= 0.5 else drop_caches
-        with emulated(choice, scale, bench) as site, forgetting(forget):
+        forget = drop_page_cache if memory_hits(choice, objects) >= 0.5 else drop_caches
+        with emulated(choice, scale, bench) as site, calling_periodically(forget):
             result = site.run(load_text(choice, workload, seconds)).result
         rate = result.count / max(result.seconds, 1e-9) / scale
         failed = sum(sum(of.errors.values()) for of in result.operations.values())
@@ -233,10 +233,10 @@ def candidates_text(found: Sequence[Candidate], scale: float) -> str:
         row = [choice.name, f"{choice.cost:.2f}", rate, f"{each.per_cost:.3g}", predicted]
         rows.append([*row, f"{100 * each.off:+.0f} %", str(each.failed)])
     head = f"on machines of {100 * scale:.2g} % of the real ones, measured rates divided by that"
-    return f"{head}\n\n{table(rows)}"
+    return f"{head}\n\n{format_table(rows)}"
 
 
-def check_count(count: int, tried: Sequence[Tried]) -> Sequence[Tried]:
+def check_count(count: int, tried: Sequence[TriedChoice]) -> Sequence[TriedChoice]:
     """Return the best ``count`` by prediction.
 
     Raises ``ConfigError`` for a number that cannot be measured.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swift.plan.assumptions import Assumptions
-from swift.plan.durability import HOURS_A_YEAR, PolicyShape, loss_in
+from swift.plan.durability import HOURS_A_YEAR, PolicyShape, loss_probability
 from swift.plan.errors import PlanError
 
 PART_POWER_MAX = 32
@@ -37,8 +37,8 @@ class Sizing:
     rebuild_hours: float
 
 
-def size_of(objects: int, shape: PolicyShape, given: Assumptions) -> Sizing:
-    """Drives, nodes and partitions for so many objects of one policy. Raises PlanError."""
+def size_cluster(objects: int, shape: PolicyShape, given: Assumptions) -> Sizing:
+    """Return drives, nodes and partitions for so many objects of one policy. Raises PlanError."""
     if not 1 <= objects <= OBJECTS_MAX:
         raise PlanError(f"a plan is for 1 to {OBJECTS_MAX:.0e} objects, not {objects}")
     stored = objects * given.object_bytes * shape.overhead
@@ -62,14 +62,14 @@ def size_of(objects: int, shape: PolicyShape, given: Assumptions) -> Sizing:
     return Sizing(stored, drives, nodes, part_power, copies, hours)
 
 
-def plan_for(objects: int, shape: PolicyShape, given: Assumptions) -> list[Figure]:
-    """All figures of a cluster with so many objects. Raises PlanError."""
-    size = size_of(objects, shape, given)
+def capacity_figures(objects: int, shape: PolicyShape, given: Assumptions) -> list[Figure]:
+    """Return all figures of a cluster with so many objects. Raises PlanError."""
+    size = size_cluster(objects, shape, given)
     return [
         *_hardware(size, shape, given),
         *_metadata(objects, size, shape, given),
         *_databases(objects, given),
-        *_upkeep(objects, size, shape, given),
+        *_maintenance(objects, size, shape, given),
     ]
 
 
@@ -153,11 +153,11 @@ def _databases(objects: int, given: Assumptions) -> list[Figure]:
     ]
 
 
-def _upkeep(objects: int, size: Sizing, shape: PolicyShape, given: Assumptions) -> list[Figure]:
+def _maintenance(objects: int, size: Sizing, shape: PolicyShape, given: Assumptions) -> list[Figure]:
     looked_at = size.copies_per_drive * size.drives / size.nodes / given.replicator_workers
     on_drive = size.stored_bytes / size.drives
     failure = given.drive_failures_a_year / HOURS_A_YEAR
-    group = loss_in(shape, failure, 1 / max(size.rebuild_hours, 1e-6), HOURS_A_YEAR)
+    group = loss_probability(shape, failure, 1 / max(size.rebuild_hours, 1e-6), HOURS_A_YEAR)
     groups = min(2.0**size.part_power, float(objects))
     return [
         Figure(
@@ -198,5 +198,8 @@ def _upkeep(objects: int, size: Sizing, shape: PolicyShape, given: Assumptions) 
 def plan_sizes(
     sizes: Sequence[int], shapes: Sequence[PolicyShape], given: Assumptions
 ) -> dict[str, dict[int, list[Figure]]]:
-    """Policy → objects → figures. Raises PlanError."""
-    return {shape.name: {objects: plan_for(objects, shape, given) for objects in sizes} for shape in shapes}
+    """Return the figures by policy and number of objects. Raises PlanError."""
+    return {
+        shape.name: {objects: capacity_figures(objects, shape, given) for objects in sizes}
+        for shape in shapes
+    }

@@ -1,4 +1,4 @@
-"""Hardware that can be bought, workloads that are asked of it, and the choices that a search goes through."""
+"""Hardware that can be bought, workloads, and the choices of a search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from swift.plan.assumptions import number_in, read_toml
+from swift.plan.assumptions import parse_number, read_toml
 from swift.plan.durability import PolicyShape, parse_policy
 from swift.plan.engine import DiskModel
 from swift.plan.errors import PlanError
@@ -29,12 +29,12 @@ class Machine:
     drives: int = 0
     disk: DiskModel | None = None
 
-    def is_beaten_by(self, other: Machine) -> bool:
+    def is_dominated_by(self, other: Machine) -> bool:
         """Return True if the other is nowhere worse and costs no more, and differs somewhere."""
-        mine, its = self._merits(), other._merits()
+        mine, its = self._dominance_values(), other._dominance_values()
         return its != mine and all(b >= a for a, b in zip(mine, its, strict=True))
 
-    def _merits(self) -> tuple[float, ...]:
+    def _dominance_values(self) -> tuple[float, ...]:
         disk = self.disk
         access = -disk.mean_s(0) if disk else 0.0
         rate = disk.bytes_s if disk else 0.0
@@ -126,7 +126,7 @@ class Catalogue:
         return ClusterChoice(proxy, proxies, storage, nodes, workers, policy, databases, cost)
 
     def choices(self) -> list[ClusterChoice]:
-        """All of them."""
+        """Return all choices of the catalogue."""
         settings = list(product(self.workers, self.policies, self.databases))
         hardware = product(self.proxies, self.proxy_counts, self.storages, self.node_counts)
         return [self.choice(*each, chosen) for each in hardware for chosen in settings]
@@ -211,8 +211,8 @@ def parse_catalogue(content: Mapping[str, object], where: str) -> Catalogue:
         _counts(choose, "workers", at),
         tuple(parse_policy(str(text)) for text in _list(choose, "policies", at, ["3"])),
         databases,
-        float(number_in(choose.get("ssd_price", 0), f"{at}.ssd_price")),
-        float(number_in(choose.get("objects", 1e6), f"{at}.objects", 1)),
+        float(parse_number(choose.get("ssd_price", 0), f"{at}.ssd_price")),
+        float(parse_number(choose.get("objects", 1e6), f"{at}.objects", 1)),
     )
 
 
@@ -226,7 +226,7 @@ def _tables(content: Mapping[str, object], name: str, where: str) -> dict[str, M
 def _number(entry: Mapping[str, object], name: str, where: str, *, low: float | None = None) -> float:
     if name not in entry:
         raise PlanError(f"{where}.{name} is missing")
-    value = float(number_in(entry[name], f"{where}.{name}", low or 0.0))
+    value = float(parse_number(entry[name], f"{where}.{name}", low or 0.0))
     if low is None and value == 0:
         raise PlanError(f"{where}.{name} is 0")
     return value
@@ -240,7 +240,7 @@ def _list(entry: Mapping[str, object], name: str, where: str, default: list[obje
 
 
 def _counts(entry: Mapping[str, object], name: str, where: str) -> tuple[int, ...]:
-    numbers = [number_in(value, f"{where}.{name}", 1) for value in _list(entry, name, where, [])]
+    numbers = [parse_number(value, f"{where}.{name}", 1) for value in _list(entry, name, where, [])]
     if any(number > NODES_MAX or number != int(number) for number in numbers):
         raise PlanError(f"{where}.{name}: whole numbers of at most {NODES_MAX}")
     return tuple(int(number) for number in numbers)

@@ -46,12 +46,12 @@ class Prediction:
 
 
 def cores_used(machine: Machine, workers: int) -> int:
-    """Cores that so many workers keep busy."""
+    """Return the cores that so many workers keep busy."""
     return min(machine.cores, workers)
 
 
 def memory_hits(choice: ClusterChoice, objects: float) -> float:
-    """Share of metadata reads that a node's memory answers."""
+    """Return the share of metadata reads that a node's memory serves."""
     metadata = objects * choice.policy.total * METADATA_BYTES / choice.nodes
     return min(1.0, choice.storage.memory_bytes * CACHE_SHARE / metadata)
 
@@ -92,7 +92,7 @@ class SimulatedCluster:
         self.row_s = (on_disk if choice.databases == "disk" else SSD_S) / ROWS_A_COMMIT
 
     def request(self) -> Steps:
-        """One request of the workload."""
+        """Simulate one request of the workload."""
         rng, workload, policy = self.rng, self.workload, self.choice.policy
         drawn = rng.random()
         verb = "GET" if drawn < workload.get else "PUT" if drawn < workload.get + workload.put else "DELETE"
@@ -102,10 +102,10 @@ class SimulatedCluster:
         count = policy.needed if verb == "GET" else policy.total
         speed = self.choice.proxy.speed
         work = self.costs.proxy_s(verb, size, count, is_coded=self.is_coded)
-        yield self.proxy_cpus[number].visit(work / speed)
+        yield self.proxy_cpus[number].serve(work / speed)
         # The wire is full duplex: what is larger of coming in and going out takes the time.
         wire_bytes = max(size, piece * count)
-        yield self.proxy_wires[number].visit(wire_bytes / self.choice.proxy.network_bytes_s)
+        yield self.proxy_wires[number].serve(wire_bytes / self.choice.proxy.network_bytes_s)
         first = rng.randrange(self.choice.nodes)
         visits = [
             self.env.process(self._at_node((first + n) % self.choice.nodes, verb, piece))
@@ -119,8 +119,8 @@ class SimulatedCluster:
         cpu = self.costs.store_s(verb, size, is_coded=self.is_coded)
         if verb in CHANGES:
             cpu += self.costs.row_s * DATABASE_COPIES / self.choice.policy.total
-        yield self.wires[number].visit(size / storage.network_bytes_s)
-        yield self.cpus[number].visit(cpu / storage.speed)
+        yield self.wires[number].serve(size / storage.network_bytes_s)
+        yield self.cpus[number].serve(cpu / storage.speed)
         if verb == "GET":
             for _ in range(METADATA_READS):
                 if self.rng.random() >= self.hits:
@@ -131,7 +131,7 @@ class SimulatedCluster:
         for _ in range(WRITE_ACCESSES - 1):
             yield drive.access(BLOCK)
         if self.rng.random() * self.choice.policy.total < 1:
-            yield self.databases[self.rng.randrange(len(self.databases))].visit(self.row_s)
+            yield self.databases[self.rng.randrange(len(self.databases))].serve(self.row_s)
 
     def run(self, seconds: float) -> Prediction:
         """Return the workload's clients in a closed loop, a fifth of the time to warm up."""
@@ -162,11 +162,13 @@ def predict(
     """
     cluster = SimulatedCluster(choice, workload, objects, f"{seed} {choice.name}", costs)
     many = REQUESTS_MIN + 4 * workload.clients
-    return cluster.run(max(seconds, many / bound(choice, workload, objects, costs)))
+    return cluster.run(max(seconds, many / throughput_bound(choice, workload, objects, costs)))
 
 
-def bound(choice: ClusterChoice, workload: PlannedWorkload, objects: float, costs: Costs = ASSUMED) -> float:
-    """Return requests a second that it cannot exceed: its most wanted part, busy all the time."""
+def throughput_bound(
+    choice: ClusterChoice, workload: PlannedWorkload, objects: float, costs: Costs = ASSUMED
+) -> float:
+    """Return the upper bound of requests a second: the busiest part works all the time."""
     policy, storage, disk = choice.policy, choice.storage, choice.storage.disk
     assert disk is not None, "a storage node has drives"
     get, put = workload.get, workload.put

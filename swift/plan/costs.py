@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from swift.plan.assumptions import number_in
+from swift.plan.assumptions import parse_number
 from swift.plan.errors import PlanError
 
 VERSION = 2
@@ -23,7 +23,7 @@ VERBS = ("GET", "PUT", "DELETE")
 CHANGES = ("PUT", "DELETE")
 
 
-def kind_of(verb: str, *, is_coded: bool) -> str:
+def request_kind(verb: str, *, is_coded: bool) -> str:
     """Return the name of a kind of request."""
     return f"{verb} {ARCHIVES if is_coded else COPIES}"
 
@@ -33,7 +33,7 @@ KINDS = tuple(f"{verb} {kept}" for verb in VERBS for kept in (COPIES, ARCHIVES))
 
 @dataclass(frozen=True, slots=True)
 class RequestCosts:
-    """One kind of request; seconds, and bytes where it says so."""
+    """One kind of request; seconds, and bytes where noted."""
 
     #: At the proxy, with ``nodes`` nodes, and for each byte of the object.
     proxy_s: float
@@ -84,17 +84,17 @@ class Costs:
 
     def proxy_s(self, verb: str, size: float, nodes: int, *, is_coded: bool) -> float:
         """Work of the proxy on a request for an object of ``size`` bytes at so many nodes."""
-        kind = self.kinds[kind_of(verb, is_coded=is_coded)]
+        kind = self.kinds[request_kind(verb, is_coded=is_coded)]
         return max(0.0, kind.proxy_s + self.node_s * (nodes - kind.nodes)) + kind.proxy_byte_s * size
 
     def store_s(self, verb: str, piece: float, *, is_coded: bool) -> float:
         """Work of a node on its copy or archive of ``piece`` bytes."""
-        kind = self.kinds[kind_of(verb, is_coded=is_coded)]
+        kind = self.kinds[request_kind(verb, is_coded=is_coded)]
         return kind.store_s + kind.store_byte_s * piece
 
     def byte_s(self, verb: str) -> float:
-        """All work on a byte of a replicated object, at the proxy, at one node and at who asks."""
-        kind = self.kinds[kind_of(verb, is_coded=False)]
+        """Return all work on a byte of a replicated object, at the proxy, at one node and at the client."""
+        kind = self.kinds[request_kind(verb, is_coded=False)]
         return kind.proxy_byte_s + kind.store_byte_s + kind.client_byte_s
 
     def to_json(self) -> str:
@@ -140,4 +140,4 @@ def _kind(table: object, where: str) -> RequestCosts:
 def _seconds(table: Mapping[str, object], name: str, where: str) -> float:
     if name not in table:
         raise PlanError(f"{where}: {name} is missing")
-    return float(number_in(table[name], f"{where}: {name}"))
+    return float(parse_number(table[name], f"{where}: {name}"))

@@ -39,7 +39,7 @@ class PolicyShape:
 
 
 def parse_policy(text: str) -> PolicyShape:
-    """``3`` (replicas) or ``8+4`` (data and parity fragments). Raises PlanError."""
+    """Parse ``3`` (replicas) or ``8+4`` (data and parity fragments). Raises PlanError."""
     match = re.fullmatch(r"(\d{1,3})(?:\+(\d{1,3}))?", text.strip())
     if match is None:
         raise PlanError(f"policy {text!r} is neither a number of replicas nor DATA+PARITY, such as 8+4")
@@ -52,7 +52,7 @@ def parse_policy(text: str) -> PolicyShape:
 
 
 def mean_time_to_loss(shape: PolicyShape, failure: float, repair: float) -> float:
-    """Mean time until a group that is whole is lost; rates are per time, the answer is in that time.
+    """Return the mean time until a whole group is lost, in the unit of time of the rates.
 
     A birth and death chain: the time to go from i dead ones to i + 1 follows from that of i.
     """
@@ -64,7 +64,7 @@ def mean_time_to_loss(shape: PolicyShape, failure: float, repair: float) -> floa
     return total_time
 
 
-def loss_in(shape: PolicyShape, failure: float, repair: float, time: float) -> float:
+def loss_probability(shape: PolicyShape, failure: float, repair: float, time: float) -> float:
     """Return the probability that a group is lost within ``time``."""
     return -math.expm1(-time / mean_time_to_loss(shape, failure, repair))
 

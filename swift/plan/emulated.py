@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import simpy
 
-from swift.plan.costs import CHANGES, Costs, RequestCosts, kind_of
+from swift.plan.costs import CHANGES, Costs, RequestCosts, request_kind
 from swift.plan.engine import LatencyTally, Station, Steps, closed_loop
 from swift.plan.fit import ROW_COPIES
 
@@ -26,7 +26,7 @@ SLICE_S = 0.0005
 
 @dataclass(frozen=True, slots=True)
 class Emulated:
-    """A cluster, and what is asked of it. Sizes in bytes, rates in bytes a second."""
+    """A cluster and its workload. Sizes in bytes, rates in bytes a second."""
 
     name: str
     nodes: int
@@ -54,16 +54,16 @@ class Emulated:
         """Bytes of a copy or archive."""
         return self.size / self.data if self.data else self.size
 
-    def asked(self, verb: str) -> int:
-        """Nodes that a request needs."""
+    def nodes_requested(self, verb: str) -> int:
+        """Return the number of nodes that a request goes to."""
         if verb == "GET":
             return self.data or 1
         return self.data + self.parity if self.data else self.copies
 
     def needed(self, verb: str) -> int:
-        """Nodes whose answer a request waits for."""
+        """Return the number of nodes whose response a request waits for."""
         if verb == "GET":
-            return self.asked(verb)
+            return self.nodes_requested(verb)
         return self.data + 1 if self.data else self.copies // 2 + 1
 
 
@@ -80,12 +80,12 @@ class Expected:
     p99_s: float
 
     def figures(self) -> dict[str, float]:
-        """Them all by their names as a person reads them, latencies in ms."""
+        """Return all figures by their names for people, latencies in ms."""
         medians = {f"{verb} p50 ms": 1000 * self.p50_s[verb] for verb in sorted(self.p50_s)}
         return {"requests/s": self.rate, **medians, "p99 ms": 1000 * self.p99_s}
 
 
-class _World:
+class _Simulation:
     def __init__(self, cluster: Emulated, costs: Costs, seed: int):
         self.cluster, self.costs = cluster, costs
         self.env = env = simpy.Environment()
@@ -100,13 +100,13 @@ class _World:
         self.shares = [cluster.mix[verb] for verb in self.verbs]
 
     def request(self) -> Steps:
-        """One request; what several nodes do goes on side by side."""
+        """Simulate one request; nodes work in parallel."""
         cluster, env = self.cluster, self.env
         (verb,) = self.rng.choices(self.verbs, self.shares)
         began = env.now
-        kind = self.costs.kinds[kind_of(verb, is_coded=cluster.is_coded)]
+        kind = self.costs.kinds[request_kind(verb, is_coded=cluster.is_coded)]
         size = 0.0 if verb == "DELETE" else cluster.size
-        count = cluster.asked(verb)
+        count = cluster.nodes_requested(verb)
         luck = self._random_factor(kind)
         yield from self._work(self.load, (kind.client_s + kind.client_byte_s * size) * luck)
         proxy_s = self.costs.proxy_s(verb, size, count, is_coded=cluster.is_coded)
@@ -131,8 +131,8 @@ class _World:
         """
         while seconds > 0:
             piece_s = min(SLICE_S, seconds)
-            core = self.cores.visit(piece_s)
-            yield core if process is None else process.visit(piece_s) & core
+            core = self.cores.serve(piece_s)
+            yield core if process is None else process.serve(piece_s) & core
             seconds -= piece_s
 
     def _at_node(self, node: int, verb: str, kind: RequestCosts, luck: float) -> Steps:
@@ -145,16 +145,16 @@ class _World:
         wait_s = (kind.wait_s + kind.wait_byte_s * piece) * luck
         if node in self.devices and verb != "GET":
             # What was just written is read from memory; what is written goes to the device.
-            yield self.devices[node].visit(max(wait_s, piece / cluster.slow[node]))
+            yield self.devices[node].serve(max(wait_s, piece / cluster.slow[node]))
         elif wait_s:
             yield self.env.timeout(wait_s)
         if verb in CHANGES:
-            yield from self._work(None, self.costs.row_s * ROW_COPIES / cluster.asked(verb) * luck)
+            yield from self._work(None, self.costs.row_s * ROW_COPIES / cluster.nodes_requested(verb) * luck)
 
 
-def expect(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:
+def predict_emulated(cluster: Emulated, costs: Costs, *, seconds: float, seed: int = 0) -> Expected:
     """Simulate the clients' throughput and latency, after a fifth of the time to warm up."""
-    world, tally = _World(cluster, costs, seed), LatencyTally([])
+    world, tally = _Simulation(cluster, costs, seed), LatencyTally([])
     warm_up = seconds / 5
     closed_loop(world.env, cluster.clients, world.request, tally, warm_up)
     world.env.run(until=seconds)

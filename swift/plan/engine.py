@@ -26,8 +26,8 @@ class Station:
         self.busy_s = 0.0
         self._free = [0.0] * servers
 
-    def visit(self, service_s: float) -> simpy.Event:
-        """Queue up for so much service; the event is its end."""
+    def serve(self, service_s: float) -> simpy.Event:
+        """Queue up for so much service; return the event of its end."""
         now = self.env.now
         start = self._free[0]
         if start < now:
@@ -38,11 +38,11 @@ class Station:
         return self.env.timeout(end - now)
 
     def is_busy(self) -> bool:
-        """Return True if who comes now has to wait."""
+        """Return True if a new request has to wait."""
         return self._free[0] > self.env.now
 
     def utilisation(self) -> float:
-        """Share of the time until now in which it was busy; work that is still to do does not count."""
+        """Return the share of the time until now in which it was busy, without the work still to do."""
         late = sum(max(0.0, free - self.env.now) for free in self._free)
         return (self.busy_s - late) / (self.servers * self.env.now) if self.env.now else 0.0
 
@@ -56,7 +56,7 @@ class DiskModel:
     bytes_s: float
 
     def mean_s(self, size: float) -> float:
-        """Mean time of one access."""
+        """Return the mean time of one access."""
         return self.seek_s + self.rotation_s + size / self.bytes_s
 
 
@@ -76,7 +76,7 @@ class ModelDisk(Station):
         if stream is None or stream != self._last:
             service += 2 * (model.seek_s * self._random() + model.rotation_s * self._random())
         self._last = stream
-        return self.visit(service)
+        return self.serve(service)
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class LatencyTally:
 def closed_loop(
     env: simpy.Environment, clients: int, request: Callable[[], Steps], tally: LatencyTally, warm_up_s: float
 ) -> None:
-    """Start clients of which each asks again as soon as it is answered."""
+    """Start clients that each send the next request after the response."""
 
     def client() -> Steps:
         while True:

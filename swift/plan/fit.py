@@ -17,7 +17,7 @@ from swift.plan.errors import PlanError
 
 #: Percentiles of a normal distribution: standard deviations between the median and the 99th.
 _TO_99 = 2.326
-#: How many containers' rows a change is told to.
+#: Number of container databases that take the row of a change.
 ROW_COPIES = 3
 
 
@@ -28,7 +28,7 @@ class Observed:
     kind: str
     size: float
     clients: int
-    #: Nodes that were asked for each request, and bytes of what each has.
+    #: Nodes that took part in each request, and the bytes at each.
     nodes: int
     piece: float
     requests: int
@@ -47,7 +47,7 @@ class Observed:
     kernel_s: float = 0.0
 
 
-def line_through(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+def fit_line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     """Return the intercept and the slope per byte; neither below 0."""
     xs, ys = [x for x, _ in points], [y for _, y in points]
     middle, mean = fmean(xs), fmean(ys)
@@ -65,14 +65,14 @@ def _kind(runs: Sequence[Observed], cores: int) -> RequestCosts:
     alone = [run for run in runs if run.clients == 1] or list(runs)
 
     def line(used: Callable[[Observed], float], at: Callable[[Observed], float]) -> tuple[float, float]:
-        return line_through([(at(run), used(run)) for run in busy])
+        return fit_line([(at(run), used(run)) for run in busy])
 
     proxy_s, proxy_byte_s = line(lambda run: run.proxy_s, lambda run: run.size)
     store_s, store_byte_s = line(lambda run: run.store_s / run.nodes, lambda run: run.piece)
     client_s, client_byte_s = line(lambda run: run.client_s, lambda run: run.size)
     kernel_s, kernel_byte_s = line(lambda run: run.kernel_s / run.nodes, lambda run: run.piece)
-    waits = [(run.piece, max(0.0, run.mean_s - work_of(run, cores))) for run in alone]
-    wait_s, wait_byte_s = line_through(waits)
+    waits = [(run.piece, max(0.0, run.mean_s - idle_duration(run, cores))) for run in alone]
+    wait_s, wait_byte_s = fit_line(waits)
     small = min(busy, key=lambda run: run.size)
     ratios = [run.p99_s / run.p50_s for run in alone if run.p50_s > 0]
     return RequestCosts(
@@ -94,7 +94,7 @@ def _kind(runs: Sequence[Observed], cores: int) -> RequestCosts:
     )
 
 
-def work_of(run: Observed, cores: int) -> float:
+def idle_duration(run: Observed, cores: int) -> float:
     """Return the duration of a request on an idle cluster: nodes work in parallel."""
     beside = max(1, min(cores, run.nodes))
     return run.proxy_s + run.client_s + (run.store_s + run.row_s) / beside

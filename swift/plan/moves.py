@@ -23,7 +23,7 @@ ROUNDS_MAX = 20
 Change = Callable[[RingBuilder], None]
 
 
-def load(path: str) -> RingBuilder:
+def load_builder(path: str) -> RingBuilder:
     """Return the builder of a builder file, or one made from a ring file. Raises RingError, OSError."""
     try:
         return RingBuilder.load(path)
@@ -48,7 +48,7 @@ def devices_of_zone(builder: RingBuilder, zone: str) -> list[int]:
 
 
 def lose_zone(zone: str) -> Change:
-    """All devices of a zone go."""
+    """Return the change that removes all devices of a zone."""
 
     def change(builder: RingBuilder) -> None:
         for dev_id in devices_of_zone(builder, zone):
@@ -58,12 +58,12 @@ def lose_zone(zone: str) -> Change:
 
 
 def lose_device(dev_id: int) -> Change:
-    """One device goes."""
+    """Return the change that removes one device."""
     return lambda builder: builder.remove_device(dev_id)
 
 
 def set_weight(dev_id: int, weight: float) -> Change:
-    """One device gets another weight."""
+    """Return the change that gives one device another weight."""
 
     def change(builder: RingBuilder) -> None:
         builder.change_device(dev_id, weight=weight)
@@ -96,7 +96,7 @@ def add_zone_like(zone: str) -> Change:
 
 
 def add_device(fields: DeviceRecord, weight: float) -> Change:
-    """One device comes; ``fields`` are those of an add value."""
+    """Return the change that adds one device; ``fields`` are those of an add value."""
 
     def change(builder: RingBuilder) -> None:
         record: DeviceRecord = {"region": 1, **fields, "weight": weight}
@@ -131,7 +131,7 @@ class Moves:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class MoveAssumptions:
     """At which rate data moves, how much there is, and how drives fail."""
 
     bytes_stored: float
@@ -140,7 +140,7 @@ class Terms:
     shape: PolicyShape
 
 
-def moves_of(builder: RingBuilder, change: Change, terms: Terms, *, seed: int = 0) -> Moves:
+def simulate_moves(builder: RingBuilder, change: Change, terms: MoveAssumptions, *, seed: int = 0) -> Moves:
     """Make the change to the builder and rebalance it until it rests. Raises RingError, PlanError."""
     if not builder.rows:
         raise PlanError("the builder has never been rebalanced, so nothing can move")
@@ -149,16 +149,16 @@ def moves_of(builder: RingBuilder, change: Change, terms: Terms, *, seed: int = 
     gone = {dev["id"] for dev in builder.live_devs}
     change(builder)
     gone &= builder.removed_ids
-    rounds = _settle(builder, seed)
+    rounds = _rebalance_until_stable(builder, seed)
     assert builder.rows is not None
-    arrivals = _arrivals(before, builder.rows)
+    arrivals = _new_partitions(before, builder.rows)
     moved = sum(arrivals.values())
     copies = sum(map(len, builder.rows))
     each = terms.bytes_stored / max(1, copies)
     busiest, most = max(arrivals.items(), key=lambda item: (item[1], -item[0]), default=(none_id(width), 0))
     copy_s = most * each / terms.device_bytes_s
     wait_s = max(0, rounds - 1) * builder.min_part_hours * 3600
-    missing = _missing(before, gone)
+    missing = _lost_replica_counts(before, gone)
     tolerated = terms.shape.tolerated
     record = builder.devs[busiest] if most and busiest < len(builder.devs) else None
     return Moves(
@@ -173,14 +173,14 @@ def moves_of(builder: RingBuilder, change: Change, terms: Terms, *, seed: int = 
         wait_s=wait_s,
         missing=missing,
         already_lost=sum(count for lost, count in missing.items() if lost > tolerated),
-        risk=risk_in(missing, terms, (copy_s + wait_s) / 3600),
+        risk=loss_risk(missing, terms, (copy_s + wait_s) / 3600),
         balance=builder.balance,
         dispersion=builder.dispersion or 0.0,
     )
 
 
-def _settle(builder: RingBuilder, seed: int) -> int:
-    """Rebalance until nothing moves; how many rebalances moved something."""
+def _rebalance_until_stable(builder: RingBuilder, seed: int) -> int:
+    """Rebalance until nothing moves; return the number of rebalances that moved something."""
     for number in range(ROUNDS_MAX):
         builder.pretend_min_part_hours_passed()
         if not builder.rebalance(seed=seed + number).changed and number:
@@ -188,8 +188,8 @@ def _settle(builder: RingBuilder, seed: int) -> int:
     return ROUNDS_MAX
 
 
-def _arrivals(before: Sequence[array[int]], after: Sequence[array[int]]) -> Counter[int]:
-    """Device → partitions of which it had no copy before and has one now."""
+def _new_partitions(before: Sequence[array[int]], after: Sequence[array[int]]) -> Counter[int]:
+    """Return by device the number of partitions that it has now and did not have before."""
     found: Counter[int] = Counter()
     for part in range(len(after[0])):
         had = {row[part] for row in before if part < len(row)}
@@ -197,7 +197,7 @@ def _arrivals(before: Sequence[array[int]], after: Sequence[array[int]]) -> Coun
     return found
 
 
-def _missing(before: Sequence[array[int]], gone: set[int]) -> dict[int, int]:
+def _lost_replica_counts(before: Sequence[array[int]], gone: set[int]) -> dict[int, int]:
     """Return number of copies that went with the devices → partitions of which so many did."""
     counts: Counter[int] = Counter()
     if gone:
@@ -207,7 +207,7 @@ def _missing(before: Sequence[array[int]], gone: set[int]) -> dict[int, int]:
     return dict(sorted(counts.items()))
 
 
-def risk_in(missing: Mapping[int, int], terms: Terms, hours: float) -> float:
+def loss_risk(missing: Mapping[int, int], terms: MoveAssumptions, hours: float) -> float:
     """Return the probability that a degraded partition loses too many other copies within this time."""
     died = -math.expm1(-terms.failures_a_year / HOURS_A_YEAR * hours)
     safe = 0.0

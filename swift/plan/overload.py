@@ -1,4 +1,4 @@
-"""A cluster that is asked for more than it carries, with and without admission, simulated.
+"""Simulation of an overloaded cluster, with and without admission.
 
 See doc/explanation/admission.md.
 
@@ -16,20 +16,20 @@ from dataclasses import dataclass, field
 import simpy
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.limiter import Admitted, Limiter, ReservedClass
-from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
+from swift.middleware.admission.limiter import AdmittedRequest, Limiter, ReservedClass
+from swift.middleware.admission.rules import AdmissionRules, RequestProperties
 from swift.plan.engine import LatencyTally, Station, Steps
-from swift.plan.given import Parameter, counts_of, numbers_of
-from swift.plan.report import table
+from swift.plan.parameters import Parameter, parse_counts, parse_parameters
+from swift.plan.report import format_table
 
 MB = 1e6
 LOADS_MAX = 1000
 DEFAULT_LOADS = "50,75,90,100,110,125,150,200"
 RESERVED, TICKET = "reserved", "ticket:reserved"
 #: How the rest of the load is divided among two clients.
-OTHERS = {"AUTH_a": 0.6, "AUTH_b": 0.4}
+OTHER_CLIENTS = {"AUTH_a": 0.6, "AUTH_b": 0.4}
 
-GIVEN = {
+PARAMETERS = {
     "devices": Parameter(5, 1, 1000, "devices"),
     "rate_mb": Parameter(20, 0.1, 1e5, "what a device delivers, MB/s"),
     "told": Parameter(0.92, 0.1, 2, "the capacity that admission is told, by what the devices do"),
@@ -45,7 +45,7 @@ GIVEN = {
 
 @dataclass(frozen=True, slots=True)
 class OverloadSetting:
-    """Parameters of the simulation, by the names of ``GIVEN``."""
+    """Parameters of the simulation, by the names of ``PARAMETERS``."""
 
     loads: tuple[int, ...]
     numbers: dict[str, float]
@@ -70,16 +70,16 @@ class OverloadOutcome:
     gave_up: int
 
 
-def setting_of(words: Sequence[str], seed: int) -> OverloadSetting:
-    """From words like ``loads=50,100,150``; raises ``PlanError``."""
+def parse_setting(words: Sequence[str], seed: int) -> OverloadSetting:
+    """Parse words like ``loads=50,100,150``; raises ``PlanError``."""
     loads = [word for word in words if word.startswith("loads=")]
-    numbers = numbers_of([word for word in words if word not in loads], GIVEN, "--overload")
+    numbers = parse_parameters([word for word in words if word not in loads], PARAMETERS, "--overload")
     text = loads[-1].partition("=")[2] if loads else DEFAULT_LOADS
-    return OverloadSetting(counts_of(text, "--overload loads", LOADS_MAX), numbers, seed)
+    return OverloadSetting(parse_counts(text, "--overload loads", LOADS_MAX), numbers, seed)
 
 
 @dataclass
-class _World:
+class _Simulation:
     setting: OverloadSetting
     is_admitting: bool
     env: simpy.Environment = field(default_factory=simpy.Environment)
@@ -105,22 +105,22 @@ class _World:
             self.env.process(self.request(who))
 
     def request(self, who: str) -> Steps:
-        """One request, from its head to its end or to where its client gives up."""
+        """Simulate one request, to its end or until its client gives up."""
         env, numbers = self.env, self.setting.numbers
         began, size = env.now, numbers["size_mb"] * MB
         promise = ReservedClass(TICKET, self.promised) if who == RESERVED else None
-        grant = self.limiter.admit(AdmissionFacts(who), began, reserved=promise)
-        if not isinstance(grant, Admitted):
+        grant = self.limiter.admit(RequestProperties(who), began, reserved=promise)
+        if not isinstance(grant, AdmittedRequest):
             self.refused += began >= self.warm_s
             return
-        grant.expect(size, began)
+        grant.set_expected_size(size, began)
         device, left = self.rng.choice(self.devices), size
         while left > 0:
             piece = min(left, numbers["piece_kb"] * 1000)
             carried = env.timeout(piece / (numbers["connection_mb"] * MB))
-            yield device.visit(piece / (numbers["rate_mb"] * MB)) & carried
+            yield device.serve(piece / (numbers["rate_mb"] * MB)) & carried
             left -= piece
-            wait_s = grant.draw(piece, env.now)
+            wait_s = grant.count_bytes(piece, env.now)
             if env.now - began > numbers["patience_s"]:
                 self.gave_up += began >= self.warm_s
                 break
@@ -133,12 +133,12 @@ class _World:
             tally.latencies.append(env.now - began)
 
     def run(self, load: int) -> OverloadOutcome:
-        """So many hundredths of what the devices do are asked for; the reservation always its own."""
+        """Run a load in percent of the devices' capacity; the reserved load stays the same."""
         numbers = self.setting.numbers
         total = load / 100 * self.setting.capacity
         mine = min(self.promised, total)
         self.env.process(self.clients(RESERVED, mine))
-        for who, share in OTHERS.items():
+        for who, share in OTHER_CLIENTS.items():
             self.env.process(self.clients(who, share * (total - mine)))
         self.env.run(until=self.warm_s + numbers["seconds"])
         came = {who: t.ended * numbers["size_mb"] * MB / numbers["seconds"] for who, t in self.done.items()}
@@ -147,10 +147,12 @@ class _World:
         return OverloadOutcome(load, self.is_admitting, goodput, reserved, p99_s, self.refused, self.gave_up)
 
 
-def overload(setting: OverloadSetting) -> list[OverloadOutcome]:
-    """Each load without admission, and with it."""
+def simulate_overload(setting: OverloadSetting) -> list[OverloadOutcome]:
+    """Simulate each load without admission, and with it."""
     return [
-        _World(setting, is_admitting).run(load) for load in setting.loads for is_admitting in (False, True)
+        _Simulation(setting, is_admitting).run(load)
+        for load in setting.loads
+        for is_admitting in (False, True)
     ]
 
 
@@ -170,7 +172,7 @@ def overload_text(found: Sequence[OverloadOutcome], setting: OverloadSetting) ->
             ]
         )
     capacity, promised = setting.capacity / MB, setting.numbers["reserved"] * setting.capacity / MB
-    return f"{table(rows)}\n\ndevices do {capacity:g} MB/s, of which {promised:g} MB/s are reserved"
+    return f"{format_table(rows)}\n\ndevices do {capacity:g} MB/s, of which {promised:g} MB/s are reserved"
 
 
 ASSUMED = (

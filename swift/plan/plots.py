@@ -31,7 +31,7 @@ def plot_lines(
     up: str,
     beside: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> None:
-    """Points by name, joined; those of ``beside``, by the same names, dashed. Raises OSError."""
+    """Plot points by name, joined; those of ``beside``, by the same names, dashed. Raises OSError."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(8, 5), layout="constrained")
@@ -54,7 +54,7 @@ def plot_lines(
 def plot_choices(
     points: Sequence[tuple[float, float]], front: Sequence[tuple[float, float, str]], title: str, path: str
 ) -> None:
-    """Cost and throughput of all choices; those that no other beats are joined and named. Raises OSError."""
+    """Plot cost and throughput of all choices; join and name the undominated ones. Raises OSError."""
     from matplotlib.figure import Figure as Canvas
 
     canvas = Canvas(figsize=(9, 6), layout="constrained")

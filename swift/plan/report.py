@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from swift.plan.assumptions import Assumptions, doc_of
+from swift.plan.assumptions import Assumptions, assumption_doc
 from swift.plan.capacity import Figure
 from swift.plan.durability import DurabilityCheck
 
@@ -18,7 +18,7 @@ _REPORT_EVERY_S = 2.0
 Say = Callable[[str], None]
 
 
-def amount(value: float, unit: str) -> str:
+def format_amount(value: float, unit: str) -> str:
     """Return a number in the unit that reads best."""
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
@@ -38,8 +38,8 @@ def amount(value: float, unit: str) -> str:
     return f"{text} {unit}".strip()
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as they must be; the first row is the head."""
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """Return columns as wide as they must be; the first row is the head."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = [
         "  ".join(
@@ -57,15 +57,15 @@ def capacity_text(
     checks: Mapping[str, DurabilityCheck],
     given: Assumptions,
 ) -> str:
-    """All policies, one column for each number of objects, the reasons and the assumptions below."""
+    """Return all policies, one column for each number of objects, with reasons and assumptions below."""
     blocks = []
     reasons: dict[str, str] = {}
     for policy, sizes in plans.items():
         names = [figure.name for figure in next(iter(sizes.values()))]
         rows = [[policy, *(f"{objects:.0e}".replace("e+", "e") for objects in sizes)]]
         for place, name in enumerate(names):
-            rows.append([name, *(amount(f[place].value, f[place].unit) for f in sizes.values())])
-        blocks.append(table(rows))
+            rows.append([name, *(format_amount(f[place].value, f[place].unit) for f in sizes.values())])
+        blocks.append(format_table(rows))
         reasons |= {
             f"{figure.name} ({policy})" if figure.name in reasons else figure.name: figure.because
             for figure in [f for figures in sizes.values() for f in figures]
@@ -78,7 +78,7 @@ def capacity_text(
             f"{check.failures_a_repair:.2g} failures of a drive in a repair: loss after "
             f"{check.simulated:.3g} repair times, chain {check.markov:.3g}, ratio {check.ratio:.2f}"
         )
-    assumed = [f"  {name} = {value:g}: {doc_of(name)}" for name, value in asdict(given).items()]
+    assumed = [f"  {name} = {value:g}: {assumption_doc(name)}" for name, value in asdict(given).items()]
     blocks.append("assumed (--set NAME=NUMBER or a file changes it)\n" + "\n".join(assumed))
     return "\n\n".join(blocks)
 
@@ -90,7 +90,9 @@ def capacity_json(
 ) -> str:
     """Return the same for programs."""
     content = {
-        "assumptions": {name: {"value": value, "doc": doc_of(name)} for name, value in asdict(given).items()},
+        "assumptions": {
+            name: {"value": value, "doc": assumption_doc(name)} for name, value in asdict(given).items()
+        },
         "plans": {
             policy: {
                 str(objects): [asdict(figure) for figure in figures] for objects, figures in sizes.items()
@@ -111,10 +113,10 @@ class PlanProgress:
         self._began = self._last = clock()
 
     def __call__(self, done: int, total: int, what: str) -> None:
-        """So many of so many are done."""
+        """Report that ``done`` of ``total`` are done."""
         now = self._clock()
         if now - self._last < _REPORT_EVERY_S or not done:
             return
         self._last = now
         left = (now - self._began) * (total - done) / done
-        self._say(f"{what}: {done} of {total}, about {amount(left, 's')} left")
+        self._say(f"{what}: {done} of {total}, about {format_amount(left, 's')} left")

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from swift.plan.catalogue import Catalogue, ClusterChoice, Machine, PlannedWorkload
-from swift.plan.cluster import Prediction, bound, predict
+from swift.plan.cluster import Prediction, predict, throughput_bound
 from swift.plan.costs import ASSUMED, Costs
 from swift.plan.errors import PlanError
 from swift.plan.report import PlanProgress
@@ -22,8 +22,8 @@ _GAIN_WORTH_MORE = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A choice and what the simulator said of it."""
+class TriedChoice:
+    """A choice and its simulated result."""
 
     choice: ClusterChoice
     found: Prediction
@@ -35,17 +35,17 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchResult:
     """All that were tried, best first, and how many were not and why."""
 
-    tried: list[Tried]
-    beaten_machines: int
+    tried: list[TriedChoice]
+    dominated_machines: int
     idle_workers: int
     bounded: int
     impossible: int
 
     @property
-    def front(self) -> list[Tried]:
+    def front(self) -> list[TriedChoice]:
         """Those that no other beats in both cost and throughput, cheapest first."""
         best, found = -1.0, []
         for each in sorted(self.tried, key=lambda tried: (tried.choice.cost, -tried.found.rate)):
@@ -64,15 +64,15 @@ def search(
     prune: bool = True,
     progress: PlanProgress | None = None,
     costs: Costs = ASSUMED,
-) -> Searched:
+) -> SearchResult:
     """Try what may win. Raises PlanError when nothing can be tried."""
     said = progress or PlanProgress()
     everything = catalogue.choices()
     possible = [c for c in everything if c.nodes * c.storage.drives >= c.policy.total]
-    hopeful = [c for c in possible if not prune or not _has_beaten_machine(c, catalogue)]
+    hopeful = [c for c in possible if not prune or not _has_dominated_machine(c, catalogue)]
     useful = [c for c in hopeful if not prune or not _has_idle_workers(c, catalogue.workers)]
-    bounds = {choice: bound(choice, workload, catalogue.objects, costs) for choice in useful}
-    tried: list[Tried] = []
+    bounds = {choice: throughput_bound(choice, workload, catalogue.objects, costs) for choice in useful}
+    tried: list[TriedChoice] = []
     bounded = 0
     for done, choice in enumerate(sorted(useful, key=lambda c: -bounds[c] / c.cost)):
         said(done, len(useful), "search")
@@ -81,11 +81,11 @@ def search(
             bounded += 1
             continue
         found = predict(choice, workload, catalogue.objects, seconds=seconds, seed=seed, costs=costs)
-        tried.append(Tried(choice, found))
+        tried.append(TriedChoice(choice, found))
     if not tried:
         raise PlanError("no choice of the catalogue has enough drives for its policy")
     tried.sort(key=lambda each: -each.per_cost)
-    return Searched(
+    return SearchResult(
         tried,
         len(possible) - len(hopeful),
         len(hopeful) - len(useful),
@@ -94,12 +94,12 @@ def search(
     )
 
 
-def _has_beaten_machine(choice: ClusterChoice, catalogue: Catalogue) -> bool:
-    return _is_beaten(choice.proxy, catalogue.proxies) or _is_beaten(choice.storage, catalogue.storages)
+def _has_dominated_machine(choice: ClusterChoice, catalogue: Catalogue) -> bool:
+    return _is_dominated(choice.proxy, catalogue.proxies) or _is_dominated(choice.storage, catalogue.storages)
 
 
-def _is_beaten(machine: Machine, others: Sequence[Machine]) -> bool:
-    return any(machine.is_beaten_by(other) for other in others)
+def _is_dominated(machine: Machine, others: Sequence[Machine]) -> bool:
+    return any(machine.is_dominated_by(other) for other in others)
 
 
 def _has_idle_workers(choice: ClusterChoice, workers: Sequence[int]) -> bool:
@@ -109,7 +109,7 @@ def _has_idle_workers(choice: ClusterChoice, workers: Sequence[int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class GrownCluster:
     """A cluster in the ratio of the small one, ``times`` as large."""
 
     times: float
@@ -126,7 +126,7 @@ def grow(
     seconds: float,
     seed: int = 0,
     costs: Costs = ASSUMED,
-) -> Grown:
+) -> GrownCluster:
     """Return the same ratio of proxies to storage nodes, and of clients.
 
     Containers stay as many as they are.
@@ -137,11 +137,13 @@ def grow(
     cost = proxies * choice.proxy.price + nodes * a_node
     larger = replace(choice, proxies=proxies, nodes=nodes, cost=cost)
     asked = replace(workload, clients=math.ceil(workload.clients * times))
-    return Grown(times, larger, predict(larger, asked, objects, seconds=seconds, seed=seed, costs=costs))
+    return GrownCluster(
+        times, larger, predict(larger, asked, objects, seconds=seconds, seed=seed, costs=costs)
+    )
 
 
 def scale(
-    best: Tried,
+    best: TriedChoice,
     workload: PlannedWorkload,
     objects: float,
     target: float,
@@ -151,10 +153,10 @@ def scale(
     progress: PlanProgress | None = None,
     times_max: int = 512,
     costs: Costs = ASSUMED,
-) -> list[Grown]:
+) -> list[GrownCluster]:
     """Grow until the target is met or growing does not help any more; the steps, the last one the answer."""
     said = progress or PlanProgress()
-    steps = [Grown(1.0, best.choice, best.found)]
+    steps = [GrownCluster(1.0, best.choice, best.found)]
     while steps[-1].found.rate < target and steps[-1].times < times_max:
         last = steps[-1]
         before = round(last.times)

@@ -15,8 +15,8 @@ import simpy
 
 from swift.base.ranges import Span
 from swift.plan.engine import Station, Steps
-from swift.plan.given import Parameter, counts_of, numbers_of
-from swift.plan.report import table
+from swift.plan.parameters import Parameter, parse_counts, parse_parameters
+from swift.plan.report import format_table
 from swift.proxy.obj.read.plan import TransferPlan, TransferSchedule, make_plan
 
 MIB = 1 << 20
@@ -34,7 +34,7 @@ PUT_CODED = "PUT of archives"
 CODED = "GET of archives"
 CODED_LOST = "GET of archives, one lost"
 
-GIVEN = {
+PARAMETERS = {
     "size_mib": Parameter(1024, 1, 1 << 20, "size of the object"),
     "rate_mb": Parameter(20, 1e-3, 1e5, "what a device delivers, MB/s"),
     "slow": Parameter(1, 1e-3, 1, "what the last device delivers, by what the others do"),
@@ -96,11 +96,11 @@ class Predicted:
         return self.rate / device_rate
 
 
-def settings_of(words: Sequence[str]) -> list[StripingSetting]:
+def parse_settings(words: Sequence[str]) -> list[StripingSetting]:
     """Return a setting for each number of devices, from words like ``devices=1..8``; raises ``PlanError``."""
     counts = [word for word in words if word.startswith("devices=")]
     others = [word for word in words if word not in counts]
-    numbers = numbers_of(others, GIVEN, "--striping")
+    numbers = parse_parameters(others, PARAMETERS, "--striping")
     text = counts[-1].partition("=")[2] if counts else "1..8"
     base = StripingSetting(
         devices=1,
@@ -117,12 +117,12 @@ def settings_of(words: Sequence[str]) -> list[StripingSetting]:
         cpu_s=numbers["cpu_ns"] / 1e9,
         network=numbers["network_mb"] * MB,
     )
-    return [replace(base, devices=n) for n in counts_of(text, "--striping devices", DEVICES_MAX)]
+    return [replace(base, devices=n) for n in parse_counts(text, "--striping devices", DEVICES_MAX)]
 
 
 @dataclass
-class _World:
-    """The stations, and who waits for something to change."""
+class _Simulation:
+    """The stations, and the processes that wait for a change."""
 
     setting: StripingSetting
     env: simpy.Environment = field(default_factory=simpy.Environment)
@@ -134,13 +134,13 @@ class _World:
         self.wire = Station(env, "wire")
         self._changed = env.event()
 
-    def tell(self) -> None:
-        """Something changed."""
+    def notify_change(self) -> None:
+        """Notify all that wait for a change."""
         changed, self._changed = self._changed, self.env.event()
         changed.succeed()
 
-    def change(self, at_most_s: float) -> simpy.Event:
-        """Something changes, or so much time passes."""
+    def wait_for_change(self, at_most_s: float) -> simpy.Event:
+        """Return the event of the next change, or of the end of so much time."""
         return self._changed | self.env.timeout(at_most_s)
 
     def rate_of(self, number: int) -> float:
@@ -148,13 +148,13 @@ class _World:
         is_slow = number == self.setting.devices - 1 and number > 0
         return self.setting.rate * (self.setting.slow if is_slow else 1.0)
 
-    def bring(self, number: int, size: float) -> simpy.Event:
+    def device_read(self, number: int, size: float) -> simpy.Event:
         """Return a device delivers, and the servers work on it."""
-        device = self.devices[number].visit(size / self.rate_of(number))
-        return device & self.cpu.visit(size * self.setting.cpu_s)
+        device = self.devices[number].serve(size / self.rate_of(number))
+        return device & self.cpu.serve(size * self.setting.cpu_s)
 
     def run(self, steps: Steps) -> float:
-        """Seconds until it is over."""
+        """Run the simulation; return the seconds until it is over."""
         self.env.run(self.env.process(steps))
         return float(self.env.now)
 
@@ -167,17 +167,17 @@ def _pieces(size: int, piece: int) -> Iterator[int]:
 # downloads
 
 
-def from_one(world: _World) -> Steps:
+def read_from_one_node(world: _Simulation) -> Steps:
     """Yield a replicated object from one node: the next piece is read while the last one is sent."""
     yield world.env.timeout(world.setting.request_s)
     sent: simpy.Event = world.env.timeout(0)
     for size in _pieces(world.setting.size, PIECE):
-        yield world.bring(0, size) & sent
-        sent = world.wire.visit(size / world.setting.network)
+        yield world.device_read(0, size) & sent
+        sent = world.wire.serve(size / world.setting.network)
     yield sent
 
 
-def striped(world: _World, plan: TransferPlan) -> Steps:
+def read_striped(world: _Simulation, plan: TransferPlan) -> Steps:
     """Yield the same by a transfer plan."""
     schedule, env = TransferSchedule(plan), world.env
 
@@ -185,25 +185,25 @@ def striped(world: _World, plan: TransferPlan) -> Steps:
         while not schedule.is_over:
             unit = schedule.take(source, env.now)
             if unit is None:
-                yield world.change(schedule.late_s)
+                yield world.wait_for_change(schedule.late_s)
                 continue
             yield env.timeout(world.setting.request_s)
-            yield world.bring(source, plan.bytes_of(unit).length)
+            yield world.device_read(source, plan.bytes_of(unit).length)
             schedule.done(source, unit, env.now)
-            world.tell()
+            world.notify_change()
 
     for source in range(plan.width):
         env.process(work(source))
     while not schedule.is_over:
         unit = schedule.consume()
         if unit is None:
-            yield world.change(schedule.late_s)
+            yield world.wait_for_change(schedule.late_s)
             continue
-        world.tell()
-        yield world.wire.visit(plan.bytes_of(unit).length / world.setting.network)
+        world.notify_change()
+        yield world.wire.serve(plan.bytes_of(unit).length / world.setting.network)
 
 
-def coded(world: _World, *, loses: bool = False) -> Steps:
+def read_erasure_coded(world: _Simulation, *, loses: bool = False) -> Steps:
     """Yield archives, a fragment of each to a segment.
 
     With ``loses`` a device is gone after half of the object.
@@ -221,39 +221,39 @@ def coded(world: _World, *, loses: bool = False) -> Steps:
         yield env.timeout(setting.request_s)
         for segment in range(first, segments):
             while (segment - decoded) * fragment > setting.socket:
-                yield world.change(1.0)
+                yield world.wait_for_change(1.0)
             if source in lost and segment >= segments // 2:
                 # Its archive is replaced by one of parity, from the segment on that it did not bring.
                 env.process(stream(need, segment))
                 return
-            yield world.bring(source, fragment)
+            yield world.device_read(source, fragment)
             brought[segment] += 1
-            world.tell()
+            world.notify_change()
 
     def read() -> Steps:
         nonlocal decoded
         for segment in range(segments):
             while brought[segment] < need or segment - sent >= ahead:
-                yield world.change(1.0)
-            yield world.cpu.visit(setting.segment * setting.cpu_s)
+                yield world.wait_for_change(1.0)
+            yield world.cpu.serve(setting.segment * setting.cpu_s)
             decoded += 1
-            world.tell()
+            world.notify_change()
 
     for source in range(need):
         env.process(stream(source, 0))
     env.process(read())
     for size in _pieces(setting.size, setting.segment):
         while sent >= decoded:
-            yield world.change(1.0)
-        yield world.wire.visit(size / setting.network)
+            yield world.wait_for_change(1.0)
+        yield world.wire.serve(size / setting.network)
         sent += 1
-        world.tell()
+        world.notify_change()
 
 
 # uploads
 
 
-def put(world: _World, data: int) -> Steps:
+def write_all_devices(world: _Simulation, data: int) -> Steps:
     """Yield copies to all devices, or with ``data`` fragments a code.
 
     Acknowledged when enough have everything.
@@ -264,13 +264,13 @@ def put(world: _World, data: int) -> Steps:
     written: list[simpy.Event] = []
     yield world.env.timeout(setting.request_s)
     for size in _pieces(setting.size, PIECE):
-        yield world.wire.visit(size / setting.network) & world.cpu.visit(size * setting.cpu_s)
-        written = [world.bring(number, size / data) for number in range(setting.devices)]
+        yield world.wire.serve(size / setting.network) & world.cpu.serve(size * setting.cpu_s)
+        written = [world.device_read(number, size / data) for number in range(setting.devices)]
     yield simpy.events.Condition(world.env, lambda _events, count: count >= need, written)
 
 
 def predict(setting: StripingSetting) -> list[Predicted]:
-    """All transfers on so many devices."""
+    """Simulate all transfers on so many devices."""
     plan = make_plan(
         Span(0, setting.size),
         rates=[None] * setting.devices,
@@ -278,20 +278,24 @@ def predict(setting: StripingSetting) -> list[Predicted]:
         memory=setting.memory,
         from_bytes=0,
     )
-    works: list[tuple[str, Callable[[_World], Steps], str]] = [
-        (PUT_COPIES, lambda world: put(world, 1), ""),
-        (FROM_ONE, from_one, ""),
-        (STRIPED, from_one if plan is None else lambda world: striped(world, plan), str(plan or "")),
+    works: list[tuple[str, Callable[[_Simulation], Steps], str]] = [
+        (PUT_COPIES, lambda world: write_all_devices(world, 1), ""),
+        (FROM_ONE, read_from_one_node, ""),
+        (
+            STRIPED,
+            read_from_one_node if plan is None else lambda world: read_striped(world, plan),
+            str(plan or ""),
+        ),
     ]
     if setting.data:
         works += [
-            (PUT_CODED, lambda world: put(world, setting.data), ""),
-            (CODED, coded, ""),
-            (CODED_LOST, lambda world: coded(world, loses=True), ""),
+            (PUT_CODED, lambda world: write_all_devices(world, setting.data), ""),
+            (CODED, read_erasure_coded, ""),
+            (CODED_LOST, lambda world: read_erasure_coded(world, loses=True), ""),
         ]
     found = []
     for name, work, text in works:
-        world = _World(setting)
+        world = _Simulation(setting)
         found.append(Predicted(setting.devices, name, world.run(work(world)), setting.size, text))
     return found
 
@@ -301,7 +305,7 @@ def striping_text(found: Sequence[Predicted], rate: float) -> str:
     rows = [["devices", "transfer", "MB/s", "times one device"]]
     rows += [[str(f.devices), f.work, f"{f.rate / MB:.1f}", f"{f.times(rate):.2f}"] for f in found]
     plans = [f"  {f.devices} devices: {f.plan}" for f in found if f.plan]
-    return "\n".join([table(rows), *(["", "plans", *plans] if plans else [])])
+    return "\n".join([format_table(rows), *(["", "plans", *plans] if plans else [])])
 
 
 ASSUMED = (

@@ -12,11 +12,11 @@ from pathlib import Path
 
 _SIOCGIFCONF = 0x8912
 _ENTRY_BYTES = 40
-_ANY = frozenset(("", "0.0.0.0", "::"))
+_ANY_ADDRESS = frozenset(("", "0.0.0.0", "::"))
 
 
-def normalized(ip: str) -> str:
-    """One spelling of an address, so that two can be compared; a host name stays as it is."""
+def normalize_address(ip: str) -> str:
+    """Return one spelling of an address, so that two can be compared; a host name stays as it is."""
     try:
         return str(ipaddress.ip_address(ip.strip("[]").partition("%")[0]))
     except ValueError:
@@ -25,17 +25,19 @@ def normalized(ip: str) -> str:
 
 def own_addresses(bind_ip: str = "") -> frozenset[str]:
     """Return the addresses of this node in rings: ``bind_ip``, or those of every interface."""
-    if bind_ip not in _ANY:
-        return frozenset(normalized(item) for item in (bind_ip, *_resolved((bind_ip,))))
+    if bind_ip not in _ANY_ADDRESS:
+        return frozenset(normalize_address(item) for item in (bind_ip, *_resolve_hosts((bind_ip,))))
     return frozenset((*_ipv4_addresses(), *_ipv6_addresses()))
 
 
-def names_any_of(host: str, addresses: frozenset[str]) -> bool:
+def matches_any_address(host: str, addresses: frozenset[str]) -> bool:
     """Return True if an address or host name of a ring means one of ``addresses``."""
-    plain = normalized(host)
+    plain = normalize_address(host)
     if plain in addresses:
         return True
-    return not _is_address(plain) and any(normalized(ip) in addresses for ip in _resolved((host,)))
+    return not _is_address(plain) and any(
+        normalize_address(ip) in addresses for ip in _resolve_hosts((host,))
+    )
 
 
 def _is_address(text: str) -> bool:
@@ -46,10 +48,10 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _resolved(hosts: Iterable[str]) -> list[str]:
+def _resolve_hosts(hosts: Iterable[str]) -> list[str]:
     found = []
     for host in hosts:
-        if _is_address(normalized(host)):
+        if _is_address(normalize_address(host)):
             continue
         try:
             found += [str(entry[4][0]) for entry in socket.getaddrinfo(host, None)]
@@ -60,7 +62,7 @@ def _resolved(hosts: Iterable[str]) -> list[str]:
 
 
 def _ipv4_addresses() -> list[str]:
-    """Asked of the kernel: the addresses of all interfaces that are up."""
+    """Return the addresses of all interfaces that are up, from the kernel."""
     buffer = array.array("B", bytes(_ENTRY_BYTES * 256))
     address, length = buffer.buffer_info()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 
 
-class Buffers:
+class BufferPool:
     """Equal buffers of ``size`` bytes; at most ``kept_max`` of them are kept while unused."""
 
     def __init__(self, size: int, kept_max: int):
@@ -20,14 +20,14 @@ class Buffers:
         self._kept_max = kept_max
         self._kept: list[memoryview] = []
 
-    def take(self) -> memoryview:
-        """One with unknown content."""
+    def acquire(self) -> memoryview:
+        """Return a buffer with unknown content."""
         if self._kept:
             return self._kept.pop()
         return memoryview(mmap.mmap(-1, self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
-    def give(self, *buffers: memoryview) -> None:
-        """Back from their only user. One that may still be in use is simply let go instead."""
+    def release(self, *buffers: memoryview) -> None:
+        """Return buffers from their only user. A buffer that may still be in use is not returned."""
         self._kept += buffers[: max(0, self._kept_max - len(self._kept))]
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from swift.platform.disk import UNSUPPORTED, Disk
 
 
 def is_mount(path: str) -> bool:
-    """Return True if ``path`` is a mount point, or carries an ``.ismount`` file that says so."""
+    """Return True if ``path`` is a mount point, or has an ``.ismount`` file."""
     try:
         here = os.lstat(path)
         if not os.path.islink(path):
@@ -85,7 +85,7 @@ class Devices:
 
 #: Smaller files are written in one piece; the filesystem places them better without preallocation.
 PREALLOCATE_FROM_BYTES = 65536
-FULL = frozenset((errno.ENOSPC, errno.EDQUOT))
+NO_SPACE_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT))
 
 
 class ReserveRule(Protocol):
@@ -130,7 +130,7 @@ class SpaceGuard:
         try:
             self._disk.preallocate(fd, size_bytes)
         except OSError as error:
-            if error.errno in FULL:
+            if error.errno in NO_SPACE_ERRORS:
                 raise NoSpace(f"no room for {size_bytes} bytes")
             if error.errno not in UNSUPPORTED:
                 raise

@@ -88,7 +88,7 @@ class Boot(NamedTuple):
 
 
 def read_boot(id_file: str = _ID_FILE, stat_file: str = _STAT_FILE) -> Boot:
-    """Return this run; ``Boot()`` on systems that do not tell."""
+    """Return this run; ``Boot()`` on systems without these files."""
     try:
         with open(id_file, encoding="utf-8") as file:
             boot_id = file.read().strip()
@@ -224,7 +224,7 @@ class Disk:
         _library.fallocate(fd, size_bytes)
 
     def read_cached(self, fd: int, size_bytes: int, offset: int = 0) -> bytes | None:
-        """``size_bytes`` of a file when they are in memory, else None; never waits for a device."""
+        """Return ``size_bytes`` of a file if they are in memory, else None; never waits for a device."""
         buffer = bytearray(size_bytes)
         try:
             got = os.preadv(fd, (buffer,), offset, os.RWF_NOWAIT)
@@ -273,9 +273,9 @@ class Disk:
 
     @property
     def tells_failures(self) -> bool:
-        """True if ``sync_filesystem`` tells of failed writes.
+        """True if ``sync_filesystem`` reports failed writes.
 
-        Linux tells of failed writes of files since 5.8, of the filesystem's own since 5.17.
+        Linux reports failed writes of files since 5.8, of the filesystem's own since 5.17.
         """
         release = re.match(r"(\d+)\.(\d+)", os.uname().release)
         return release is not None and (int(release[1]), int(release[2])) >= (5, 17)

@@ -93,7 +93,7 @@ class UnnamedFile:
         # Its maker may have been ended between opening and storing it.
         self.discard()
 
-    def _take_name(self, name: str, directory: str, dir_fd: int, *, replace: bool) -> None:
+    def _link_name(self, name: str, directory: str, dir_fd: int, *, replace: bool) -> None:
         if self.temporary is not None:
             self._disk.rename(self.temporary, name, dst_dir_fd=dir_fd)
             self.temporary = None
@@ -145,7 +145,7 @@ def publish(
     """
     syncs.make_durable(file.fd, file.opened, unsynced)
     announce()
-    file._take_name(name, directory, dir_fd, replace=replace)
+    file._link_name(name, directory, dir_fd, replace=replace)
     try:
         syncs.make_durable(dir_fd, dir_opened)
     except OSError:

@@ -19,8 +19,8 @@ Crc = Callable[[bytes | memoryview, int], int]
 _MASK32, _MASK64 = (1 << 32) - 1, (1 << 64) - 1
 
 
-def _places() -> Iterator[str]:
-    """Files that may be the library: the one beside PyECLib first, which is loaded anyway."""
+def _library_paths() -> Iterator[str]:
+    """Yield files that may be the library: the one beside PyECLib first, which is loaded anyway."""
     spec = importlib.util.find_spec("pyeclib")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         yield from map(str, sorted(Path(f"{folder}.libs").glob("libisal*")))
@@ -31,7 +31,7 @@ def _places() -> Iterator[str]:
 
 @cache
 def _library() -> ctypes.CDLL | None:
-    for place in _places():
+    for place in _library_paths():
         try:
             return ctypes.CDLL(place)
         except OSError:
@@ -41,7 +41,7 @@ def _library() -> ctypes.CDLL | None:
 
 @cache
 def crc32() -> Crc:
-    """CRC-32 as ``zlib`` computes it, which is what there is without the library, at a sixth of the speed."""
+    """Return CRC-32 as ``zlib`` computes it; without the library it has a sixth of the speed."""
     library = _library()
     function = getattr(library, "crc32_gzip_refl", None)
     if function is None:
@@ -57,7 +57,7 @@ def crc32() -> Crc:
 
 @cache
 def crc32c() -> Crc | None:
-    """CRC-32C (Castagnoli), or None."""
+    """Return CRC-32C (Castagnoli), or None."""
     library = _library()
     function = getattr(library, "crc32_iscsi", None)
     if function is None:
@@ -73,7 +73,7 @@ def crc32c() -> Crc | None:
 
 @cache
 def crc64nvme() -> Crc | None:
-    """CRC-64/NVME, or None."""
+    """Return CRC-64/NVME, or None."""
     library = _library()
     function = getattr(library, "crc64_rocksoft_refl", None)
     if function is None:

@@ -14,7 +14,7 @@ M_ARENA_MAX = -8
 ARENAS_MAX = 1
 
 
-def share_heaps(library: ctypes.CDLL | None = None) -> None:
+def limit_heaps(library: ctypes.CDLL | None = None) -> None:
     """Let the threads of this process share their heaps; before they begin. Nothing where none are known."""
     known = getattr(library or ctypes.CDLL(None), "mallopt", None)
     if known is not None:

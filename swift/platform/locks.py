@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from swift.base.errors import LockTimeout
 from swift.green import pause
 from swift.platform.disk import Disk
-from swift.platform.regularfiles import open_own
+from swift.platform.regularfiles import open_or_replace
 from swift.platform.waiting import yielding
 
 LOCK_TIMEOUT_S = 10.0
@@ -27,7 +27,7 @@ _FIRST_PAUSE_S = 0.0005
 _PAUSE_MAX_S = 0.05
 #: Pauses are this part of what was waited so far: a holder that takes the lock again and again, each time
 #: for a moment, must not starve one that looks rarely.
-_PATIENCE = 0.05
+_PAUSE_GROWTH = 0.05
 
 
 def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> None:
@@ -36,20 +36,20 @@ def lock_descriptor(disk: Disk, fd: int, path: str, timeout_s: float = LOCK_TIME
         disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return
     except OSError as error:
-        _check_is_busy(error)
+        _raise_unless_locked(error)
     started = time.monotonic()
     while (waited_s := time.monotonic() - started) < timeout_s:
         with yielding():
-            pause(min(max(_FIRST_PAUSE_S, waited_s * _PATIENCE), _PAUSE_MAX_S))
+            pause(min(max(_FIRST_PAUSE_S, waited_s * _PAUSE_GROWTH), _PAUSE_MAX_S))
         try:
             disk.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except OSError as error:
-            _check_is_busy(error)
+            _raise_unless_locked(error)
     raise LockTimeout(path, timeout_s)
 
 
-def _check_is_busy(error: OSError) -> None:
+def _raise_unless_locked(error: OSError) -> None:
     if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
         raise error
 
@@ -60,7 +60,7 @@ def lock_file(disk: Disk, path: str, timeout_s: float = LOCK_TIMEOUT_S) -> int:
     Its directory must exist. An odd file in its place is moved aside. Raises FileNotFoundError, OSError and
     ``LockTimeout``.
     """
-    fd = open_own(disk, path, _LOCK_FILE, 0o644)
+    fd = open_or_replace(disk, path, _LOCK_FILE, 0o644)
     try:
         lock_descriptor(disk, fd, path, timeout_s)
     except BaseException:

@@ -23,7 +23,7 @@ import threading
 
 _FAILED_READ = 2  # BUS_ADRERR: a signal of the kernel about an address that nothing can be read from
 _WITH_INFO = 4
-_WAIT_BEFORE = 1
+_WAIT_OFFSET = 1
 _FIXED = 0x10
 _ADDRESS_AT = 16
 _MASK_BYTES = 128
@@ -69,19 +69,19 @@ class MapGuard:
         self._page = page
         # Before anything is written: the kernel tells a descriptor of what fails while it is open.
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._begin, self._end = _mapping_of(os.path.realpath(path))
+        self._begin, self._end = _find_mapping(os.path.realpath(path))
         if not self._end:
             os.close(self._fd)
             raise OSError(f"{path} is not mapped")
-        _watched.add(self)
+        _registry.add(self)
 
     def has_lost_writes(self) -> bool:
         """Return True if the device has refused something since the last call; it takes no time."""
-        return bool(_library().sync_file_range(self._fd, 0, mmap.PAGESIZE, _WAIT_BEFORE))
+        return bool(_library().sync_file_range(self._fd, 0, mmap.PAGESIZE, _WAIT_OFFSET))
 
     def release(self) -> None:
         """Forget the mapping."""
-        _watched.remove(self)
+        _registry.remove(self)
         os.close(self._fd)
 
     def covers(self, address: int) -> bool:
@@ -100,7 +100,7 @@ class MapGuard:
         ctypes.memmove(begin, self._page, len(self._page))
 
 
-class _Watched:
+class _GuardRegistry:
     """The guards of this process, and the handler, which is there from the first of them on."""
 
     def __init__(self) -> None:
@@ -142,7 +142,7 @@ class _Watched:
             os.kill(os.getpid(), number)
 
 
-def _mapping_of(path: str) -> tuple[int, int]:
+def _find_mapping(path: str) -> tuple[int, int]:
     """Return the addresses at which this process has mapped a file; zeros when it has not. Raises OSError."""
     begin = end = 0
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
@@ -154,4 +154,4 @@ def _mapping_of(path: str) -> tuple[int, int]:
     return begin, end
 
 
-_watched = _Watched()
+_registry = _GuardRegistry()

@@ -25,7 +25,7 @@ class _PollFd(ctypes.Structure):
 
 
 class MountWatch:
-    """Tells of changes since it was last asked; one process's. Where the kernel cannot tell it says yes."""
+    """Detects changes of mounts since the last call. Without kernel support it reports a change."""
 
     def __init__(self) -> None:
         # Without giving up the interpreter's lock: the call returns at once.
@@ -44,10 +44,10 @@ class MountWatch:
             return True
         return bool(self._library.poll(ctypes.byref(self._poll), 1, 0))
 
-    def mount_of(self, path: str) -> int:
+    def mount_id(self, path: str) -> int:
         """Return a number of the mount that a directory is on, 64 bits; 0 when it is not there.
 
-        Where the kernel may use the number again, a remount can be missed by who was not watching.
+        Where the kernel may reuse the number, a remount between two calls can be missed.
         """
         buffer = ctypes.create_string_buffer(256)
         wanted = _MNT_ID | _MNT_ID_UNIQUE

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from swift.base.documents import JsonObject
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.regularfiles import is_in_the_way
+from swift.platform.regularfiles import is_blocking
 
 DIRECTORY = "quarantined"
 NOTE_ATTRIBUTE = "user.swift.quarantine"
@@ -39,7 +39,7 @@ def move_to_quarantine(disk: Disk, device_path: str, kind: str, path: str, *, re
     Raises OSError when it cannot be moved.
     """
     target = f"{device_path}/{DIRECTORY}/{kind}"
-    if is_in_the_way(disk, f"{device_path}/{DIRECTORY}"):
+    if is_blocking(disk, f"{device_path}/{DIRECTORY}"):
         raise NotADirectoryError(errno.ENOTDIR, "a file is in the place of", f"{device_path}/{DIRECTORY}")
     make_directories(disk, target, below=device_path)
     moved = f"{target}/{os.path.basename(path)}"

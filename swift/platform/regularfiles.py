@@ -47,7 +47,7 @@ CALL_FAILED = frozenset(
 DEVICE_ERRORS = DEVICE_LOST | CALL_FAILED
 
 _READ_BYTES = 1 << 20
-_SAFELY = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_SAFE_FLAGS = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISLNK, "a symbolic link"),
@@ -59,7 +59,7 @@ _KINDS = (
 
 
 class IrregularFile(OSError):
-    """Something that is no regular file is in the place of one; ``strerror`` says what it is."""
+    """Something else is in the place of a regular file; ``strerror`` has its type."""
 
 
 class UnreadableFile(OSError):
@@ -73,7 +73,7 @@ def is_device_error(error: BaseException) -> bool:
     )
 
 
-def irregularity(mode: int) -> str:
+def describe_irregular(mode: int) -> str:
     """Return what a file of this ``st_mode`` is; empty for a regular file."""
     if stat.S_ISREG(mode):
         return ""
@@ -82,13 +82,13 @@ def irregularity(mode: int) -> str:
 
 def check_regular(mode: int, path: str) -> None:
     """Raise ``IrregularFile`` unless ``st_mode`` is that of a regular file."""
-    found = irregularity(mode)
+    found = describe_irregular(mode)
     if found:
         raise IrregularFile(errno.EINVAL, f"{found} is in the place of a file", path)
 
 
 def irregular_file_at(disk: Disk, path: str) -> IrregularFile | None:
-    """Return the error for what is at ``path``; None for a regular file, nothing, or what cannot be told."""
+    """Return the error for what is at ``path``; None for a regular file, nothing, or an unknown type."""
     try:
         check_regular(disk.stat(path, follow_symlinks=False).st_mode, path)
     except IrregularFile as error:
@@ -98,7 +98,7 @@ def irregular_file_at(disk: Disk, path: str) -> IrregularFile | None:
     return None
 
 
-def is_in_the_way(disk: Disk, path: str) -> bool:
+def is_blocking(disk: Disk, path: str) -> bool:
     """Return True if what is at ``path`` is there and no directory, nor a link to one. Raises OSError."""
     try:
         disk.stat(path, follow_symlinks=False)
@@ -122,7 +122,7 @@ def open_regular(disk: Disk, path: str, flags: int, mode: int = 0o600) -> int:
 def open_with_status(disk: Disk, path: str, flags: int, mode: int = 0o600) -> tuple[int, os.stat_result]:
     """Open like ``open_regular``; return the descriptor and the file's status."""
     try:
-        fd = disk.open(path, flags | _SAFELY, mode)
+        fd = disk.open(path, flags | _SAFE_FLAGS, mode)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -167,7 +167,7 @@ def read_through_links(path: str) -> bytes:
         os.close(fd)
 
 
-def open_own(disk: Disk, path: str, flags: int, mode: int = 0o600) -> int:
+def open_or_replace(disk: Disk, path: str, flags: int, mode: int = 0o600) -> int:
     """Open like ``open_regular`` a file that holds nothing of a client, replacing an odd one.
 
     For lock files, journals and caches, which are made anew. Raises OSError.

@@ -27,7 +27,7 @@ from swift.platform.waiting import yielding
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: From how many single syncs on one of the filesystem is cheaper.
-_WORTHWHILE = 2
+_WORTHWHILE_SYNCS = 2
 #: A sync of the filesystem that takes longer than this, and than so much for each single sync that it stood
 #: for, was not the cheaper way, seconds.
 LONG_S = 0.1
@@ -38,7 +38,7 @@ PENALTY_S = 2.0
 #: sync that is saved, at most ``DIRTY_LIMIT``.
 DIRTY_EACH = 1 << 20
 DIRTY_LIMIT = 64 << 20
-#: For how long the answer to that is believed, because it costs a system call, seconds.
+#: Lifetime of that figure, because it costs a system call, seconds.
 DIRTY_FOR_S = 0.05
 
 #: Numbers the moments at which files are opened.
@@ -81,7 +81,7 @@ class SingleSyncs:
         return "SingleSyncs()"
 
 
-class _Member:
+class _PendingSync:
     """One that waits for a sync."""
 
     __slots__ = ("directories", "error", "fd", "opened")
@@ -97,7 +97,7 @@ class _Member:
 class SyncCostModel:
     """Decides whether one sync of a device's filesystem is cheaper than several syncs of files.
 
-    Learns from what syncs of the filesystem took (``took``); ``dirty_bytes`` tells what else they wait for.
+    Learns from what syncs of the filesystem took (``record_sync``); ``dirty_bytes``: what else they wait for.
     """
 
     def __init__(self, dirty_limit: int, dirty_bytes: Callable[[], int]):
@@ -108,15 +108,15 @@ class SyncCostModel:
         self._alone_until = 0.0
 
     def is_cheaper(self, saved: int, now: float) -> bool:
-        """For ``saved`` single syncs at the moment ``now``, seconds of any clock."""
-        if saved < _WORTHWHILE or now < self._alone_until:
+        """Return True if a filesystem sync is cheaper than ``saved`` single syncs at ``now``, seconds."""
+        if saved < _WORTHWHILE_SYNCS or now < self._alone_until:
             return False
         if now >= self._dirty_until:
             self._dirty_bytes = self._read_dirty_bytes()
             self._dirty_until = now + DIRTY_FOR_S
         return self._dirty_bytes <= min(saved * DIRTY_EACH, self._dirty_limit)
 
-    def took(self, saved: int, seconds: float, now: float) -> None:
+    def record_sync(self, saved: int, seconds: float, now: float) -> None:
         """Note a sync of the filesystem that replaced ``saved`` others and ended ``now``."""
         if seconds > max(LONG_S, saved * LONG_EACH_S):
             self._alone_until = now + PENALTY_S
@@ -142,39 +142,39 @@ class SharedSyncs:
     ):
         self._disk = disk
         self._single = SingleSyncs(disk)
-        self._worth = SyncCostModel(dirty_limit, disk.dirty_bytes)
+        self._cost_model = SyncCostModel(dirty_limit, disk.dirty_bytes)
         self._monotonic = monotonic
         run = run or ThreadPool(1, "sync").call
-        self._green = _GreenTurns(lambda members: self._sync(members, run))
-        self._plain = _PlainTurns(self._share)
+        self._green_batches = _GreenBatches(lambda members: self._sync(members, run))
+        self._thread_batches = _ThreadBatches(self._sync_together_if_cheaper)
 
     def make_durable(self, fd: int, opened: int, directories: Sequence[str] = ()) -> None:
         """See ``Syncs``."""
-        member = _Member(fd, opened, directories)
+        member = _PendingSync(fd, opened, directories)
         if in_green_thread():
-            self._green.wait(member)
-        elif not self._plain.wait(member):
+            self._green_batches.wait(member)
+        elif not self._thread_batches.wait(member):
             self._single.make_durable(fd, opened, directories)
             return
         if member.error is not None:
             raise OSError(*member.error.args)
 
-    def _sync(self, members: list[_Member], run: Callable[..., None]) -> None:
-        saved = _saved(members)
-        if self._worth.is_cheaper(saved, self._monotonic()):
+    def _sync(self, members: list[_PendingSync], run: Callable[..., None]) -> None:
+        saved = _count_saved_syncs(members)
+        if self._cost_model.is_cheaper(saved, self._monotonic()):
             self._sync_filesystem(members, saved, run)
         else:
             self._sync_each(members, run)
 
-    def _share(self, members: list[_Member]) -> bool:
+    def _sync_together_if_cheaper(self, members: list[_PendingSync]) -> bool:
         """In a thread: sync all if that is cheaper; else each does so in its own, at the same time."""
-        saved = _saved(members)
-        shares = self._worth.is_cheaper(saved, self._monotonic())
+        saved = _count_saved_syncs(members)
+        shares = self._cost_model.is_cheaper(saved, self._monotonic())
         if shares:
-            self._sync_filesystem(members, saved, _here)
+            self._sync_filesystem(members, saved, _run_inline)
         return shares
 
-    def _sync_each(self, members: list[_Member], run: Callable[..., None]) -> None:
+    def _sync_each(self, members: list[_PendingSync], run: Callable[..., None]) -> None:
         for member in members:
             try:
                 # The waiting caller may give up and close its descriptor meanwhile.
@@ -188,7 +188,7 @@ class SharedSyncs:
             else:
                 member.error = None
 
-    def _sync_filesystem(self, members: list[_Member], saved: int, run: Callable[..., None]) -> None:
+    def _sync_filesystem(self, members: list[_PendingSync], saved: int, run: Callable[..., None]) -> None:
         started = self._monotonic()
         failure: OSError | None = None
         # The kernel tells a descriptor of the failures since it was opened: the first one hears of all.
@@ -203,21 +203,21 @@ class SharedSyncs:
         for member in members:
             member.error = failure
         ended = self._monotonic()
-        self._worth.took(saved, ended - started, ended)
+        self._cost_model.record_sync(saved, ended - started, ended)
 
     def __repr__(self) -> str:
-        return f"<SharedSyncs {self._worth!r}>"
+        return f"<SharedSyncs {self._cost_model!r}>"
 
 
-def _moment(member: _Member) -> int:
+def _moment(member: _PendingSync) -> int:
     return member.opened
 
 
-def _saved(members: list[_Member]) -> int:
+def _count_saved_syncs(members: list[_PendingSync]) -> int:
     return sum(1 + len(member.directories) for member in members)
 
 
-def _here(function: Callable[..., None], *args: object) -> None:
+def _run_inline(function: Callable[..., None], *args: object) -> None:
     function(*args)
 
 
@@ -227,19 +227,19 @@ class _GreenBatch:
     __slots__ = ("done", "members")
 
     def __init__(self) -> None:
-        self.members: list[_Member] = []
+        self.members: list[_PendingSync] = []
         self.done = Event()
 
 
-class _GreenTurns:
+class _GreenBatches:
     """Has the green threads that wait in one turn of the event loop synced together."""
 
-    def __init__(self, sync: Callable[[list[_Member]], None]):
+    def __init__(self, sync: Callable[[list[_PendingSync]], None]):
         self._sync = sync
         self._gathering: _GreenBatch | None = None
         self._is_busy = False
 
-    def wait(self, member: _Member) -> None:
+    def wait(self, member: _PendingSync) -> None:
         """Return when the member was synced, or could not be."""
         batch = self._gathering
         if batch is None:
@@ -269,30 +269,30 @@ class _GreenTurns:
             self._is_busy = False
 
 
-class _PlainBatch:
+class _ThreadBatch:
     """Threads that may share the next sync; the first of them decides, and makes it."""
 
     __slots__ = ("is_done", "is_shared", "members")
 
     def __init__(self) -> None:
-        self.members: list[_Member] = []
+        self.members: list[_PendingSync] = []
         self.is_done = False
         self.is_shared = True
 
 
-class _PlainTurns:
+class _ThreadBatches:
     """Has the threads that come while one sync is under way synced together by the next.
 
     ``share`` syncs a batch, or returns False at once.
     """
 
-    def __init__(self, share: Callable[[list[_Member]], bool]):
-        self._share = share
+    def __init__(self, share: Callable[[list[_PendingSync]], bool]):
+        self._sync_together_if_cheaper = share
         self._changed = threading.Condition()
-        self._gathering: _PlainBatch | None = None
+        self._gathering: _ThreadBatch | None = None
         self._is_busy = False
 
-    def wait(self, member: _Member) -> bool:
+    def wait(self, member: _PendingSync) -> bool:
         """Return when the member was synced or could not be; False when it is to be synced by itself."""
         with self._changed:
             batch = self._gathering
@@ -301,14 +301,14 @@ class _PlainTurns:
                 while not batch.is_done:
                     self._changed.wait()
                 return batch.is_shared
-            batch = self._gathering = _PlainBatch()
+            batch = self._gathering = _ThreadBatch()
             batch.members.append(member)
             while self._is_busy:
                 self._changed.wait()
             self._gathering = None
             self._is_busy = True
         try:
-            batch.is_shared = self._share(batch.members)
+            batch.is_shared = self._sync_together_if_cheaper(batch.members)
         finally:
             with self._changed:
                 self._is_busy = False

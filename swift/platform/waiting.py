@@ -15,7 +15,7 @@ _waited_s = ContextVar("waited_s", default=0.0)
 
 
 def waited_s() -> float:
-    """Seconds this green thread has waited since it began; only differences mean something."""
+    """Return the seconds this green thread has waited since it began; only differences have a meaning."""
     return _waited_s.get()
 
 

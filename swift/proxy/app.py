@@ -20,7 +20,7 @@ from swift.http.body import BodyError
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.proxy.account import AccountController
 from swift.proxy.container import ContainerController
 from swift.proxy.context import ProxyContext
@@ -30,7 +30,7 @@ from swift.proxy.hints import HINTED, add_hint, front_page
 from swift.proxy.obj.controller import ObjectController
 from swift.ring.errors import RingError
 from swift.runtime.wsgi import serve_wsgi
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.inforegistry import InfoRegistry
 
 Handler = Callable[[Request, EntityPath], Response]
 
@@ -102,9 +102,9 @@ class ProxyApp:
 
     def _route(self, request: Request) -> Response:
         self._prepare(request)
-        if request.loose_path == "/info":
+        if request.lossy_path == "/info":
             return self._info.handle(request)
-        if request.loose_path == "/" and not request.query and request.method in ("GET", "HEAD"):
+        if request.lossy_path == "/" and not request.query and request.method in ("GET", "HEAD"):
             return front_page(request)
         path = self._parse_entity(request)
         if isinstance(path, Response):
@@ -127,8 +127,8 @@ class ProxyApp:
     def _prepare(self, request: Request) -> None:
         """Set the request's timestamp, token and transaction id."""
         headers = request.headers
-        stamp = time_of(headers)
-        request.is_self_stamped = request.is_self_stamped or "x-timestamp" not in headers
+        stamp = request_timestamp(headers)
+        request.has_generated_timestamp = request.has_generated_timestamp or "x-timestamp" not in headers
         headers["x-timestamp"] = stamp.internal
         request._timestamp = stamp
         if "x-storage-token" in headers and "x-auth-token" not in headers:

@@ -217,7 +217,7 @@ class Backends:
     def log_debug(self, text: Callable[[], object], headers: HeaderMap) -> None:
         """Log the result of ``text`` for the request of ``headers`` if debug logging is on."""
         log = self._context.telemetry.log
-        if log.shows_debug:
+        if log.is_debug_enabled:
             log.debug(str(text()), txid=headers.get("x-trans-id"))
 
     def record_failure(self, node: Destination, error: TransportError | str, headers: HeaderMap) -> None:

@@ -152,7 +152,7 @@ class ContainerController(Controller):
             except ReplicaRowsUnsupported:
                 return self._eventual_listing(request, path, view, part, found)
         found.discard()
-        found.ended(0, False)
+        found.report_end(0, False)
         headers = {**found.headers, fields.BACKEND_RECORD_TYPE: OBJECT}
         headers.pop(fields.BACKEND_RECORD_SHARD_FORMAT, None)
         headers.pop(fields.BACKEND_OVERRIDE_NAME_FILTER, None)
@@ -167,7 +167,7 @@ class ContainerController(Controller):
         if found.headers.get(fields.BACKEND_SHARDING_STATE, UNSHARDED) != UNSHARDED:
             return found
         found.discard()
-        found.ended(0, False)
+        found.report_end(0, False)
         root = self._find_split_root(request, path, view.primaries(part), part, found)
         return self._sharded_listing(request, path, view, part, root)
 
@@ -338,11 +338,11 @@ class ContainerController(Controller):
         if not request.env.get(environkeys.OWNER):
             for name in self.context.settings.swift_owner_headers:
                 headers.pop(name, None)
-        clean_acl = request.env.get(environkeys.CLEAN_ACL)
+        normalize_acl = request.env.get(environkeys.CLEAN_ACL)
         for name in ("x-container-read", "x-container-write"):
-            if headers.get(name) and clean_acl is not None:
+            if headers.get(name) and normalize_acl is not None:
                 try:
-                    headers[name] = clean_acl(name, headers[name])
+                    headers[name] = normalize_acl(name, headers[name])
                 except ValueError as error:
                     raise HTTPError(400, str(error))
         if request.env.get(environkeys.RESELLER_REQUEST) and "x-container-sharding" in headers:

@@ -34,7 +34,7 @@ from swift.proxy.restamp import Restamper, check_ahead
 from swift.proxy.settings import ProxySettings
 from swift.ring.device import Node
 from swift.ring.view import RingView
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 from swift.telemetry.telemetry import Telemetry
 
 
@@ -64,11 +64,11 @@ class ProxyContext:
             patience_s=settings.node_timeout,
             statsd=self.telemetry.statsd,
         )
-        errors = RepeatedErrors(self.telemetry.log, self.clock)
+        errors = RepeatedErrorLog(self.telemetry.log, self.clock)
         self.health.send_probe = Prober(self.health, self.transport, errors, settings).send
         self.clocks = ClockComparison(
             self.clock,
-            RepeatedErrors(self.telemetry.log, self.clock).error,
+            RepeatedErrorLog(self.telemetry.log, self.clock).error,
             self.telemetry.metrics.gauge(
                 "swift_clock_offset_seconds", "Median of the storage servers' clocks minus this server's."
             ),

@@ -11,7 +11,7 @@ from swift.base.digits import is_digits
 from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.proxy.context import ProxyContext
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.inforegistry import InfoRegistry
 
 METHODS = ("HEAD", "GET", "OPTIONS")
 

@@ -275,7 +275,7 @@ def source_response(response: BackendResponse) -> Response:
     for name in ("content-length", "content-type"):
         if name in response.headers:
             headers[name] = response.headers[name]
-    whole = response.stream.whole
+    whole = response.stream.remaining_bytes
     return Response(
         response.status, headers, response.stream if whole is None else whole, reason=response.reason or None
     )

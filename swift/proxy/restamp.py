@@ -44,7 +44,7 @@ class Restamper:
         Raises ``HTTPError`` 503 when that state is too far ahead of this proxy's clock.
         """
         newest = self._newest(responses)
-        if newest is None or not self._request.is_self_stamped:
+        if newest is None or not self._request.has_generated_timestamp:
             return False
         self._check_ahead(newest)
         if not self._left:

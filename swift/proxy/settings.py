@@ -59,17 +59,17 @@ class ProxySettings(Settings):
     recheck_account_existence: float = option(60.0, "Seconds to cache account facts.", kind=SECONDS)
     recheck_container_existence: float = option(60.0, "Seconds to cache container facts.", kind=SECONDS)
     account_existence_skip_cache_pct: float = option(
-        0.0, "Percent of account look-ups that ask the servers though memcached may know.", kind=PERCENT
+        0.0, "Percent of account look-ups that bypass memcached and query the servers.", kind=PERCENT
     )
     container_existence_skip_cache_pct: float = option(
-        0.0, "Percent of container look-ups that ask the servers though memcached may know.", kind=PERCENT
+        0.0, "Percent of container look-ups that bypass memcached and query the servers.", kind=PERCENT
     )
     recheck_updating_shard_ranges: float = option(
         3600.0, "Seconds to cache which shards take the rows of a split container's objects.", kind=SECONDS
     )
     container_updating_shard_ranges_skip_cache_pct: float = option(
         0.0,
-        "Percent of look-ups of such shards that ask the servers though memcached may know.",
+        "Percent of look-ups of such shards that bypass memcached and query the servers.",
         kind=PERCENT,
     )
     recheck_listing_shard_ranges: float = option(
@@ -77,11 +77,11 @@ class ProxySettings(Settings):
     )
     container_listing_shard_ranges_skip_cache_pct: float = option(
         0.0,
-        "Percent of look-ups of those that ask the servers though memcached may know.",
+        "Percent of look-ups of those that bypass memcached and query the servers.",
         kind=PERCENT,
     )
     client_chunk_size: int = option(65536, "Bytes read from a client at a time.", kind=integer(1024))
-    node_timeout: float = option(10.0, "Seconds to wait for a backend's answer or bytes.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for a backend's response or bytes.", kind=SECONDS)
     recoverable_node_timeout: float = option(
         -1.0, "node_timeout of reads that another node can take over.", sample="node_timeout"
     )
@@ -93,20 +93,23 @@ class ProxySettings(Settings):
     )
     weak_if_none_match: bool = option(
         False,
-        "While object servers of OpenStack Swift take part, let each node alone judge If-None-Match: *, as"
-        " there, instead of answering 501: of two creators at one moment both may win.",
+        "While object servers of OpenStack Swift take part, let each node evaluate If-None-Match: * "
+        "by itself, as OpenStack Swift does, instead of responding 501: of two simultaneous "
+        "creators both may succeed.",
     )
-    post_quorum_timeout: float = option(0.5, "Seconds to wait for more answers after a quorum.", kind=SECONDS)
+    post_quorum_timeout: float = option(
+        0.5, "Seconds to wait for more responses after a quorum.", kind=SECONDS
+    )
     error_suppression_interval: float = option(
         60.0,
-        "Seconds that a failing node is left alone at most: it is tried again after 1, 2, 4 … seconds, after"
-        " its 507 only after all of them; one success ends it. A node that is left alone is still asked when"
-        " nothing else helps.",
+        "Longest time in seconds to avoid a failing node: it is tried again after 1, 2, 4 … "
+        "seconds, after its 507 only after all of them; one success ends it. An avoided node still "
+        "gets requests when no other node can serve them.",
         kind=SECONDS,
     )
     error_suppression_limit: int = option(
         10,
-        "Errors, each within the interval after the one before, before a node is left alone.",
+        "Errors, each within the interval after the one before, after which a node is avoided.",
         kind=COUNT,
     )
     max_containers_per_account: int = option(0, "Refuse further containers; 0 is no limit.", kind=COUNT)
@@ -115,7 +118,7 @@ class ProxySettings(Settings):
     sorting_method: str = option(
         "shuffle", "Order of primaries.", kind=choice("shuffle", "timing", "affinity")
     )
-    timing_expiry: float = option(300.0, "Seconds a timing is believed.", kind=SECONDS)
+    timing_expiry: float = option(300.0, "Seconds to use a measured response time.", kind=SECONDS)
     read_affinity: str = option("", "Priorities like r1z1=100, r1=200 for sorting_method affinity.")
     write_affinity: str = option("", "Regions and zones like r1, r2z3 that take writes first.")
     write_affinity_node_count: str = option("2 * replicas", "Local nodes tried first by writes.")
@@ -129,9 +132,11 @@ class ProxySettings(Settings):
         1, "404s without a timestamp that a read ignores.", kind=COUNT
     )
     concurrent_gets: bool = option(False, "Ask further replicas while a slow one is awaited.")
-    concurrency_timeout: float = option(0.5, "Seconds until the next replica is asked.", kind=SECONDS)
+    concurrency_timeout: float = option(
+        0.5, "Seconds until the request goes to the next replica as well.", kind=SECONDS
+    )
     concurrent_ec_extra_requests: int = option(
-        0, "Further fragment archives asked for at once with concurrent_gets.", kind=COUNT
+        0, "Further fragment archives to request at once with concurrent_gets.", kind=COUNT
     )
     striping_memory: int = option(
         0,
@@ -140,28 +145,28 @@ class ProxySettings(Settings):
         kind=COUNT,
     )
     striping_unit: int = option(
-        4 << 20, "Bytes that are asked of a node at a time by such a GET.", kind=integer(65536)
+        4 << 20, "Bytes that such a GET requests from a node at a time.", kind=integer(65536)
     )
     striping_from: int = option(
         32 << 20, "Smaller objects, and ranges, are fetched from one node.", kind=COUNT
     )
     strong_listing: str = option(
         "off",
-        "Containers in which writes are acknowledged when a majority of the container's servers has the row,"
-        " and which list what such a majority says: off, all, or marked: those with"
-        " X-Container-Meta-Strong-Listing: true.",
+        "Containers in which writes are acknowledged when a majority of the container's servers has "
+        "the row, and which list the rows of such a majority: off, all, or marked: those with "
+        "X-Container-Meta-Strong-Listing: true.",
         kind=choice("off", "marked", "all"),
     )
     upload_memory: int = option(
         0,
-        "Bytes that a PUT of a large object may hold for nodes that take it more slowly than others; 0 gives"
-        " every piece to all nodes before the next one is read.",
+        "Bytes that a PUT of a large object may buffer for slow nodes; 0: send every piece to all "
+        "nodes before the next one is read.",
         kind=COUNT,
     )
     upload_patience: float = option(
         10.0,
-        "Seconds that such a PUT, when it holds so much, waits for a slow node in all before it goes on"
-        " without it, if the others are enough.",
+        "Seconds in all that such a PUT waits for a slow node once its buffer is full, before it "
+        "continues without the node, if the others are enough.",
         kind=SECONDS,
     )
     answer_insufficient_storage: bool = option(

@@ -11,8 +11,8 @@ hide what is stored there from every daemon. Rings only ever grow: the number of
 one beyond it is asked for and the file has changed since. Without a ring every partition of the largest
 possible one is taken.
 
-While partitions are being split, ``home`` says by which of its two an object is kept. The file is then looked
-at for every request: all workers of a node have to turn to the new partitions at the same moment.
+While partitions are being split, ``find_partition`` returns the one of the two that stores an object. The
+file is then checked at every request: all workers of a node must use the new partitions from the same moment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 
 from swift import __version__
 from swift.base.clock import Clock, SystemClock
-from swift.base.entity import NotUTF8, requoted_path
+from swift.base.entity import NotUTF8, normalize_path_quoting
 from swift.base.errors import DeviceUnavailable, LockTimeout, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.limits import Limits
@@ -48,9 +48,9 @@ from swift.ring.errors import PartPowerError, RingError
 from swift.ring.ring import RELOAD_INTERVAL_S
 from swift.ring.ringfile import load_table
 from swift.ring.split import Home, home_of
-from swift.runtime.diskcalls import DiskPools
+from swift.runtime.diskcalls import DiskThreadPools
 from swift.telemetry.accesslog import AccessLog, common_log_time
-from swift.telemetry.logtemplate import Fields, LogTemplate, with_txid
+from swift.telemetry.logtemplate import LogTemplate, TemplateFields, with_txid
 from swift.telemetry.telemetry import Telemetry
 
 #: Partitions of the largest ring there can be.
@@ -59,7 +59,7 @@ _DIGITS_MAX = len(str(PARTITIONS_MAX))
 
 
 @dataclass(slots=True)
-class _Known:
+class _RingContent:
     """Content of one ring file."""
 
     count: int = PARTITIONS_MAX
@@ -72,14 +72,14 @@ class _Known:
     until_s: float = float("-inf")
 
 
-class Partitions:
+class RingPartitions:
     """The partitions of the rings in a directory; ``swift_dir`` empty stands for no rings."""
 
     __slots__ = ("_dir", "_known", "_monotonic")
 
     def __init__(self, swift_dir: str = "", *, clock: Clock | None = None):
         self._dir = swift_dir
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _RingContent] = {}
         self._monotonic = (clock or SystemClock()).monotonic
 
     def check(self, partition: str, ring_name: str) -> None:
@@ -91,7 +91,7 @@ class Partitions:
             known = self._known.get(ring_name)
             if known is not None and known.part_power is not None and number < known.count:
                 return
-            if number < self._looked_at(ring_name).count:
+            if number < self._ring_content(ring_name).count:
                 return
         raise HTTPError(400, f"Invalid partition: {partition[: _DIGITS_MAX + 1]}", content_type=TEXT)
 
@@ -105,11 +105,11 @@ class Partitions:
         power = None if known is None else known.part_power
         if power is not None and value >> (32 - power) == asked:
             return
-        if not self._is_one_of(value, asked, self._looked_at(ring_name)):
+        if not self._matches_partition(value, asked, self._ring_content(ring_name)):
             raise HTTPError(400, f"Partition {partition} is not that of the path", content_type=TEXT)
 
     @staticmethod
-    def _is_one_of(value: int, asked: int, known: _Known) -> bool:
+    def _matches_partition(value: int, asked: int, known: _RingContent) -> bool:
         power, following = known.part_power, known.next_part_power
         if power is None:
             return True
@@ -119,7 +119,9 @@ class Partitions:
             powers += [following, power - 1, power + 1] if following == power else [following]
         return any(value >> (32 - each) == asked for each in powers if 0 <= each <= 32)
 
-    def home(self, partition: str, ring_name: str, name_hash: str, *, is_splitting: bool) -> Home | None:
+    def find_partition(
+        self, partition: str, ring_name: str, name_hash: str, *, is_splitting: bool
+    ) -> Home | None:
         """Return the partition that stores an object requested with ``partition``, which is valid.
 
         None when its partition is not being split. ``is_splitting`` is whether the sender says that it is.
@@ -136,7 +138,7 @@ class Partitions:
             or int(name_hash[:8], 16) >> (32 - power) != int(partition)
             or self._monotonic() >= known.until_s
         ):
-            known = self._looked_at(ring_name)
+            known = self._ring_content(ring_name)
         if known.part_power is None or known.next_part_power is None:
             return None
         try:
@@ -144,11 +146,11 @@ class Partitions:
         except PartPowerError:
             return None
 
-    def _looked_at(self, ring_name: str) -> _Known:
+    def _ring_content(self, ring_name: str) -> _RingContent:
         """Return the ring file's content; during a part power increase the larger number of partitions."""
         known = self._known.get(ring_name)
         if known is None:
-            known = _Known()
+            known = _RingContent()
             if not self._dir:
                 return known
             self._known[ring_name] = known
@@ -171,12 +173,12 @@ class Partitions:
         return f"Partitions({self._dir!r}, {counts})"
 
 
-_DOTS = frozenset((".", ".."))
+_RELATIVE_NAMES = frozenset((".", ".."))
 
 Handler = Callable[[Request], Response]
 
 #: The fields of ``log_format``.
-ACCESS_FIELDS = Fields(
+ACCESS_FIELDS = TemplateFields(
     plain=(
         "method",
         "status",
@@ -248,12 +250,12 @@ class BackendContext:
     telemetry: Telemetry = field(default_factory=Telemetry)
     clock: Clock = field(default_factory=SystemClock)
     transport: Transport = field(default_factory=_NoTransport)
-    pools: DiskPools = field(default_factory=lambda: DiskPools(0))
+    pools: DiskThreadPools = field(default_factory=lambda: DiskThreadPools(0))
     access_log: AccessLog | None = None
     #: The operator's format of access lines; None: the one of OpenStack Swift.
     access_template: LogTemplate | None = None
     replication_server: bool = True
-    partitions: Partitions = field(default_factory=Partitions)
+    partitions: RingPartitions = field(default_factory=RingPartitions)
     #: Which changes are refused because of their date.
     dates: DateLimit = field(default_factory=DateLimit)
     #: The address and port under which this node stands in rings, as daemons need it; "" is any address.
@@ -307,17 +309,17 @@ class BackendApp:
         return serve_wsgi(self.handle, environ, start_response)
 
     def handle(self, request: Request) -> Response:
-        """Answer one request; never raises."""
+        """Return the response to one request; never raises."""
         started = time.time()
         handler = self._table.get(request.method)
         if handler is None:
             response = error_response(405, headers={"allow": self._allow})
         else:
-            response = self._guarded(handler, request)
-        self._account_for(request, response, started)
+            response = self._call_handler(handler, request)
+        self._record_response(request, response, started)
         return response
 
-    def _guarded(self, handler: Handler, request: Request) -> Response:
+    def _call_handler(self, handler: Handler, request: Request) -> Response:
         try:
             return handler(request)
         except HTTPError as error:
@@ -359,7 +361,7 @@ class BackendApp:
     def _options(self, _request: Request) -> Response:
         return Response(200, {"allow": self._allow, "server": f"{self.server_type}-server/{__version__}"})
 
-    def _account_for(self, request: Request, response: Response, started: float) -> None:
+    def _record_response(self, request: Request, response: Response, started: float) -> None:
         now = time.time()
         seconds = now - started
         duration = self._durations.get(request.method)
@@ -379,19 +381,19 @@ class BackendApp:
             errors = ".errors" if response.status >= 500 and response.status != 507 else ""
             statsd.timing(f"{request.method}{errors}.timing", seconds)
         if statsd.labels_enabled:
-            self._count_labelled(request, response, seconds)
+            self._record_labelled_metrics(request, response, seconds)
         log = self.context.access_log
         if log is not None and log.is_wanted and self._is_logged(request):
-            log.write(self._line(request, response, now, seconds))
+            log.write(self._access_line(request, response, now, seconds))
 
-    def _count_labelled(self, _request: Request, _response: Response, _seconds: float) -> None:
+    def _record_labelled_metrics(self, _request: Request, _response: Response, _seconds: float) -> None:
         """Send the metrics with labels of a request; only object servers have any."""
 
     def _is_logged(self, _request: Request) -> bool:
         """Return True if a request gets an access line."""
         return True
 
-    def _line(self, request: Request, response: Response, now: float, seconds: float) -> str:
+    def _access_line(self, request: Request, response: Response, now: float, seconds: float) -> str:
         headers, answer = request.headers, response.headers
         length = answer.get("content-length")
         if length is None and self.logs_text_length and request.method != "HEAD":
@@ -407,7 +409,7 @@ class BackendApp:
                         "remote_addr": request.remote_addr,
                         "time": now,
                         "method": request.method,
-                        "path": requoted_path(request.raw_path),
+                        "path": normalize_path_quoting(request.raw_path),
                         "status": str(response.status),
                         "content_length": length if length != "0" else None,
                         "referer": headers.get("referer"),
@@ -422,7 +424,7 @@ class BackendApp:
             )
         return (
             f"{request.remote_addr or '-'} - - [{common_log_time(now)}] "
-            f'"{request.method} {requoted_path(request.raw_path)}" {response.status} '
+            f'"{request.method} {normalize_path_quoting(request.raw_path)}" {response.status} '
             f"{length if length and length != '0' else '-'} "
             f'"{headers.get("referer", "-")}" "{headers.get("x-trans-id", "-")}" '
             f'"{headers.get("user-agent", "-")}" {seconds:.4f} "-" {self.pid} '
@@ -431,7 +433,7 @@ class BackendApp:
 
 
 def split_backend_path(request: Request, minimum: int, maximum: int) -> list[Any]:
-    """Device, partition and names of a storage request; 400 for a malformed one.
+    """Return device, partition and names of a storage request.
 
     Raises ``HTTPError`` 400 (text/plain, spec: object-server.md §2) and ``NotUTF8``.
     """
@@ -442,13 +444,13 @@ def split_backend_path(request: Request, minimum: int, maximum: int) -> list[Any
     except ValueError as error:
         raise HTTPError(400, str(error), content_type=TEXT)
     device, partition = parts[:2]
-    if device in _DOTS or partition in _DOTS:
-        problem = f"device: {device}" if device in _DOTS else f"partition: {partition}"
+    if device in _RELATIVE_NAMES or partition in _RELATIVE_NAMES:
+        problem = f"device: {device}" if device in _RELATIVE_NAMES else f"partition: {partition}"
         raise HTTPError(400, f"Invalid {problem}", content_type=TEXT)
     return parts
 
 
-def refuse_sync_key(headers: HeaderMap) -> None:
+def reject_sync_key(headers: HeaderMap) -> None:
     """Refuse a request that carries what container sync signs requests to proxies with: ``HTTPError`` 403."""
     if "x-container-sync-key" in headers or "x-container-sync-auth" in headers:
         raise HTTPError(403, "Container sync sends to proxies, not to storage servers", content_type=TEXT)

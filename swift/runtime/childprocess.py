@@ -39,13 +39,13 @@ def run(args: Sequence[str], *, timeout_s: float) -> Completed:
     output = os.memfd_create("output", os.MFD_CLOEXEC)
     try:
         process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        status = _await(process, timeout_s, args[0])
+        status = _wait_for_exit(process, timeout_s, args[0])
         return Completed(status, os.pread(output, OUTPUT_BYTES_MAX, 0).decode("utf-8", "replace"))
     finally:
         os.close(output)
 
 
-def _await(process: subprocess.Popen[bytes], timeout_s: float, program: str) -> int:
+def _wait_for_exit(process: subprocess.Popen[bytes], timeout_s: float, program: str) -> int:
     deadline = time.monotonic() + timeout_s
     rest_s = _POLL_FIRST_S
     try:

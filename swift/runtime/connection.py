@@ -27,9 +27,9 @@ _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 #: Bytes that are dropped in a row before other connections have their turn.
-_DROP_BYTES = 1 << 20
+_DISCARD_BUFFER_BYTES = 1 << 20
 #: More chunks than this in what arrived at once are tiny: other connections have their turn.
-_TINY_CHUNKS = 64
+_TINY_CHUNKS_MAX = 64
 
 
 class LingerLimits(NamedTuple):
@@ -67,7 +67,7 @@ class Connection:
         "buffer",
         "client_timeout_s",
         "idle",
-        "head_since",
+        "head_started_at",
         "stalled_since",
         "lingering_since",
         "sent_bytes",
@@ -86,7 +86,7 @@ class Connection:
         #: Waiting for the next request; such connections may be closed at any time.
         self.idle = True
         #: When the wait for a head began, monotonic seconds; 0.0 while a request is being answered.
-        self.head_since = time.monotonic()
+        self.head_started_at = time.monotonic()
         #: Since when this side waits for the client to send or take something, monotonic seconds; or 0.0.
         self.stalled_since = 0.0
         #: Since when the rest of a refused request is dropped, monotonic seconds; or 0.0.
@@ -100,7 +100,7 @@ class Connection:
         """True if an answered client keeps the connection for a request that has not begun."""
         return self.idle and self.sent_bytes > 0
 
-    def become_tls(self, sock: socket) -> None:
+    def start_tls(self, sock: socket) -> None:
         """Go on with an encrypted socket over the same descriptor."""
         self.sock, self.is_tls = sock, True
 
@@ -113,7 +113,7 @@ class Connection:
         """
         deadline = time.monotonic() + self.client_timeout_s
         data = b""
-        while missing := proxyprotocol.needed(data):
+        while missing := proxyprotocol.bytes_needed(data):
             try:
                 more = self.sock.recv(missing)
             except BlockingIOError:
@@ -149,7 +149,7 @@ class Connection:
         Raises ``wire.http1.BadHead`` for one that is too long, ``DeadlineExceeded`` for a slow one.
         """
         data = self.buffer.lstrip(b"\r\n") if self.buffer[:1] in (b"\r", b"\n") else self.buffer
-        self.head_since = now = time.monotonic()
+        self.head_started_at = now = time.monotonic()
         deadline = now + (self.client_timeout_s if data else idle_timeout_s)
         self.idle = not data
         searched = 0
@@ -160,7 +160,7 @@ class Connection:
                 end = data.find(b"\r\n\r\n", searched)
                 if end >= 0:
                     self.buffer = data[end + 4 :]
-                    self.head_since = 0.0
+                    self.head_started_at = 0.0
                     return data[: end + 4]
                 check_unfinished(data, limits)
                 searched = max(0, len(data) - 3)
@@ -182,8 +182,8 @@ class Connection:
                 deadline = time.monotonic() + self.client_timeout_s
             data = data + more if data else more.lstrip(b"\r\n")
 
-    def read_some(self) -> bytes:
-        """Body bytes: what is buffered, else what arrives next.
+    def read_available(self) -> bytes:
+        """Return body bytes: what is buffered, else what arrives next.
 
         Raises ``BodyTimeout`` or ``ClientDisconnected``.
         """
@@ -201,7 +201,7 @@ class Connection:
         return data
 
     def receive_into(self, view: memoryview) -> int:
-        """Fill ``view`` with what is there, waiting for the first byte; raises like ``read_some``.
+        """Fill ``view`` with what is there, waiting for the first byte; raises like ``read_available``.
 
         Only for an empty ``buffer``.
         """
@@ -321,7 +321,7 @@ class Connection:
     def linger(self, limits: LingerLimits) -> None:
         """End sending, and drop what the client still sends within ``limits``."""
         self.lingering_since = now = time.monotonic()
-        deadline, left, turn = now + limits.total_s, limits.bytes_max, _DROP_BYTES
+        deadline, left, turn = now + limits.total_s, limits.bytes_max, _DISCARD_BUFFER_BYTES
         try:
             self.sock.shutdown(SHUT_WR)
             while left > 0 and now < deadline:
@@ -331,14 +331,14 @@ class Connection:
                 left -= size
                 turn -= size
                 if turn <= 0:
-                    turn = _DROP_BYTES
+                    turn = _DISCARD_BUFFER_BYTES
                     sleep(0)
                 now = time.monotonic()
         except (OSError, DeadlineExceeded):
             # Gone already, or still sending after its time: either way the socket is closed next.
             return
 
-    def hang_up(self) -> None:
+    def shutdown(self) -> None:
         """End the conversation in both directions; a wait for the client ends with EOF."""
         try:
             # Not the method of an encrypted socket: that forgets the encryption, in which its reader waits.
@@ -413,7 +413,7 @@ class ConnectionBody(RequestBody):
         return self._must_continue
 
     def send_continue(self, headers: dict[str, str]) -> None:
-        """``100 Continue`` with extra headers, if the client asked for it."""
+        """Send ``100 Continue`` with extra headers, if the client waits for it."""
         if self.may_wait:
             self._must_continue = False
             try:
@@ -421,13 +421,13 @@ class ConnectionBody(RequestBody):
             except ConnectionClosed as error:
                 raise ClientDisconnected(str(error))
 
-    def next_stage(self) -> None:
+    def begin_next_body(self) -> None:
         """Expect another chunked body of the same request."""
         self._decoder = ChunkDecoder()
         self._ready = []
 
     def read(self, size: int = -1) -> bytes:
-        """Up to ``size`` bytes, everything when negative; see ``RequestBody``."""
+        """Return up to ``size`` bytes, everything when negative; see ``RequestBody``."""
         if self._must_continue:
             self.send_continue({})
         if size < 0:
@@ -451,7 +451,7 @@ class ConnectionBody(RequestBody):
     def read_into(self, view: memoryview) -> int:
         """See ``RequestBody``."""
         decoder = self._decoder
-        room = self._left if decoder is None else decoder.room
+        room = self._left if decoder is None else decoder.chunk_bytes_left
         if self._connection.buffer or self._ready or self._must_continue or self._broken or not room:
             data = self.read(len(view))
             view[: len(data)] = data
@@ -464,7 +464,7 @@ class ConnectionBody(RequestBody):
         if decoder is None:
             self._left -= size
         else:
-            decoder.took(size)
+            decoder.count_received(size)
         self.received += size
         return size
 
@@ -472,7 +472,7 @@ class ConnectionBody(RequestBody):
         want = min(size, self._left)
         if want <= 0:
             return b""
-        data = self._connection.read_some()
+        data = self._connection.read_available()
         if len(data) > want:
             self._connection.buffer = data[want:]
             data = data[:want]
@@ -484,12 +484,12 @@ class ConnectionBody(RequestBody):
         decoder = self._decoder
         assert decoder is not None
         while not self._ready and not decoder.finished:
-            data = self._connection.read_some()
+            data = self._connection.read_available()
             pieces, used = decoder.feed(data)
             # Chunks of a few bytes would each be sent to all nodes; and they keep this process busy for so
             # long that the client has always sent more, so that other connections would never have a turn.
             self._ready = [b"".join(pieces)] if len(pieces) > 1 else pieces
-            if len(pieces) > _TINY_CHUNKS:
+            if len(pieces) > _TINY_CHUNKS_MAX:
                 sleep(0)
             if used < len(data):
                 self._connection.buffer = data[used:]

@@ -18,9 +18,9 @@ from swift.telemetry.telemetry import Telemetry
 #: The keys of recon files: ring → the last completed pass, and the one under way.
 STATE, PROGRESS = "copy_state", "copy_progress"
 #: Under which a pass over a device hands its counts to the report of all devices.
-FACTS = "copies"
+FACTS_KEY = "copies"
 #: Metric → what it counts.
-GAUGES = {
+GAUGE_HELP = {
     "misplaced": "Partitions (databases) on a device that belong elsewhere.",
     "missing": "Copies that other devices lack (databases: that this one lacks), as far as it is known.",
     "failed": "Partitions (databases) that the pass could not bring in order.",
@@ -37,36 +37,36 @@ class DeviceCopies:
         #: Partitions that the device has.
         self.partitions = 0
         self._misplaced: set[Hashable] = set()
-        self._lacking: dict[Hashable, Sequence[str]] = {}
+        self._missing: dict[Hashable, Sequence[str]] = {}
         self._failed: set[Hashable] = set()
         self._done = 0
 
-    def found(self, unit: Hashable, *, is_misplaced: bool = False, lacking: Sequence[str] = ()) -> None:
+    def add_unit(self, unit: Hashable, *, is_misplaced: bool = False, lacking: Sequence[str] = ()) -> None:
         """Note a unit that belongs elsewhere, or of which ``lacking`` (``ip/name``) have nothing."""
         if is_misplaced:
             self._misplaced.add(unit)
         if lacking:
-            self._lacking[unit] = lacking
+            self._missing[unit] = lacking
 
-    def lacks(self, unit: Hashable, device: str, count: int) -> None:
+    def set_missing_count(self, unit: Hashable, device: str, count: int) -> None:
         """Note that ``device`` lacks so many copies, whichever they are; 0 strikes that out."""
-        self._lacking[unit] = (device,) * count
+        self._missing[unit] = (device,) * count
 
-    def done(self, unit: Hashable) -> None:
+    def mark_done(self, unit: Hashable) -> None:
         """Strike out a unit that is in order now."""
-        was_found = unit in self._misplaced or unit in self._lacking
+        was_found = unit in self._misplaced or unit in self._missing
         self._done += was_found
         self._misplaced.discard(unit)
-        self._lacking.pop(unit, None)
+        self._missing.pop(unit, None)
         self._failed.discard(unit)
 
-    def failed(self, unit: Hashable) -> None:
+    def mark_failed(self, unit: Hashable) -> None:
         """Note a unit that could not be brought in order."""
         self._failed.add(unit)
 
     def as_json(self) -> dict[str, object]:
         """Return the counts so far."""
-        lacking = Counter(device for devices in self._lacking.values() for device in devices)
+        lacking = Counter(device for devices in self._missing.values() for device in devices)
         return {
             "ring": self._ring,
             "partitions": self.partitions,
@@ -82,32 +82,32 @@ class DeviceCopies:
         return f"<DeviceCopies {self.as_json()}>"
 
 
-def copies_facts(copies: Mapping[str, DeviceCopies]) -> dict[str, object]:
+def device_copies_facts(copies: Mapping[str, DeviceCopies]) -> dict[str, object]:
     """Return the facts of a pass over one device, by ring name."""
-    return {FACTS: {ring: each.as_json() for ring, each in copies.items()}}
+    return {FACTS_KEY: {ring: each.as_json() for ring, each in copies.items()}}
 
 
 def _by_ring(passed: PassReport) -> dict[str, dict[str, JsonObject]]:
-    """Ring name → device → its counts."""
+    """Return the counts by ring name and device."""
     found: dict[str, dict[str, JsonObject]] = {}
     for device, result in passed.results.items():
-        for ring, counts in result.facts.get(FACTS, {}).items():
+        for ring, counts in result.facts.get(FACTS_KEY, {}).items():
             found.setdefault(ring, {})[device] = counts
     return found
 
 
-def completed(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
+def completed_pass_facts(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
     """Return the recon facts of a completed pass, and publish its metrics."""
     began_s = passed.ended_s - passed.seconds
     states: dict[str, object] = {}
     for ring, devices in _by_ring(passed).items():
         _publish(telemetry, ring, devices)
         states[ring] = {"began": began_s, "ended": passed.ended_s, "devices": devices}
-    # An empty value removes what was told in the midst of the pass.
+    # An empty value removes the figures of the running pass.
     return {STATE: states, PROGRESS: {ring: {} for ring in states}} if states else {}
 
 
-def under_way(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
+def running_pass_facts(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
     """Return the recon facts in the midst of a pass, and publish its metrics."""
     began_s = passed.ended_s - passed.seconds
     states: dict[str, object] = {}
@@ -119,11 +119,11 @@ def under_way(passed: PassReport, telemetry: Telemetry) -> dict[str, object]:
 
 def _publish(telemetry: Telemetry, ring: str, devices: Mapping[str, JsonObject]) -> None:
     for device, counts in devices.items():
-        for name, about in GAUGES.items():
+        for name, about in GAUGE_HELP.items():
             gauge = telemetry.metrics.gauge(f"swift_copies_{name}", about, ring=ring, device=device)
             gauge.set(counts[name])
 
 
-def rotated_after(own: int, count: int) -> Iterator[int]:
+def other_replicas_after(own: int, count: int) -> Iterator[int]:
     """Return the indexes of the other replicas of a partition, beginning with the one after ``own``."""
     return (index % count for index in range(own + 1, own + count))

@@ -48,7 +48,7 @@ class Cursor:
         self._clock = clock
         self._log = log
         self._next_save_s = clock.monotonic() + SAVED_EVERY_S
-        self._is_noted = False
+        self._is_changed = False
         self.resume_state = self._read() or ResumeState(clock.time())
 
     @property
@@ -62,17 +62,17 @@ class Cursor:
         return self.resume_state.begun_s
 
     def note(self, position: object) -> None:
-        """Everything before ``position`` is done; ``position`` is what JSON can carry."""
+        """Set the position: everything before it is done. ``position`` must be a JSON value."""
         self.resume_state.position = position
-        self._is_noted = True
+        self._is_changed = True
 
     def save_if_due(self) -> bool:
         """Return True if it is time for ``save``."""
-        return self._is_noted and self._clock.monotonic() >= self._next_save_s
+        return self._is_changed and self._clock.monotonic() >= self._next_save_s
 
     def save(self) -> None:
         """Write what was noted; a failure is logged and otherwise ignored."""
-        if not self._is_noted or not self.path:
+        if not self._is_changed or not self.path:
             return
         self._next_save_s = self._clock.monotonic() + SAVED_EVERY_S
         try:

@@ -23,9 +23,9 @@ from swift.base.clock import Clock, SystemClock
 from swift.green import pause
 from swift.runtime.cursor import Cursor, cursor_path
 from swift.runtime.report import Counters, Progress, PrometheusFile
-from swift.runtime.share import ShareResult, ShareRun, log_failure
+from swift.runtime.sharerun import ShareResult, ShareRun, log_failure
+from swift.runtime.shareworkers import ReportProgress, ShareWorkers
 from swift.runtime.stop import Stop
-from swift.runtime.supervise import Tell, Workers
 from swift.runtime.throttle import Throttle
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
@@ -52,11 +52,11 @@ class Schedule:
     concurrency: int = 1
     #: Processes that work on different shares at the same time; with one, no process is forked.
     workers: int = 1
-    #: Seconds between log lines about a long pass, and between what recon is told of it.
+    #: Seconds between log lines about a long pass, and between its reports to recon.
     report_interval_s: float = 300.0
-    #: Bytes that passes tell of (``PassContext.pace``) per second and process; 0 means no limit.
+    #: Bytes counted by ``PassContext.count_bytes_read`` per second and process; 0 means no limit.
     bytes_per_second: float = 0.0
-    #: Seconds without a unit, a byte or a count after which a pass goes on without a share; 0: never.
+    #: Seconds without a unit, a byte or a count after which a pass continues without a share; 0: never.
     stall_s: float = 3600.0
 
 
@@ -74,10 +74,10 @@ class PassContext:
     progress: Progress
     bytes_throttle: Throttle
 
-    def pace(self, count: int) -> None:
-        """So many bytes were just read: they are counted, and waited for. Fit for disk threads."""
+    def count_bytes_read(self, count: int) -> None:
+        """Count bytes that were just read, and wait for the rate limit. Disk threads may call this."""
         self.progress.bytes += count
-        self.bytes_throttle.turn(count)
+        self.bytes_throttle.wait_for_turn(count)
 
 
 class Pass(Protocol[U]):
@@ -150,7 +150,7 @@ class Runner:
         forks: bool | None = None,
         is_limited: bool = False,
     ):
-        """``is_limited`` runs do a part only: they neither tell recon nor go on where others were."""
+        """``is_limited`` runs do a part only: they neither report to recon nor resume earlier passes."""
         self._task = task
         self._schedule = schedule
         self._telemetry = telemetry
@@ -159,63 +159,63 @@ class Runner:
         self._stop = stop or Stop(self._clock)
         self._rng = rng or random.Random()
         self._terminal = terminal
-        self._page = PrometheusFile(telemetry, recon.directory, task.name)
+        self._metrics_file = PrometheusFile(telemetry, recon.directory, task.name)
         self.forks = schedule.workers > 1 if forks is None else forks
-        self._workers = Workers(telemetry.log)
+        self._workers = ShareWorkers(telemetry.log)
         #: Shares that were given up and may yet move.
         self._lost: dict[str, ShareRun] = {}
         self._is_told = False
         self._is_limited = is_limited
 
-    def once(self) -> bool:
-        """One pass over everything; whether it was not cut short."""
-        _drive(self._once())
+    def run_once(self) -> bool:
+        """Run one pass over everything; return True if it was completed."""
+        _sleep_through_steps(self._run_pass())
         return not self._stop.requested
 
-    def forever(self) -> None:
-        """Pass after pass until told to stop; the first starts at a random moment within the interval."""
-        for rest_s in self.steps():
+    def run_forever(self) -> None:
+        """Run passes until ``stop`` is requested; the first starts at a random moment within the interval."""
+        for rest_s in self.run_steps():
             if self._stop.wait(rest_s):
-                if not self.is_working:
+                if not self.has_workers:
                     return
                 pause(POLL_S)
 
     @property
-    def is_working(self) -> bool:
+    def has_workers(self) -> bool:
         """True if workers are left that have to be waited for."""
         return self._workers.are_running
 
-    def _once(self) -> Iterator[float]:
-        """One pass; what it yields are the seconds until it wants to go on."""
+    def _run_pass(self) -> Iterator[float]:
+        """Run one pass; yield the seconds until each of its next steps."""
         started_s = self._clock.monotonic()
         shares = list(self._task.shares())
         deadline_s = started_s + self._schedule.interval_s
         results: dict[str, ShareResult] = {}
         if self.forks:
-            yield from self._in_processes(shares, deadline_s, started_s, results)
+            yield from self._run_shares_in_processes(shares, deadline_s, started_s, results)
         else:
-            self._in_turn(shares, deadline_s, started_s, results)
+            self._run_shares_in_turn(shares, deadline_s, started_s, results)
         if self._stop.requested:
             # Half a pass would be reported as a quick one.
             return
-        passed = self._report_of(results, started_s)
-        self._page.note_pass(passed.seconds, passed.ended_s, sum(r.units for r in results.values()))
+        passed = self._make_report(results, started_s)
+        self._metrics_file.record_pass(passed.seconds, passed.ended_s, sum(r.units for r in results.values()))
         facts = self._task.report(passed)
         if self._is_told:
             self._is_told = False
             facts = {**facts, _PROGRESS: {self._task.name: {}}}
         if not self._is_limited:
             self._recon.dump(facts)
-        self._page.write()
+        self._metrics_file.write()
 
-    def steps(self) -> Iterator[float]:
-        """Pass after pass, without end; what it yields are the seconds until it wants to go on."""
+    def run_steps(self) -> Iterator[float]:
+        """Run passes without end; yield the seconds until each next step."""
         interval_s = self._schedule.interval_s
         yield self._rng.uniform(0, interval_s)
         while True:
             started_s = self._clock.monotonic()
             try:
-                yield from self._once()
+                yield from self._run_pass()
             except Exception as error:
                 # A daemon outlives every failure of a pass; the next one may find things repaired.
                 log_failure(self._telemetry.log, "a pass failed", error)
@@ -223,9 +223,9 @@ class Runner:
             elapsed_s = self._clock.monotonic() - started_s
             yield max(PAUSE_MIN_S, interval_now_s - elapsed_s)
 
-    # --- telling --------------------------------------------------------------------------------------
+    # --- reporting ------------------------------------------------------------------------------------
 
-    def _report_of(self, results: Mapping[str, ShareResult], started_s: float) -> PassReport:
+    def _make_report(self, results: Mapping[str, ShareResult], started_s: float) -> PassReport:
         return PassReport(dict(results), self._clock.monotonic() - started_s, self._clock.time())
 
     def _report_progress(
@@ -234,18 +234,18 @@ class Runner:
         """Tell recon how far a long pass is."""
         if self._is_limited:
             return
-        passed = self._report_of({**done, share: so_far}, started_s)
+        passed = self._make_report({**done, share: so_far}, started_s)
         shares = {
             name: {"units": each.units, "bytes": each.bytes, "seconds": each.seconds, "begun": each.begun_s}
             for name, each in passed.results.items()
         }
         self._is_told = True
         self._recon.dump({**self._task.progress(passed), _PROGRESS: {self._task.name: shares}})
-        self._page.write()
+        self._metrics_file.write()
 
     # --- in this process ------------------------------------------------------------------------------
 
-    def _in_turn(
+    def _run_shares_in_turn(
         self, shares: Sequence[str], deadline_s: float, started_s: float, results: dict[str, ShareResult]
     ) -> None:
         for share in shares:
@@ -257,16 +257,16 @@ class Runner:
                 results[share] = result
 
     def run_share(
-        self, share: str, deadline_s: float, stop: Stop, tell: Tell = lambda _so_far: None
+        self, share: str, deadline_s: float, stop: Stop, tell: ReportProgress = lambda _so_far: None
     ) -> ShareResult | None:
-        """One pass over one share, in this process; None when the share hangs."""
+        """Run one pass over one share in this process; return None if the share hangs."""
         log = self._telemetry.log
         lost = self._lost.get(share)
         if lost is not None and not lost.has_ended:
             log.error(f"ERROR {share} has hung since an earlier pass; skipped")
             return None
         self._lost.pop(share, None)
-        own_stop = stop.branch()
+        own_stop = stop.make_child()
         path = cursor_path(self._recon.directory, self._task.name, share)
         cursor = Cursor("" if self._is_limited else path, self._clock, log)
         resume_state, schedule = cursor.resume_state, self._schedule
@@ -296,7 +296,7 @@ class Runner:
         )
         tell_every_s = schedule.report_interval_s
         if schedule.stall_s:
-            # A parent that hears nothing for longer takes it for a hang.
+            # A parent without a report for longer treats the worker as hanging.
             tell_every_s = min(tell_every_s, schedule.stall_s / 2)
         result = run.watch(self._clock, schedule.stall_s, tell, tell_every_s)
         if result is None:
@@ -305,10 +305,10 @@ class Runner:
 
     # --- many processes -------------------------------------------------------------------------------
 
-    def _in_processes(
+    def _run_shares_in_processes(
         self, shares: Sequence[str], deadline_s: float, started_s: float, results: dict[str, ShareResult]
     ) -> Iterator[float]:
-        def work(share: str, tell: Tell) -> ShareResult | None:
+        def work(share: str, tell: ReportProgress) -> ShareResult | None:
             stop = Stop(self._clock)
             stop.on_signals()
             self._terminal = None
@@ -323,42 +323,42 @@ class Runner:
         ):
             yield POLL_S
         for result in results.values():
-            self._page.add_counts(result.counts)
+            self._metrics_file.add_counts(result.counts)
 
     def __repr__(self) -> str:
         return f"<Runner {self._task.name} {self._schedule}>"
 
 
-#: The key of the recon file under which long passes say how far they are, by daemon and share.
+#: The key of the recon file under which long passes report their progress, by daemon and share.
 _PROGRESS = "daemon_progress"
 
 
-def _drive(steps: Iterator[float]) -> None:
+def _sleep_through_steps(steps: Iterator[float]) -> None:
     for rest_s in steps:
         pause(rest_s)
 
 
-def once_together(runners: Sequence[Runner]) -> bool:
-    """One pass of each, one after another; whether none was cut short."""
-    completed = [runner.once() for runner in runners]
+def run_all_once(runners: Sequence[Runner]) -> bool:
+    """Run one pass of each, one after another; return True if all were completed."""
+    completed = [runner.run_once() for runner in runners]
     return all(completed)
 
 
-def forever_together(runners: Sequence[Runner], stop: Stop, clock: Clock | None = None) -> None:
-    """Several tasks of one process, each in its own rhythm, until told to stop.
+def run_all_forever(runners: Sequence[Runner], stop: Stop, clock: Clock | None = None) -> None:
+    """Run several tasks of one process, each at its own interval, until ``stop`` is requested.
 
     They all fork or none does: a process that forks has no event loop, so it steps through all of them.
     """
     if not any(runner.forks for runner in runners):
-        green.gather([runner.forever for runner in runners])
+        green.gather([runner.run_forever for runner in runners])
         return
     clock = clock or SystemClock()
-    steps = [runner.steps() for runner in runners]
+    steps = [runner.run_steps() for runner in runners]
     due = [clock.monotonic() + next(step) for step in steps]
-    while not stop.requested or any(runner.is_working for runner in runners):
+    while not stop.requested or any(runner.has_workers for runner in runners):
         rest_s = max(0.0, min(due) - clock.monotonic())
         if stop.wait(rest_s):
             pause(POLL_S)
         for number, step in enumerate(steps):
-            if clock.monotonic() >= due[number] and (not stop.requested or runners[number].is_working):
+            if clock.monotonic() >= due[number] and (not stop.requested or runners[number].has_workers):
                 due[number] = clock.monotonic() + next(step)

@@ -1,4 +1,4 @@
-"""Declarations of daemons: each daemon's module says once what is known of it, as ``DAEMON``.
+"""Declarations of daemons: each daemon's module declares it once, as ``DAEMON``.
 
 ``python -m tools.generated`` finds the declarations and writes what is derived from them.
 Spec: cli-and-config.md §8
@@ -80,7 +80,7 @@ class Daemon:
         return f"/etc/swift/{self.conf_name or f'{self.server_type}-server.conf'}"
 
 
-class Shared(Protocol):
+class ProcessSettings(Protocol):
     """The options of such a daemon."""
 
     @property
@@ -99,7 +99,7 @@ class ProcessNumbers(TypedDict):
     process: int
 
 
-def arguments_of(who: str) -> Callable[[argparse.ArgumentParser], None]:
+def make_argument_adder(who: str) -> Callable[[argparse.ArgumentParser], None]:
     """Return a function that adds the arguments; ``who`` describes the sharing processes in the help."""
 
     def add(parser: argparse.ArgumentParser) -> None:
@@ -109,8 +109,8 @@ def arguments_of(who: str) -> Callable[[argparse.ArgumentParser], None]:
     return add
 
 
-def share_of(parts: DaemonParts, settings: Shared) -> ProcessNumbers:
-    """Both numbers, from the command line or the file; raises ``ConfigError`` when they do not fit."""
+def parse_process_numbers(parts: DaemonParts, settings: ProcessSettings) -> ProcessNumbers:
+    """Return both numbers from the command line or the file; raises ``ConfigError`` if inconsistent."""
     given = {name: getattr(parts.args, name, None) for name in ("processes", "process")}
     processes = settings.processes if given["processes"] is None else given["processes"]
     process = settings.process if given["process"] is None else given["process"]

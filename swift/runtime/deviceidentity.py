@@ -35,13 +35,13 @@ from swift.platform.regularfiles import (
 )
 from swift.store.metadata import read_metadata
 
-FILE = ".hash-path"
+FINGERPRINT_FILE = ".hash-path"
 #: Of scrypt: 16 MiB of memory and some 40 ms for each guess.
-_COST = {"n": 1 << 14, "r": 8, "p": 1}
+_SCRYPT_COST = {"n": 1 << 14, "r": 8, "p": 1}
 _DIGEST_BYTES = 32
 #: A device without fingerprint is judged by so many things at most, and by so many at least.
 SAMPLED_MAX = 20
-CONTRADICTING_MIN = 3
+CONTRADICTIONS_MIN = 3
 #: Names of each directory that are gone into.
 _WIDTH = 3
 _HASH_DIGITS = 32
@@ -52,14 +52,14 @@ _NAMES = (
 )
 
 
-class AnotherCluster(SwiftError):
+class DeviceOfAnotherCluster(SwiftError):
     """A device belongs to a cluster with other hash path settings."""
 
 
 @lru_cache(64)
 def _digest(prefix: bytes, suffix: bytes, salt: str) -> str:
     text = b"%d:%b:%d:%b" % (len(prefix), prefix, len(suffix), suffix)
-    return hashlib.scrypt(text, salt=salt.encode(), dklen=_DIGEST_BYTES, **_COST).hex()
+    return hashlib.scrypt(text, salt=salt.encode(), dklen=_DIGEST_BYTES, **_SCRYPT_COST).hex()
 
 
 class DeviceIdentity:
@@ -79,11 +79,11 @@ class DeviceIdentity:
         self._salt = ""
         self._refused: set[str] = set()
 
-    def admit(self, device: str, path: str) -> None:
+    def check_new_device(self, device: str, path: str) -> None:
         """Refuse a device that is used for the first time; raises ``DeviceUnavailable``."""
         try:
             self.check(path)
-        except AnotherCluster as error:
+        except DeviceOfAnotherCluster as error:
             if device not in self._refused:
                 self._refused.add(device)
                 self._warn(f"ERROR {error}")
@@ -95,40 +95,42 @@ class DeviceIdentity:
         usable = [name for name in names if devices.is_usable(name)]
         refused = [name for name in names if name in self._refused]
         if refused and not usable:
-            raise ConfigError(str(_another(f"{devices.root}/{refused[0]}")))
+            raise ConfigError(str(_wrong_cluster_error(f"{devices.root}/{refused[0]}")))
 
     def check(self, path: str) -> None:
-        """Compare a device with the settings, or give it a fingerprint; raises ``AnotherCluster``.
+        """Compare a device with the settings, or give it a fingerprint; raises ``DeviceOfAnotherCluster``.
 
         A device that cannot be read or written is left to those who use it.
         """
         try:
-            salt, digest = _parsed(read_regular(self._disk, f"{path}/{FILE}"))
+            salt, digest = _parse_fingerprint(read_regular(self._disk, f"{path}/{FINGERPRINT_FILE}"))
         except (FileNotFoundError, IrregularFile, ValueError, KeyError, TypeError, RecursionError):
             # None, or a damaged one, which is as good as none.
-            self._mark(path)
+            self._write_fingerprint(path)
             return
         except OSError:
             return
         self._salt = self._salt or salt
-        if not hmac.compare_digest(digest, self._digest_of(salt)):
-            raise _another(path)
+        if not hmac.compare_digest(digest, self._fingerprint_digest(salt)):
+            raise _wrong_cluster_error(path)
 
-    def _digest_of(self, salt: str) -> str:
+    def _fingerprint_digest(self, salt: str) -> str:
         return _digest(self._hasher.prefix, self._hasher.suffix, salt)
 
-    def _mark(self, path: str) -> None:
+    def _write_fingerprint(self, path: str) -> None:
         """Write the fingerprint, if what the device holds allows it."""
         try:
-            verdicts = list(islice(self._fits(path), SAMPLED_MAX))
-            if not any(verdicts) and len(verdicts) >= CONTRADICTING_MIN:
-                raise _another(path)
+            verdicts = list(islice(self._sampled_placements(path), SAMPLED_MAX))
+            if not any(verdicts) and len(verdicts) >= CONTRADICTIONS_MIN:
+                raise _wrong_cluster_error(path)
             if verdicts and not any(verdicts):
                 # Too little to judge by, and too much to ignore.
                 return
             self._salt = self._salt or secrets.token_hex(16)
-            text = json.dumps({"version": 1, "salt": self._salt, "digest": self._digest_of(self._salt)})
-            file = f"{path}/{FILE}"
+            text = json.dumps(
+                {"version": 1, "salt": self._salt, "digest": self._fingerprint_digest(self._salt)}
+            )
+            file = f"{path}/{FINGERPRINT_FILE}"
             if irregular_file_at(self._disk, file) is not None:
                 move_irregular_file_aside(self._disk, file)
             replace_file(self._disk, file, text.encode(), mode=0o644)
@@ -137,33 +139,35 @@ class DeviceIdentity:
             # A read-only device, or one of another user: there will be another start.
             return
 
-    def _fits(self, path: str) -> Iterator[bool]:
+    def _sampled_placements(self, path: str) -> Iterator[bool]:
         """Return for some objects and databases of a device whether they are where their names belong."""
-        for kind in self._some(path, lambda name: name == "objects" or name.startswith("objects-")):
+        for kind in self._sample_entries(path, lambda name: name == "objects" or name.startswith("objects-")):
             for directory in self._hash_directories(f"{path}/{kind}"):
-                names = self._names_of_object(directory)
+                names = self._object_names(directory)
                 if names is not None:
                     yield self._hasher.hexdigest(*names) == os.path.basename(directory)
         for kind in ("containers", "accounts"):
             for directory in self._hash_directories(f"{path}/{kind}"):
-                database = _names_of_database(directory)
+                database = _database_names(directory)
                 if database is not None:
                     yield self._hasher.hexdigest(*database) == os.path.basename(directory)
 
     def _hash_directories(self, path: str) -> Iterator[str]:
-        for partition in self._some(path, str.isdigit):
-            for suffix in self._some(f"{path}/{partition}", lambda name: len(name) == 3):
-                for name in self._some(f"{path}/{partition}/{suffix}", lambda n: len(n) == _HASH_DIGITS):
+        for partition in self._sample_entries(path, str.isdigit):
+            for suffix in self._sample_entries(f"{path}/{partition}", lambda name: len(name) == 3):
+                for name in self._sample_entries(
+                    f"{path}/{partition}/{suffix}", lambda n: len(n) == _HASH_DIGITS
+                ):
                     yield f"{path}/{partition}/{suffix}/{name}"
 
-    def _some(self, path: str, is_wanted: Callable[[str], bool]) -> list[str]:
+    def _sample_entries(self, path: str, is_wanted: Callable[[str], bool]) -> list[str]:
         try:
             return list(islice(filter(is_wanted, self._disk.listdir(path)), _WIDTH))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def _names_of_object(self, directory: str) -> tuple[str, ...] | None:
-        for file in self._some(directory, lambda name: name.endswith((".data", ".ts", ".meta"))):
+    def _object_names(self, directory: str) -> tuple[str, ...] | None:
+        for file in self._sample_entries(directory, lambda name: name.endswith((".data", ".ts", ".meta"))):
             try:
                 name = read_metadata(self._disk, f"{directory}/{file}").get("name", "")
             except (SwiftError, OSError):
@@ -177,7 +181,7 @@ class DeviceIdentity:
         return f"DeviceIdentity({self._hasher!r})"
 
 
-def _parsed(text: bytes) -> tuple[str, str]:
+def _parse_fingerprint(text: bytes) -> tuple[str, str]:
     """Return salt and digest; raises ``ValueError``, ``KeyError`` and others for what is no fingerprint."""
     found: JsonObject = json.loads(text)
     salt, digest = found["salt"], found["digest"]
@@ -190,7 +194,7 @@ def _parsed(text: bytes) -> tuple[str, str]:
     return salt, digest
 
 
-def _names_of_database(directory: str) -> tuple[str, ...] | None:
+def _database_names(directory: str) -> tuple[str, ...] | None:
     try:
         connection = connect(f"{directory}/{os.path.basename(directory)}.db", wait_s=0.0)
     except SwiftError:
@@ -208,8 +212,8 @@ def _names_of_database(directory: str) -> tuple[str, ...] | None:
         connection.close()
 
 
-def _another(path: str) -> AnotherCluster:
-    return AnotherCluster(
+def _wrong_cluster_error(path: str) -> DeviceOfAnotherCluster:
+    return DeviceOfAnotherCluster(
         f"{path} belongs to a cluster with another hash path prefix or suffix: correct [swift-hash] in "
-        f"swift.conf or remove the device (its fingerprint is {path}/{FILE})"
+        f"swift.conf or remove the device (its fingerprint is {path}/{FINGERPRINT_FILE})"
     )

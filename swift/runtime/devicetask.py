@@ -41,7 +41,7 @@ class DeviceTask:
 
     def shares(self) -> list[str]:
         """Return the names of the selected devices, in random order."""
-        names = self.selection.of_devices(self.context.devices.names())
+        names = self.selection.filter_devices(self.context.devices.names())
         self.rng.shuffle(names)
         return names
 
@@ -50,7 +50,7 @@ class DeviceTask:
         return self.context.disk_at(device, self.disk)
 
     def progress(self, passed: PassReport) -> dict[str, object]:
-        """Nothing beyond how far the pass is."""
+        """Return nothing beyond the progress of the pass."""
         return {}
 
 
@@ -69,7 +69,7 @@ class DevicePassBase:
         self._log = context.telemetry.log
         self._disk = task.disk_at(device)
 
-    def _note(self, error: Exception) -> None:
+    def _count_device_error(self, error: Exception) -> None:
         """Count an error of the device; one of another kind counts elsewhere."""
         self._device_task.context.telemetry.faults.note(self._device, error)
 
@@ -83,11 +83,11 @@ class DevicePassBase:
             return None
 
     def facts(self) -> dict[str, object]:
-        """Nothing beyond the counts."""
+        """Return nothing beyond the counts."""
         return {}
 
     def end(self) -> None:
-        """Nothing is held."""
+        """Release nothing."""
 
 
 class DatabasePassBase(DevicePassBase):
@@ -97,31 +97,31 @@ class DatabasePassBase(DevicePassBase):
         """Return the selected partitions of the device's ``accounts`` or ``containers`` in random order."""
         task = self._device_task
         found = walk.partitions(self._disk, device_path, directory, task.rng)
-        return [partition for partition in found if task.selection.has_partition(partition)]
+        return [partition for partition in found if task.selection.includes_partition(partition)]
 
-    def _places(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePath]:
+    def _database_paths(self, device_path: str, directory: str, partition: str) -> Iterator[DatabasePath]:
         """Yield the databases of a partition, until the work is to end."""
-        for place in walk.places(self._disk, device_path, directory, partition, self._tell_unreadable):
+        for place in walk.places(self._disk, device_path, directory, partition, self._log_unreadable):
             if self._pass_context.stop.requested:
                 return
             yield place
 
-    def _tell_unreadable(self, error: OSError) -> None:
-        """Count and log a directory that cannot be listed; the walk goes on beside it."""
+    def _log_unreadable(self, error: OSError) -> None:
+        """Count and log a directory that cannot be listed; the walk continues beside it."""
         self._counters.add(self.unavailable_event)
-        self._note(error)
+        self._count_device_error(error)
         self._log.error(f"ERROR cannot list databases: {error}")
 
-    def _due_among(
+    def _changed_databases(
         self, unchanged_databases: UnchangedDatabases, device_path: str, directory: str, some: Sequence[str]
     ) -> Scan:
         """Return the databases of some partitions, using the record of unchanged databases."""
         scan = unchanged_databases.scan(device_path, directory, some, self._device_task.disk.now_ns())
         for error in scan.unreadable:
-            self._tell_unreadable(error)
+            self._log_unreadable(error)
         return scan
 
-    def _on_database(
+    def _process_database(
         self,
         place: DatabasePath,
         open_broker: Callable[[], B | None],
@@ -148,22 +148,22 @@ class DatabasePassBase(DevicePassBase):
             self._quarantine_broken(place, error)
         except failures as error:
             self._counters.add(failed)
-            self._note(error)
+            self._count_device_error(error)
             self._log.error(f"ERROR cannot {doing} {place.directory}: {error}")
 
     def _quarantine_broken(self, place: DatabasePath, error: DatabaseBroken) -> None:
-        """Move a broken database away: replication brings a whole one. One of another place is only told."""
+        """Quarantine a broken database, so that replication restores it. Only log a misplaced one."""
         if os.path.dirname(error.path) != place.directory:
             self._log.error(f"ERROR cannot process {place.directory}: {error}")
             return
-        if quarantine_and_log(self._disk, place, error, tell=self._tell_error, note=self._note):
+        if quarantine_and_log(self._disk, place, error, tell=self._log_error, note=self._count_device_error):
             self._counters.add("quarantines")
 
-    def _tell_error(self, text: str) -> None:
+    def _log_error(self, text: str) -> None:
         self._log.error(f"ERROR {text}")
 
-    def _portions(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
-        """Partitions, as many as one call of a disk thread takes, until the work is to end."""
+    def _partition_batches(self, partitions: Sequence[str]) -> Iterator[Sequence[str]]:
+        """Yield partitions, as many as one call of a disk thread takes, until the work is to end."""
         for some in walk.portions(partitions):
             if self._pass_context.stop.requested:
                 return

@@ -24,8 +24,8 @@ from swift.green import ThreadPool
 from swift.platform.waiting import waited_s
 
 
-class RunQueue:
-    """For use by one thread, the one that asks first; ``path`` is where the kernel tells."""
+class RunQueueDelay:
+    """Time that a thread waited for a CPU. For the thread that calls first; ``path`` is the kernel's file."""
 
     def __init__(self, path: str = "/proc/thread-self/schedstat") -> None:
         self._path = path
@@ -33,7 +33,7 @@ class RunQueue:
         self._pid = 0
 
     def waited_s(self) -> float:
-        """Seconds since the thread began; only differences mean something."""
+        """Return the seconds waited since the thread began; only differences have a meaning."""
         if self._pid != os.getpid():
             self._open()
         if self._fd is None:
@@ -47,7 +47,7 @@ class RunQueue:
         self._pid = os.getpid()
         self._fd = None
         try:
-            # It lives as long as the process, like the thread it tells about.
+            # It lives as long as the process, like its thread.
             self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return
@@ -57,16 +57,16 @@ class RunQueue:
 
 
 #: Calls that take longer than this on average belong in threads, seconds.
-QUICK_S = 0.01
+INLINE_MAX_S = 0.01
 #: One call that takes this long is enough to be doubted, and another one to leave the event loop.
 STALL_S = 0.25
 #: How long a device is doubted, and a slow one stays in threads before the loop tries it again.
 PENALTY_S = 10.0
 #: The average follows the last dozens of calls.
-_WEIGHT = 1 / 32
+_AVERAGE_WEIGHT = 1 / 32
 
 
-class QuickCalls:
+class InlineCalls:
     """The ``Run`` of the only device of a process; ``threads`` takes over while the device is slow.
 
     A call may also take long because the process had no CPU. Asking the kernel about that costs as much as a
@@ -81,7 +81,7 @@ class QuickCalls:
     ):
         self._threads = threads
         self._monotonic = monotonic
-        self._queued_s = RunQueue().waited_s if queued_s is None else queued_s
+        self._queued_s = RunQueueDelay().waited_s if queued_s is None else queued_s
         self._average_s = 0.0
         self._slow_until = 0.0
         self._doubted_until = 0.0
@@ -98,11 +98,11 @@ class QuickCalls:
         finally:
             # What it waited for a CPU or let other green threads run is no fault of the device.
             others = waited_s() + (self._queued_s() if doubted else 0.0) - others
-            self._took(self._monotonic() - started - others, started, doubted)
+            self._record_duration(self._monotonic() - started - others, started, doubted)
 
-    def _took(self, seconds: float, started: float, doubted: bool) -> None:
-        self._average_s += (seconds - self._average_s) * _WEIGHT
-        if self._average_s > QUICK_S or seconds > STALL_S:
+    def _record_duration(self, seconds: float, started: float, doubted: bool) -> None:
+        self._average_s += (seconds - self._average_s) * _AVERAGE_WEIGHT
+        if self._average_s > INLINE_MAX_S or seconds > STALL_S:
             self._average_s = 0.0
             until = started + seconds + PENALTY_S
             if doubted:
@@ -110,15 +110,15 @@ class QuickCalls:
             else:
                 self._doubted_until = until
 
-    def leave_the_loop(self) -> None:
-        """From now on there are others to protect from this device."""
+    def stop_running_inline(self) -> None:
+        """Run all further calls in threads, because the process has more devices now."""
         self._slow_until = math.inf
 
     def __repr__(self) -> str:
         return f"<QuickCalls {self._average_s * 1e3:.2f} ms>"
 
 
-class DiskPools:
+class DiskThreadPools:
     """Thread pools of the devices of one process.
 
     With 0 ``threads_per_disk`` everything runs where it is called. ``quick`` lets a single device be
@@ -130,7 +130,7 @@ class DiskPools:
         self._quick = quick
         self._threads: dict[tuple[str, str], Run] = {}
         self._runs: dict[str, Run] = {}
-        self._favoured: QuickCalls | None = None
+        self._favoured: InlineCalls | None = None
 
     def run(self, device: str) -> Run:
         """Return the ``Run`` for short calls to a device."""
@@ -144,10 +144,10 @@ class DiskPools:
         if not self._quick or not self._size:
             return threads
         if not self._runs:
-            self._favoured = QuickCalls(threads)
+            self._favoured = InlineCalls(threads)
             return self._favoured
         if self._favoured is not None:
-            self._favoured.leave_the_loop()
+            self._favoured.stop_running_inline()
         return threads
 
     def threads(self, device: str, purpose: str = "") -> Run:

@@ -27,7 +27,7 @@ from swift.runtime.connection import (
     ConnectionClosed,
     LingerLimits,
 )
-from swift.runtime.relay import relay
+from swift.runtime.relay import relay_body
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.chunked import LAST_CHUNK, chunk_head
 from swift.wire.http1 import BadHead, HeadLimits, RequestHead, date_line, parse_request_head, response_head
@@ -35,15 +35,15 @@ from swift.wire.http1 import BadHead, HeadLimits, RequestHead, date_line, parse_
 Handle = Callable[[Request], Response]
 
 #: A response body up to this size is joined with its head into one send.
-JOIN_BYTES_MAX = 65536
+COALESCE_BYTES_MAX = 65536
 #: An idle server checks for a stop request at this interval, seconds.
-LOOK_AGAIN_S = 10.0
+RECHECK_S = 10.0
 #: While all places are taken: how long it takes at most until another client is looked for to give way.
-PLACE_WAIT_S = 0.1
+SLOT_WAIT_S = 0.1
 
 
 class HttpServer:
-    """Serves ``handle`` on listening sockets until told to stop."""
+    """Serves ``handle`` on listening sockets until ``stop``."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class HttpServer:
         self._client_timeout_s = client_timeout_s
         self._keepalive_timeout_s = keepalive_timeout_s
         self._max_clients = max_clients
-        self._places = green.Semaphore(max_clients)
+        self._slots = green.Semaphore(max_clients)
         self._tls = tls
         self._require_proxy_protocol = require_proxy_protocol
         self._linger_upload = linger_upload
@@ -85,22 +85,22 @@ class HttpServer:
     def serve(self, listener: socket) -> None:
         """Accept connections until ``stop``; returns then."""
         while not self._stopping:
-            if not self._places.acquire(0) and not self._acquire_slot(listener):
+            if not self._slots.acquire(0) and not self._acquire_slot(listener):
                 continue
             if self._stopping:
-                self._places.release()
+                self._slots.release()
                 return
             try:
                 sock, peer = listener.accept()
             except BlockingIOError:
-                self._places.release()
+                self._slots.release()
                 try:
-                    green.wait_readable(listener.fileno(), time.monotonic() + LOOK_AGAIN_S)
+                    green.wait_readable(listener.fileno(), time.monotonic() + RECHECK_S)
                 except green.DeadlineExceeded:
                     continue
                 continue
             except OSError as error:
-                self._places.release()
+                self._slots.release()
                 if self._stopping:
                     return
                 if error.errno == errno.EINVAL:
@@ -109,11 +109,11 @@ class HttpServer:
                     continue
                 self._telemetry.log.error(f"cannot accept a connection: {error.strerror}")
                 if error.errno in (errno.EMFILE, errno.ENFILE):
-                    self._displace()
+                    self._close_stalled_connection()
                 green.sleep(0.1)
                 continue
             self._arriving += 1
-            green.spawn_detached(self._connected, sock, peer)
+            green.spawn_detached(self._accept_connection, sock, peer)
             # One a turn, so that the other workers get their share of a burst.
             green.sleep(0)
 
@@ -123,17 +123,17 @@ class HttpServer:
             green.wait_readable(listener.fileno(), time.monotonic() + 1.0)
         except green.DeadlineExceeded:
             return False
-        self._displace()
-        return self._places.acquire(PLACE_WAIT_S)
+        self._close_stalled_connection()
+        return self._slots.acquire(SLOT_WAIT_S)
 
-    def _displace(self) -> None:
+    def _close_stalled_connection(self) -> None:
         """Close the connection that gives way to a client that waits outside, if there is one."""
         connection = connection_to_close(self._connections, self._max_clients, time.monotonic())
         if connection is not None:
             # Its green thread sees the end, which may take a turn or two: it must not be chosen again.
             self._connections.discard(connection)
             self._displaced.inc()
-            connection.hang_up()
+            connection.shutdown()
 
     def stop(self, grace_s: float = 30.0, *, idle_s: float = 0.0) -> None:
         """Accept no more, close idle connections, wait up to ``grace_s`` for busy ones.
@@ -145,14 +145,14 @@ class HttpServer:
         deadline = time.monotonic() + grace_s
         while (self._connections or self._arriving) and time.monotonic() < deadline:
             quiet_since = time.monotonic() - idle_s
-            for connection in [c for c in self._connections if _may_end(c, quiet_since)]:
+            for connection in [c for c in self._connections if _is_quiet_since(c, quiet_since)]:
                 # Its green thread sees the end and closes it. Closing it here would leave that thread
                 # waiting for a descriptor that may soon be another connection's.
-                connection.hang_up()
+                connection.shutdown()
                 self._connections.discard(connection)
             green.sleep(0.05)
 
-    def _connected(self, sock: socket, peer: tuple[Any, ...]) -> None:
+    def _accept_connection(self, sock: socket, peer: tuple[Any, ...]) -> None:
         connection = None
         self._arriving -= 1
         try:
@@ -165,7 +165,7 @@ class HttpServer:
                 return
             if self._tls is not None:
                 tls = self._tls.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-                connection.become_tls(tls)
+                connection.start_tls(tls)
                 green.handshake(tls, time.monotonic() + self._client_timeout_s)
             self._serve_connection(connection)
         except (OSError, ConnectionClosed, green.DeadlineExceeded):
@@ -179,7 +179,7 @@ class HttpServer:
                 self._open.inc(-1)
                 connection.close()
             sock.close()
-            self._places.release()
+            self._slots.release()
 
     # one connection
 
@@ -188,7 +188,7 @@ class HttpServer:
         try:
             connection.read_proxy_header()
         except BadHead as error:
-            self._refuse(connection, error)
+            self._send_rejection(connection, error)
             return False
         return True
 
@@ -201,20 +201,20 @@ class HttpServer:
                     return
                 head = parse_request_head(data, self._limits)
             except BadHead as error:
-                self._refuse(connection, error)
+                self._send_rejection(connection, error)
                 return
             except green.DeadlineExceeded:
-                self._refuse(connection, BadHead(408, "the request head did not arrive in time"))
+                self._send_rejection(connection, BadHead(408, "the request head did not arrive in time"))
                 return
-            if not self._serve_one(connection, head) or self._stopping:
+            if not self._serve_request(connection, head) or self._stopping:
                 return
             if connection.buffer:
                 # The next request is here already: nothing else would let other connections have their turn.
                 green.sleep(0)
             idle_timeout_s = self._keepalive_timeout_s
 
-    def _serve_one(self, connection: Connection, head: RequestHead) -> bool:
-        """Answer one request; False when the connection must end."""
+    def _serve_request(self, connection: Connection, head: RequestHead) -> bool:
+        """Respond to one request; return False if the connection must end."""
         body = ConnectionBody(connection, head.length, expects_continue=head.expects_continue)
         request = Request(head.method, head.raw_path, head.headers, body, query=head.query)
         request.remote_addr = connection.peer[0]
@@ -231,7 +231,7 @@ class HttpServer:
         finished = body.finished
         may_keep = may_keep and (finished or body.is_short)
         if head.minor == 0 and not _has_length(response):
-            # Only the end of the connection can say where such a body ends.
+            # Such a body ends with the connection.
             may_keep = False
         self._send(connection, head, response, keep=may_keep)
         if finished or body.finished or (may_keep and body.drain()):
@@ -272,7 +272,9 @@ class HttpServer:
             if not isinstance(response.body, bytes):
                 response.discard()
             if response.on_end is not None:
-                response.ended(max(0, connection.sent_bytes - before - connection.framing_bytes), complete)
+                response.report_end(
+                    max(0, connection.sent_bytes - before - connection.framing_bytes), complete
+                )
 
     def _send_parts(self, connection: Connection, head: RequestHead, response: Response, keep: bool) -> None:
         headers, body = response.headers, response.body
@@ -300,7 +302,7 @@ class HttpServer:
             connection.send_all(text)
             return
         if isinstance(body, bytes):
-            if len(body) <= JOIN_BYTES_MAX:
+            if len(body) <= COALESCE_BYTES_MAX:
                 connection.send_all(text + body)
             else:
                 connection.send_all(text)
@@ -311,10 +313,10 @@ class HttpServer:
             _send_chunked(connection, body)
             return
         announced = headers.get("content-length")
-        send = relay if body.fills_buffers else _send_plain
+        send = relay_body if body.fills_buffers else _send_plain
         send(connection, body, None if announced is None else int(announced))
 
-    def _refuse(self, connection: Connection, error: BadHead) -> None:
+    def _send_rejection(self, connection: Connection, error: BadHead) -> None:
         self._refused.inc()
         response = error_response(error.status, error.body or None)
         content = response.read_body()
@@ -325,9 +327,9 @@ class HttpServer:
         connection.linger(LINGER_SHORT)
 
 
-def _may_end(connection: Connection, quiet_since: float) -> bool:
+def _is_quiet_since(connection: Connection, quiet_since: float) -> bool:
     """Return True if a connection has nothing to be answered, and was quiet since a time."""
-    return connection.lingering_since > 0 or (connection.idle and connection.head_since <= quiet_since)
+    return connection.lingering_since > 0 or (connection.idle and connection.head_started_at <= quiet_since)
 
 
 def _has_length(response: Response) -> bool:
@@ -393,16 +395,16 @@ def _send_chunked(connection: Connection, body: ResponseBody) -> None:
 
 
 #: A client address may have this part of all places, as one over the number, for incomplete heads.
-HEAD_SHARE = 4
+INCOMPLETE_HEAD_SHARE = 4
 #: While all places are taken a head has to be complete after so long, seconds.
 HEAD_GRACE_S = 1.0
 #: While all places are taken a body has to make progress within so long, seconds.
 STALL_GRACE_S = 5.0
 
 
-def heads_max(places: int) -> int:
+def incomplete_heads_max(places: int) -> int:
     """Return the number of incomplete heads that one address may have when all ``places`` are taken."""
-    return max(1, places // HEAD_SHARE)
+    return max(1, places // INCOMPLETE_HEAD_SHARE)
 
 
 def connection_to_close(connections: Collection[Connection], places: int, now_s: float) -> Connection | None:
@@ -414,28 +416,28 @@ def connection_to_close(connections: Collection[Connection], places: int, now_s:
     stalled: Connection | None = None
     heads: dict[str, list[Connection]] = defaultdict(list)
     for connection in connections:
-        if not connection.head_since:
+        if not connection.head_started_at:
             since = connection.stalled_since
             if since and (stalled is None or since < stalled.stalled_since):
                 stalled = connection
             continue
         if not connection.is_parked:
             heads[str(connection.peer[0])].append(connection)
-        elif parked is None or connection.head_since < parked.head_since:
+        elif parked is None or connection.head_started_at < parked.head_started_at:
             parked = connection
     if parked is not None:
         return parked
     if heads:
         most = max(heads.values(), key=len)
-        if len(most) > heads_max(places):
-            return min(most, key=_head_since)
-        oldest = min((min(some, key=_head_since) for some in heads.values()), key=_head_since)
-        if now_s - oldest.head_since >= HEAD_GRACE_S:
+        if len(most) > incomplete_heads_max(places):
+            return min(most, key=_head_started_at)
+        oldest = min((min(some, key=_head_started_at) for some in heads.values()), key=_head_started_at)
+        if now_s - oldest.head_started_at >= HEAD_GRACE_S:
             return oldest
     if stalled is not None and now_s - stalled.stalled_since >= STALL_GRACE_S:
         return stalled
     return None
 
 
-def _head_since(connection: Connection) -> float:
-    return connection.head_since
+def _head_started_at(connection: Connection) -> float:
+    return connection.head_started_at

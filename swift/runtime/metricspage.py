@@ -21,13 +21,13 @@ from swift.telemetry.telemetry import Telemetry
 
 SLOT_BYTES = 1 << 18
 _LENGTH = struct.Struct("<I")
-#: Who asks for pages is few and quick.
+#: Readers of the page are few and quick.
 READERS_MAX = 16
 READER_TIMEOUT_S = 10.0
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class MetricsBoard:
+class SharedMetricsPage:
     """Shared slots; make it before forking."""
 
     def __init__(self, slots: int):
@@ -36,7 +36,7 @@ class MetricsBoard:
         self._index = 0
         self._registry: Registry | None = None
 
-    def join(self, index: int, registry: Registry) -> None:
+    def register_worker(self, index: int, registry: Registry) -> None:
         """Register this process as worker ``index`` that counts in ``registry``."""
         self._index = index % self._slots
         self._registry = registry
@@ -56,21 +56,21 @@ class MetricsBoard:
         self._map[base : base + 4] = _LENGTH.pack(len(data))
 
     def render(self) -> bytes:
-        """All workers' numbers, families joined."""
+        """Return the metrics of all workers, joined by family."""
         self.publish()
         families: dict[str, tuple[list[str], list[str]]] = {}
         for index in range(self._slots):
             base = index * SLOT_BYTES
             (size,) = _LENGTH.unpack(self._map[base : base + 4])
-            _collect(self._map[base + 4 : base + 4 + size].decode("utf-8", "replace"), families)
+            _parse_families(self._map[base + 4 : base + 4 + size].decode("utf-8", "replace"), families)
         lines = []
         for heads, samples in families.values():
             lines += heads + samples
         return ("\n".join(lines) + "\n").encode()
 
-    def answer(self, path: str, request: Request) -> Response:
+    def handle(self, path: str, request: Request) -> Response:
         """Return the page, at ``path`` and nowhere else."""
-        if request.loose_path != path:
+        if request.lossy_path != path:
             return error_response(404)
         if request.method not in ("GET", "HEAD"):
             return error_response(405, headers={"allow": "GET, HEAD"})
@@ -81,7 +81,7 @@ class MetricsBoard:
         not counted in it.
         """
         return HttpServer(
-            partial(self.answer, path),
+            partial(self.handle, path),
             Telemetry(log),
             max_clients=READERS_MAX,
             client_timeout_s=READER_TIMEOUT_S,
@@ -89,7 +89,7 @@ class MetricsBoard:
         )
 
 
-def _collect(text: str, families: dict[str, tuple[list[str], list[str]]]) -> None:
+def _parse_families(text: str, families: dict[str, tuple[list[str], list[str]]]) -> None:
     name = ""
     for line in text.splitlines():
         if line.startswith("# HELP "):

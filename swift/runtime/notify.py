@@ -16,12 +16,12 @@ RELOADING = "RELOADING=1"
 STOPPING = "STOPPING=1"
 
 #: Before the reason why a service does not reload. systemd leaves names with ``X_`` to others.
-REFUSED = "X_RELOAD_REFUSED="
+RELOAD_REFUSED = "X_RELOAD_REFUSED="
 
 
-def refusal(reason: str) -> str:
+def refusal_message(reason: str) -> str:
     """Return the message of a service that refuses a reload for ``reason``, in one line."""
-    return REFUSED + reason.replace("\n", " ")
+    return RELOAD_REFUSED + reason.replace("\n", " ")
 
 
 def reload_address(pid: int) -> str:
@@ -30,7 +30,7 @@ def reload_address(pid: int) -> str:
 
 
 def notify_systemd(message: str) -> None:
-    """Send e.g. ``READY=1`` to those who listen; without any, nothing happens."""
+    """Send e.g. ``READY=1`` to systemd and other listeners, if there are any."""
     addresses = [reload_address(os.getpid())]
     if address := os.environ.get("NOTIFY_SOCKET", ""):
         addresses.append("\0" + address[1:] if address.startswith("@") else address)

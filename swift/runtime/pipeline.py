@@ -64,11 +64,11 @@ class Pipeline:
             context = loadwsgi.loadcontext(
                 loadwsgi.FILTER, f"egg:{DISTRIBUTION}#{name}", global_conf=dict(global_conf)
             )
-            self.filters.insert(self._place(name, declared.required_after), context)
+            self.filters.insert(self._insert_position(name, declared.required_after), context)
             added.append(name)
         return added
 
-    def _place(self, name: str, after: Sequence[str]) -> int:
+    def _insert_position(self, name: str, after: Sequence[str]) -> int:
         names = self.names
         if name == "gatekeeper":
             return 1 if names[:1] == ["catch_errors"] else 0
@@ -76,20 +76,21 @@ class Pipeline:
         return max(positions) + 1 if positions else 0
 
     def check_order(self) -> None:
-        """Raise ``ConfigError`` that says the right order when filters stand in one that does harm."""
+        """Raise ``ConfigError`` with the right order if the order of filters does harm."""
         names = self.names
         for (left, right), why in filter_order().items():
             if left in names and right in names and names.index(left) > names.index(right):
                 raise ConfigError(
-                    f"pipeline: {left} must stand left of {right}, else {why}; right is: {self._advice()}"
+                    f"pipeline: {left} must stand left of {right}, else {why};"
+                    f" right is: {self._suggest_order()}"
                 )
 
-    def _advice(self) -> str:
+    def _suggest_order(self) -> str:
         """Return the sections of the configuration in a right order, as an operator would write them."""
         written: dict[str, list[str]] = {}
         for context in self.filters:
             written.setdefault(context.entry_point_name or "", []).append(getattr(context, "section", ""))
-        sections = [written[name].pop(0) for name in _sorted(self.names)]
+        sections = [written[name].pop(0) for name in _order_filters(self.names)]
         # What was added has none.
         return " ".join(filter(None, [*sections, getattr(self.app, "section", "")]))
 
@@ -101,8 +102,8 @@ class Pipeline:
         return app
 
 
-def _sorted(names: list[str]) -> list[str]:
-    """Names in an order that keeps every rule and, where none says otherwise, the given order."""
+def _order_filters(names: list[str]) -> list[str]:
+    """Return names in an order that obeys every rule and otherwise keeps the given order."""
     left, ordered = list(names), []
     while left:
         # A second proxy_logging and the like stays where it is.

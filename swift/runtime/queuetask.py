@@ -7,7 +7,7 @@ from typing import ClassVar, TypeVar
 
 from swift.runtime.daemon import Pass, PassContext, PassReport
 from swift.runtime.report import Counters
-from swift.runtime.share import log_failure
+from swift.runtime.sharerun import log_failure
 from swift.telemetry.log import Log
 
 T = TypeVar("T")
@@ -24,11 +24,11 @@ class QueueTask:
         return [self.share]
 
     def progress(self, passed: PassReport) -> dict[str, object]:
-        """Nothing beyond how far the pass is."""
+        """Return nothing beyond the progress of the pass."""
         return {}
 
 
-def as_far_as_readable(rows: Iterator[T], what: str, counters: Counters, log: Log) -> Iterator[T]:
+def iterate_until_error(rows: Iterator[T], what: str, counters: Counters, log: Log) -> Iterator[T]:
     """Yield the rows of a part of a queue until a read fails; the failure is logged and counted."""
     try:
         yield from rows
@@ -38,21 +38,21 @@ def as_far_as_readable(rows: Iterator[T], what: str, counters: Counters, log: Lo
 
 
 class IdleTask:
-    """The task of a daemon that has nothing to do on this node, as its configuration says."""
+    """The task of a daemon that its configuration turns off on this node."""
 
     def __init__(self, name: str):
         self.name = name
 
     def shares(self) -> list[str]:
-        """There is nothing to be done."""
+        """Return no shares."""
         return []
 
     def begin(self, share: str, context: PassContext) -> Pass[object]:
-        """There is no share to begin with; raises LookupError."""
+        """Raise LookupError: there are no shares."""
         raise LookupError(share)
 
     def report(self, passed: PassReport) -> dict[str, object]:
-        """Nothing."""
+        """Return nothing."""
         return {}
 
     progress = report

@@ -24,7 +24,7 @@ COPY_BYTES = 256 << 10
 
 
 class _Pipe:
-    """Both ends of a pipe, non-blocking; ``size`` is what it holds, 0 when there is none to be had."""
+    """Both ends of a pipe, non-blocking; ``size`` is its capacity, 0 if no pipe could be made."""
 
     __slots__ = ("source", "sink", "size")
 
@@ -49,7 +49,7 @@ class _Pipe:
         self.size = 0
 
 
-def relay(connection: Connection, body: ResponseBody, announced: int | None) -> None:
+def relay_body(connection: Connection, body: ResponseBody, announced: int | None) -> None:
     """Send a body that fills buffers, exactly the announced number of bytes.
 
     Raises ``BodyError`` when it has more or less, ``ConnectionClosed`` when the client is gone.

@@ -89,25 +89,25 @@ class Progress:
         return self._clock.monotonic() - self._started_s
 
     def unit_done(self, counters: Counters) -> None:
-        """Count a unit; tells when it is time to."""
+        """Count a unit, and report when a report is due."""
         self.units += 1
         now = self._clock.monotonic()
         if now >= self._next_log_s:
             self._next_log_s = now + self._interval_s
-            self._log.info(self.sentence(counters))
+            self._log.info(self.summary_line(counters))
         if self._terminal is not None and now >= self._next_line_s:
             self._next_line_s = now + TERMINAL_S
-            self._show(self.sentence(counters))
+            self._show(self.summary_line(counters))
 
     def end(self, counters: Counters) -> None:
         """Log the final line of this share; idle shares get none."""
         if self._terminal is not None:
             self._show("")
         if self.units or counters.counts:
-            self._log.info(f"{self.sentence(counters)}; completed")
+            self._log.info(f"{self.summary_line(counters)}; completed")
 
-    def sentence(self, counters: Counters) -> str:
-        """E.g. ``sda: 120 done in 2.4s, 50.0/s; 118 successes, 2 failures``."""
+    def summary_line(self, counters: Counters) -> str:
+        """Return e.g. ``sda: 120 done in 2.4s, 50.0/s; 118 successes, 2 failures``."""
         elapsed_s = self.elapsed_s
         rate = self.units / elapsed_s if elapsed_s > 0 else 0.0
         head = f"{self._title}: {self.units} done in {elapsed_s:.1f}s, {rate:.1f}/s"
@@ -122,7 +122,7 @@ class Progress:
         self._terminal.flush()
 
 
-def terminal_of(stream: TextIO | None = None) -> TextIO | None:
+def stream_if_terminal(stream: TextIO | None = None) -> TextIO | None:
     """Return the stream (standard error) when it is a terminal, else None."""
     stream = stream or sys.stderr
     return stream if stream.isatty() else None
@@ -136,7 +136,7 @@ class PrometheusFile:
         self._daemon = daemon
         self.path = os.path.join(directory, f"{daemon}.prom")
 
-    def note_pass(self, seconds: float, ended_s: float, units: int) -> None:
+    def record_pass(self, seconds: float, ended_s: float, units: int) -> None:
         """Record a completed pass; ``ended_s`` is Unix time."""
         metrics, labels = self._telemetry.metrics, {"daemon": self._daemon}
         metrics.gauge("swift_daemon_pass_seconds", "Duration of the last pass.", **labels).set(seconds)

@@ -19,23 +19,23 @@ class Selection:
     def __bool__(self) -> bool:
         return bool(self.devices or self.partitions or self.policies)
 
-    def of_devices(self, names: Iterable[str]) -> list[str]:
-        """Those devices that are wanted."""
+    def filter_devices(self, names: Iterable[str]) -> list[str]:
+        """Return the selected devices."""
         return [name for name in names if not self.devices or name in self.devices]
 
-    def has_partition(self, partition: str) -> bool:
-        """Return True if a partition is wanted."""
+    def includes_partition(self, partition: str) -> bool:
+        """Return True if a partition is selected."""
         return not self.partitions or partition in self.partitions
 
-    def of_policies(self, policies: Iterable[Policy]) -> list[Policy]:
-        """Those policies that are wanted."""
+    def filter_policies(self, policies: Iterable[Policy]) -> list[Policy]:
+        """Return the selected policies."""
         return [policy for policy in policies if not self.policies or str(policy.index) in self.policies]
 
     @classmethod
     def parse(cls, devices: str = "", partitions: str = "", policies: str = "") -> Selection:
-        """From comma lists as the command line has them."""
-        return cls(_items(devices), _items(partitions), _items(policies))
+        """Parse the comma lists of the command line."""
+        return cls(_split_comma_list(devices), _split_comma_list(partitions), _split_comma_list(policies))
 
 
-def _items(text: str) -> frozenset[str]:
+def _split_comma_list(text: str) -> frozenset[str]:
     return frozenset(item.strip() for item in text.split(",") if item.strip())

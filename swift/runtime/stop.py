@@ -1,4 +1,4 @@
-"""Waiting that ends early when a daemon is told to stop (spec: cli-and-config.md §8)."""
+"""Waiting that ends early when a daemon is to stop (spec: cli-and-config.md §8)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Stop:
     """Stop request of a daemon; daemons sleep only through it.
 
     It sleeps in the event loop until the end is asked for. ``sleep`` is given where that must not run
-    (``plain_stop``), and by tests that own the time: then it looks again after every slice.
+    (``make_blocking_stop``), and by tests that own the time: then it looks again after every slice.
     """
 
     def __init__(self, clock: Clock | None = None, sleep: Callable[[float], None] | None = None):
@@ -29,7 +29,7 @@ class Stop:
 
     @property
     def requested(self) -> bool:
-        """True if the end was asked for."""
+        """True if the end was requested."""
         return self._event.is_set
 
     def request(self) -> None:
@@ -37,7 +37,7 @@ class Stop:
         self._event.set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, unless the end is asked for; whether it was. Disk threads may wait as well."""
+        """Sleep until the time is over or the end is requested; return True if it was."""
         sleep = self._sleep
         if sleep is None and threading.get_native_id() != self._thread:
             sleep = pause
@@ -51,12 +51,12 @@ class Stop:
             sleep(min(left, SLICE_S))
         return self.requested
 
-    def branch(self) -> Stop:
+    def make_child(self) -> Stop:
         """Return a part of the work that ends with the whole, or earlier by itself."""
-        return _Branch(self)
+        return _ChildStop(self)
 
     def on_signals(self) -> None:
-        """SIGTERM and SIGINT end work at the next unit boundary; SIGHUP does nothing."""
+        """Request the end at SIGTERM and SIGINT, at the next unit boundary; ignore SIGHUP."""
         ends = (signal.SIGTERM, signal.SIGINT)
         if self._sleep is None:
             on_signals(ends, lambda _number: self.request())
@@ -69,21 +69,21 @@ class Stop:
         return f"<Stop {'requested' if self.requested else 'not requested'}>"
 
 
-class _Branch(Stop):
-    """See ``Stop.branch``; it waits as the whole does."""
+class _ChildStop(Stop):
+    """See ``Stop.make_child``; it waits as the whole does."""
 
     def __init__(self, whole: Stop):
         super().__init__(whole._clock, whole._sleep)
-        self._whole = whole
+        self._parent = whole
 
     @property
     def requested(self) -> bool:
-        return self._event.is_set or self._whole.requested
+        return self._event.is_set or self._parent.requested
 
     def wait(self, seconds: float) -> bool:
-        return self.requested or self._whole.wait(seconds) or self.requested
+        return self.requested or self._parent.wait(seconds) or self.requested
 
 
-def plain_stop(clock: Clock | None = None) -> Stop:
+def make_blocking_stop(clock: Clock | None = None) -> Stop:
     """Return a ``Stop`` for a process that forks; it starts no event loop, which children would share."""
     return Stop(clock, pause)

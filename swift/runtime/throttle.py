@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from swift.base.clock import Clock
 
-#: Waits some seconds and tells whether work should end.
+#: Waits some seconds and returns True if work should end.
 Wait = Callable[[float], bool]
 
 
@@ -25,7 +25,7 @@ class Throttle:
         self._token: _queue.SimpleQueue[None] = _queue.SimpleQueue()
         self._token.put(None)
 
-    def turn(self, amount: int = 1) -> None:
+    def wait_for_turn(self, amount: int = 1) -> None:
         """Wait for the next turn, of ``amount`` at once; returns early when work should end."""
         if not self._gap_s:
             return

@@ -26,7 +26,7 @@ from swift.telemetry.log import Log
 
 GRACE_S = 30.0
 #: A worker that lives shorter than this is restarted only after a pause.
-YOUNG_S = 1.0
+EARLY_EXIT_S = 1.0
 _PR_SET_PDEATHSIG = 1
 _SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGCHLD))
 #: A worker of a former image that still serves a request after so long is ended.
@@ -62,7 +62,7 @@ def die_with_parent(sig: int = signal.SIGTERM) -> None:
 
 
 def adopt_previous(succession: ProcessRenewal, log: Log, *, on_hangup: Callable[[], None]) -> int:
-    """Supervise the workers of the former image because this image cannot start workers; the exit code.
+    """Supervise the workers of the former image because this image cannot start; return the exit code.
 
     SIGUSR1 reloads again. The end of a worker, which cannot be replaced, does so too, every ``RETRY_S``.
     """
@@ -72,7 +72,7 @@ def adopt_previous(succession: ProcessRenewal, log: Log, *, on_hangup: Callable[
 
 
 class Master:
-    """Keeps a worker in every slot that ``slots`` tells, until a signal says otherwise."""
+    """Keeps a worker in every slot that ``slots`` returns, until a signal ends it."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Master:
         return bool(self._workers or self._former)
 
     def _exec_new_image(self) -> None:
-        """Become a new image; on return there is none, and everything goes on as it was."""
+        """Become a new image; on return that failed, and everything continues as before."""
         self._is_to_renew = False
         # A second request meanwhile must not end the image that is not ready for it.
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
@@ -180,7 +180,7 @@ class Master:
             self._workers[pid] = (index, time.monotonic())
 
     def _stop_worker(self, wanted: set[int]) -> None:
-        """Tell the workers of slots that are not wanted any more to end."""
+        """Signal the workers of surplus slots to end."""
         for pid, (index, _) in self._workers.items():
             if index not in wanted and pid not in self._dismissed:
                 self._dismissed.add(pid)
@@ -216,8 +216,8 @@ class Master:
             self._dismissed.discard(pid)
         elif index >= 0 and not self._stop_signal:
             self._log.error(f"worker {index} (pid {pid}) ended with status {status}; starting another")
-            if time.monotonic() - born < YOUNG_S:
-                self._pause_until = time.monotonic() + YOUNG_S
+            if time.monotonic() - born < EARLY_EXIT_S:
+                self._pause_until = time.monotonic() + EARLY_EXIT_S
         return True
 
     def _signal_workers(self, sig: int) -> None:

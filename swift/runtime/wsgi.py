@@ -13,8 +13,8 @@ a worker accepts (``max_clients``): a limit below that would let requests that h
 other.
 
 An authorisation callback (``swift.authorize``) is called with a request by any filter. One of ours is
-called with ``Request``, a foreign one with a ``ForeignRequest``, from either side: what crosses the border is
-wrapped by ``OurCallback`` or ``ForeignCallback``, and unwrapped when it comes home.
+called with ``Request``, a foreign one with a ``EnvironRequest``, from either side: what crosses the border is
+wrapped by ``NativeCallback`` or ``ForeignCallback``, and unwrapped when it comes home.
 """
 
 from __future__ import annotations
@@ -28,9 +28,16 @@ from swift.base.digits import is_digits
 from swift.base.errors import SwiftError
 from swift.green import ThreadPool, call_in_loop
 from swift.http import environkeys
-from swift.http.body import BodyError, ResponseBody, chunks_of
-from swift.http.environ import environ_key, image_of, refresh, request_from_environ, show, take_back
-from swift.http.headers import from_pairs, lower_name, title_case
+from swift.http.body import BodyError, ResponseBody, iter_body_bytes
+from swift.http.environ import (
+    apply_environ_changes,
+    complete_environ,
+    environ_entries,
+    environ_key,
+    refresh_environ,
+    request_from_environ,
+)
+from swift.http.headers import headers_from_pairs, lower_name, title_case
 from swift.http.request import Request, parse_query
 from swift.http.response import HTTPError, Response, error_response
 
@@ -45,16 +52,16 @@ class BadApplication(SwiftError):
     """A foreign WSGI application broke the rules of PEP 3333."""
 
 
-def native(app: App) -> Handle:
+def handle_of_app(app: App) -> Handle:
     """Return the ``handle`` of one of our apps, or one that calls a foreign WSGI app."""
     handle = getattr(app, "handle", None)
     return handle if handle is not None else lambda request: call_wsgi(app, request)
 
 
-# --- asking a foreign application -------------------------------------------------------------------
+# --- calling foreign applications -------------------------------------------------------------------
 
 
-class _Answer:
+class _StartedResponse:
     """Response of a foreign application's ``start_response``; it may be replaced until the first byte."""
 
     def __init__(self) -> None:
@@ -64,7 +71,7 @@ class _Answer:
         self.is_gone = False
 
     def start(self, status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
-        """``start_response``."""
+        """Record status and headers, as ``start_response``."""
         if exc_info is not None and self.is_gone:
             raise exc_info[1].with_traceback(exc_info[2])
         if self.status and exc_info is None:
@@ -78,7 +85,7 @@ class _Answer:
         if not (len(code) == 3 and is_digits(code)):
             raise BadApplication(f"no HTTP status: {self.status!r}")
         self.is_gone = True
-        return Response(int(code), from_pairs(self.headers), reason=reason)
+        return Response(int(code), headers_from_pairs(self.headers), reason=reason)
 
 
 def call_wsgi(app: App, request: Request) -> Response:
@@ -86,20 +93,20 @@ def call_wsgi(app: App, request: Request) -> Response:
 
     What it changed in the environ is seen in the request afterwards. Raises ``BadApplication``.
     """
-    environ = show(request)
-    image = image_of(request)
-    _lend(environ)
-    answer = _Answer()
+    environ = complete_environ(request)
+    entries = environ_entries(request)
+    _wrap_environ_callbacks(environ)
+    answer = _StartedResponse()
     try:
-        chunks = _threads.call(_started, app, environ, answer)
-        return _collect(chunks, answer)
+        chunks = _threads.call(_start_application, app, environ, answer)
+        return _build_response(chunks, answer)
     finally:
-        take_back(request, image)
-        _take_home(environ)
+        apply_environ_changes(request, entries)
+        _unwrap_environ_callbacks(environ)
 
 
-def _started(app: App, environ: WSGIEnvironment, answer: _Answer) -> Iterable[bytes]:
-    """Call an application in a thread until it has called ``start_response`` or returned all it says."""
+def _start_application(app: App, environ: WSGIEnvironment, answer: _StartedResponse) -> Iterable[bytes]:
+    """Call an application in a thread until it has called ``start_response`` or returned its whole body."""
     chunks = app(environ, answer.start)
     if answer.status or isinstance(chunks, list | tuple):
         return chunks
@@ -112,10 +119,10 @@ def _started(app: App, environ: WSGIEnvironment, answer: _Answer) -> Iterable[by
         _close(chunks)
         raise
     answer.written += first
-    return _Rest(iterator, chunks)
+    return _RemainingChunks(iterator, chunks)
 
 
-class _Rest:
+class _RemainingChunks:
     """An iterable after its first items."""
 
     def __init__(self, iterator: Iterator[bytes], chunks: Iterable[bytes]):
@@ -126,7 +133,7 @@ class _Rest:
         return self._iterator
 
     def close(self) -> None:
-        """Close the iterable, as PEP 3333 asks."""
+        """Close the iterable, as PEP 3333 requires."""
         _close(self._chunks)
 
 
@@ -136,10 +143,10 @@ def _close(chunks: Iterable[bytes] | None) -> None:
         close()
 
 
-def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
-    if isinstance(chunks, _Served) and answer.status and not answer.written:
+def _build_response(chunks: Iterable[bytes], answer: _StartedResponse) -> Response:
+    if isinstance(chunks, _WsgiIterable) and answer.status and not answer.written:
         # Our own response, passed on: its body goes to the client unchanged.
-        return chunks.handed_over(answer.response())
+        return chunks.transfer_body(answer.response())
     if isinstance(chunks, list | tuple) and answer.status:
         response = answer.response()
         response.body = b"".join((*answer.written, *chunks))
@@ -155,7 +162,7 @@ def _collect(chunks: Iterable[bytes], answer: _Answer) -> Response:
 
 
 class _ForeignChunks(ResponseBody):
-    """The rest of a foreign app's body, closed as PEP 3333 asks."""
+    """The rest of a foreign app's body, closed as PEP 3333 requires."""
 
     def __init__(self, first: list[bytes], chunks: Iterable[bytes], length: int | None):
         self.length = length
@@ -176,11 +183,11 @@ class _ForeignChunks(ResponseBody):
             _threads.call(_close, chunks)
 
 
-# --- being asked by foreign software ----------------------------------------------------------------
+# --- serving foreign software -----------------------------------------------------------------------
 
 
-class _Served:
-    """Our response body as a WSGI iterable that tells the observers when it ends."""
+class _WsgiIterable:
+    """Our response body as a WSGI iterable that notifies observers of its end."""
 
     def __init__(self, response: Response):
         self._response = response
@@ -188,41 +195,41 @@ class _Served:
         self._complete = False
 
     def __iter__(self) -> Iterator[bytes]:
-        chunks = call_in_loop(chunks_of, self._response.body)
+        chunks = call_in_loop(iter_body_bytes, self._response.body)
         while (chunk := call_in_loop(next, chunks, None)) is not None:
             if chunk:
                 self._sent += len(chunk)
                 yield chunk
         self._complete = True
 
-    def handed_over(self, head: Response) -> Response:
-        """Body and observers under another head, which is returned."""
+    def transfer_body(self, head: Response) -> Response:
+        """Move body and observers to another head and return it."""
         ours, self._response = self._response, Response()
         head.body, head.on_end, head.close_connection = ours.body, ours.on_end, ours.close_connection
         return head
 
     def close(self) -> None:
         """Release the body and report."""
-        call_in_loop(self._end)
+        call_in_loop(self._report_end)
 
-    def _end(self) -> None:
+    def _report_end(self) -> None:
         self._response.discard()
-        self._response.ended(self._sent, self._complete)
+        self._response.report_end(self._sent, self._complete)
 
 
 def serve_wsgi(handle: Handle, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Serve a request of foreign software by one of our apps; runs it in the loop."""
-    response = call_in_loop(_served, handle, environ)
+    response = call_in_loop(_handle_environ, handle, environ)
     return as_application(response)(environ, start_response)
 
 
-def _served(handle: Handle, environ: WSGIEnvironment) -> Response:
-    _take_home(environ)
+def _handle_environ(handle: Handle, environ: WSGIEnvironment) -> Response:
+    _unwrap_environ_callbacks(environ)
     request = request_from_environ(environ)
-    response = answered(handle, request)
+    response = response_or_error(handle, request)
     # Foreign software above sees the changes that ours below made.
-    refresh(request)
-    _lend(environ)
+    refresh_environ(request)
+    _wrap_environ_callbacks(environ)
     return response
 
 
@@ -235,12 +242,12 @@ def as_application(response: Response) -> App:
             headers["content-length"] = str(len(response.body))
         pairs = [(title_case(name), value) for name, value in headers.items()]
         start_response(f"{response.status} {response.reason}", pairs)
-        return _Served(response)
+        return _WsgiIterable(response)
 
     return application
 
 
-def answered(handle: Handle, request: Request) -> Response:
+def response_or_error(handle: Handle, request: Request) -> Response:
     """Return the response of ``handle``, responses carried by exceptions included; other exceptions pass."""
     try:
         return handle(request)
@@ -253,7 +260,7 @@ def answered(handle: Handle, request: Request) -> Response:
 # --- callbacks --------------------------------------------------------------------------------------
 
 
-class ForeignRequest:
+class EnvironRequest:
     """A request as foreign callbacks know it: the environ, and the usual short names for what is in it."""
 
     def __init__(self, environ: WSGIEnvironment):
@@ -292,7 +299,7 @@ class ForeignRequest:
 
     @property
     def acl(self) -> str | None:
-        """The ACL text of what is asked for (proxy.md §2)."""
+        """The ACL text of the requested entity (proxy.md §2)."""
         return self.environ.get(environkeys.ACL)
 
     def split_path(
@@ -328,14 +335,14 @@ class _EnvironHeaders(MutableMapping[str, str]):
         return len(request_from_environ(self._environ).headers)
 
 
-class OurCallback:
+class NativeCallback:
     """One of our authorisation callbacks while it is among foreigners: they get a WSGI application back."""
 
     def __init__(self, callback: Authorise):
         self.callback = callback
 
     def __call__(self, request: Any) -> Any:
-        """None when the request may go on, else the denial in the caller's kind."""
+        """Return None if the request is allowed, else the denial as a WSGI application."""
         if isinstance(request, Request):
             return self.callback(request)
         denial = call_in_loop(self.callback, request_from_environ(request.environ))
@@ -349,15 +356,15 @@ class ForeignCallback:
         self.callback = callback
 
     def __call__(self, request: object) -> object:
-        """None when the request may go on, else the denial in the caller's kind."""
+        """Return None if the request is allowed, else the denial as a ``Response``."""
         if not isinstance(request, Request):
             return self.callback(request)
-        environ = show(request)
-        image = image_of(request)
+        environ = complete_environ(request)
+        entries = environ_entries(request)
         try:
-            denial = _threads.call(self.callback, ForeignRequest(environ))
+            denial = _threads.call(self.callback, EnvironRequest(environ))
         finally:
-            take_back(request, image)
+            apply_environ_changes(request, entries)
         return denial if denial is None or isinstance(denial, Response) else call_wsgi(denial, request)
 
 
@@ -402,20 +409,20 @@ class ForeignCache:
         return call_in_loop(self.cache.get_multi, keys, server_key)
 
 
-def _lend(environ: WSGIEnvironment) -> None:
+def _wrap_environ_callbacks(environ: WSGIEnvironment) -> None:
     callback = environ.get(environkeys.AUTHORIZE)
     if isinstance(callback, ForeignCallback):
         environ[environkeys.AUTHORIZE] = callback.callback
-    elif callback is not None and not isinstance(callback, OurCallback):
-        environ[environkeys.AUTHORIZE] = OurCallback(callback)
+    elif callback is not None and not isinstance(callback, NativeCallback):
+        environ[environkeys.AUTHORIZE] = NativeCallback(callback)
     cache = environ.get(environkeys.CACHE)
     if cache is not None and not isinstance(cache, ForeignCache):
         environ[environkeys.CACHE] = ForeignCache(cache)
 
 
-def _take_home(environ: WSGIEnvironment) -> None:
+def _unwrap_environ_callbacks(environ: WSGIEnvironment) -> None:
     callback = environ.get(environkeys.AUTHORIZE)
-    if isinstance(callback, OurCallback):
+    if isinstance(callback, NativeCallback):
         environ[environkeys.AUTHORIZE] = callback.callback
     elif callback is not None and not isinstance(callback, ForeignCallback):
         environ[environkeys.AUTHORIZE] = ForeignCallback(callback)

@@ -14,9 +14,9 @@ from swift.compose import Services
 from swift.gateway.subrequest import drained
 from swift.http import environkeys
 from swift.http.body import BodyError
+from swift.http.etagparameters import move_etag_parameters_to_rows
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.http.rows import with_row_parameters
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.s3.api import (
     acl,
@@ -54,7 +54,7 @@ from swift.s3.names import (
 )
 from swift.s3.policy.authorize import authorize
 from swift.s3.settings import S3Settings
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.telemetry import Telemetry
 
 #: Operation of ``router.OPERATIONS`` → its handler. The others are NotImplemented.
@@ -159,7 +159,7 @@ class S3Api(Filter):
             line = access_log_record(request, response, session, names, code, sent_bytes, times).text
             self._logs.add(place, line, request.env.get(environkeys.CACHE))
 
-        response.observe_end(ended)
+        response.on_response_end(ended)
 
     def _named(self, request: Request, response: Response) -> Response:
         """Return an answer with what all of them say."""
@@ -231,7 +231,7 @@ class S3Api(Filter):
         if request.method == "GET":
             entity = request.entity
             if entity is not None and entity.path.container is not None and entity.path.obj is None:
-                with_row_parameters(response, _OF_ROWS, _rendered)
+                move_etag_parameters_to_rows(response, _OF_ROWS, _rendered)
         return response
 
     def _session(self, request: Request, target: S3Target, host_bucket: str, *, is_signed: bool) -> Session:

@@ -115,7 +115,7 @@ def allows_anonymous(request: Request, host_bucket: str, account: str) -> bool:
     """
     if host_bucket:
         return bool(account)
-    first = request.loose_path.split("/", 2)[1:2]
+    first = request.lossy_path.split("/", 2)[1:2]
     if not first or first[0] in _SWIFTS:
         return False
     if ACCOUNT_MARK in first[0]:
@@ -131,7 +131,7 @@ def only_s3_means(request: Request) -> bool:
     """
     if "x-auth-token" in request.headers or "x-storage-token" in request.headers:
         return False
-    bucket, _slash, key = request.loose_path.removeprefix("/").partition("/")
+    bucket, _slash, key = request.lossy_path.removeprefix("/").partition("/")
     if bucket in _SWIFTS or not is_bucket_name(bucket, dns=True):
         return False
     return (request.method == "POST" and not key) or not MARKS.isdisjoint(request.params)

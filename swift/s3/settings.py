@@ -13,12 +13,14 @@ class S3Settings(Settings):
     """``[filter:s3api]``."""
 
     location: str = option("us-east-1", "The region that clients sign for.")
-    storage_domain: tuple[str, ...] = option((), "Domains in front of which a host may name the bucket.")
+    storage_domain: tuple[str, ...] = option(
+        (), "Domains below which the first label of a host name may be the bucket."
+    )
     anonymous_account: str = option(
         "", "The account whose buckets requests without a signature mean; none without it."
     )
     website_domain: tuple[str, ...] = option(
-        (), "Domains in front of which a host names a bucket of anonymous_account whose web site is meant."
+        (), "Domains of web sites: a host name below one names a bucket of anonymous_account."
     )
     dns_compliant_bucket_names: bool = option(True, "Allow only bucket names that a host name can hold.")
     max_bucket_listing: int = option(1000, "Objects, versions and uploads of one listing.", kind=integer(1))
@@ -38,15 +40,19 @@ class S3Settings(Settings):
         "Answer requests for AES256 (SSE-S3) as if a filter encrypted: for devices that are encrypted below "
         "Swift, and for trials.",
     )
-    s3_acl: bool = option(False, "Keep ACLs as S3 does, and decide by them alone.")
+    s3_acl: bool = option(False, "Store ACLs as S3 does, and authorize by them alone.")
     allow_no_owner: bool = option(
         False, "With s3_acl: allow every user access to buckets and objects without an owner."
     )
     check_bucket_owner: bool = option(False, "With s3_acl, list only buckets that the caller owns.")
     allow_multipart_uploads: bool = option(True, "Offer multipart uploads; they need slo.")
     auth_pipeline_check: bool = option(True, "Refuse to start when no filter could check signatures.")
-    force_swift_request_proxy_log: bool = option(False, "Log also what is asked for an S3 request.")
-    ratelimit_as_client_error: bool = option(False, "Answer 429 instead of 503 to who is too fast.")
+    force_swift_request_proxy_log: bool = option(
+        False, "Log also the Swift requests that an S3 request causes."
+    )
+    ratelimit_as_client_error: bool = option(
+        False, "Respond 429 instead of 503 to clients that exceed a rate limit."
+    )
     cors_preflight_allow_origin: tuple[str, ...] = option(
         (), "Origins whose preflight requests are allowed; * alone stands for all."
     )
@@ -54,8 +60,8 @@ class S3Settings(Settings):
         300, "Seconds after which the lines of a bucket's access log are stored.", kind=integer(1)
     )
     notification_targets: tuple[str, ...] = option(
-        (), "Names of webhooks that buckets may tell of their objects; the s3-notifier knows their URLs."
+        (), "Names of webhooks to which buckets may send events; the s3-notifier has their URLs."
     )
     keep_alive_seconds: int = option(
-        10, "Seconds without an answer after which spaces are sent to keep a connection.", kind=integer(1)
+        10, "Seconds without a response after which spaces are sent to keep a connection.", kind=integer(1)
     )

@@ -20,7 +20,7 @@ from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories, replace_file
 from swift.platform.quarantine import move_to_quarantine
-from swift.platform.regularfiles import IrregularFile, is_in_the_way, read_regular
+from swift.platform.regularfiles import IrregularFile, is_blocking, read_regular
 from swift.policy.policy import Policy
 from swift.store.api import AsyncUpdate, PendingUpdate, UpdateRef
 from swift.store.errors import Damaged
@@ -83,7 +83,7 @@ class FileUpdates:
         name = f"{self._hasher.hexdigest(*update.path)}-{timestamp.internal}"
         path = self._path(UpdateRef(device, policy, name))
         directory = path.rpartition("/")[0]
-        if is_in_the_way(disk, directory):
+        if is_blocking(disk, directory):
             reason = "it is in the place of a directory"
             move_to_quarantine(disk, device_path, quarantine_kind(policy), directory, reason=reason)
         unsynced = make_directories(disk, directory, below=device_path)

@@ -23,12 +23,12 @@ from swift.base.checksum import CHUNK_BYTES, ChunkSums, chunk_size_for
 from swift.base.clock import Clock
 from swift.base.hashing import PathHasher
 from swift.base.misplaced import MisplacedGuard
-from swift.platform.devices import FULL, Devices, SpaceGuard
+from swift.platform.devices import NO_SPACE_ERRORS, Devices, SpaceGuard
 from swift.platform.disk import UNSUPPORTED, Disk
 from swift.platform.durable import UnnamedFile, make_directories, open_temporary, write_all
 from swift.platform.fastcrc import crc32
 from swift.platform.quarantine import move_to_quarantine
-from swift.platform.regularfiles import UnreadableFile, is_in_the_way
+from swift.platform.regularfiles import UnreadableFile, is_blocking
 from swift.platform.syncing import SingleSyncs, Syncs
 from swift.policy.policy import Policy
 from swift.store.api import ObjectKey, ReadOptions
@@ -169,7 +169,7 @@ class FileDraft:
             # The sidecar is a convenience: where attributes are full, the body goes without.
             return
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in NO_SPACE_ERRORS:
                 raise
 
     def discard(self) -> None:
@@ -313,7 +313,7 @@ class EngineCore:
 
     def clear_directory(self, device_path: str, policy: Policy, path: str) -> bool:
         """Quarantine what is at ``path`` unless it is a directory; True if something was. Raises OSError."""
-        if not is_in_the_way(self.disk, path):
+        if not is_blocking(self.disk, path):
             return False
         reason = "it is in the place of a directory"
         with self.changes.change(device_path, path):

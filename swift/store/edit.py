@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from swift.base.timestamp import Timestamp
 from swift.platform.durable import UnnamedFile, make_directories, publish, rename_durably
 from swift.platform.locks import lock_directory
-from swift.platform.regularfiles import is_in_the_way
+from swift.platform.regularfiles import is_blocking
 from swift.platform.syncing import moments, sync_directory
 from swift.store.api import Draft, ObjectState, ReadOptions
 from swift.store.chooser import choose, clean_up, remove_if_empty, remove_made
@@ -136,7 +136,7 @@ class FileEdit:
                 self._made.extend(self._core.make_directories_of(self._object_path))
             except NotADirectoryError:
                 raise Damaged("a file is in place of the hash directory")
-        if is_in_the_way(disk, directory):
+        if is_blocking(disk, directory):
             raise Damaged("a dangling symbolic link is in place of the hash directory")
         raise FilesChanged(f"{directory} is repeatedly removed")
 

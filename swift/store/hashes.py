@@ -27,7 +27,7 @@ from swift.platform.locks import file_lock, lock_directory, lock_file
 from swift.platform.regularfiles import (
     IrregularFile,
     move_irregular_file_aside,
-    open_own,
+    open_or_replace,
     open_regular,
     read_regular,
 )
@@ -74,7 +74,7 @@ def make_partition(disk: Disk, path: str, *, below: str) -> None:
 def _append(disk: Disk, partition_path: str, lines: bytes) -> None:
     lock = lock_file(disk, f"{partition_path}/{LOCK_FILE}")
     try:
-        fd = open_own(disk, f"{partition_path}/{JOURNAL_FILE}", _APPENDING, 0o644)
+        fd = open_or_replace(disk, f"{partition_path}/{JOURNAL_FILE}", _APPENDING, 0o644)
         try:
             write_all(disk, fd, lines)
         finally:

@@ -195,7 +195,7 @@ class FileMaintenance:
         path = EntityPath(*parts[1:])
         if self._core.hasher.hexdigest(*path) != location.hash:
             raise Damaged(f"{name!r} does not belong into {location.hash}", is_misplaced=True)
-        self._core.misplaced.fits(location.device)
+        self._core.misplaced.note_fitting(location.device)
         return Found(
             ObjectKey(location.device, location.partition, location.policy, path, location.hash), state
         )

@@ -17,7 +17,7 @@ from swift.platform.regularfiles import (
     IrregularFile,
     check_regular,
     irregular_file_at,
-    is_in_the_way,
+    is_blocking,
     open_with_status,
 )
 from swift.store.api import ABSENT, DELETED, EXPIRED, LIVE, ObjectKey, ObjectState, ReadOptions
@@ -54,7 +54,7 @@ def list_names(disk: Disk, directory: int | str) -> list[str]:
     try:
         return disk.listdir(directory)
     except FileNotFoundError:
-        if isinstance(directory, str) and is_in_the_way(disk, directory):
+        if isinstance(directory, str) and is_blocking(disk, directory):
             raise Damaged("a dangling symbolic link is in place of the hash directory")
         return []
     except NotADirectoryError:

@@ -18,7 +18,7 @@ from swift.base.clock import Clock
 from swift.base.timestamp import ZERO, Timestamp
 from swift.platform.disk import Disk
 from swift.platform.durable import make_directories
-from swift.platform.regularfiles import open_own
+from swift.platform.regularfiles import open_or_replace
 from swift.store.errors import AlreadyReserved
 from swift.store.layout import ObjectPath, temporary_dir
 from swift.wire.reservation import FORGOTTEN_AFTER_S, LEASE_S
@@ -86,7 +86,7 @@ def reserve(disk: Disk, clock: Clock, object_path: ObjectPath, writer: Timestamp
     path = f"{directory}/reserved-{object_path.key.hash}"
     while True:
         try:
-            fd = open_own(disk, path, _FLAGS, 0o600)
+            fd = open_or_replace(disk, path, _FLAGS, 0o600)
         except FileNotFoundError:
             make_directories(disk, directory, below=object_path.device)
             continue

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable
 
-from swift.base.clock import SecondText
+from swift.base.clock import CachedSecondText
 from swift.telemetry.console import line_time
 from swift.telemetry.log import Log
 
@@ -46,7 +46,7 @@ class AccessLog:
         self._now = now
         self._lines: list[str] = []
         self._size = 0
-        #: Whether lines go anywhere; ask before building one.
+        #: True if lines are written; check it before building one.
         self.is_wanted = fd is not None or log.is_enabled(logging.INFO)
 
     def write(self, line: str) -> None:
@@ -84,4 +84,4 @@ def _common_log_time(t: time.struct_time) -> str:
 
 
 #: ``21/Nov/2026:02:24:23 +0000`` of a moment in Unix seconds.
-common_log_time = SecondText(_common_log_time)
+common_log_time = CachedSecondText(_common_log_time)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 
-from swift.base.clock import SecondText
+from swift.base.clock import CachedSecondText
 
 #: The descriptor of standard error, which consoles are.
 STDERR = 2
 
 
-def needs_times(fd: int, journal: str) -> bool:
-    """Return True if lines written to a descriptor have to say when they were written.
+def needs_timestamps(fd: int, journal: str) -> bool:
+    """Return True if lines written to a descriptor need a timestamp.
 
     ``journal`` is ``$JOURNAL_STREAM``: device and inode of what goes to the journal, which notes times itself
     (systemd.exec(5)).
@@ -24,10 +24,10 @@ def needs_times(fd: int, journal: str) -> bool:
     return not os.isatty(fd) and journal != f"{status.st_dev}:{status.st_ino}"
 
 
-def are_timed(fd: int) -> bool:
-    """Return True if the lines of this process to a descriptor have to say when they were written."""
-    return needs_times(fd, os.environ.get("JOURNAL_STREAM", ""))
+def has_timestamps(fd: int) -> bool:
+    """Return True if the lines of this process to a descriptor need a timestamp."""
+    return needs_timestamps(fd, os.environ.get("JOURNAL_STREAM", ""))
 
 
 #: ``2026-11-24T12:13:15Z`` of a moment in Unix seconds.
-line_time = SecondText(lambda utc: time.strftime("%Y-%m-%dT%H:%M:%SZ", utc))
+line_time = CachedSecondText(lambda utc: time.strftime("%Y-%m-%dT%H:%M:%SZ", utc))

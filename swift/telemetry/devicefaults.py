@@ -22,10 +22,10 @@ WRITE_EVERY_S = 5.0
 FORGOTTEN_AFTER_S = 7 * 86400.0
 KEY = "device_errors"
 
-Later = Callable[[float, Callable[[], None]], object]
+CallLater = Callable[[float, Callable[[], None]], object]
 
 
-def never(_seconds: float, _function: Callable[[], None]) -> None:
+def never_flush(_seconds: float, _function: Callable[[], None]) -> None:
     """Leave what is pending to the next error or to ``flush``."""
 
 
@@ -38,7 +38,7 @@ class DeviceFaults:
         recon: ReconFile | None = None,
         *,
         now_s: Callable[[], float] = time.time,
-        later: Later = never,
+        later: CallLater = never_flush,
     ):
         self._metrics = metrics or Registry()
         self._recon = recon
@@ -71,7 +71,7 @@ class DeviceFaults:
         self._is_due = False
         self._written_s = self._now_s()
         if pending and self._recon is not None:
-            self._recon.update(lambda have: _added(have, pending))
+            self._recon.update(lambda have: _merge_faults(have, pending))
 
     def __repr__(self) -> str:
         return f"<DeviceFaults {sorted(self._pending)}>"
@@ -87,7 +87,7 @@ def _code_of(error: BaseException) -> str:
     return "EIO" if getattr(error, "is_device_error", False) else ""
 
 
-def _added(have: JsonObject, pending: dict[str, JsonObject]) -> Facts:
+def _merge_faults(have: JsonObject, pending: dict[str, JsonObject]) -> Facts:
     """Return the facts of the recon file with ``pending`` added. Pure."""
     known = have.get(KEY)
     facts: dict[str, object] = {}

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 from swift.base.errors import ConfigError
 from swift.config.common import LogSettings
-from swift.telemetry.console import STDERR, are_timed, line_time
-from swift.telemetry.syslog import NOTICE, OneLine, Syslog, SysLogHandler, syslog_handler
+from swift.telemetry.console import STDERR, has_timestamps, line_time
+from swift.telemetry.syslog import NOTICE, LineFormatter, Syslog, SysLogHandler, syslog_handler
 
 
 class Log:
@@ -29,12 +29,12 @@ class Log:
         self._syslog = syslog
 
     @property
-    def shows_debug(self) -> bool:
+    def is_debug_enabled(self) -> bool:
         """True if lines for developers are written at all."""
         return self._logger.isEnabledFor(logging.DEBUG)
 
     def debug(self, message: str, *, txid: str | None = None) -> None:
-        """For developers."""
+        """Log a line for developers."""
         self._emit(logging.DEBUG, message, txid)
 
     def info(self, message: str, *, txid: str | None = None) -> None:
@@ -46,11 +46,11 @@ class Log:
         self._emit(NOTICE, message, txid)
 
     def warning(self, message: str, *, txid: str | None = None) -> None:
-        """Something an operator should look at some day."""
+        """Log something that needs an operator's attention some day."""
         self._emit(logging.WARNING, message, txid)
 
     def error(self, message: str, *, txid: str | None = None) -> None:
-        """Something an operator should look at now."""
+        """Log something that needs an operator's attention now."""
         self._emit(logging.ERROR, message, txid)
 
     def exception(self, message: str, error: BaseException, *, txid: str | None = None) -> None:
@@ -59,7 +59,7 @@ class Log:
         self._emit(logging.ERROR, f"{message}: {trace.rstrip()}", txid)
 
     def is_enabled(self, level: int) -> bool:
-        """Return True if lines of this level are written; ask before building an expensive one."""
+        """Return True if lines of this level are written; check it before building an expensive one."""
         return self._logger.isEnabledFor(level)
 
     def raw(self, line: str) -> None:
@@ -78,7 +78,7 @@ class Log:
             self._logger.log(level, "%s", message)
 
 
-class TimedLine(OneLine):
+class TimedLineFormatter(LineFormatter):
     """``time name: message``, for a log file."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -102,22 +102,22 @@ def make_log(
     logger = logging.Logger(label)
     level = settings.log_level.upper()
     logger.setLevel(NOTICE if level == "NOTICE" else getattr(logging, level, logging.INFO))
-    formatter = OneLine(label, settings.log_max_line_length)
+    formatter = LineFormatter(label, settings.log_max_line_length)
     handler: logging.Handler = logging.StreamHandler(sys.stderr) if console else syslog_handler(settings)
-    if console and are_timed(STDERR):
-        formatter = TimedLine(label, settings.log_max_line_length)
+    if console and has_timestamps(STDERR):
+        formatter = TimedLineFormatter(label, settings.log_max_line_length)
     handler.setFormatter(formatter)
     logger.addHandler(handler)
     if settings.log_custom_handlers:
         # Their handlers stand at the logger, so every line must pass it.
         adapted = logging.LoggerAdapter(logger, {})
-        for function in map(_imported, settings.log_custom_handlers):
+        for function in map(_import_function, settings.log_custom_handlers):
             function(dict(conf or {}), label, console, label, "%(server)s: %(message)s", logger, adapted)
         return Log(logger)
     return Log(logger, Syslog(handler, formatter) if isinstance(handler, SysLogHandler) else None)
 
 
-def _imported(path: str) -> Callable[..., object]:
+def _import_function(path: str) -> Callable[..., object]:
     """Return the function ``module.function``; raises ``ConfigError``."""
     module, _dot, name = path.rpartition(".")
     try:

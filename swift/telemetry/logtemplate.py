@@ -47,7 +47,7 @@ class Anonymizer:
 
 
 @dataclass(frozen=True)
-class Fields:
+class TemplateFields:
     """The fields that a template may name."""
 
     plain: Collection[str]
@@ -75,7 +75,7 @@ class LogTemplate:
     def __init__(
         self,
         text: str,
-        fields: Fields,
+        fields: TemplateFields,
         *,
         option: str,
         anonymize: Callable[[str], str],

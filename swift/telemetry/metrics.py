@@ -111,7 +111,7 @@ class Registry:
 
 
 def _number(value: float) -> str:
-    """Every digit: a rounded counter would seem to stand still once it is large."""
+    """Return every digit: a rounded counter would seem to stand still once it is large."""
     return str(int(value)) if value == int(value) else repr(value)
 
 

@@ -16,7 +16,7 @@ from swift.base.errors import LockTimeout
 from swift.platform.disk import Disk
 from swift.platform.locks import lock_descriptor
 from swift.platform.privileges import inherit_owner
-from swift.platform.regularfiles import open_own, read_regular
+from swift.platform.regularfiles import open_or_replace, read_regular
 from swift.telemetry.log import Log
 
 LOCK_TIMEOUT_S = 2.0
@@ -25,7 +25,7 @@ Facts = Mapping[str, object]
 
 
 def merge(have: Facts, new: Facts) -> dict[str, object]:
-    """``have`` with ``new`` over it: ``{}`` deletes a key, a dictionary is merged one level deep. Pure."""
+    """Return ``have`` updated by ``new``: ``{}`` deletes a key, dictionaries are merged one level deep."""
     merged = dict(have)
     for key, value in new.items():
         if not isinstance(value, Mapping):
@@ -93,7 +93,7 @@ class ReconFile:
         """Return a descriptor of the current file that holds its lock."""
         disk = self._disk
         while True:
-            fd = open_own(disk, self.path, os.O_RDWR | os.O_CREAT, 0o644)
+            fd = open_or_replace(disk, self.path, os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 lock_descriptor(disk, fd, self.path, LOCK_TIMEOUT_S)
                 if os.path.samestat(disk.fstat(fd), disk.stat(self.path)):

@@ -21,11 +21,11 @@ from swift.config.common import LogSettings
 NOTICE = 25
 logging.addLevelName(NOTICE, "NOTICE")
 
-#: How long the address of a UDP host is believed, seconds.
+#: Lifetime of a resolved address of a UDP host, seconds.
 LOOKUP_S = 60.0
 
 
-class OneLine(logging.Formatter):
+class LineFormatter(logging.Formatter):
     """``name: message`` with line breaks as ``#012`` and over-long lines cut in the middle."""
 
     def __init__(self, name: str, max_length: int):
@@ -61,23 +61,23 @@ class SysLogHandler(logging.handlers.SysLogHandler):
 class Syslog:
     """Sends lines to where ``handler`` would send them, formatted by ``formatter``."""
 
-    def __init__(self, handler: SysLogHandler, formatter: OneLine):
+    def __init__(self, handler: SysLogHandler, formatter: LineFormatter):
         self._line = formatter.line
-        self._to = handler.address
-        self._marks = {
+        self._handler = handler.address
+        self._priority_prefixes = {
             level: f"<{handler.encodePriority(handler.facility, handler.mapPriority(name))}>"
             for level, name in ((n, logging.getLevelName(n)) for n in (10, 20, NOTICE, 30, 40))
         }
         self._socket: socket.socket | None = None
-        #: The address with its name looked up, and until when that is believed.
+        #: The resolved address, and the time at which it expires.
         self._address: Any = None
-        self._believed_until = 0.0
+        self._address_expires_s = 0.0
 
     def send(self, level: int, message: str) -> bool:
         """Send a line; False when it must go the ordinary way."""
-        data = (self._marks[level] + self._line(message)).encode("utf-8", "backslashreplace")
+        data = (self._priority_prefixes[level] + self._line(message)).encode("utf-8", "backslashreplace")
         try:
-            if self._socket is None or time.monotonic() >= self._believed_until:
+            if self._socket is None or time.monotonic() >= self._address_expires_s:
                 self._look_up()
             self._socket.sendto(data, self._address)  # type: ignore[union-attr]
         except (ConnectionRefusedError, FileNotFoundError):
@@ -89,14 +89,14 @@ class Syslog:
 
     def _look_up(self) -> None:
         """Make a socket for the address; raises OSError when its name is unknown."""
-        if isinstance(self._to, str):
-            family, self._address, self._believed_until = socket.AF_UNIX, self._to, float("inf")
+        if isinstance(self._handler, str):
+            family, self._address, self._address_expires_s = socket.AF_UNIX, self._handler, float("inf")
         else:
-            host, port = self._to
+            host, port = self._handler
             family, _type, _protocol, _name, self._address = socket.getaddrinfo(
                 host, port, type=socket.SOCK_DGRAM
             )[0]
-            self._believed_until = time.monotonic() + LOOKUP_S
+            self._address_expires_s = time.monotonic() + LOOKUP_S
         if self._socket is not None:
             self._socket.close()
         self._socket = socket.socket(family, socket.SOCK_DGRAM)
@@ -104,7 +104,7 @@ class Syslog:
 
 
 def syslog_handler(settings: LogSettings) -> SysLogHandler:
-    """Return the handler for what the settings say; local UDP when their socket is missing."""
+    """Return the configured handler; local UDP when their socket is missing."""
     facility = settings.log_facility.upper().removeprefix("LOG_").lower()
     number = logging.handlers.SysLogHandler.facility_names.get(facility, 16)
     address: str | tuple[str, int]

@@ -14,7 +14,7 @@ from swift.base.ranges import ByteRanges, Span
 
 
 def new_boundary() -> str:
-    """32 random hex digits."""
+    """Return 32 random hex digits."""
     return secrets.token_hex(16)
 
 
@@ -56,8 +56,8 @@ class Multipart:
             yield b"\r\n"
         yield self._end
 
-    def rest(self, sent: int) -> Iterator[bytes | Span]:
-        """``pieces`` of what is left of the body after ``sent`` bytes of it."""
+    def pieces_after(self, sent: int) -> Iterator[bytes | Span]:
+        """Yield the ``pieces`` that remain after ``sent`` bytes of the body."""
         for piece in self.pieces():
             size = piece.length if isinstance(piece, Span) else len(piece)
             skipped = min(sent, size)
@@ -81,7 +81,7 @@ _FIRST_HEAD = re.compile(
 )
 
 
-def layout_of(beginning: bytes, ranges: ByteRanges) -> Multipart | None:
+def parse_layout(beginning: bytes, ranges: ByteRanges) -> Multipart | None:
     """Return the layout of a body that begins like this and answers ``ranges``.
 
     None when the beginning is too short, or the ranges do not lead to several parts.

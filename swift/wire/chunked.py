@@ -37,8 +37,8 @@ class ChunkDecoder:
 
     ``feed`` returns the data found and how much of the input was used; ``finished`` is set once the
     last chunk and its ``trailers`` are consumed, leaving what follows (a pipelined request) alone.
-    Data of a chunk may bypass ``feed``: up to ``room`` bytes, reported by ``took``. Once the framing was
-    malformed the end of the data is unknown: ``feed`` raises from then on.
+    Data of a chunk may bypass ``feed``: up to ``chunk_bytes_left`` bytes, reported by ``count_received``.
+    Once the framing was malformed the end of the data is unknown: ``feed`` raises from then on.
     """
 
     __slots__ = ("finished", "trailers", "_left", "_state", "_line", "_trailer_bytes", "_broken")
@@ -54,12 +54,12 @@ class ChunkDecoder:
         self._broken = False
 
     @property
-    def room(self) -> int:
+    def chunk_bytes_left(self) -> int:
         """Number of next bytes that are certainly data of the current chunk."""
         return self._left if self._state == "data" else 0
 
-    def took(self, size: int) -> None:
-        """``size`` bytes of data, at most ``room``, were received without ``feed``."""
+    def count_received(self, size: int) -> None:
+        """Count ``size`` bytes of data, at most ``chunk_bytes_left``, that were received without ``feed``."""
         self._left -= size
         if not self._left:
             self._state = "data-end"
@@ -76,7 +76,7 @@ class ChunkDecoder:
                     take = min(self._left, size - position)
                     pieces.append(data[position : position + take])
                     position += take
-                    self.took(take)
+                    self.count_received(take)
                     continue
                 position = self._read_line(data, position)
         except BadFraming:

@@ -8,7 +8,7 @@ llhttp (``httptools``) does the parsing. This module handles what llhttp treats 
 - More than one space between the words of the request line is refused: readers of such lines disagree.
 - Header names with underscores are dropped: CGI-style names cannot tell them from dashes. Metadata of S3
   clients, which sign it, is kept.
-- Metadata with odd names or values is handled in ``wire.oddlines``.
+- Metadata with odd names or values is handled in ``wire.invalidlines``.
 
 It refuses to know sockets and bodies.
 """
@@ -24,7 +24,7 @@ import httptools
 from swift.base.errors import SwiftError
 from swift.base.timestamp import http_date
 from swift.http.headers import HeaderMap, title_case
-from swift.wire import oddlines
+from swift.wire import invalidlines
 
 #: A head longer than this is refused whatever its parts are.
 HEAD_BYTES_MAX = 65536
@@ -32,8 +32,8 @@ HEAD_BYTES_MAX = 65536
 _PARSED_METHODS = frozenset((b"GET", b"HEAD", b"PUT", b"POST", b"DELETE", b"OPTIONS", b"COPY"))
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}\Z")
 _VERSION = re.compile(rb"HTTP/(\d)\.(\d)\Z")
-_NAMES_MAX = 4096
-_names: dict[bytes, str] = {}
+_LOWER_NAMES_MAX = 4096
+_lower_names: dict[bytes, str] = {}
 _LINE_BREAK = re.compile(r"[\r\n]")
 _EIGHT_BIT = re.compile(rb"[\x80-\xff]")
 
@@ -86,7 +86,7 @@ class RequestHead:
         self.headers: HeaderMap = {}
         self.minor = 1
         self.keep_alive = True
-        #: The client named the wish, which HTTP/1.0 needs and others like to see confirmed.
+        #: The client requested keep-alive explicitly; HTTP/1.0 clients need the confirmation.
         self.asks_keep_alive = False
         self.length: int | None = 0
         self.chunked = False
@@ -100,9 +100,9 @@ class RequestHead:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """llhttp callback; repeated names are joined as signatures and the peer have them."""
-        key = _names.get(name)
+        key = _lower_names.get(name)
         if key is None:
-            key = _new_name(name)
+            key = _lower_name(name)
         if not key:
             return
         headers = self.headers
@@ -114,12 +114,12 @@ class RequestHead:
         headers[key] = text
 
 
-def _new_name(name: bytes) -> str:
+def _lower_name(name: bytes) -> str:
     key = name.lower().decode("latin-1")
     if "_" in key and not key.startswith("x-amz-meta-"):
         key = ""
-    if len(_names) < _NAMES_MAX:
-        _names[name] = key
+    if len(_lower_names) < _LOWER_NAMES_MAX:
+        _lower_names[name] = key
     return key
 
 
@@ -149,14 +149,14 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
     if data.find(b"  ", 0, line_end) >= 0:
         raise BadHead(400, "the words of the request line are separated by more than one space")
     if method not in _PARSED_METHODS or not data[:line_end].isascii():
-        data = _translated(data, line_end, method)
+        data = _replace_method(data, line_end, method)
     _check_sizes(data, limits)
     try:
-        head, parser = _fed(data)
+        head, parser = _parse_with_llhttp(data)
     except httptools.HttpParserError as error:
-        if _newer_version(data):
+        if _has_newer_version(data):
             raise BadHead(505, "HTTP version not supported")
-        head, parser = _fed_without_odd_lines(data, error)
+        head, parser = _parse_without_invalid_lines(data, error)
     head.method = method.decode("ascii")
     if not is_usual:
         version = parser.get_http_version()
@@ -167,7 +167,7 @@ def parse_request_head(data: bytes, limits: HeadLimits) -> RequestHead:
     return head
 
 
-def _fed(data: bytes) -> tuple[RequestHead, httptools.HttpRequestParser]:
+def _parse_with_llhttp(data: bytes) -> tuple[RequestHead, httptools.HttpRequestParser]:
     head = RequestHead()
     parser = httptools.HttpRequestParser(head)
     try:
@@ -178,28 +178,30 @@ def _fed(data: bytes) -> tuple[RequestHead, httptools.HttpRequestParser]:
     return head, parser
 
 
-def _fed_without_odd_lines(data: bytes, error: Exception) -> tuple[RequestHead, httptools.HttpRequestParser]:
+def _parse_without_invalid_lines(
+    data: bytes, error: Exception
+) -> tuple[RequestHead, httptools.HttpRequestParser]:
     """Once more without the lines that only metadata excuses; raises ``BadHead`` when it was not for them."""
-    taken = oddlines.take_out(data)
-    if taken is None or not oddlines.may_be_asked(taken[1]):
+    taken = invalidlines.extract_invalid_lines(data)
+    if taken is None or not invalidlines.is_allowed_in_request(taken[1]):
         raise BadHead(400, str(error))
     try:
-        head, parser = _fed(taken[0])
+        head, parser = _parse_with_llhttp(taken[0])
     except httptools.HttpParserError as other:
         raise BadHead(400, str(other))
     for name, value in taken[1]:
-        if oddlines.means_something(name):
+        if invalidlines.is_significant(name):
             head.on_header(name, value)
     return head, parser
 
 
-def _newer_version(data: bytes) -> bool:
+def _has_newer_version(data: bytes) -> bool:
     last_word = data[: data.find(b"\r\n")].rsplit(b" ", 1)[-1]
     match = _VERSION.match(last_word)
     return match is not None and int(match[1]) >= 2
 
 
-def _translated(data: bytes, line_end: int, method: bytes) -> bytes:
+def _replace_method(data: bytes, line_end: int, method: bytes) -> bytes:
     """Return the same head with a verb that llhttp knows and an ASCII target."""
     if not _TOKEN.match(method):
         raise BadHead(400, "malformed method")
@@ -220,7 +222,7 @@ def _check_sizes(data: bytes, limits: HeadLimits) -> None:
 
 
 def _finish(head: RequestHead) -> None:
-    """Target, framing and expectations of a head that llhttp accepted."""
+    """Check target, framing and expectations of a head that llhttp accepted."""
     headers = head.headers
     if head._broken or (head.minor == 1 and "host" not in headers):
         raise BadHead(400, "exactly one Host header is required")
@@ -234,7 +236,7 @@ def _finish(head: RequestHead) -> None:
         head.length, head.chunked = None, True
     elif "content-length" in headers:
         head.length = int(headers["content-length"])
-    _agree_on_connection(head)
+    _set_keep_alive(head)
     expect = headers.get("expect")
     if expect is not None and head.minor == 1:
         if expect.lower() != "100-continue":
@@ -242,7 +244,7 @@ def _finish(head: RequestHead) -> None:
         head.expects_continue = True
 
 
-def _agree_on_connection(head: RequestHead) -> None:
+def _set_keep_alive(head: RequestHead) -> None:
     """Set ``keep_alive`` from the head's Connection header and version."""
     wishes = head.headers.get("connection")
     if wishes is None:
@@ -283,7 +285,7 @@ _date_line = ""
 
 
 def date_line(now_s: float | None = None) -> str:
-    """``Date: …`` with its line end; made once a second."""
+    """Return ``Date: …`` with its line end; made once a second."""
     global _date_second, _date_line
     second = int(time.time() if now_s is None else now_s)
     if second != _date_second:
@@ -343,9 +345,9 @@ class ResponseHead:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """llhttp callback; repeated names are joined."""
-        key = _names.get(name)
+        key = _lower_names.get(name)
         if key is None:
-            key = _new_name(name)
+            key = _lower_name(name)
         if key:
             text = value.decode("latin-1").rstrip(" \t")
             self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
@@ -355,7 +357,7 @@ class ResponseHead:
         self.reason += reason.decode("latin-1")
 
 
-def _fed_answer(data: bytes) -> tuple[ResponseHead, httptools.HttpResponseParser]:
+def _parse_response_with_llhttp(data: bytes) -> tuple[ResponseHead, httptools.HttpResponseParser]:
     head = ResponseHead()
     parser = httptools.HttpResponseParser(head)
     try:
@@ -369,13 +371,13 @@ def _fed_answer(data: bytes) -> tuple[ResponseHead, httptools.HttpResponseParser
 def parse_response_head(data: bytes, method: str) -> ResponseHead:
     """Parse a complete answer head to a ``method`` request; raises ``BadHead`` with status 502."""
     try:
-        head, parser = _fed_answer(data)
+        head, parser = _parse_response_with_llhttp(data)
     except httptools.HttpParserError as error:
-        taken = oddlines.take_out(data)
+        taken = invalidlines.extract_invalid_lines(data)
         if taken is None:
             raise BadHead(502, f"malformed answer: {error}")
         try:
-            head, parser = _fed_answer(taken[0])
+            head, parser = _parse_response_with_llhttp(taken[0])
         except httptools.HttpParserError as other:
             raise BadHead(502, f"malformed answer: {other}")
         for name, value in taken[1]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from swift.base.errors import InvalidValue
 
-#: Where tokens are asked for, below the URL of version 3.
+#: Path of token requests below the URL of version 3.
 TOKENS = "/auth/tokens"
 #: A domain by ``id`` or ``name``.
 Domain = Mapping[str, str]
@@ -28,7 +28,7 @@ def password_login(
     user_domain: Domain = DEFAULT_DOMAIN,
     project_domain: Domain = DEFAULT_DOMAIN,
 ) -> bytes:
-    """Return the document that asks for a token of a user within a project."""
+    """Return the body of a request for a token of a user within a project."""
     named = {"name": user, "domain": dict(user_domain), "password": password}
     identity = {"methods": ["password"], "password": {"user": named}}
     scope = {"project": {"name": project, "domain": dict(project_domain)}}

@@ -28,17 +28,17 @@ def expiry(ttl_s: float, now_s: float) -> int:
 
 
 def set_command(hashed: str, value: object, exptime: int, *, raw: bool = False) -> bytes:
-    """``set`` of a value, as ASCII JSON (flag 2) or, with ``raw``, as its text (flag 0)."""
+    """Return the ``set`` of a value, as ASCII JSON (flag 2) or, with ``raw``, as its text (flag 0)."""
     flags, data = (0, str(value).encode()) if raw else (FLAG_JSON, json.dumps(value).encode("ascii"))
     return b"set %s %d %d %d\r\n%s\r\n" % (hashed.encode(), flags, exptime, len(data), data)
 
 
 def get_command(hashed: Sequence[str]) -> bytes:
-    """``get`` of one or several keys."""
+    """Return the ``get`` of one or several keys."""
     return b"get " + " ".join(hashed).encode() + b"\r\n"
 
 
-def value_of(flags: int, data: bytes) -> object:
+def decode_value(flags: int, data: bytes) -> object:
     """Return a stored value.
 
     None for one that must be read as a miss (pickles, broken or bottomless JSON).
@@ -65,8 +65,8 @@ class ServerRing:
                 self._points[wire_key(f"{server}-{i}")] = server
         self._sorted = sorted(self._points)
 
-    def order(self, hashed: str) -> Iterator[str]:
-        """Distinct servers in the order to try; the point at the bisect position itself is skipped."""
+    def servers_for(self, hashed: str) -> Iterator[str]:
+        """Yield distinct servers in the order to try; the point at the bisect position itself is skipped."""
         position = bisect_right(self._sorted, hashed)
         seen: list[str] = []
         for _ in range(len(self._sorted)):

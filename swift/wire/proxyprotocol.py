@@ -36,11 +36,11 @@ class Forwarded(NamedTuple):
 
     address: str
     port: int
-    #: True if the client spoke TLS: it said so, or it connected to port 443.
+    #: True if the client used TLS: the header says so, or it connected to port 443.
     is_tls: bool
 
 
-def needed(data: bytes) -> int:
+def bytes_needed(data: bytes) -> int:
     """Return how many more bytes to read at least; 0 when the header is complete.
 
     No more than this may be read: what follows belongs to HTTP or TLS. Raises ``BadHead`` 400 as soon as the
@@ -48,7 +48,7 @@ def needed(data: bytes) -> int:
     """
     if not data.startswith(_SIGNATURE[: len(data)]):
         if not data.startswith(_LINE[: len(data)]) or len(data) > LINE_BYTES_MAX:
-            raise _refusal(data)
+            raise _bad_header(data)
         if len(data) < FIRST_BYTES:
             return FIRST_BYTES - len(data)
         return 0 if data.endswith(b"\n") else 1
@@ -62,7 +62,7 @@ def needed(data: bytes) -> int:
 
 
 def parse(data: bytes) -> Forwarded | None:
-    """Return what a complete header says; None when the balancer speaks for itself.
+    """Return the client's connection from a complete header; None for the balancer's own checks.
 
     Raises ``BadHead`` 400.
     """
@@ -81,7 +81,7 @@ def _parse_line(data: bytes) -> Forwarded | None:
             raise ValueError("an address of another family")
         return Forwarded(str(addresses[0]), _port(source_port), _port(port) == HTTPS_PORT)
     except (ValueError, KeyError):
-        raise _refusal(data)
+        raise _bad_header(data)
 
 
 def _port(text: str) -> int:
@@ -95,12 +95,12 @@ def _parse_binary(data: bytes) -> Forwarded | None:
     version_command, family, _size = _HEAD.unpack_from(data, start)
     body = data[start + _HEAD.size :]
     if version_command >> 4 != 2 or version_command & 0xF not in (_LOCAL, _PROXY):
-        raise _refusal(data[: start + _HEAD.size])
+        raise _bad_header(data[: start + _HEAD.size])
     addresses = _ADDRESSES.get(family)
     if version_command & 0xF == _LOCAL or addresses is None:
         return None
     if len(body) < addresses.size:
-        raise _refusal(data[: start + _HEAD.size])
+        raise _bad_header(data[: start + _HEAD.size])
     source, _destination, source_port, port = addresses.unpack_from(body)
     is_tls = port == HTTPS_PORT or _has_tls(body[addresses.size :])
     return Forwarded(str(ipaddress.ip_address(source)), source_port, is_tls)
@@ -116,5 +116,5 @@ def _has_tls(options: bytes) -> bool:
     return False
 
 
-def _refusal(data: bytes) -> BadHead:
+def _bad_header(data: bytes) -> BadHead:
     return BadHead(400, f"Invalid PROXY line {data[:LINE_BYTES_MAX]!r}")

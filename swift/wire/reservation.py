@@ -1,4 +1,4 @@
-"""Conditional writes: nodes promise an object to one writer before any of them stores it.
+"""Conditional writes: nodes reserve an object for one writer before any of them stores it.
 
 A PUT that must not replace what others wrote goes in two rounds (``obj.upload``). The proxy offers this
 in its head; a node that understands says so in its first ``100 Continue``. Once the body is there the node
@@ -23,15 +23,15 @@ _YES = "yes"
 #: the node knows, by which it judges.
 PREDECESSOR = fields.BACKEND_PREDECESSOR
 
-#: Conditions about the version that is there: promises keep them, and a handoff may never have heard of it.
-ABOUT_VERSION = ("if-match", fields.BACKEND_IF_PREDECESSOR)
+#: Conditions about the stored version: reservations enforce them, and a handoff may not know it.
+VERSION_HEADERS = ("if-match", fields.BACKEND_IF_PREDECESSOR)
 
 #: ``X-Document`` of the second and later rounds.
 COMMIT = "put commit"
 RESERVE = "put reserve"
 RELEASE = "put release"
 
-#: So long after its promise a node still commits, seconds; writers collect promises no longer than that.
+#: Lifetime of a reservation, seconds: writers collect no longer, and nodes commit within it.
 LEASE_S = 10.0
 #: A reservation expires after this time, and the object is free again.
 FORGOTTEN_AFTER_S = 2 * LEASE_S
@@ -43,11 +43,11 @@ def is_offered(headers: HeaderMap) -> bool:
 
 
 def is_held(continue_headers: HeaderMap) -> bool:
-    """Return True if a node says that it promised the object to us."""
+    """Return True if the node reserved the object for this writer."""
     return continue_headers.get(HELD) == _YES
 
 
-def holder_of(continue_headers: HeaderMap) -> Timestamp:
+def parse_holder(continue_headers: HeaderMap) -> Timestamp:
     """Return the other writer that has the object; zero when unknown."""
     try:
         return Timestamp(continue_headers.get(HELD, ""))
@@ -55,7 +55,7 @@ def holder_of(continue_headers: HeaderMap) -> Timestamp:
         return ZERO
 
 
-def told(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
+def failure_headers(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
     """Return a node's response headers after a failed attempt; ``holder`` is the other writer, None when
     there is none.
     """
@@ -67,8 +67,8 @@ def version_headers(predecessor: Timestamp) -> HeaderMap:
     return {PREDECESSOR: predecessor.internal}
 
 
-def predecessor_of(headers: HeaderMap) -> Timestamp | None:
-    """Return the version that a node judged by; None when it does not say."""
+def parse_predecessor(headers: HeaderMap) -> Timestamp | None:
+    """Return the version that a node compared with; None if its response has none."""
     try:
         return Timestamp(headers[PREDECESSOR])
     except (KeyError, InvalidTimestamp):

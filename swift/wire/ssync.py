@@ -41,7 +41,7 @@ METHODS = frozenset(("PUT", "POST", "DELETE"))
 
 
 class SsyncError(SwiftError):
-    """The other side broke the protocol; the text says how."""
+    """A violation of the protocol by the other side; the text describes it."""
 
 
 class SsyncEnded(SsyncError):
@@ -56,7 +56,7 @@ class SsyncRefused(SsyncError):
         self.status = status
 
 
-def line(text: str) -> bytes:
+def encode_line(text: str) -> bytes:
     """Return a line as it goes over the wire."""
     return text.encode("latin-1") + b"\r\n"
 
@@ -94,12 +94,12 @@ class Offer(NamedTuple):
         return cls(object_hash, data, meta or data, ctype or data, durable)
 
     def encode(self) -> str:
-        """Return the line, without its end. A content type is never told without metadata."""
+        """Return the line, without its end. A content type is never sent without metadata."""
         options = []
         if self.meta != self.data:
-            options.append(f"m:{_delta(self.data, self.meta)}")
+            options.append(f"m:{_encode_delta(self.data, self.meta)}")
             if self.ctype != self.data:
-                options.append(f"t:{_delta(self.data, self.ctype)}")
+                options.append(f"t:{_encode_delta(self.data, self.ctype)}")
         if not self.durable:
             options.append("durable:False")
         text = f"{quote(self.hash)} {quote(self.data.internal)}"
@@ -114,22 +114,22 @@ class Offer(NamedTuple):
         try:
             data = Timestamp(unquote(parts[1]))
             options = _options(parts[2]) if len(parts) > 2 else {}
-            meta = _shifted(data, options["m"]) if "m" in options else data
-            ctype = _shifted(data, options["t"]) if "t" in options else data
+            meta = _decode_delta(data, options["m"]) if "m" in options else data
+            ctype = _decode_delta(data, options["t"]) if "t" in options else data
         except (InvalidTimestamp, ValueError):
             raise SsyncError(f"malformed missing check line: {text!r}")
         durable = is_true(options["durable"]) if "durable" in options else True
         return cls(unquote(parts[0]), data, meta, ctype, durable)
 
 
-def _delta(data: Timestamp, other: Timestamp) -> str:
+def _encode_delta(data: Timestamp, other: Timestamp) -> str:
     delta = other.raw - data.raw
     text = f"{'-' if delta < 0 else ''}{abs(delta):x}"
     return f"{text}__{other.offset:x}" if other.offset else text
 
 
-def _shifted(data: Timestamp, text: str) -> Timestamp:
-    """Return a time told as ticks after ``data``, whose own offset does not count."""
+def _decode_delta(data: Timestamp, text: str) -> Timestamp:
+    """Return a time encoded as ticks after ``data``, whose own offset does not count."""
     delta, _, offset = text.partition("__")
     return Timestamp.from_raw(data.raw + int(delta, 16), int(offset, 16) if offset else 0)
 
@@ -152,7 +152,7 @@ class Want(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Want:
-        """Read a line; old receivers say only the hash and mean the data. Raises ``SsyncError``."""
+        """Parse a line; old receivers send only the hash, which requests the data. Raises ``SsyncError``."""
         parts = text.split()
         if not parts:
             raise SsyncError("an empty line is no wanted object")
@@ -160,11 +160,13 @@ class Want(NamedTuple):
         return cls(unquote(parts[0]), "d" in wanted, "m" in wanted)
 
 
-def wants_text(wants: Iterable[Want]) -> list[bytes]:
+def encode_wants(wants: Iterable[Want]) -> list[bytes]:
     """Return the receiver's answer to a missing check, in the pieces that it sends."""
     lines = "\r\n".join(want.encode() for want in wants).encode("latin-1")
     # The line end after the last one goes by itself, and is there without any as well.
-    return [piece for piece in (line(MISSING_START), lines, b"\r\n", line(MISSING_END)) if piece]
+    return [
+        piece for piece in (encode_line(MISSING_START), lines, b"\r\n", encode_line(MISSING_END)) if piece
+    ]
 
 
 # --- updates ------------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ class Subrequest(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the head as it goes over the wire, headers sorted by name; a body may follow."""
-        names = sorted((_printed(name), value) for name, value in self.headers.items())
+        names = sorted((_title_header(name), value) for name, value in self.headers.items())
         block = "".join(f"{name}: {value}\r\n" for name, value in names)
         if block.count("\n") != len(names) or block.count("\r") != len(names):
             raise SsyncError(f"a header of {self.path} contains a line break")
@@ -214,11 +216,11 @@ class Subrequest(NamedTuple):
         return cls(method, path, headers)
 
 
-def _printed(name: str) -> str:
+def _title_header(name: str) -> str:
     return "ETag" if name.lower() == "etag" else title_case(lower_name(name))
 
 
-def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> Subrequest:
+def put_subrequest(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> Subrequest:
     """Return a PUT of stored metadata (without ``name``); the body follows."""
     headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     if not durable:
@@ -226,13 +228,13 @@ def put_of(path: str, metadata: Mapping[str, str], *, durable: bool = True) -> S
     return Subrequest("PUT", path, headers)
 
 
-def post_of(path: str, metadata: Mapping[str, str]) -> Subrequest:
+def post_subrequest(path: str, metadata: Mapping[str, str]) -> Subrequest:
     """Return a POST of what a ``.meta`` holds (without ``name``)."""
     headers = {lower_name(name): value for name, value in metadata.items() if name != "name"}
     return Subrequest("POST", path, headers)
 
 
-def delete_of(path: str, timestamp: Timestamp) -> Subrequest:
+def delete_subrequest(path: str, timestamp: Timestamp) -> Subrequest:
     """Return a DELETE that leaves the tombstone of ``timestamp``."""
     return Subrequest("DELETE", path, {"x-timestamp": timestamp.internal})
 
@@ -264,7 +266,7 @@ class LineReader:
         return text.removesuffix(b"\r").decode("latin-1")
 
     def take(self, size: int) -> bytes:
-        """At least one and at most ``size`` bytes; empty at the end of the stream."""
+        """Return at least one and at most ``size`` bytes; empty at the end of the stream."""
         if not self._buffer:
             self._buffer = self._pull()
         data, self._buffer = self._buffer[:size], self._buffer[size:]
@@ -276,7 +278,7 @@ class LineReader:
         if got is None:
             raise SsyncEnded(f"the stream ended before {wanted}")
         if got.strip() != wanted:
-            raise SsyncError(f"Looking for {wanted} got {line(got)!r}")
+            raise SsyncError(f"Looking for {wanted} got {encode_line(got)!r}")
 
     def next_subrequest(self) -> Subrequest | None:
         """Return the next head, None after the last. Raises ``SsyncError`` and ``SsyncEnded``."""

@@ -66,7 +66,7 @@ class TarReader:
         The one before must have been read. Raises ``BadTar``.
         """
         assert not self._left, "read a member before the next one"
-        self._exactly(self._padding)
+        self._read_exactly(self._padding)
         self._padding = 0
         extras: dict[str, bytes] = {}
         while True:
@@ -74,20 +74,22 @@ class TarReader:
             if header is None:
                 return None
             kind = header[156:157]
-            size = _number(header[124:136])
+            size = _parse_number(header[124:136])
             if kind in (b"x", b"g", b"L", b"K"):
-                self._note(kind, self._extra(size), extras)
+                self._apply_extension(kind, self._read_extension(size), extras)
                 continue
             records = {**self._defaults, **extras}
             if kind[0] in _NO_DATA:
                 size = 0
             elif "size" in records:
-                size = _decimal(records["size"])
+                size = _parse_decimal(records["size"])
             self._left, self._padding = size, -size % BLOCK
-            return Member(records.get("path") or _name(header), size, _kind(kind, records), records)
+            return Member(
+                records.get("path") or _member_name(header), size, _member_kind(kind, records), records
+            )
 
-    def data(self, size: int) -> bytes:
-        """Up to ``size`` bytes of the current member, none at its end; raises ``BadTar``."""
+    def read_data(self, size: int) -> bytes:
+        """Return up to ``size`` bytes of the current member, none at its end; raises ``BadTar``."""
         data = self._read(min(size, self._left)) if self._left else b""
         if self._left and not data:
             raise BadTar("unexpected end of data")
@@ -108,18 +110,18 @@ class TarReader:
             raise BadTar("truncated header" if first else "unexpected end of data")
         if not block.strip(b"\0"):
             return None
-        if _number(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
+        if _parse_number(block[148:156]) != sum(block[:148]) + sum(block[156:]) + 8 * 32:
             raise BadTar("invalid header")
         return block
 
-    def _extra(self, size: int) -> bytes:
+    def _read_extension(self, size: int) -> bytes:
         if size > EXTRAS_BYTES_MAX:
             raise BadTar("a name or attributes are too long")
-        data = self._exactly(size)
-        self._exactly(-size % BLOCK)
+        data = self._read_exactly(size)
+        self._read_exactly(-size % BLOCK)
         return data
 
-    def _exactly(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         data = b""
         while len(data) < size:
             piece = self._read(size - len(data))
@@ -129,32 +131,32 @@ class TarReader:
         self._offset += size
         return data
 
-    def _note(self, kind: bytes, data: bytes, extras: dict[str, bytes]) -> None:
+    def _apply_extension(self, kind: bytes, data: bytes, extras: dict[str, bytes]) -> None:
         records = self._defaults if kind == b"g" else extras
         if kind == b"L":
             records["path"] = data.rstrip(b"\0")
         elif kind != b"K":
-            records.update(_pax(data))
+            records.update(_parse_pax_records(data))
         size = sum(len(name) + len(value) for name, value in records.items())
         if len(records) > _RECORDS_MAX or size > EXTRAS_BYTES_MAX:
             # Headers may follow each other without end.
             raise BadTar("a name or attributes are too long")
 
 
-def _kind(kind: bytes, records: dict[str, bytes]) -> MemberKind:
+def _member_kind(kind: bytes, records: dict[str, bytes]) -> MemberKind:
     if kind == b"S" or any(name.startswith("GNU.sparse.") for name in records):
         return MemberKind.SPARSE
     return MemberKind.FILE if kind[0] in _FILES else MemberKind.OTHER
 
 
-def _name(header: bytes) -> bytes:
+def _member_name(header: bytes) -> bytes:
     name = header[:100].split(b"\0", 1)[0]
     if header[257:263] == b"ustar\0" and (prefix := header[345:500].split(b"\0", 1)[0]):
         name = prefix + b"/" + name
     return name
 
 
-def _number(text: bytes) -> int:
+def _parse_number(text: bytes) -> int:
     """Return a number of a header: octal digits, or binary after a byte of 0x80."""
     if text[0] == 0x80:
         return int.from_bytes(text[1:], "big")
@@ -169,13 +171,13 @@ def _refuse() -> int:
     raise BadTar("invalid header")
 
 
-def _decimal(text: bytes) -> int:
+def _parse_decimal(text: bytes) -> int:
     if not text.isdigit() or len(text) > 20:
         raise BadTar("invalid header")
     return int(text)
 
 
-def _pax(data: bytes) -> dict[str, bytes]:
+def _parse_pax_records(data: bytes) -> dict[str, bytes]:
     """Return the records of a pax header: ``<length> <name>=<value>`` lines, each as long as it says."""
     records: dict[str, bytes] = {}
     while data.strip(b"\0"):

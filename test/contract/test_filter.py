@@ -9,7 +9,7 @@ import pytest
 from swift.config.declared import filters
 from swift.gateway.subrequest import PRE_AUTHED_USER
 from swift.http import environkeys
-from swift.http.body import BodyTimeout, WholeBody
+from swift.http.body import BodyTimeout, InMemoryBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.filter import Filter
@@ -70,7 +70,7 @@ def test_what_is_none_of_its_business_passes(make, method, path):
 
     def answer(request):
         seen.append((request.method, request.raw_path))
-        return Response(299, {"x-from": "app", "content-length": "4"}, WholeBody(b"body"))
+        return Response(299, {"x-from": "app", "content-length": "4"}, InMemoryBody(b"body"))
 
     response = make(answer).handle(Request(method, path, {"host": "h"}))
     assert (response.status, response.headers["x-from"], response.read_body()) == (299, "app", b"body")
@@ -106,10 +106,10 @@ def test_the_end_of_the_body_is_told_through_it(make):
 
     def answer(_request):
         response = Response(200, {}, b"body")
-        response.observe_end(lambda sent, complete: ends.append((sent, complete)))
+        response.on_response_end(lambda sent, complete: ends.append((sent, complete)))
         return response
 
-    make(answer).handle(Request("GET", "/v1/AUTH_a/c/o")).ended(4, True)
+    make(answer).handle(Request("GET", "/v1/AUTH_a/c/o")).report_end(4, True)
     assert ends == [(4, True)]
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from swift.load.api import Failed, api_for
+from swift.load.api import OperationFailed, make_api
 from swift.load.endpoint import LoadEndpoint, transport_for
 from test.support.stub_servers import make_certificate
 
@@ -126,7 +126,7 @@ def use(request, server):
 
         def work():
             try:
-                found.append(do(api_for(endpoint, transport_for(endpoint))))
+                found.append(do(make_api(endpoint, transport_for(endpoint))))
             except Exception as error:
                 found.append(error)
 
@@ -204,5 +204,5 @@ def test_a_large_object_is_sent_in_parts(use, server):
 )
 def test_what_fails_says_its_kind(use, server, do, kind):
     server.containers["full"] = {"o": b"x"}
-    with pytest.raises(Failed, match=f"^{re.escape(kind)}$"):
+    with pytest.raises(OperationFailed, match=f"^{re.escape(kind)}$"):
         use(do)

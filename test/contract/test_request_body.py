@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from swift.http.body import BytesBody, RequestBody, WholeBody
+from swift.http.body import BytesBody, InMemoryBody, RequestBody
 from swift.http.response import Response
-from swift.http.transform import MappedRequest, as_request_body
+from swift.http.transform import TransformedRequestBody, as_request_body
 from swift.obj.ssync.receiver import SubrequestBody
 from swift.runtime.wsgi import request_from_environ
 from test.unit.runtime.conftest import Bench
@@ -39,9 +39,9 @@ KINDS = {
     "bytes": BytesBody,
     "foreign server": from_foreign_server,
     "subrequest of SSYNC": lambda data: SubrequestBody(Lines(data), len(data)),
-    "mapped": lambda data: MappedRequest(BytesBody(data), bytes),
+    "mapped": lambda data: TransformedRequestBody(BytesBody(data), bytes),
     "response": lambda data: as_request_body(Response(200, {}, data)),
-    "response in pieces": lambda data: as_request_body(Response(200, {}, WholeBody(data))),
+    "response in pieces": lambda data: as_request_body(Response(200, {}, InMemoryBody(data))),
 }
 
 

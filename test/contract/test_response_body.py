@@ -7,11 +7,11 @@ import pytest
 from swift import green
 from swift.cluster.client import HttpTransport
 from swift.cluster.transport import NodeAddress, NodeRequest, NodeTimeouts
-from swift.http.body import FileBody, Pieces, ResponseBody, WholeBody, chunks_of
+from swift.http.body import FileBody, InMemoryBody, IterableBody, ResponseBody, iter_body_bytes
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.http.segments import SegmentedBody
-from swift.http.transform import Mapped, as_request_body
+from swift.http.transform import TransformedBody, as_request_body
 from swift.obj.get import BlockBody
 from swift.platform import sockets
 from swift.runtime.wsgi import call_wsgi
@@ -53,7 +53,7 @@ def in_pieces(data, source):
         yield b""
         yield data[-5:]
 
-    return Pieces(pieces(), len(data), source.close)
+    return IterableBody(pieces(), len(data), source.close)
 
 
 def blocks(data, source):
@@ -145,7 +145,7 @@ def link(data, source):
 
 
 KINDS = {
-    "whole": lambda data, source: WholeBody(data),
+    "whole": lambda data, source: InMemoryBody(data),
     "file": file_of,
     "pieces": in_pieces,
     "blocks": blocks,
@@ -153,8 +153,8 @@ KINDS = {
     "segments": segments,
     "foreign": foreign,
     "link": link,
-    "mapped": lambda data, source: Mapped(in_pieces(data, source), bytes),
-    "mapped bytes": lambda data, source: Mapped(data, bytes),
+    "mapped": lambda data, source: TransformedBody(in_pieces(data, source), bytes),
+    "mapped bytes": lambda data, source: TransformedBody(data, bytes),
 }
 #: What these keep open is not a ``Source``, or goes with the last byte.
 WITHOUT_SOURCE = {"whole", "mapped bytes", "segments", "link"}
@@ -183,7 +183,7 @@ def test_every_body_is_of_the_one_type_and_knows_its_length(body):
 
 
 def test_the_pieces_are_the_bytes(body):
-    assert b"".join(chunks_of(body)) == DATA
+    assert b"".join(iter_body_bytes(body)) == DATA
 
 
 @pytest.mark.parametrize("size", [1 << 20, 65536, 1000])
@@ -254,7 +254,7 @@ def test_a_client_gets_a_body_of_unknown_length_in_chunks(kind, source):
     bench = Bench()
     try:
         bench.answer = lambda request: Response(
-            200, {}, Mapped(KINDS[kind](DATA, source), bytes, keeps_length=False)
+            200, {}, TransformedBody(KINDS[kind](DATA, source), bytes, keeps_length=False)
         )
         answer = bench.wire().ask("GET")
         assert (answer.body, answer.headers["transfer-encoding"]) == (DATA, "chunked")
@@ -265,7 +265,7 @@ def test_a_client_gets_a_body_of_unknown_length_in_chunks(kind, source):
 def test_it_becomes_the_body_of_another_request(body, kind, source):
     ends = []
     response = Response(200, {}, body)
-    response.observe_end(lambda sent, complete: ends.append((sent, complete)))
+    response.on_response_end(lambda sent, complete: ends.append((sent, complete)))
     with as_request_body(response) as copied:
         assert copied.length == len(DATA)
         assert copied.read() == DATA
@@ -281,5 +281,5 @@ def test_a_class_of_bodies_that_cannot_be_read_is_refused():
 
 def test_sockets_are_spliced_and_files_sent_as_files():
     assert not FileBody.fills_buffers
-    assert not Pieces.fills_buffers
+    assert not IterableBody.fills_buffers
     assert Filling.fills_buffers

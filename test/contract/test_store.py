@@ -17,7 +17,7 @@ from swift.base.entity import EntityPath
 from swift.base.errors import DeviceUnavailable, NoSpace
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
-from swift.http.body import chunks_of
+from swift.http.body import iter_body_bytes
 from swift.platform.devices import Devices, SpaceGuard
 from swift.platform.disk import Disk
 from swift.policy.policy import ErasureCode, Policy
@@ -733,6 +733,6 @@ def test_pieces_are_the_same_bytes_as_blocks_however_often_they_are_asked_for(st
     for start, stop in [(0, size), (0, size), (size // 3, size), (0, size // 2)]:
         stored = store.open(key_of(), NOW)
         try:
-            assert b"".join(chunks_of(stored.pieces(start, stop))) == body[start:stop]
+            assert b"".join(iter_body_bytes(stored.pieces(start, stop))) == body[start:stop]
         finally:
             stored.close()

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.aio.room import measure_attribute_room
+from swift.aio.metadatalimits import measure_attribute_room
 from swift.base.errors import ConfigError
 from test.support.cluster import LiveCluster, login
 from test.support.processes import free_ports, free_range

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from swift.aio.make import make_cluster
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from test.support.cluster import LiveCluster
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 from test.support.processes import free_ports
@@ -32,7 +32,7 @@ class Far(LiveCluster):
             self.child = subprocess.Popen(
                 words, stdout=log, stderr=log, env=environment(), start_new_session=True
             )
-        self.await_true(lambda: answers(self.plan.ip, port), "the peer's proxy answers", 60)
+        self.await_true(lambda: accepts_connections(self.plan.ip, port), "the peer's proxy answers", 60)
         return port
 
     def stop(self):

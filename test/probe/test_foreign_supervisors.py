@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.runtime.service.processes import wait_for_end
 from test.support.peer import ToolNode, can_hide_etc, command, environment, needs_peer, peer_command
 
@@ -58,7 +58,7 @@ def test_a_supervisor_that_collects_the_console_sees_the_log(node):
     try:
         assert "Starting" in child.stderr.readline()
         assert child.stdout.read() == "", "standard output is closed although the server runs"
-        while not answers("127.0.0.1", node.ports["object"]):
+        while not accepts_connections("127.0.0.1", node.ports["object"]):
             time.sleep(0.05)
         subprocess.run(
             ["curl", "-s", f"http://127.0.0.1:{node.ports['object']}/nosuch"], check=True, capture_output=True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from test.support.cluster import LiveCluster
 from test.support.peer import ToolNode, run
 from test.support.processes import free_ports
@@ -28,7 +28,7 @@ def test_the_life_of_a_server(node):
     conf = node.etc / "account-server.conf"
     started = node.init("account", "start")
     assert (started.returncode, lines(started)) == (0, [f"Starting account-server...({conf})"])
-    assert answers("127.0.0.1", node.ports["account"]), "a start is over when the server answers"
+    assert accepts_connections("127.0.0.1", node.ports["account"]), "a start is over when the server answers"
     pid = node.pids()["account-server.pid"]
     again = node.init("account-server", "start")
     assert again.returncode == 1
@@ -189,7 +189,7 @@ def test_reload_tells_whom_it_cannot_reload(node):
     done = run("swift-reload", pid)
     assert done.returncode == 1
     assert "nosuch" in done.stderr
-    assert answers("127.0.0.1", node.ports["account"])
+    assert accepts_connections("127.0.0.1", node.ports["account"])
 
 
 def test_a_server_without_workers_says_at_once_that_it_cannot_be_reloaded(node):

@@ -16,7 +16,7 @@ import time
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.hashing import PathHasher
 from swift.ring.builder import RingBuilder
 from swift.runtime.workers import die_with_parent
@@ -118,7 +118,9 @@ class Mixed:
             ours = [sys.executable, "-m", f"swift.cli.{kind}_server", str(self._conf(kind, OURS)), "-v"]
             self._spawn(ours, f"{kind}-ours", ours=True)
         for port in (*self.ports.values(), self.rsync_port):
-            LiveCluster.await_true(lambda port=port: answers("127.0.0.1", port), f"{port} answers", 60)
+            LiveCluster.await_true(
+                lambda port=port: accepts_connections("127.0.0.1", port), f"{port} answers", 60
+            )
 
     def _spawn(self, command, name, *, ours=False):
         with open(self.root / f"{name}.log", "ab") as log:

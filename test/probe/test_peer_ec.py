@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from test.support.cluster import Answer, LiveCluster
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command
 from test.support.processes import free_ports
@@ -42,7 +42,9 @@ class Mixed(LiveCluster):
             child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
         self._peers.append(child)
         self.await_true(
-            lambda: answers(self.plan.ip, port) or child.poll() is not None, f"{command} answers", 60
+            lambda: accepts_connections(self.plan.ip, port) or child.poll() is not None,
+            f"{command} answers",
+            60,
         )
         assert child.poll() is None, (self.plan.logs / f"peer-{port}.txt").read_text()
 

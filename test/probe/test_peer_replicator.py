@@ -14,7 +14,7 @@ from array import array
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.ring.ringfile import save_table
 from swift.ring.table import RingTable
 from test.probe.test_peer_ssync import GOLDEN, Nodes, name_in
@@ -61,7 +61,7 @@ class MixedNodes(Nodes):
             child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
         self._children.append(child)
         deadline = time.monotonic() + 60
-        while not all(answers("127.0.0.1", port) for port in (*self.ports, self.rsync_port)):
+        while not all(accepts_connections("127.0.0.1", port) for port in (*self.ports, self.rsync_port)):
             assert time.monotonic() < deadline
             time.sleep(0.05)
 

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.ring.partpower import increase, prepare_increase
 from test.probe.test_relinker import POWER, Growing, part_of
 from test.support.cluster import LiveCluster
@@ -25,7 +25,9 @@ def growing(tmp_path):
     with open(tmp_path / "log", "ab") as log:
         child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
     try:
-        LiveCluster.await_true(lambda: answers("127.0.0.1", made.server.port), "the peer answers", 60)
+        LiveCluster.await_true(
+            lambda: accepts_connections("127.0.0.1", made.server.port), "the peer answers", 60
+        )
         yield made
     finally:
         child.terminate()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.hashing import PathHasher
 from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import save_table
@@ -115,7 +115,7 @@ class Nodes:
             with open(self.root / f"node{node}.log", "ab") as log:
                 self._children.append(subprocess.Popen(command, stdout=log, stderr=log))
         deadline = time.monotonic() + 20
-        while not all(answers("127.0.0.1", port) for port in self.ports):
+        while not all(accepts_connections("127.0.0.1", port) for port in self.ports):
             assert time.monotonic() < deadline
             time.sleep(0.05)
 

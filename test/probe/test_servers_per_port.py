@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.hashing import PathHasher
 from swift.ring.builder import RingBuilder
 from test.support.object_servers import LoadClient
@@ -69,7 +69,7 @@ class Node:
             time.sleep(0.05)
 
     def serves(self, number):
-        return answers("127.0.0.1", self.ports[number])
+        return accepts_connections("127.0.0.1", self.ports[number])
 
     def stop(self):
         with contextlib.suppress(ProcessLookupError):

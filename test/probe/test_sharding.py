@@ -9,7 +9,7 @@ import time
 import pytest
 
 from swift.aio.make import make_cluster
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from test.support.cluster import LiveCluster
 from test.support.databases import rows_of
 from test.support.peer import can_hide_etc, environment, needs_peer, peer_command, run_peer
@@ -210,7 +210,7 @@ def test_what_one_has_split_both_read(cluster, sharder):
         words = peer_command("swift-proxy-server", conf, "-v", swift_dir=cluster.plan.etc)
         child = subprocess.Popen(words, stdout=log, stderr=log, env=environment(), start_new_session=True)
     try:
-        cluster.await_true(lambda: answers(cluster.plan.ip, port), "the peer's proxy answers", 60)
+        cluster.await_true(lambda: accepts_connections(cluster.plan.ip, port), "the peer's proxy answers", 60)
         token = {"X-Auth-Token": cluster.token()}
         for query in ("", "&limit=5&marker=o20", "&reverse=true", "&prefix=o1"):
             path = f"/v1/AUTH_test/c?format=json{query}"

@@ -15,7 +15,7 @@ from swift.db.connection import DatabaseError
 from swift.http.request import Request
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.diskcalls import DiskPools
+from swift.runtime.diskcalls import DiskThreadPools
 from test.sim.databaseworld import WANTED, World, at, cut
 from test.sim.sqlitecut import Recorder, sqlite_library
 
@@ -33,7 +33,7 @@ class Node:
         self.device = device
         (folder / device).mkdir(exist_ok=True)
         devices = Devices(str(folder), mount_check=False)
-        context = BackendContext(devices=devices, hasher=HASHER, pools=DiskPools(0))
+        context = BackendContext(devices=devices, hasher=HASHER, pools=DiskThreadPools(0))
         self.server = ContainerServer(context, disk=disk)
         self.database = folder / device / "containers" / "1" / HASH[-3:] / HASH
 

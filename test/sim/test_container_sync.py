@@ -64,7 +64,7 @@ class Bench:
         assert near("PUT", "/a/c", SYNC_TO).status == 201
         assert far("PUT", "/b/copy").status == 201
 
-    def once(self, *numbers, **options):
+    def run_once(self, *numbers, **options):
         """One pass on nodes, all of them by default; the sum of what they counted."""
         total = {}
         for number in numbers or range(1, NODES + 1):
@@ -104,7 +104,7 @@ class Bench:
             clock=clock,
             stop=Stop(clock, clock.sleep),
         )
-        assert runner.once()
+        assert runner.run_once()
         return recon.read()["container_sync_stats"]
 
     def put(self, name, body=b"x", **headers):
@@ -128,27 +128,27 @@ def bench(tmp_path, make_sim):
 def test_objects_are_copied_with_their_metadata_and_times_and_deletions_follow(bench):
     bench.put("o/1", b"one", **{"x-object-meta-a": "b", "content-type": "text/x"})
     bench.put("two", b"2" * 100_000)
-    assert bench.once()["puts"] == 2
+    assert bench.run_once()["puts"] == 2
     assert bench.names() == ["o/1", "two"]
     here, there = bench.near("GET", "/a/c/o/1"), bench.far("GET", "/b/copy/o/1")
     for name in ("x-timestamp", "etag", "content-type", "x-object-meta-a"):
         assert here.headers[name] == there.headers[name]
     assert there.body == b"one"
     assert bench.near("DELETE", "/a/c/two").status == 204
-    assert bench.once()["deletes"]
+    assert bench.run_once()["deletes"]
     assert bench.names() == ["o/1"]
 
 
 def test_each_new_row_is_one_nodes_and_later_passes_only_look(bench):
     for number in range(10):
         bench.put(f"o{number}")
-    assert bench.once() == {"puts": 10}
+    assert bench.run_once() == {"puts": 10}
     puts = [name for method, name in bench.remote.asked if method == "PUT"]
     assert sorted(puts) == sorted(set(puts))
-    assert bench.once() == {}
+    assert bench.run_once() == {}
     bench.remote.asked.clear()
     # All rows were looked at twice: nothing is asked any more.
-    assert bench.once() == {}
+    assert bench.run_once() == {}
     assert bench.remote.asked == []
 
 
@@ -156,9 +156,9 @@ def test_the_rows_of_a_node_that_is_away_are_copied_by_the_others(bench):
     for number in range(12):
         bench.put(f"o{number}")
     away, *others = bench.near.primaries("container", "a", "c")
-    bench.once(*others)
+    bench.run_once(*others)
     assert len(bench.names()) < 12
-    bench.once(*others)
+    bench.run_once(*others)
     assert len(bench.names()) == 12
     assert away not in others
 
@@ -167,18 +167,18 @@ def test_a_copy_that_fails_is_made_in_a_later_pass(bench):
     bench.remote.fails = {"o3", "o7"}
     for number in range(10):
         bench.put(f"o{number}")
-    assert bench.once()["failures"] == 2
+    assert bench.run_once()["failures"] == 2
     assert len(bench.names()) == 8
-    bench.once()
+    bench.run_once()
     bench.remote.fails.clear()
-    bench.once()
+    bench.run_once()
     assert len(bench.names()) == 10
 
 
 def test_what_is_newer_over_there_stays(bench):
     bench.put("o", b"old")
     assert bench.far("PUT", "/b/copy/o", {}, b"newer").status == 201
-    bench.once()
+    bench.run_once()
     assert bench.far("GET", "/b/copy/o").body == b"newer"
 
 
@@ -201,18 +201,18 @@ def test_versioned_containers_and_unknown_realms_are_left_alone(bench):
         app = bench.near.transport.apps[node_port("container", node)][2]
         app._realms = Realms({"R": Realm("key", clusters={"FAR": "http://far/v1/", "X": "http://x/"})})
     assert bench.near("POST", "/a/c", {"x-container-sync-to": "//r/x/b/copy"}).status == 204
-    assert bench.once() == {"failures": 3}
+    assert bench.run_once() == {"failures": 3}
     assert any("No cluster endpoint" in line for line in bench.log.lines)
     headers = {"x-container-sysmeta-versions-enabled": "true"}
     assert bench.near("POST", "/a/c", {**SYNC_TO, **headers}).status == 204
-    assert bench.once() == {"skips": 3}
+    assert bench.run_once() == {"skips": 3}
     assert bench.names() == []
 
 
 def test_a_container_gets_only_its_time(bench):
     for number in range(10):
         bench.put(f"o{number}")
-    assert bench.once(container_time=0.0) == {}
+    assert bench.run_once(container_time=0.0) == {}
     assert bench.names() == []
 
 
@@ -221,20 +221,20 @@ def test_an_idle_container_is_not_opened_until_something_happens(bench):
     bench.put("one")
     syncs = []
     for _ in range(5):
-        bench.once()
+        bench.run_once()
         syncs.append(bench.syncs)
     assert syncs[0] == 3
     assert syncs[-1] == 0
     bench.remote.fails = {"two"}
     bench.put("two")
     for _ in range(4):
-        assert bench.once()["failures"]
+        assert bench.run_once()["failures"]
     bench.remote.fails = set()
-    bench.once()
-    bench.once()
+    bench.run_once()
+    bench.run_once()
     assert "two" in [name for method, name in bench.remote.asked if method == "PUT"]
     for _ in range(3):
-        bench.once()
+        bench.run_once()
     assert bench.syncs == 0
 
 
@@ -249,7 +249,7 @@ def test_encrypted_objects_are_copied_by_a_pipeline_that_decrypts_them(bench):
     assert front("PUT", "/a/c/o", headers, b"needle").status == 201
     assert front("PUT", "/a/c/none", headers).status == 201
     assert bench.near("GET", "/a/c/o").body != b"needle"
-    assert bench.once() == {"puts": 2, "bytes": 6} or bench.names() == ["none", "o"]
+    assert bench.run_once() == {"puts": 2, "bytes": 6} or bench.names() == ["none", "o"]
     here, copy = front("GET", "/a/c/o"), there("GET", "/b/copy/o")
     assert copy.body == b"needle"
     for name in ("x-timestamp", "etag", "content-type", "x-object-meta-a"):
@@ -257,7 +257,7 @@ def test_encrypted_objects_are_copied_by_a_pipeline_that_decrypts_them(bench):
     assert bench.far("GET", "/b/copy/o").body not in (b"needle", bench.near("GET", "/a/c/o").body)
     assert there("GET", "/b/copy/none").headers["x-object-meta-a"] == "b"
     assert front("DELETE", "/a/c/o").status == 204
-    bench.once()
+    bench.run_once()
     assert there("GET", "/b/copy/o").status == 404
 
 
@@ -265,10 +265,10 @@ def test_what_the_pipeline_cannot_decrypt_is_not_copied(bench):
     front = EncryptionFixture(bench.near, encryption_root_secret=ONE)
     assert front("PUT", "/a/c/o", {}, b"needle").status == 201
     assert front("PUT", "/a/c/none", {"x-object-meta-a": "b"}).status == 201
-    assert bench.once()["failures"]
+    assert bench.run_once()["failures"]
     assert bench.names() == []
     assert "PUT" not in [method for method, _name in bench.remote.asked]
     assert any("no keymaster and encryption to read it" in line for line in bench.log.lines)
     bench.pipeline = front.filter.handle
-    bench.once()
+    bench.run_once()
     assert bench.names() == ["none", "o"]

@@ -12,7 +12,7 @@ from swift.base.ranges import Span
 from swift.gateway.subrequest import make_subrequest
 from swift.http.request import parse_query
 from swift.http.response import Response, error_response
-from swift.http.transform import Mapped, MappedRequest, as_request_body
+from swift.http.transform import TransformedBody, TransformedRequestBody, as_request_body
 from swift.middleware.dlo import Dlo, DloSettings, segments_in_span
 from swift.middleware.filter import Filter
 from swift.middleware.listing_formats import ListingFormats
@@ -277,10 +277,10 @@ class Cipher(Filter):
         if request.entity is None or request.entity.path.obj is None:
             return self.forward(request)
         if request.method == "PUT":
-            request.body = MappedRequest(request.body, inverted)
+            request.body = TransformedRequestBody(request.body, inverted)
         response = self.forward(request)
         if request.method == "GET" and response.is_success:
-            response.body = Mapped(response.body, inverted)
+            response.body = TransformedBody(response.body, inverted)
         return response
 
 

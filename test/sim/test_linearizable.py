@@ -65,11 +65,11 @@ class Writers:
     def write(self):
         try:
             for _ in range(EACH):
-                self.once()
+                self.run_once()
         finally:
             self.busy -= 1
 
-    def once(self):
+    def run_once(self):
         expected = self.chance.choice(list(self.known)[-3:])
         # Nothing can be done to an object that is not there but to create it.
         method = "PUT" if expected is None else self.chance.choice(("PUT", "PUT", "PUT", "POST", "DELETE"))

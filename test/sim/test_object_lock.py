@@ -93,7 +93,7 @@ def test_governed_objects_go_with_who_may_bypass_it(vault, path):
 
 
 def test_a_legal_hold_ends_only_when_it_is_said(vault, path):
-    held = ObjectLock(is_held=True)
+    held = ObjectLock(has_legal_hold=True)
     assert vault("PUT", path, locked(held), BODY).status == 201
     assert vault("DELETE", path, with_rights(MAY_BYPASS)).status == 403
     assert vault("POST", path, locked(ObjectLock())).status == 403

@@ -11,8 +11,8 @@ import random
 import pytest
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.limiter import Admitted, Limiter, ReservedClass
-from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules
+from swift.middleware.admission.limiter import AdmittedRequest, Limiter, ReservedClass
+from swift.middleware.admission.rules import AdmissionRules, RequestProperties
 
 MB = 1e6
 #: What the devices do, and what admission is told that they do.
@@ -25,10 +25,10 @@ RESERVED = 30 * MB
 
 
 class Stream:
-    def __init__(self, who, began, grant):
+    def __init__(self, who, began, admitted):
         self.who = who
         self.began = began
-        self.grant = grant
+        self.admitted = admitted
         self.left = SIZE
         self.may_at = 0.0
 
@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, offered, *, admits, seed=1):
         self.offered = offered
-        self.draw = random.Random(seed)
+        self.count_bytes = random.Random(seed)
         self.streams = []
         self.done = dict.fromkeys(offered, 0.0)
         self.times = {who: [] for who in offered}
@@ -49,31 +49,31 @@ class World:
         self.limiter.set_reservations({"ticket:r": RESERVED}, 0.0)
 
     def come(self, who, now):
-        promise = ReservedClass("ticket:r", RESERVED) if who == "reserved" else None
-        grant = self.limiter.admit(AdmissionFacts(who), now, reserved=promise)
-        if isinstance(grant, Admitted):
-            grant.expect(SIZE, now)
-            self.streams.append(Stream(who, now, grant))
+        reserved_class = ReservedClass("ticket:r", RESERVED) if who == "reserved" else None
+        admitted = self.limiter.admit(RequestProperties(who), now, reserved=reserved_class)
+        if isinstance(admitted, AdmittedRequest):
+            admitted.set_expected_size(SIZE, now)
+            self.streams.append(Stream(who, now, admitted))
         else:
             self.refused[who] += 1
 
     def step(self, now, counts):
         for who, rate in self.offered.items():
             expected = rate / SIZE * STEP_S
-            for _ in range(int(expected) + (self.draw.random() < expected % 1)):
+            for _ in range(int(expected) + (self.count_bytes.random() < expected % 1)):
                 self.come(who, now)
         moving = [stream for stream in self.streams if stream.may_at <= now]
         each = min(CONNECTION, DEVICES / max(1, len(moving))) * STEP_S
         for stream in moving:
             moved = min(each, stream.left)
             stream.left -= moved
-            stream.may_at = now + stream.grant.draw(moved, now)
+            stream.may_at = now + stream.admitted.count_bytes(moved, now)
             if stream.left <= 0 and counts:
                 self.done[stream.who] += SIZE
                 self.times[stream.who].append(now - stream.began)
         over = [s for s in self.streams if s.left <= 0 or now - s.began > PATIENCE_S]
         for stream in over:
-            stream.grant.end(now)
+            stream.admitted.end(now)
             self.streams.remove(stream)
 
     def run(self, seconds, warm_s=10.0):

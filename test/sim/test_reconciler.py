@@ -80,7 +80,7 @@ class Bench:
         assert has_majority(self.direct.request_all(nodes, part, "PUT", target, headers))
         return hour
 
-    def once(self, **options):
+    def run_once(self, **options):
         settings = ContainerReconcilerSettings(node_timeout=5.0, **options)
         client = InternalClient(self.pipeline, "reconciler", backoff_s=0.0)
         mover = InternalClient(self.pipeline, "reconciler", tries=1)
@@ -96,7 +96,7 @@ class Bench:
             clock=self.clock,
             stop=Stop(self.clock, self.clock.sleep),
         )
-        assert runner.once()
+        assert runner.run_once()
         return {k: v for k, v in self.recon.read().get("reconciler_stats", {}).items() if v}
 
     def queued(self):
@@ -122,7 +122,7 @@ def test_an_object_moves_with_all_its_metadata_and_its_entry_goes(bench):
     bench.put("o/x", 1, b"precious", **extra)
     bench.queue("o/x", 1)
     assert bench.queued() == ["2:/a/c/o/x"]
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     moved = bench.get("o/x")
     assert (moved.status, moved.body) == (200, b"precious")
     assert moved.headers["x-object-meta-color"] == "red"
@@ -132,14 +132,14 @@ def test_an_object_moves_with_all_its_metadata_and_its_entry_goes(bench):
     assert bench.get("o/x", WRONG).status == 404
     assert bench.queued() == []
     assert [row["name"] for row in json.loads(bench.sim("GET", "/a/c?format=json").body)] == ["o/x"]
-    assert bench.once() == {}
+    assert bench.run_once() == {}
 
 
 def test_what_is_newer_in_the_right_policy_stays(bench):
     bench.put("o", 1, b"old")
     bench.put("o", 2, b"new", policy=RIGHT)
     bench.queue("o", 1)
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.get("o").body == b"new"
     assert bench.get("o", WRONG).status == 404
 
@@ -148,7 +148,7 @@ def test_a_deletion_reaches_the_right_policy(bench):
     bench.put("o", 1, b"old", policy=RIGHT)
     bench.delete("o", 2)
     bench.queue("o", 2, deleted=1)
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.get("o").status == 404
     assert bench.get("o").headers["x-backend-timestamp"] == f"{bench.stamp(2)}_0000000000000003"
 
@@ -157,7 +157,7 @@ def test_an_object_deleted_after_it_was_queued_does_not_return(bench):
     bench.put("o", 1, b"x")
     bench.delete("o", 2)
     bench.queue("o", 1)
-    bench.once()
+    bench.run_once()
     assert bench.get("o").status == 404
     assert bench.get("o", WRONG).status == 404
     assert bench.queued() == []
@@ -166,12 +166,12 @@ def test_an_object_deleted_after_it_was_queued_does_not_return(bench):
 def test_the_tombstones_of_the_reconciler_itself_are_not_queued_again(bench):
     bench.put("o", 1, b"x")
     bench.queue("o", 1)
-    bench.once()
+    bench.run_once()
     # The tombstone's row has the wrong policy as well, so the replicator queues it; the removal is newer.
     row = ObjectRow("o", f"{bench.stamp(1)}_1", 0, "", "", 1, WRONG)
     bench.enqueue(row)
     assert bench.queued() == []
-    assert bench.once() == {}
+    assert bench.run_once() == {}
     assert bench.get("o").body == b"x"
 
 
@@ -179,16 +179,16 @@ def test_an_entry_of_an_object_in_its_own_policy_only_goes(bench):
     row = ObjectRow("o", bench.stamp(1), 0, "", "", 0, RIGHT)
     bench.put("o", 1, b"x", policy=RIGHT)
     bench.enqueue(row)
-    assert bench.once() == {"noop_object": 1}
+    assert bench.run_once() == {"noop_object": 1}
     assert bench.get("o").body == b"x"
     assert bench.queued() == []
 
 
 def test_an_object_that_nobody_has_is_waited_for_and_given_up_one_day(bench):
     bench.queue("o", 1)
-    assert bench.once() == {"unavailable_source": 1}
+    assert bench.run_once() == {"unavailable_source": 1}
     assert bench.queued() == ["2:/a/c/o"]
-    assert bench.once(reclaim_age=10) == {"lost_source": 1}
+    assert bench.run_once(reclaim_age=10) == {"lost_source": 1}
     assert bench.queued() == []
     assert any("is dropped" in line for line in bench.log.lines)
 
@@ -198,10 +198,10 @@ def test_nothing_is_done_while_a_majority_of_the_container_is_away(bench):
     bench.queue("o", 1)
     primaries = bench.sim.primaries("container", "a", "c")
     with bench.sim.refusing("container", *primaries[:2]):
-        told = bench.once()
+        told = bench.run_once()
     assert told in ({"unavailable_container": 1}, {})
     assert bench.get("o", WRONG).body == b"x"
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.get("o").body == b"x"
 
 
@@ -209,10 +209,10 @@ def test_a_move_that_fails_is_made_again(bench):
     bench.put("o", 1, b"x")
     bench.queue("o", 1)
     with bench.sim.answering("object", 503, *bench.sim.primaries("object", "a", "c", "o")):
-        assert bench.once() == {"errors": 1}
+        assert bench.run_once() == {"errors": 1}
     bench.sim.forgive()
     assert bench.queued() == ["2:/a/c/o"]
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.get("o").body == b"x"
 
 
@@ -220,8 +220,8 @@ def test_processes_share_the_queue(bench):
     for number in range(8):
         bench.put(f"o{number}", number, b"x")
         bench.queue(f"o{number}", number)
-    first = bench.once(processes=2, process=0)["success"]
-    second = bench.once(processes=2, process=1)["success"]
+    first = bench.run_once(processes=2, process=0)["success"]
+    second = bench.run_once(processes=2, process=1)["success"]
     assert first + second == 8
     assert first and second
     assert bench.queued() == []
@@ -233,11 +233,11 @@ def test_old_empty_containers_of_the_queue_are_removed_and_odd_rows_left_alone(b
     client = InternalClient(bench.sim.app.handle, "test")
     client.create(EntityPath(".misplaced_objects", hour))
     client.put(EntityPath(".misplaced_objects", hour, "no entry"), b"", {"content-type": "t/p"})
-    assert bench.once(reclaim_age=3600 * 24) == {"success": 1}
+    assert bench.run_once(reclaim_age=3600 * 24) == {"success": 1}
     assert bench.queued() == ["no entry"]
     assert any("names no policy" in line for line in bench.log.lines)
     client.delete(EntityPath(".misplaced_objects", hour, "no entry"))
-    bench.once(reclaim_age=1)
+    bench.run_once(reclaim_age=1)
     assert not client.exists(EntityPath(".misplaced_objects", hour))
 
 
@@ -256,7 +256,7 @@ def test_encrypted_objects_move_whether_the_pipeline_decrypts_them_or_not(bench,
     assert front("PUT", "/a/c/o", headers, b"needle").status == 201
     etag = front("GET", "/a/c/o", index).headers["etag"]
     bench.queue("o", 1)
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     moved = front("GET", "/a/c/o", {"x-newest": "true"})
     assert (moved.status, moved.body, moved.headers["etag"]) == (200, b"needle", etag)
     assert moved.headers["x-object-meta-color"] == "red"

@@ -32,7 +32,7 @@ def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
         ("tmp/a", b"", {}),
     ):
         bench.put(name, body, **headers)
-    counts = bench.once()
+    counts = bench.run_once()
     assert bench.names() == ["p/otherwise", "p/small", "p/untagged", "q/elsewhere"]
     assert counts == {"buckets": 1, "objects.ended": 2, "objects.kept": 2}
 
@@ -40,14 +40,14 @@ def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
 def test_nothing_ends_before_its_day(bench):
     bench.set_rules(LifecycleRule("r", days=40_000))
     bench.put("o")
-    assert bench.once() == {"buckets": 1}
+    assert bench.run_once() == {"buckets": 1}
     assert bench.names() == ["o"]
 
 
 def test_a_rule_that_is_off_ends_nothing(bench):
     bench.set_rules(LifecycleRule("r", is_enabled=False, days=1))
     bench.put("o")
-    bench.once()
+    bench.run_once()
     assert bench.names() == ["o"]
 
 
@@ -63,7 +63,7 @@ def test_an_object_that_was_written_again_meanwhile_stays(bench, body):
         return handle(request)
 
     bench.pipeline.handle = written_between
-    assert bench.once() == {"buckets": 1, "objects.changed": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.changed": 1}
     bench.pipeline.handle = handle
     assert bench.sim("GET", "/a/b/o").body == body
 
@@ -72,7 +72,7 @@ def test_a_large_object_takes_its_parts_along(bench):
     bench.set_rules(LifecycleRule("r", prefix="big", days=1))
     bench.put_large("big")
     bench.put_large("stays")
-    bench.once()
+    bench.run_once()
     assert bench.names() == ["stays"]
     assert bench.names(SEGMENTS) == ["stays/up/1", "stays/up/2"]
 
@@ -80,7 +80,7 @@ def test_a_large_object_takes_its_parts_along(bench):
 def test_where_versions_are_kept_a_current_one_only_gets_a_mark(bench):
     bench.set_rules(LifecycleRule("r", days=1), versions="true")
     version = bench.put_large("big")
-    assert bench.once()["objects.ended"] == 1
+    assert bench.run_once()["objects.ended"] == 1
     assert bench.names() == []
     assert [(name, is_marker) for name, _, is_marker in bench.versions()] == [("big", True), ("big", False)]
     assert bench.versions()[1][1] == version
@@ -91,7 +91,7 @@ def test_an_object_from_before_versions_keeps_its_parts_as_a_version(bench):
     bench.set_rules(LifecycleRule("r", days=1))
     bench.put_large("big")
     bench.set_rules(LifecycleRule("r", days=1), versions="true")
-    bench.once()
+    bench.run_once()
     assert bench.names() == []
     assert len(bench.versions()) == 2
     assert len(bench.names(SEGMENTS)) == 2
@@ -103,7 +103,7 @@ def test_former_versions_end_with_their_parts_but_some_are_kept(bench):
     kept = bench.put_large("o", upload="second")
     current = bench.put("o", b"3")
     other = bench.put("other")
-    counts = bench.once()
+    counts = bench.run_once()
     assert counts == {"buckets": 1, "versions.ended": 1}
     assert bench.versions() == [("o", current, False), ("o", kept, False), ("other", other, False)]
     assert bench.names(SEGMENTS) == ["o/second/1", "o/second/2"]
@@ -114,7 +114,7 @@ def test_a_locked_version_stays(bench):
     lock = ObjectLock(COMPLIANCE, int(time.time()) + 3600)
     locked = bench.put("o", b"1", **{fields.TRANSIENT_S3_LOCK: str(lock)})
     current = bench.put("o", b"2")
-    assert bench.once() == {"buckets": 1, "versions.locked": 1}
+    assert bench.run_once() == {"buckets": 1, "versions.locked": 1}
     assert {version for _, version, _ in bench.versions()} == {locked, current}
 
 
@@ -124,7 +124,7 @@ def test_pages_of_versions_do_not_matter(bench):
     for name in ("a", "b", "c"):
         for _ in range(5):
             current[name] = bench.put(name)
-    bench.once(bench.daemon(page_size=2))
+    bench.run_once(bench.daemon(page_size=2))
     left = bench.versions()
     assert len(left) == 9
     assert {version for _, version, _ in left} >= set(current.values())
@@ -135,7 +135,7 @@ def test_a_version_that_became_the_object_again_stays(bench):
     old, new = bench.put("o", b"1"), bench.put("o", b"2")
     with bench.client.request("PUT", BUCKET._replace(obj="o"), query=f"version-id={old}"):
         pass
-    bench.once()
+    bench.run_once()
     assert {version for _, version, _ in bench.versions()} == {old, new}
 
 
@@ -146,7 +146,7 @@ def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
         bench.client.delete(BUCKET._replace(obj=name))
     with bench.client.request("DELETE", BUCKET._replace(obj="gone"), query=f"version-id={gone}"):
         pass
-    assert bench.once() == {"buckets": 1, "versions.ended": 1}
+    assert bench.run_once() == {"buckets": 1, "versions.ended": 1}
     assert [(name, is_marker) for name, _, is_marker in bench.versions()] == [("kept", True), ("kept", False)]
     assert bench.versions()[1][1] == kept
 
@@ -156,7 +156,7 @@ def test_uploads_that_nobody_completes_are_aborted_with_their_parts(bench):
     bench.client.create(SEGMENTS)
     for name in ("p/a/id", "p/a/id/1", "p/a/id/2", "q/b/id", "q/b/id/1"):
         bench.client.put(SEGMENTS._replace(obj=name), b"")
-    assert bench.once() == {"buckets": 1, "uploads.ended": 1}
+    assert bench.run_once() == {"buckets": 1, "uploads.ended": 1}
     assert bench.names(SEGMENTS) == ["q/b/id", "q/b/id/1"]
 
 
@@ -167,5 +167,5 @@ def test_the_parts_of_an_upload_that_was_just_completed_stay(bench, versions):
     bench.client.put(SEGMENTS._replace(obj="o/up"), b"")
     if versions == "true":
         bench.put("o", b"newer")
-    bench.once()
+    bench.run_once()
     assert bench.names(SEGMENTS) == ["o/up/1", "o/up/2"]

@@ -89,7 +89,7 @@ def test_an_upload_that_completes_is_not_aborted_by_a_rule(bench):
     decide(bench)
 
     bench.set_rules(LifecycleRule("r", abort_days=1))
-    counts = bench.once(bench.daemon(orphan_age=1e12))
+    counts = bench.run_once(bench.daemon(orphan_age=1e12))
     assert counts["uploads.changed"] == 1
     assert bench.names(SEGMENTS) == ["o/id/1", "o/id/2"]
 
@@ -103,5 +103,5 @@ def test_what_is_left_of_a_deleted_bucket_goes_with_its_container(bench):
     bench.client.delete(BUCKET)
     bench.sim.cache.values.clear()
     for _ in range(2):
-        bench.once(bench.daemon(orphan_age=0.0))
+        bench.run_once(bench.daemon(orphan_age=0.0))
     assert [row["name"] for row in bench.client.containers("a", prefix="b")] == []

@@ -59,7 +59,7 @@ def test_the_bytes_of_an_object_go_to_the_policy_of_the_class_and_it_stays_what_
         **{"cache-control": "none", fields.SYSMETA_S3_REDIRECT: "/there"},
     )
     was, _ = read(bench)
-    assert bench.once() == {"buckets": 1, "objects.moved": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.moved": 1}
     now, body = read(bench)
     assert body == BODY and now[fields.SYSMETA_S3_CLASS] == "COLD"
     assert now[fields.SYSMETA_S3_ETAG] == md5(BODY).hexdigest()
@@ -71,13 +71,13 @@ def test_the_bytes_of_an_object_go_to_the_policy_of_the_class_and_it_stays_what_
     assert f"; s3_etag={md5(BODY).hexdigest()}; s3_class=COLD" in row["hash"]
     assert row["bytes"] == len(BODY)
     bench.rig.clock.advance(DAY_S)
-    assert not {"objects.moved", "errors"} & bench.once().keys(), "it is where it is to be"
+    assert not {"objects.moved", "errors"} & bench.run_once().keys(), "it is where it is to be"
 
 
 def test_a_part_keeps_the_checksum_of_what_it_was(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY, **{fields.SYSMETA_S3_CHECKSUM: "CRC32 FULL_OBJECT AAAAAA=="})
-    bench.once()
+    bench.run_once()
     [part] = bench.names(HOME)
     for path in (OBJECT, HOME._replace(obj=part)):
         assert bench.client.head(path)[fields.SYSMETA_S3_CHECKSUM] == "CRC32 FULL_OBJECT AAAAAA=="
@@ -86,7 +86,7 @@ def test_a_part_keeps_the_checksum_of_what_it_was(bench):
 def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
     bench.set_rules(LifecycleRule("r", transitions=(Transition("COLD", 1),)))
     bench.put("o", BODY)
-    assert bench.once() == {"buckets": 1}
+    assert bench.run_once() == {"buckets": 1}
     assert bench.names(HOME) == []
 
 
@@ -94,7 +94,7 @@ def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
 def test_tags_decide_when_the_object_is_looked_at(bench, tagged):
     bench.set_rules(LifecycleRule("r", tags=(("k", "v"),), greater=0, transitions=(Transition("COLD", 1),)))
     bench.put("o", BODY, **({fields.TRANSIENT_S3_TAGGING: "k=v"} if tagged else {}))
-    assert bench.once()["objects.moved" if tagged else "objects.kept"] == 1
+    assert bench.run_once()["objects.moved" if tagged else "objects.kept"] == 1
     assert read(bench)[1] == BODY
 
 
@@ -107,7 +107,7 @@ def test_who_changes_an_object_while_it_moves_wins_and_nothing_is_left(bench, me
         assert bench.sim(method, "/a/b/o", body=b"new" if method == "PUT" else b"").status in (201, 204)
 
     before(bench, "PUT", "/v1/a/b/o", change)
-    assert bench.once() == {"buckets": 1, "objects.changed": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.changed": 1}
     assert bench.names(HOME) == []
     if method == "PUT":
         assert read(bench)[1] == b"new"
@@ -124,7 +124,7 @@ def test_tags_that_come_while_it_moves_stay(bench):
         assert bench.sim("POST", "/a/b/o", headers).status == 202
 
     before(bench, "PUT", "/v1/a/b/o", post)
-    assert bench.once()["objects.moved"] == 1
+    assert bench.run_once()["objects.moved"] == 1
     headers, body = read(bench)
     assert headers[fields.TRANSIENT_S3_TAGGING] == "t=new" and body == BODY
 
@@ -133,7 +133,7 @@ def test_an_object_whose_metadata_changed_after_it_was_written_moves_too(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY)
     assert bench.sim("POST", "/a/b/o", {"x-object-meta-k": "posted"}).status == 202
-    assert bench.once()["objects.moved"] == 1
+    assert bench.run_once()["objects.moved"] == 1
     headers, body = read(bench)
     assert headers["x-object-meta-k"] == "posted" and body == BODY
 
@@ -142,7 +142,7 @@ def test_a_multipart_object_moves_part_by_part_and_its_old_parts_end_in_a_day(be
     bench.set_rules(RULE)
     bench.put_large("o", parts=("1", "2", "3"))
     old = bench.names(SEGMENTS)
-    assert bench.once()["objects.moved"] == 1
+    assert bench.run_once()["objects.moved"] == 1
     headers, body = read(bench)
     assert body == b"part" * 3 and headers[fields.SYSMETA_S3_ETAG] == "0" * 32 + "-2"
     assert [name.rpartition("/")[2] for name in bench.names(HOME)] == ["1", "2", "3"]
@@ -160,7 +160,7 @@ def test_a_large_object_of_swifts_own_stays_with_its_segments(bench):
     manifest = json.dumps([{"path": "/other/s"}]).encode()
     with bench.client.request("PUT", OBJECT, {}, manifest, query="multipart-manifest=put"):
         pass
-    assert bench.once() == {"buckets": 1, "objects.kept": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.kept": 1}
     assert read(bench)[1] == BODY and bench.names(HOME) == []
 
 
@@ -168,7 +168,7 @@ def test_an_object_with_too_long_a_name_for_that_stays(bench):
     bench.set_rules(RULE)
     long = "\u00fc" * 500
     bench.put(long, BODY)
-    assert bench.once() == {"buckets": 1, "objects.kept": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.kept": 1}
     assert read(bench, BUCKET._replace(obj=long))[1] == BODY and bench.names(HOME) == []
 
 
@@ -179,7 +179,7 @@ def test_a_link_of_swifts_own_stays_a_link(bench):
     bench.client.put(
         OBJECT, b"", {"x-symlink-target": "other/target", "x-symlink-target-etag": md5(BODY).hexdigest()}
     )
-    bench.once()
+    bench.run_once()
     assert read(bench, query="symlink=get")[1] == b"" and bench.names(HOME) == []
 
 
@@ -200,7 +200,7 @@ def test_a_current_version_can_be_read_at_every_moment_of_its_move(bench):
         return response
 
     bench.pipeline.handle = watched
-    assert bench.once() == {"buckets": 1, "objects.moved": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.moved": 1}
     assert len(seen) == 4
     for headers, body in seen:
         assert body == BODY and headers["x-object-version-id"] == version
@@ -219,7 +219,7 @@ def test_a_version_that_comes_while_another_moves_is_the_current_one(bench):
     version = bench.put("o", BODY)
     newer = []
     before(bench, "PUT", "/v1/a/b/o", lambda: newer.append(bench.put("o", b"new")))
-    bench.once()
+    bench.run_once()
     assert read(bench)[1] == b"new"
     assert read(bench, query=f"version-id={version}")[1] == BODY
     assert {name for _, name, _ in bench.versions()} == {version, *newer}
@@ -229,7 +229,7 @@ def test_a_deletion_while_a_version_moves_stays_one(bench):
     bench.set_rules(RULE, versions="true")
     version = bench.put("o", BODY)
     before(bench, "PUT", "/v1/a/b/o", lambda: bench.client.delete(OBJECT))
-    bench.once()
+    bench.run_once()
     assert bench.client.head(OBJECT) is None
     assert read(bench, query=f"version-id={version}")[1] == BODY
 
@@ -238,7 +238,7 @@ def test_versions_that_are_not_current_move_but_some_stay(bench):
     moves = (Transition("COLD", 1, newer=1),)
     bench.set_rules(LifecycleRule("r", greater=0, noncurrent_transitions=moves), versions="true")
     ids = [bench.put("o", BODY + bytes([65 + n])) for n in range(4)]
-    assert bench.once() == {"buckets": 1, "versions.moved": 2}
+    assert bench.run_once() == {"buckets": 1, "versions.moved": 2}
     found = [read(bench, query=f"version-id={version}") for version in ids]
     assert [body[-1:] for _, body in found] == [b"A", b"B", b"C", b"D"]
     assert [headers.get(fields.SYSMETA_S3_CLASS) for headers, _ in found] == ["COLD", "COLD", None, None]
@@ -271,7 +271,7 @@ def test_a_version_that_is_made_current_while_it_moves_can_be_read(bench):
         return handle(request)
 
     bench.pipeline.handle = watched
-    assert bench.once()["versions.moved"] == 1
+    assert bench.run_once()["versions.moved"] == 1
     assert read(bench)[1] == BODY
 
 
@@ -279,7 +279,7 @@ def test_a_locked_version_stays_where_it_is(bench):
     bench.set_rules(RULE, versions="true")
     lock = ObjectLock(COMPLIANCE, int(bench.rig.clock.time()) + 3600)
     version = bench.put("o", BODY, **{fields.TRANSIENT_S3_LOCK: str(lock)})
-    assert bench.once() == {"buckets": 1, "objects.locked": 1}
+    assert bench.run_once() == {"buckets": 1, "objects.locked": 1}
     assert bench.names(HOME) == [] and read(bench, query=f"version-id={version}")[1] == BODY
 
 
@@ -291,16 +291,16 @@ def test_an_upload_of_another_class_is_aborted_with_its_parts(bench):
     bench.client.create(SEGMENTS)
     bench.client.put(SEGMENTS._replace(obj="o/id"), b"", {fields.SYSMETA_S3_CLASS: "COLD"})
     bench.client.put(HOME._replace(obj="o/id/1"), b"part")
-    bench.once()
+    bench.run_once()
     assert bench.names(SEGMENTS) == bench.names(HOME) == []
 
 
 def test_objects_of_another_class_end_with_their_bytes(bench):
     bench.set_rules(RULE)
     bench.put("o", BODY)
-    bench.once()
+    bench.run_once()
     bench.set_rules(LifecycleRule("r", days=1))
-    assert bench.once()["objects.ended"] == 1
+    assert bench.run_once()["objects.ended"] == 1
     assert bench.names() == bench.names(HOME) == []
 
 
@@ -308,7 +308,7 @@ def test_without_the_container_of_the_class_nothing_moves(bench):
     bench.client.delete(HOME)
     bench.set_rules(RULE)
     bench.put("o", BODY)
-    assert bench.once() == {"buckets": 1, "errors": 1}
+    assert bench.run_once() == {"buckets": 1, "errors": 1}
     assert read(bench)[1] == BODY
     with pytest.raises(UnexpectedResponse), bench.client.get(HOME):
         pass

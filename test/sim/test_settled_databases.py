@@ -30,7 +30,7 @@ class LongRunning:
         """How many requests one pass makes."""
         self.sim.transport.requests.clear()
         runner = Runner(self.task, Schedule(30), telemetry=self.telemetry, recon=self.recon, clock=self.clock)
-        assert runner.once()
+        assert runner.run_once()
         return sum(method == "REPLICATE" for _kind, _node, method, *_rest in self.sim.transport.requests)
 
 

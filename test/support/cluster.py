@@ -22,7 +22,7 @@ from urllib.parse import quote
 from swift.aio.make import make_cluster
 from swift.aio.plan import new_plan
 from swift.aio.ports import PORTS_PER_NODE, port_is_free
-from swift.aio.supervisor import Supervisor, answers, cache_process
+from swift.aio.supervisor import Supervisor, accepts_connections, cache_process
 from swift.config.declared import daemons
 from swift.ring.builder import RingBuilder
 from test.support.processes import FORK_SERVER, ForkStarter, free_ports, free_range
@@ -197,7 +197,7 @@ class LiveCluster:
         process = next(p for p in known if p.name == name)
         self._supervisor._spawn(process)
         if process.port is not None:
-            self.await_true(lambda: answers(self.plan.ip, process.port), f"{name} answers")
+            self.await_true(lambda: accepts_connections(self.plan.ip, process.port), f"{name} answers")
 
     def run_once(self, daemon, node=1, options=("once",)):
         """One pass of a daemon over a node, beside the one that rests."""
@@ -311,7 +311,7 @@ class LoneServer:
             else:
                 self.process = FORK_SERVER.begin(module, words, log)
         deadline = time.monotonic() + 30
-        while not answers("127.0.0.1", self.port):
+        while not accepts_connections("127.0.0.1", self.port):
             assert time.monotonic() < deadline, (self.root / "log").read_text()[-2000:]
             time.sleep(0.01)
 
@@ -321,7 +321,7 @@ class LoneServer:
         self.process.wait()
         # The last of the workers lets go of the port a moment later.
         deadline = time.monotonic() + 10
-        while answers("127.0.0.1", self.port):
+        while accepts_connections("127.0.0.1", self.port):
             assert time.monotonic() < deadline
             time.sleep(0.005)
 
@@ -468,8 +468,9 @@ class Hosts:
         for number in self.numbers:
             kinds = ("account", "container", "object")
             for port in (PROXY_PORT, *(self.plan.port(kind, number) for kind in kinds)):
-                self._await(
-                    lambda number=number, port=port: answers(self.ip(number), port), f"host {number} answers"
+                self._await_ports(
+                    lambda number=number, port=port: accepts_connections(self.ip(number), port),
+                    f"host {number} answers",
                 )
 
     def start_host(self, number):
@@ -559,13 +560,13 @@ class Hosts:
         return [path for device in self.plan.device_paths() for path in device.glob(pattern)]
 
     @staticmethod
-    def _await(condition, what, seconds=60):
+    def _await_ports(condition, what, seconds=60):
         deadline = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
             time.sleep(0.1)
 
-    await_true = _await
+    await_true = _await_ports
 
     def log_text(self):
         return "\n".join(path.read_text(errors="replace") for path in self.plan.logs.glob("*.log"))

@@ -344,7 +344,7 @@ class Reapers:
             clock=self.clock,
             stop=stop or Stop(self.clock, self.clock.sleep),
         )
-        runner.once()
+        runner.run_once()
         return recon.read().get("account_reaper_stats", {})
 
 
@@ -429,7 +429,7 @@ class Replicators:
                 clock=self.clock,
                 is_limited=bool(selection),
             )
-            assert runner.once()
+            assert runner.run_once()
             facts = recon.read()
         return facts
 
@@ -540,7 +540,7 @@ class Sharders:
         runner = Runner(
             task, settings.schedule, telemetry=telemetry, recon=recon, clock=clock, stop=Stop(clock)
         )
-        assert runner.once()
+        assert runner.run_once()
         return recon.read()["sharding_stats"]
 
 

@@ -13,7 +13,7 @@ from swift.base.entity import EntityPath
 from swift.base.limits import Limits
 from swift.cluster.memcache import MemcacheError
 from swift.gateway.internal_client import InternalClient
-from swift.http.body import BytesBody, RequestBody, WholeBody, chunks_of
+from swift.http.body import BytesBody, InMemoryBody, RequestBody, iter_body_bytes
 from swift.http.headers import utf8_value
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
@@ -375,7 +375,7 @@ def make(app, **options):
 
 def report(response):
     assert response.status == 200
-    return json.loads(b"".join(chunks_of(response.body)))
+    return json.loads(b"".join(iter_body_bytes(response.body)))
 
 
 def extract(app, data, path="/v1/a/c", *, kind="tar", headers=None, **options):
@@ -530,7 +530,7 @@ class AdmissionFixture:
         self.seen.append(request)
         self.clock.advance(self.takes_s)
         request.body.read()
-        body = self.body if isinstance(self.body, bytes) else WholeBody(bytes(self.body))
+        body = self.body if isinstance(self.body, bytes) else InMemoryBody(bytes(self.body))
         return Response(200, {}, body)
 
     def ask(self, method="GET", path="/v1/AUTH_a/c/o", headers=None, body=b"", env=None, query=""):
@@ -544,7 +544,7 @@ class AdmissionFixture:
             return error.response
         if response.status == 200:
             self.read = response.read_body()
-            response.ended(len(self.read), True)
+            response.report_end(len(self.read), True)
         return response
 
     def statuses(self, count, **more):

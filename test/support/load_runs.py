@@ -3,10 +3,10 @@
 import random
 
 from swift.load.failures.copies import MissingReplicas
-from swift.load.failures.scenario import PhaseDurations, windows_of
+from swift.load.failures.scenario import PhaseDurations, measure_windows
 from swift.load.measure import OperationResult, PhaseResult
-from swift.load.runs import LoadRun, Ran
-from swift.load.saved import of_json
+from swift.load.runs import LoadRun, PhaseRun
+from swift.load.savedruns import parse_saved_run
 from swift.load.summary import to_json as run_json
 from swift.load.workload import parse
 
@@ -25,11 +25,11 @@ def run_of(seed, rate=100, latency_s=0.01, seconds=20):
         for _ in range(int(chance.gauss(rate, rate / 20))):
             result.of("get").add(second, latency_s * chance.lognormvariate(0, 0.3), 1000, None)
     result.of("get").add(0, 0, 0, "503")
-    return LoadRun(WORKLOAD, [Ran(WORKLOAD.phases[0], result)])
+    return LoadRun(WORKLOAD, [PhaseRun(WORKLOAD.phases[0], result)])
 
 
 def saved_of(*args, **options):
-    return of_json(run_json(run_of(*args, **options), None))
+    return parse_saved_run(run_json(run_of(*args, **options), None))
 
 
 # --- trials -----------------------------------------------------------------------------------------
@@ -48,5 +48,5 @@ def with_result(trial):
     trial.result.operations["put"] = one
     trial.began_s, trial.repaired_s = 10.0, 20.0
     trial.whole_s, trial.lacked = 12.0, MissingReplicas(7, 4, 100)
-    trial.windows = windows_of(trial, PhaseDurations(10, 10, 10, 60))
+    trial.windows = measure_windows(trial, PhaseDurations(10, 10, 10, 60))
     return trial

@@ -310,7 +310,7 @@ class ObjectCluster:
             return turn
 
         runner.task.begin = begin
-        runner.once()
+        runner.run_once()
 
     def step(self):
         actions = {
@@ -343,7 +343,7 @@ class ObjectCluster:
         for _ in range(10):
             for number in range(NODES):
                 for daemon in DAEMONS.values():
-                    self.nodes.once(number, *daemon)
+                    self.nodes.run_once(number, *daemon)
             now = self._files()
             if now == before:
                 return

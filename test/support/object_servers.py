@@ -13,14 +13,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from swift import green
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
 from swift.cluster.client import HttpTransport
 from swift.cluster.rings import Rings
 from swift.cluster.transport import BackendResponse, NodeTimeouts, TransportError
 from swift.http import fields
-from swift.http.body import WholeBody
+from swift.http.body import InMemoryBody
 from swift.http.request import Request
 from swift.obj.server import ObjectServer
 from swift.obj.settings import ObjectSettings
@@ -231,10 +231,10 @@ class ObjectNodes:
         runner.task = task
         return runner
 
-    def once(self, number, make, settings, **selection):
+    def run_once(self, number, make, settings, **selection):
         """One pass of a daemon on a node; its counts."""
         runner = self.runner(number, make, settings, **selection)
-        assert runner.once()
+        assert runner.run_once()
         return runner.task
 
     def stop(self):
@@ -264,7 +264,7 @@ class Rsyncd:
         words.append("--address=127.0.0.1")
         self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + 10
-        while not answers("127.0.0.1", self.port):
+        while not accepts_connections("127.0.0.1", self.port):
             assert time.monotonic() < deadline
             green.sleep(0.02)
 
@@ -285,7 +285,7 @@ class Rsyncd:
 OLD, NEW = Timestamp(5), Timestamp(6)
 
 
-class Body(WholeBody):
+class Body(InMemoryBody):
     """A body that remembers whether it was closed."""
 
     is_closed = False
@@ -335,8 +335,10 @@ class Nodes:
 class FragmentCluster:
     """What each node answers, one thing after the other; None: it fails."""
 
-    def __init__(self, answers):
-        self.responses = [list(answer) if isinstance(answer, tuple) else [answer] for answer in answers]
+    def __init__(self, accepts_connections):
+        self.responses = [
+            list(answer) if isinstance(answer, tuple) else [answer] for answer in accepts_connections
+        ]
         self.every = [reply for answer in self.responses for reply in answer if reply is not None]
         self.asked = []
         self.preferences = []
@@ -391,7 +393,7 @@ class StubNode:
         self._may("wait")
         said = self._says.pop(0) if self._says else {}
         if isinstance(said, int):
-            return BackendResponse(said, {}, stream=WholeBody(b"text"))
+            return BackendResponse(said, {}, stream=InMemoryBody(b"text"))
         self.continue_headers = said
         return None
 
@@ -400,7 +402,7 @@ class StubNode:
 
     def response(self):
         self._may("reply")
-        return BackendResponse(self._final, {}, stream=WholeBody(b"done"))
+        return BackendResponse(self._final, {}, stream=InMemoryBody(b"done"))
 
     def abort(self):
         self.is_aborted = True

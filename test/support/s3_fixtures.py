@@ -21,7 +21,7 @@ from swift.middleware.tempauth.filter import Tempauth
 from swift.middleware.tempauth.users import TempauthSettings, parse_users
 from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
-from swift.runtime.wsgi import answered
+from swift.runtime.wsgi import response_or_error
 from swift.s3.api.call import Features
 from swift.s3.config.lifecycle import stored_rules
 from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
@@ -101,7 +101,7 @@ class S3Fixture:
         if method in ("PUT", "POST"):
             sent.setdefault("content-length", str(len(body)))
         env = {"swift.cache": MemoryCache(), "swift.trans_id": "tx1"}
-        return answered(
+        return response_or_error(
             self.filter.handle, Request(method, target.path, sent, body, query=target.query, env=env)
         )
 
@@ -187,7 +187,7 @@ class S3Cluster:
             sent.setdefault("content-length", str(len(body)))
         env = {"swift.cache": self.sim.cache, "swift.trans_id": "tx1"}
         request = Request(method, target.path, sent, body, query=target.query, env=env)
-        return Replied(answered(self.filter.handle, request))
+        return Replied(response_or_error(self.filter.handle, request))
 
     def names(self, container):
         """What a container lists, none if there is no such container."""
@@ -315,9 +315,9 @@ class LifecycleFixture:
         ) as response:
             return response.headers.get("x-object-version-id")
 
-    def once(self, task=None):
+    def run_once(self, task=None):
         self.asked.clear()
-        assert self.rig.runner(task or self.task, server_type="container").once()
+        assert self.rig.runner(task or self.task, server_type="container").run_once()
         recon = json.loads((self.rig.root.parent / "recon" / "container.recon").read_text())
         return {name: n for name, n in recon["s3_lifecycle_stats"].items() if n}
 

@@ -39,7 +39,7 @@ from swift.proxy.context import ProxyContext
 from swift.proxy.settings import ProxySettings
 from swift.ring.builder import RingBuilder
 from swift.runtime.backendapp import BackendContext
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.inforegistry import InfoRegistry
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 from swift.wire import etagtrailer
@@ -166,7 +166,7 @@ class _Upload(RequestBody):
         self.continued = True
         self.signals.put(dict(headers))
 
-    def next_stage(self):
+    def begin_next_body(self):
         self._ended = False
 
 
@@ -228,7 +228,7 @@ class _Download(ResponseBody):
         if not self.closed:
             self.closed = True
             self._response.discard()
-            self._response.ended(0, True)
+            self._response.report_end(0, True)
 
 
 class _Exchange:
@@ -441,7 +441,7 @@ class Answer:
         except BodyError as error:
             self.broke_off = error
         response.discard()
-        response.ended(0, self.broke_off is None)
+        response.report_end(0, self.broke_off is None)
         self.body = b"".join(pieces)
 
     def __repr__(self):

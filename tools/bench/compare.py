@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from swift.aio.xfs import ending_in_order, working_folder
+from swift.aio.xfs import exit_on_sigterm, working_folder
 from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from tools.bench import daemons
@@ -314,7 +314,7 @@ def _compare(args: argparse.Namespace, contestants: Sequence[Contestant]) -> int
     results: dict[str, dict[str, dict[str, object]]] = {}
     units: dict[str, str] = {}
     with contextlib.ExitStack() as stack:
-        stack.enter_context(ending_in_order())
+        stack.enter_context(exit_on_sigterm())
         for contestant in contestants:
             stack.callback(contestant.stop)
             say(f"starting {contestant.name}")

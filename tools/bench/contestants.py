@@ -20,7 +20,7 @@ from pathlib import Path
 
 from swift.aio.make import make_cluster, mount_devices, unmount_devices
 from swift.aio.plan import IMAGES, ClusterPlan, new_plan
-from swift.aio.supervisor import answers, cache_process
+from swift.aio.supervisor import accepts_connections, cache_process
 from swift.base.errors import ConfigError
 from swift.config.declared import daemons
 from swift.runtime.workers import die_with_parent
@@ -108,7 +108,7 @@ class Contestant:
             self._children[name] = self._run(name, command)
         deadline = time.monotonic() + 60
         for process in (cache, *self.plan.servers()):
-            while process.port is not None and not answers(self.plan.ip, process.port):
+            while process.port is not None and not accepts_connections(self.plan.ip, process.port):
                 if time.monotonic() > deadline or self._children[process.name].poll() is not None:
                     raise ConfigError(f"{self.name}: {process.name} did not start; see {self.plan.logs}")
                 time.sleep(0.05)

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.base.timestamp import Timestamp
@@ -125,7 +125,7 @@ class Pair:
                 self._servers.append(self._spawn(node))
             deadline = time.monotonic() + 30
             for port in self.ports:
-                while not answers("127.0.0.1", port):
+                while not accepts_connections("127.0.0.1", port):
                     if time.monotonic() > deadline:
                         raise ConfigError(f"a server did not come up; see the logs in {self.root}")
                     time.sleep(0.05)

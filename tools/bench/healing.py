@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.errors import ConfigError
 from swift.base.hashing import PathHasher
 from swift.ec.archive import ArchiveEncoder
@@ -196,7 +196,7 @@ class HealingSite:
             self._children.append(self._spawn(self._rsyncd(), "rsync.log"))
             deadline = time.monotonic() + 60
             for port in (*self.ports, self._rsync_port):
-                while not answers("127.0.0.1", port):
+                while not accepts_connections("127.0.0.1", port):
                     if time.monotonic() > deadline:
                         raise ConfigError(f"a server did not come up; see the logs in {self.root}")
                     time.sleep(0.05)

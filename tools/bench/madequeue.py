@@ -95,7 +95,7 @@ def main(argv: Sequence[str]) -> int:
     task = ObjectExpirer(context, ring, settings, client, ExpirerQueue(client, settings.account, Delays({})))
     recon = ReconFile(f"{folder}/recon0", "object", telemetry.log)
     started_s = time.monotonic()
-    Runner(task, settings.schedule, telemetry=telemetry, recon=recon).once()
+    Runner(task, settings.schedule, telemetry=telemetry, recon=recon).run_once()
     print(f"{queue.deleted} deletions in {time.monotonic() - started_s:.1f} s", file=sys.stderr)
     return 0 if queue.deleted >= count else 1
 

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from hashlib import md5
 from pathlib import Path
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.entity import EntityPath
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
@@ -172,7 +172,7 @@ class Tree:
             )
         try:
             deadline = time.monotonic() + START_S
-            while not answers("127.0.0.1", self.port):
+            while not accepts_connections("127.0.0.1", self.port):
                 if time.monotonic() > deadline or child.poll() is not None:
                     raise ConfigError(f"the server did not come up; see {self.root}/server.log")
                 time.sleep(0.05)

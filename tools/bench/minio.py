@@ -21,7 +21,7 @@ from pathlib import Path
 
 from swift.aio.make import mount_devices, unmount_devices
 from swift.aio.plan import ClusterPlan, new_plan
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.errors import ConfigError
 from tools.bench.contestants import Contestant
 from tools.bench.wrk import Load
@@ -49,7 +49,7 @@ class MinioContestant(Contestant):
         command = [str(self._binary), "server", "--quiet", "--address", self.host]
         self._children["minio"] = self._run("minio", [*command, *map(str, plan.device_paths())])
         deadline = time.monotonic() + 60
-        while not answers(plan.ip, plan.proxy_port):
+        while not accepts_connections(plan.ip, plan.proxy_port):
             if time.monotonic() > deadline or self._children["minio"].poll() is not None:
                 raise ConfigError(f"minio did not start; see {plan.logs}")
             time.sleep(0.05)

@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.aio.xfs import working_folder
 from swift.base.documents import JsonObject
 from swift.base.errors import ConfigError, SwiftError
@@ -83,7 +83,7 @@ class MeasuredServer:
                 preexec_fn=die_with_parent,
             )
         deadline = time.monotonic() + 60
-        while not answers("127.0.0.1", self.port):
+        while not accepts_connections("127.0.0.1", self.port):
             if time.monotonic() > deadline or self._process.poll() is not None:
                 raise ConfigError(f"{self.name} did not start; see {self.root / 'log'}")
             time.sleep(0.05)

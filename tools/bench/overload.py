@@ -25,18 +25,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from swift.aio.cgroups import check_cgroups, device_of, drop_caches, reads_of
+from swift.aio.cgroups import check_cgroups, drop_caches, file_device_number, read_count
 from swift.aio.plan import ClusterPlan, new_plan
 from swift.aio.ports import PORTS_PER_NODE
 from swift.aio.supervisor import Supervisor
-from swift.aio.temporary import running
-from swift.aio.xfs import check_xfs, ending_in_order
+from swift.aio.temporary import running_cluster
+from swift.aio.xfs import check_xfs, exit_on_sigterm
 from swift.base.errors import ConfigError, SwiftError
 from swift.load.endpoint import LoadEndpoint, log_in
 from swift.plan import overload as simulator
 from swift.plan.errors import PlanError
 from swift.plan.plots import plot_lines
-from swift.plan.report import table
+from swift.plan.report import format_table
 from tools.bench.options import bare_parser
 
 MB = 1_000_000
@@ -79,7 +79,9 @@ class OverloadRun:
         size, seconds = numbers["size_mb"] * MB, numbers["seconds"]
         mine = min(numbers["reserved"] * capacity, load / 100 * capacity)
         rates = {simulator.RESERVED: mine}
-        rates |= {who: share * (load / 100 * capacity - mine) for who, share in simulator.OTHERS.items()}
+        rates |= {
+            who: share * (load / 100 * capacity - mine) for who, share in simulator.OTHER_CLIENTS.items()
+        }
         counts = {who: Count() for who in rates}
         counted_from = time.monotonic() + seconds / 6
         until = counted_from + seconds
@@ -221,12 +223,12 @@ def measure(root: Path, port: int, setting: simulator.OverloadSetting) -> Iterat
     """All loads without admission, then with it; raises ``ConfigError``."""
     plan = plan_for(root, port, setting)
     rate = int(setting.numbers["rate_mb"] * MB)
-    with running(plan, limited=plan.device_paths(), bytes_per_s=rate) as supervisor:
+    with running_cluster(plan, limited=plan.device_paths(), bytes_per_s=rate) as supervisor:
         for node in plan.node_numbers():
             supervisor.kill(f"daemons-{node}")
         endpoints = _logged_in(plan)
         names = {who: itertools.cycle(_store(plan, each, setting)) for who, each in endpoints.items()}
-        devices = [device_of(path) for path in plan.device_paths()]
+        devices = [file_device_number(path) for path in plan.device_paths()]
         for load in setting.loads:
             await_rest(devices)
             yield OverloadRun(plan, setting, endpoints, names, "").run(load, is_admitting=False)
@@ -241,7 +243,7 @@ def measure(root: Path, port: int, setting: simulator.OverloadSetting) -> Iterat
 def await_rest(devices: Sequence[str]) -> None:
     """Wait until devices have read what the load before asked for; raises ``ConfigError`` after a while."""
     deadline, before = time.monotonic() + REST_WITHIN_S, -1
-    while (now := sum(map(reads_of, devices))) != before:
+    while (now := sum(map(read_count, devices))) != before:
         if time.monotonic() > deadline:
             raise ConfigError(f"devices still read {REST_WITHIN_S:g} s after the load ended")
         before = now
@@ -278,7 +280,7 @@ def report(found: Sequence[simulator.OverloadOutcome], simulated: Sequence[simul
         kept = [f"{value / MB:.1f}" for value in (each.reserved, theirs.reserved)]
         late = [f"{value:.2f} s" for value in (each.reserved_p99_s, theirs.reserved_p99_s)]
         rows.append([f"{each.load} %", "yes" if each.is_admitting else "no", *rates, off, *kept, *late])
-    return table(rows) + "\n\ngoodput and reserved in MB/s"
+    return format_table(rows) + "\n\ngoodput and reserved in MB/s"
 
 
 def _lines(
@@ -322,7 +324,7 @@ def parse(argv: Sequence[str] | None) -> tuple[simulator.OverloadSetting, argpar
         "piece_kb": 128,
     }
     try:
-        return simulator.setting_of([f"{name}={value}" for name, value in words.items()], 1), found
+        return simulator.parse_setting([f"{name}={value}" for name, value in words.items()], 1), found
     except PlanError as error:
         parser.error(str(error))
 
@@ -335,7 +337,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_cgroups()
         check_xfs()
         found.root.mkdir(parents=True, exist_ok=True)
-        with ending_in_order():
+        with exit_on_sigterm():
             for result in measure(found.root, found.port, setting):
                 results.append(result)
                 how = "with admission" if result.is_admitting else "without"
@@ -343,7 +345,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (SwiftError, OSError) as error:
         print(f"overload: {error}", file=sys.stderr)
         return 1
-    simulated = simulator.overload(setting)
+    simulated = simulator.simulate_overload(setting)
     print(report(results, simulated))
     if found.json:
         figures = {"measured": [asdict(r) for r in results], "simulated": [asdict(s) for s in simulated]}

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from swift.base.errors import ConfigError
 from swift.load.endpoint import LoadEndpoint
-from swift.load.sigv4 import signed
+from swift.load.sigv4 import sign_headers
 from tools.bench.compare import ACCOUNT, say
 from tools.bench.contestants import Contestant, make_contestants
 from tools.bench.options import parser
@@ -53,7 +53,10 @@ def ask(
 ) -> tuple[bytes, Mapping[str, str]]:
     """Body and headers of one signed request; raises ``ConfigError`` when it fails."""
     asked = "&".join(f"{name}={value}" if value else name for name, value in (query or {}).items())
-    sent = {**signed(endpoint_of(contestant), method, path, query or {}, more=headers), **(headers or {})}
+    sent = {
+        **sign_headers(endpoint_of(contestant), method, path, query or {}, more=headers),
+        **(headers or {}),
+    }
     connection = http.client.HTTPConnection(contestant.host, timeout=600)
     try:
         connection.request(method, f"{path}?{asked}" if asked else path, body, sent)
@@ -70,7 +73,7 @@ def per_cpu_second(contestant: Contestant, seconds: float, method: str, path: st
     """Requests that one second of CPU of all servers serves."""
     where, mark, query = path.partition("?")
     words = dict(pair.split("=") for pair in query.split("&")) if mark else {}
-    headers = signed(endpoint_of(contestant), method, where, words)
+    headers = sign_headers(endpoint_of(contestant), method, where, words)
     headers.pop("host")
     load = Load(method, path, CLIENTS, seconds, size, "fixed", 1, tuple(headers.items()))
     return _requests_per_cpu_second(contestant, load)

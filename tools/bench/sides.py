@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from swift.aio.xfs import ending_in_order, working_folder
+from swift.aio.xfs import exit_on_sigterm, working_folder
 from swift.base.errors import SwiftError
 from tools.bench.compare import say
 from tools.bench.contestants import Contestant, install_peer
@@ -73,7 +73,7 @@ def print_rows(
         check_wrk()
         args.root.mkdir(parents=True, exist_ok=True)
         peer = install_peer(args.peer or args.root / "peer", say)
-        with working_folder(args.root, xfs=args.xfs) as folder, ending_in_order():
+        with working_folder(args.root, xfs=args.xfs) as folder, exit_on_sigterm():
             rows = measure(folder, peer, args)
     except (SwiftError, OSError) as error:
         print(f"{name}: {error}", file=sys.stderr)

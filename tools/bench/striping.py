@@ -29,11 +29,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swift import DISTRIBUTION
-from swift.aio.cgroups import check_cgroups, device_of, drop_caches, read_ahead_as_disks, throttled
+from swift.aio.cgroups import (
+    check_cgroups,
+    drop_caches,
+    file_device_number,
+    limit_read_ahead,
+    throttled_group,
+)
 from swift.aio.plan import ClusterPlan, new_plan
 from swift.aio.ports import PORTS_PER_NODE
-from swift.aio.temporary import running, set_options, set_pace
-from swift.aio.xfs import check_xfs, ending_in_order
+from swift.aio.temporary import running_cluster, set_options, set_write_pace
+from swift.aio.xfs import check_xfs, exit_on_sigterm
 from swift.base.errors import ConfigError, SwiftError
 from swift.plan.plots import plot_lines
 from tools.bench.contestants import Contestant, install_peer, peer_program
@@ -226,7 +232,7 @@ def measure(choices: StripingOptions, devices: int) -> Iterator[MeasuredTransfer
     """All transfers on so many devices."""
     size = choices.object_bytes
     plan = plan_for(choices, devices)
-    with running(plan, limited=plan.device_paths(), bytes_per_s=choices.device_rate) as supervisor:
+    with running_cluster(plan, limited=plan.device_paths(), bytes_per_s=choices.device_rate) as supervisor:
         for node in plan.node_numbers():
             # An auditor reads half of what such a device gives.
             supervisor.kill(f"daemons-{node}")
@@ -266,11 +272,11 @@ def measure_peer(choices: StripingOptions, devices: int, commands: Path) -> Iter
         stack.callback(shutil.rmtree, plan.root, ignore_errors=True)
         stack.callback(peer.stop)
         peer.prepare()
-        set_pace(plan)
-        numbers = [device_of(path) for path in plan.device_paths()]
+        set_write_pace(plan)
+        numbers = [file_device_number(path) for path in plan.device_paths()]
         for number in numbers:
-            read_ahead_as_disks(number)
-        inside = stack.enter_context(throttled(f"swift-{plan.root.name}", numbers, choices.device_rate))
+            limit_read_ahead(number)
+        inside = stack.enter_context(throttled_group(f"swift-{plan.root.name}", numbers, choices.device_rate))
         stack.callback(peer.stop_servers)
         with inside():
             peer.start_servers()
@@ -327,7 +333,7 @@ def prediction(choices: StripingOptions) -> list[Predicted]:
         f"memory_mib={choices.memory / MIB}",
         f"parity={PARITY}",
     ]
-    return [each for setting in simulator.settings_of(words) for each in simulator.predict(setting)]
+    return [each for setting in simulator.parse_settings(words) for each in simulator.predict(setting)]
 
 
 def _times(
@@ -407,7 +413,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         check_cgroups()
         check_xfs()
         choices.root.mkdir(parents=True, exist_ok=True)
-        with ending_in_order():
+        with exit_on_sigterm():
             for devices in choices.devices:
                 for result in _measure_all(choices, devices):
                     results.append(result)

@@ -32,8 +32,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from swift import DISTRIBUTION
-from swift.aio.cgroups import MachineLimits, check_cgroups, drop_caches, limited, reads_of
-from swift.aio.xfs import check_xfs, disk_that_seeks, ending_in_order, make_image, mount_image, unmount_image
+from swift.aio.cgroups import MachineLimits, check_cgroups, drop_caches, limited_group, read_count
+from swift.aio.xfs import (
+    check_xfs,
+    exit_on_sigterm,
+    make_image,
+    mount_image,
+    mount_seeking_disk,
+    unmount_image,
+)
 from swift.base.errors import ConfigError, SwiftError
 from swift.base.hashing import PathHasher
 from swift.runtime.workers import die_with_parent
@@ -161,7 +168,7 @@ def measure_load(
 ) -> None:
     """Requests from a cold cache."""
     drop_caches()
-    reads = reads_of(bench.limits.device)
+    reads = read_count(bench.limits.device)
     times, failed = load(bench, method, paths, bench.seconds)
     if failed or not times:
         raise ConfigError(f"{failed} requests of {contestant} failed ({work})")
@@ -175,7 +182,7 @@ def measure_load(
             statistics.median(times) * 1e3,
             times[min(len(times) - 1, len(times) * 99 // 100)] * 1e3,
             len(times) / bench.seconds,
-            disk_reads=reads_of(bench.limits.device) - reads,
+            disk_reads=read_count(bench.limits.device) - reads,
         )
     )
 
@@ -189,10 +196,10 @@ def measure_cold(bench: LimitedSite, contestant: str, work: str, method: str, pa
         for other in random.Random(path).sample(list(paths), min(OTHERS, len(paths))):
             if other != path:
                 _ask(bench, "GET", other)
-        before, began = reads_of(bench.limits.device), time.monotonic()
+        before, began = read_count(bench.limits.device), time.monotonic()
         _ask(bench, method, path)
         times.append(time.monotonic() - began)
-        result.disk_reads += reads_of(bench.limits.device) - before
+        result.disk_reads += read_count(bench.limits.device) - before
         result.requests += 1
     result.p50_ms = statistics.median(times) * 1e3
     bench.results.append(result)
@@ -208,10 +215,10 @@ def _ask(bench: LimitedSite, method: str, path: str) -> None:
 def measure_pass(bench: LimitedSite, contestant: str, work: str, action: Callable[[], float]) -> None:
     """A pass from a cold cache."""
     drop_caches()
-    reads = reads_of(bench.limits.device)
+    reads = read_count(bench.limits.device)
     seconds = action()
     bench.results.append(
-        MeasuredWork(contestant, work, seconds=seconds, disk_reads=reads_of(bench.limits.device) - reads)
+        MeasuredWork(contestant, work, seconds=seconds, disk_reads=read_count(bench.limits.device) - reads)
     )
 
 
@@ -235,13 +242,13 @@ def measure_replication(bench: LimitedSite, contestant: str, conf: str) -> None:
         for _ in range(3):
             ended, _ = _next_pass(bench, child, ended)
         drop_caches()
-        reads = reads_of(bench.limits.device)
+        reads = read_count(bench.limits.device)
         # The next one may have begun before the caches were dropped; the one after it has not.
         ended, _ = _next_pass(bench, child, ended)
         drop_caches()
-        reads = reads_of(bench.limits.device)
+        reads = read_count(bench.limits.device)
         _, seconds = _next_pass(bench, child, ended)
-        done = reads_of(bench.limits.device) - reads
+        done = read_count(bench.limits.device) - reads
         bench.results.append(MeasuredWork(contestant, "replication pass", seconds=seconds, disk_reads=done))
     finally:
         end(child)
@@ -390,7 +397,7 @@ def images(root: Path, disk_bytes: int) -> Iterator[str]:
             made.append((folder, image))
             make_image(image, size)
             mount_image(image, folder)
-        with disk_that_seeks(root / "sd0.img", disk_bytes, root / "n0" / "sd0") as device:
+        with mount_seeking_disk(root / "sd0.img", disk_bytes, root / "n0" / "sd0") as device:
             yield device
     finally:
         for folder, image in reversed(made):
@@ -416,9 +423,9 @@ def run(args: argparse.Namespace) -> list[MeasuredWork]:
     sizes = [int(text) * KIB for text in args.sizes.split(",")]
     args.root.mkdir(parents=True, exist_ok=True)
     disk_bytes = max(1 << 30, 2 * max(sets) * len(sizes))
-    with ending_in_order(), images(args.root, disk_bytes) as device:
+    with exit_on_sigterm(), images(args.root, disk_bytes) as device:
         limits = MachineLimits(device, args.iops, memory)
-        with limited(f"swift-bench-tier-{os.getpid()}", limits) as enter:
+        with limited_group(f"swift-bench-tier-{os.getpid()}", limits) as enter:
             bench = LimitedSite(args.root, args.port, args.peer, enter, limits, args.clients, args.seconds)
             try:
                 write_etc(bench, {**dict.fromkeys((*TIERS, PEER), 0), "partner": 1})

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from swift.aio.supervisor import answers
+from swift.aio.supervisor import accepts_connections
 from swift.base.errors import ConfigError
 from swift.entry import module_words
 from swift.ring.device import DeviceRecord
@@ -155,7 +155,7 @@ def serving(site: TierSite, contestant: str, port: int, *, is_limited: bool) -> 
         )
     try:
         deadline = time.monotonic() + 60
-        while not answers("127.0.0.1", port):
+        while not accepts_connections("127.0.0.1", port):
             if time.monotonic() > deadline or child.poll() is not None:
                 raise ConfigError(f"{contestant} did not start; see {log.name}")
             time.sleep(0.05)

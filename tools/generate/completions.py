@@ -14,7 +14,7 @@ from pathlib import Path
 from swift.cli import init, recon
 from swift.entry import commands
 from swift.ring.commands.usage import USAGES
-from swift.runtime.service.services import GROUPS, MAIN, REST
+from swift.runtime.service.services import GROUPS, MAIN_SERVERS, OTHER_SERVICES
 from tools.generate.manpages import parser_of
 
 BASH = """\
@@ -97,7 +97,7 @@ Cases = dict[str, list[tuple[str, str]]]
 
 #: Arguments with a fixed set of words that are no choices of the command line.
 WORDS = {
-    "swift-init": (*GROUPS, *MAIN, *REST, *init.COMMANDS),
+    "swift-init": (*GROUPS, *MAIN_SERVERS, *OTHER_SERVICES, *init.COMMANDS),
     "swift-recon": recon.TYPES,
     "swift-ring-builder": tuple(USAGES),
 }

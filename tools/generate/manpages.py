@@ -14,11 +14,11 @@ from pathlib import Path
 
 from swift.entry import commands
 from swift.runtime.service import daemonize, serve
-from swift.runtime.service.services import MAIN
+from swift.runtime.service.services import MAIN_SERVERS
 
 SECTION = "1"
 MANUAL = "Object storage"
-SERVER_COMMANDS = frozenset(f"swift-{name}" for name in MAIN)
+SERVER_COMMANDS = frozenset(f"swift-{name}" for name in MAIN_SERVERS)
 _SEE_ALSO = ("swift-init", "swift-recon", "swift-health")
 
 
@@ -28,7 +28,7 @@ def parser_of(name: str) -> argparse.ArgumentParser:
         return serve.make_parser(name.removeprefix("swift-"))
     module, *words = commands()[name]
     if words:
-        return daemonize.make_parser(daemonize.daemon_of(words[0]))
+        return daemonize.make_parser(daemonize.find_daemon(words[0]))
     parser: argparse.ArgumentParser = import_module(f"swift.cli.{module}").make_parser()
     parser.prog = name
     return parser

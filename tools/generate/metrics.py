@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from swift.runtime.copystate import GAUGES
+from swift.runtime.copystate import GAUGE_HELP
 from swift.store.tier import figures
 
 KINDS = frozenset(("counter", "gauge", "histogram"))
 #: Beginning of a name that is put together → what may follow in it, with a sentence where the code has it.
 FAMILIES = {
-    "swift_copies_": dict(GAUGES),
+    "swift_copies_": dict(GAUGE_HELP),
     "swift_cache_tier_": dict.fromkeys(figures.NAMES, ""),
 }
 _HEAD = """# Metrics

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from swift.config.declared import daemons
-from swift.runtime.service.services import MAIN
+from swift.runtime.service.services import MAIN_SERVERS
 
 #: Where packages install commands.
 BIN = "/usr/bin"
@@ -171,7 +171,7 @@ def _unit(name: str, *, is_template: bool) -> tuple[str, str]:
 
 def units() -> Iterator[tuple[str, str]]:
     """Every unit with its text."""
-    for name in (*MAIN, *daemons()):
+    for name in (*MAIN_SERVERS, *daemons()):
         yield _unit(name, is_template=False)
         yield _unit(name, is_template=True)
     yield from OTHERS.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swift.plan.report import table
+from swift.plan.report import format_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def comparison_text(figures: Sequence[ComparedFigure]) -> str:
                 (f"{100 * figure.tolerance:.0f} %" + ("" if figure.is_near else " MISSED")) if known else "-",
             ]
         )
-    return table(rows)
+    return format_table(rows)
 
 
 def plot_comparison(figures: Sequence[ComparedFigure], title: str, path: str) -> None:

@@ -76,8 +76,8 @@ class Striped:
 
     def _one_unit(self, disk: ModelDisk) -> Steps:
         yield disk.access(self.unit)
-        yield self.network.visit(self.unit / NETWORK_BYTES_S)
-        yield self.host.visit(instructions(self.unit) / CLIENT_INSTRUCTIONS_S)
+        yield self.network.serve(self.unit / NETWORK_BYTES_S)
+        yield self.host.serve(instructions(self.unit) / CLIENT_INSTRUCTIONS_S)
 
     def request(self) -> Steps:
         """All units of one request, side by side."""
@@ -132,11 +132,11 @@ def prototype_bytes_s(agents: int, wires: int, *, writes: bool = False, packets:
     def transfer(number: int) -> Steps:
         for packet in range(packets):
             agent = hosts[number * agents + packet % agents]
-            yield cpu.visit(instructions(asking) / CLIENT_1991_INSTRUCTIONS_S)
-            yield wire[number].visit(asking / WIRE_BYTES_S)
-            yield agent.visit((instructions(asking) + instructions(sending)) / AGENT_1991_INSTRUCTIONS_S)
-            yield wire[number].visit(sending / WIRE_BYTES_S)
-            yield cpu.visit(instructions(sending) / CLIENT_1991_INSTRUCTIONS_S)
+            yield cpu.serve(instructions(asking) / CLIENT_1991_INSTRUCTIONS_S)
+            yield wire[number].serve(asking / WIRE_BYTES_S)
+            yield agent.serve((instructions(asking) + instructions(sending)) / AGENT_1991_INSTRUCTIONS_S)
+            yield wire[number].serve(sending / WIRE_BYTES_S)
+            yield cpu.serve(instructions(sending) / CLIENT_1991_INSTRUCTIONS_S)
 
     for number in range(wires):
         env.process(transfer(number))

@@ -86,16 +86,16 @@ class Cluster2017:
         drive = self.drives[node][rng.randrange(DRIVES_A_NODE)]
         self._request += 1
         body = self._request
-        yield self.cpus[proxy].visit(PROXY_CPU_S)
-        yield self.cpus[node].visit(SERVER_CPU_S)
+        yield self.cpus[proxy].serve(PROXY_CPU_S)
+        yield self.cpus[node].serve(SERVER_CPU_S)
         for _ in range(METADATA_READS):
             if rng.random() < self.memory_hits:
                 continue
-            yield self.ssds[node].visit(SSD_READ_S) if self.cached else drive.access(4 * KIB)
+            yield self.ssds[node].serve(SSD_READ_S) if self.cached else drive.access(4 * KIB)
         for begin in range(0, self.size, READ_AHEAD):
             yield drive.access(min(READ_AHEAD, self.size - begin), stream=body)
-        yield self.wires[node].visit(self.size / NETWORK_BYTES_S)
-        yield self.wires[proxy].visit(self.size / NETWORK_BYTES_S)
+        yield self.wires[node].serve(self.size / NETWORK_BYTES_S)
+        yield self.wires[proxy].serve(self.size / NETWORK_BYTES_S)
 
     def run(self, seconds: float) -> StudyOutcome:
         """Random GETs for so long, a tenth of it to warm up."""
@@ -145,9 +145,9 @@ def pass_s(metadata_cached: bool, hashes_cached: bool, *, partitions: int, seed:
         for _ in range(partitions):
             for _node in range(REPLICAS):
                 for _ in range(PASS_METADATA_READS):
-                    yield ssd.visit(SSD_READ_S) if metadata_cached else drive.access(4 * KIB)
+                    yield ssd.serve(SSD_READ_S) if metadata_cached else drive.access(4 * KIB)
                 for _ in range(HASH_READS):
-                    yield ssd.visit(SSD_READ_S) if hashes_cached else drive.access(8 * KIB)
+                    yield ssd.serve(SSD_READ_S) if hashes_cached else drive.access(8 * KIB)
             yield env.timeout(PASS_OWN_S)
 
     env.process(look())

@@ -27,8 +27,8 @@ from swift.http.headers import HeaderMap
 from swift.http.transform import as_request_body
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import PassContext, PassReport, Schedule
-from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
-from swift.runtime.queuetask import QueueTask, as_far_as_readable
+from swift.runtime.declaration import Daemon, DaemonParts, make_argument_adder, parse_process_numbers
+from swift.runtime.queuetask import QueueTask, iterate_until_error
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class ContainerReconcilerSettings(Settings):
     reclaim_age: int = option(
         604800, "Seconds after which an entry is dropped if no node has its object.", kind=COUNT
     )
-    request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
+    request_tries: int = option(3, "Number of times to try a request.", kind=integer(1))
     concurrency: int = option(1, "Objects moved at the same time.", kind=integer(1))
     processes: int = option(0, "Reconcilers that share the queue; 0: each does all.", kind=COUNT)
-    process: int = option(0, "Which of them this one is, from 0.", kind=COUNT)
+    process: int = option(0, "Number of this process, from 0.", kind=COUNT)
     internal_client_conf_path: str = option(
-        "", "The pipeline by which objects are moved; empty: the one of this file.", sample=""
+        "", "Configuration of the pipeline that moves objects; empty: the pipeline of this file.", sample=""
     )
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to a container server.", kind=SECONDS)
-    node_timeout: float = option(10.0, "Seconds to wait for its answer.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for its response.", kind=SECONDS)
 
     @property
     def schedule(self) -> Schedule:
@@ -132,7 +132,7 @@ class ReconcilerPass:
         for container in queue.containers(self._pass_context.clock.time()):
             self._containers.append(container)
             what = f"{QUEUE_ACCOUNT}/{container}"
-            for entry in as_far_as_readable(queue.entries(container), what, self._counters, self._log):
+            for entry in iterate_until_error(queue.entries(container), what, self._counters, self._log):
                 if self._pass_context.stop.requested:
                     return
                 yield entry
@@ -303,7 +303,7 @@ def _stored_headers(answered: HeaderMap) -> HeaderMap:
 
 def _make(parts: DaemonParts) -> ContainerReconciler:
     settings: ContainerReconcilerSettings = parts.settings
-    settings = replace(settings, **share_of(parts, settings))
+    settings = replace(settings, **parse_process_numbers(parts, settings))
     pipeline = settings.internal_client_conf_path or parts.conf_path
     client, mover = (
         internal_client(pipeline, NAME, tries=tries, use_replication_network=True)
@@ -324,7 +324,7 @@ DAEMON = Daemon(
     "Move objects that lie in a wrong policy to the one of their container.",
     ContainerReconcilerSettings,
     _make,
-    add_arguments=arguments_of("reconcilers that share the queue"),
+    add_arguments=make_argument_adder("reconcilers that share the queue"),
     conf_name="container-reconciler.conf",
     conf_about="The container reconciler, and the pipeline by which it moves objects; "
     "one for the cluster is enough.",

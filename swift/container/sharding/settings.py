@@ -22,7 +22,7 @@ _PERCENT = number(0)
 class ContainerSharderSettings(Settings):
     """Options of the container sharder."""
 
-    auto_shard: bool = option(False, "Split containers that are large enough without being told to.")
+    auto_shard: bool = option(False, "Split large containers automatically, without an operator's command.")
     interval: float = option(30.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     stats_interval: float = option(3600.0, "Seconds between log lines about a long pass.", kind=SECONDS)
     databases_per_second: float = option(50.0, "Databases begun per second; 0: any.", kind=number(0))
@@ -46,7 +46,7 @@ class ContainerSharderSettings(Settings):
     max_shrinking: int = option(1, "Shards merged into one at a time.", kind=integer(1))
     max_expanding: int = option(-1, "Shards that take others in at a time; -1: any.", kind=integer(-1))
     shard_scanner_batch_size: int = option(
-        10, "Shards looked for in one pass of a container.", kind=integer(1)
+        10, "Shard ranges to find in one pass of a container.", kind=integer(1)
     )
     cleave_batch_size: int = option(2, "Shards filled in one pass of a container.", kind=integer(1))
     cleave_row_batch_size: int = option(10_000, "Rows copied at a time.", kind=integer(1))
@@ -56,7 +56,7 @@ class ContainerSharderSettings(Settings):
     existing_shard_replication_quorum: int = option(
         "auto", "The same of a shard that has objects already.", kind=_QUORUM
     )
-    node_timeout: float = option(10.0, "Seconds to wait for a node's answer.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for a node's response.", kind=SECONDS)
     conn_timeout: float = option(5.0, "Seconds to wait for a connection to one.", kind=SECONDS)
     reclaim_age: float = option(604800.0, "Seconds after which deleted shards are forgotten.", kind=SECONDS)
     rsync_module: str = option("", "As of the container replicator.")
@@ -68,14 +68,14 @@ class ContainerSharderSettings(Settings):
         43200.0, "Seconds for which recon shows a container that has been split.", kind=SECONDS
     )
     container_sharding_timeout: float = option(
-        172800.0, "Seconds after which a split that goes on is warned about.", kind=SECONDS
+        172800.0, "Seconds after which a warning reports a split that has not ended.", kind=SECONDS
     )
     periodic_warnings_interval: float = option(
         86400.0, "Seconds between two warnings of the same kind about a container.", kind=SECONDS
     )
-    request_tries: int = option(3, "How often a request to the root is tried.", kind=integer(1))
+    request_tries: int = option(3, "Number of times to try a request to the root.", kind=integer(1))
     internal_client_conf_path: str = option(
-        "/etc/swift/internal-client.conf", "The pipeline by which roots are asked."
+        "/etc/swift/internal-client.conf", "Configuration of the pipeline for requests to root containers."
     )
 
     @property

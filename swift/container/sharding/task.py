@@ -143,8 +143,8 @@ class ShardingPass(DatabasePassBase):
         device_path = self._device_path()
         if device_path is None:
             return
-        for some in self._portions(self._partitions(device_path, DIRECTORY)):
-            yield from self._due_among(self._unchanged, device_path, DIRECTORY, some).due
+        for some in self._partition_batches(self._partitions(device_path, DIRECTORY)):
+            yield from self._changed_databases(self._unchanged, device_path, DIRECTORY, some).due
 
     def do(self, unit: DueDatabase) -> None:
         """Take one container some steps on."""
@@ -160,7 +160,7 @@ class ShardingPass(DatabasePassBase):
                 self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
         open_broker = partial(open_found, unit.place, self._engine)
-        self._on_database(
+        self._process_database(
             unit.place,
             open_broker,
             work,
@@ -218,7 +218,9 @@ def _make(parts: DaemonParts) -> ContainerSharder:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-auto-shard", action="store_true", help="split only what it is told to")
+    parser.add_argument(
+        "--no-auto-shard", action="store_true", help="split only containers that an operator enabled"
+    )
 
 
 DAEMON = Daemon(

@@ -40,7 +40,7 @@ from swift.runtime.daemon import PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.devicetask import DatabasePassBase, DeviceTask
 from swift.runtime.selection import Selection
-from swift.runtime.share import log_failure
+from swift.runtime.sharerun import log_failure
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class ContainerSyncSettings(Settings):
     conn_timeout: float = option(
         5.0, "Seconds to wait for each step of a request to another cluster.", kind=SECONDS
     )
-    request_tries: int = option(3, "How often a request to this cluster is tried.", kind=integer(1))
+    request_tries: int = option(3, "Number of times to try a request to this cluster.", kind=integer(1))
     sync_row_concurrency: int = option(8, "Objects of a container copied at the same time.", kind=integer(1))
     allowed_sync_hosts: tuple[str, ...] = option(
         (),
@@ -64,7 +64,7 @@ class ContainerSyncSettings(Settings):
         "Only host:port may be on this machine.",
     )
     internal_client_conf_path: str = option(
-        "/etc/swift/internal-client.conf", "The pipeline by which objects are read."
+        "/etc/swift/internal-client.conf", "Configuration of the pipeline that reads objects."
     )
 
     @property
@@ -147,7 +147,7 @@ class SyncPass(DatabasePassBase):
             return
         self._task.ring.view()
         for partition in self._partitions(device_path, DIRECTORY):
-            for place in self._places(device_path, DIRECTORY, partition):
+            for place in self._database_paths(device_path, DIRECTORY, partition):
                 now_ns = self._task.disk.now_ns()
                 due = self._unchanged.due(place._replace(kind="containers"), now_ns)
                 if due is not None:
@@ -161,7 +161,7 @@ class SyncPass(DatabasePassBase):
                 self._unchanged.mark_unchanged(unit, self._task.disk.now_ns())
 
         open_broker = partial(open_found, unit.place, self._engine)
-        self._on_database(
+        self._process_database(
             unit.place, open_broker, work, failed="failures", doing="look at container database"
         )
 

@@ -1,1 +1,1 @@
-"""``swift-load fail``: what a cluster does while a share of it has failed, and how it comes back."""
+"""``swift-load fail``: the behaviour of a cluster while a share of it has failed, and its recovery."""

@@ -41,7 +41,7 @@ class StaleRun:
 
 
 @contextlib.contextmanager
-def own_folder(parent: Path) -> Iterator[Path]:
+def run_folder(parent: Path) -> Iterator[Path]:
     """Make a fresh directory for a run; remove it afterwards with everything that is mounted in it.
 
     Raises OSError. SIGTERM and SIGINT do not disturb the removal.
@@ -54,12 +54,12 @@ def own_folder(parent: Path) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            with _undisturbed():
-                remove(StaleRun(folder, os.getpid()))
+            with _signals_ignored():
+                remove_run(StaleRun(folder, os.getpid()))
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def _signals_ignored() -> Iterator[None]:
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
@@ -97,7 +97,7 @@ def _pid_of(folder: Path) -> int | None:
     return int(text) if text.isdigit() else 0
 
 
-def remove(left: StaleRun) -> None:
+def remove_run(left: StaleRun) -> None:
     """End, unmount and remove all of it; raises OSError when something stays."""
     folder = Path(os.path.realpath(left.folder))
     _end_processes(folder)

@@ -13,24 +13,24 @@ from rich.console import Console
 
 from swift.aio.plan import ClusterPlan as ClusterPlan
 from swift.aio.plan import default_ec, new_plan
-from swift.aio.xfs import ending_in_order
+from swift.aio.xfs import exit_on_sigterm
 from swift.base.errors import ConfigError
 from swift.load.endpoint import log_in
 from swift.load.failures import report
-from swift.load.failures.cleanup import own_folder, remove, stale_runs
-from swift.load.failures.copies import Copies
-from swift.load.failures.scenario import FaultResult, FaultScenario, PhaseDurations, windows_of
+from swift.load.failures.cleanup import remove_run, run_folder, stale_runs
+from swift.load.failures.copies import ReplicaCounter
+from swift.load.failures.scenario import FaultResult, FaultScenario, PhaseDurations, measure_windows
 from swift.load.failures.site import FailureSite, check_possible
 from swift.load.failures.targets import Failure, choose_targets
 from swift.load.runs import LoadRunner, RunPlan
-from swift.load.servers import Servers
+from swift.load.servers import LocalServers
 from swift.load.terminal import RunProgress
 from swift.load.workerpool import WorkerPool
 from swift.load.workload import BadWorkload, Workload, parse
 
 
 def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> int:
-    """Run the verb on a workload's ``text``; its exit code. Raises ``SwiftError`` and OSError."""
+    """Run the verb on a workload's ``text``; return its exit code. Raises ``SwiftError`` and OSError."""
     times = PhaseDurations(args.before, args.during, args.after, args.whole_within)
     options: dict[str, float | int | None] = {"seconds": times.load, "clients": args.clients}
     workload = parse(text, source).changed(**options)
@@ -45,7 +45,7 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
     facts: dict[str, object] = {"workload": workload.name, "seed": args.seed}
     trials: list[FaultResult] = []
     try:
-        with ending_in_order(), own_folder(_parent(args)) as folder:
+        with exit_on_sigterm(), run_folder(_parent(args)) as folder:
             cluster = _cluster(args, folder)
             facts |= {"nodes": cluster.nodes, "disks": cluster.disks, "replicas": cluster.replicas}
             with FailureSite(cluster).running() as site:
@@ -55,7 +55,7 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
         console.print("ended; the cluster is gone, and this is what was measured until now")
     if not trials:
         return 130
-    report.show(console, trials)
+    report.print_table(console, trials)
     found = report.to_json(trials, times, facts)
     if args.format == "json":
         json.dump(found, sys.stdout, indent=1)
@@ -63,15 +63,15 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
     if args.json is not None:
         args.json.write_text(json.dumps(found, indent=1))
     if args.html is not None:
-        args.html.write_text(report.page(trials, times, facts))
+        args.html.write_text(report.failures_page(trials, times, facts))
     return 0 if len(trials) == len(failures) else 130
 
 
 def clean(args: argparse.Namespace, console: Console) -> int:
-    """Remove what runs that were killed have left; how many. Raises ``ConfigError`` and OSError."""
+    """Remove the leftovers of killed runs; return their number. Raises ``ConfigError`` and OSError."""
     found = stale_runs(_parent(args))
     for left in found:
-        remove(left)
+        remove_run(left)
         console.print(f"removed {left}", soft_wrap=True)
     return len(found)
 
@@ -112,16 +112,16 @@ def _trial(
     workload, text, options = planned
     cluster = site.plan
     chance = random.Random(f"{args.seed} {failure}")
-    chosen = choose_targets(failure, cluster.nodes, cluster.disks, len(site.proxies()), chance)
+    chosen = choose_targets(failure, cluster.nodes, cluster.disks, len(site.proxy_workers()), chance)
     trial = FaultResult(failure, chosen)
     console.print(f"{failure}: {', '.join(map(str, chosen))} will fail")
     endpoint = log_in(cluster.auth_url, cluster.user, cluster.key)
     workers = WorkerPool(args.processes)
     try:
         with RunProgress(console, workload) as progress:
-            scenario = FaultScenario(site, Copies(cluster), trial, times, progress)
+            scenario = FaultScenario(site, ReplicaCounter(cluster), trial, times, progress)
             plan = RunPlan(workload, text, options, endpoint, keep=True)
-            done = LoadRunner(plan, workers, Servers(endpoint), scenario.watch).run()
+            done = LoadRunner(plan, workers, LocalServers(endpoint), scenario.watch).run()
         console.print("waiting until the cluster is whole ...")
         scenario.finish()
     finally:
@@ -130,5 +130,5 @@ def _trial(
     if done.is_interrupted:
         raise KeyboardInterrupt
     trial.result = next(ran.result for ran in done.phases if ran.phase.kind == "main")
-    trial.windows = windows_of(trial, times)
+    trial.windows = measure_windows(trial, times)
     return trial

@@ -30,7 +30,7 @@ class MissingReplicas:
         return f"{self.copies} copies of {self.objects} of {self.known} objects are missing"
 
 
-class Copies:
+class ReplicaCounter:
     """Reads the devices of a cluster."""
 
     def __init__(self, plan: ClusterPlan):
@@ -55,7 +55,7 @@ class Copies:
                         newest[key] = max(newest.get(key, max(written)), *written)
         return newest
 
-    def lacking(self, versions: dict[ObjectId, Timestamp]) -> MissingReplicas:
+    def missing_replicas(self, versions: dict[ObjectId, Timestamp]) -> MissingReplicas:
         """Return the replicas of these or newer versions that primaries lack."""
         copies = objects = 0
         for (index, part, name), version in versions.items():
@@ -63,26 +63,26 @@ class Copies:
             missing = 0
             for node in view.primaries(part):
                 device = self._plan.device_path(node.device)
-                files = _files(f"{device}/{_folder(policy)}/{part}/{name[-3:]}/{name}", policy)
+                files = _files(f"{device}/{_objects_directory(policy)}/{part}/{name[-3:]}/{name}", policy)
                 wanted = (node.index or 0) if policy.ec else None
-                missing += not any(_is_copy(file, version, wanted) for file in files)
+                missing += not any(_is_replica_of(file, version, wanted) for file in files)
             copies += missing
             objects += missing > 0
         return MissingReplicas(copies, objects, len(versions))
 
 
-def _is_copy(file: FileName, version: Timestamp, fragment: int | None) -> bool:
+def _is_replica_of(file: FileName, version: Timestamp, fragment: int | None) -> bool:
     if file.timestamp < version:
         return False
     return file.extension == TOMBSTONE or (file.extension == DATA and file.fragment in (fragment, None))
 
 
-def _folder(policy: Policy) -> str:
+def _objects_directory(policy: Policy) -> str:
     return "objects" if policy.index == 0 else f"objects-{policy.index}"
 
 
 def _objects(device: str, policy: Policy) -> Iterator[tuple[int, str, list[FileName]]]:
-    root = f"{device}/{_folder(policy)}"
+    root = f"{device}/{_objects_directory(policy)}"
     for part in _names(root):
         if not part.isdigit():
             continue

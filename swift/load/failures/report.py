@@ -11,7 +11,7 @@ from rich.table import Table
 
 from swift.load import plots
 from swift.load.failures.scenario import FaultResult, MissingReplicas, PhaseDurations
-from swift.load.report import plots_of, table_of, whole_page
+from swift.load.report import html_page, html_table, plots_html
 
 TITLES = (
     *("failure", "", "ops/s", "of before", "MB/s", "failed", "p50 ms", "p99 ms"),
@@ -19,7 +19,7 @@ TITLES = (
 )
 
 
-def rows_of(trials: Sequence[FaultResult]) -> list[list[object]]:
+def table_rows(trials: Sequence[FaultResult]) -> list[list[object]]:
     """Return the cells of the table, three rows a failure."""
     found: list[list[object]] = []
     for trial in trials:
@@ -37,24 +37,24 @@ def rows_of(trials: Sequence[FaultResult]) -> list[list[object]]:
                     window.p50_ms,
                     window.p99_ms,
                     str(trial.lacked) if is_last and trial.lacked else "",
-                    _whole(trial) if is_last else "",
+                    _time_until_whole(trial) if is_last else "",
                 ]
             )
     return found
 
 
-def _whole(trial: FaultResult) -> str:
+def _time_until_whole(trial: FaultResult) -> str:
     if trial.whole_s is not None:
         return f"{trial.whole_s:.0f} s"
     return f"not yet: {trial.lacks}" if trial.lacks else "unknown"
 
 
-def show(console: Console, trials: Sequence[FaultResult]) -> None:
+def print_table(console: Console, trials: Sequence[FaultResult]) -> None:
     """Print the table on a terminal."""
     table = Table(title="failures under load")
     for title in TITLES:
         table.add_column(title, justify="left" if title in TITLES[:2] else "right")
-    for row in rows_of(trials):
+    for row in table_rows(trials):
         cells = [f"{cell:.1f}" if isinstance(cell, float) else str(cell) for cell in row]
         table.add_row(*cells, end_section=row[1] == "after")
     console.print(table)
@@ -63,7 +63,7 @@ def show(console: Console, trials: Sequence[FaultResult]) -> None:
 def to_json(
     trials: Sequence[FaultResult], times: PhaseDurations, facts: dict[str, object]
 ) -> dict[str, object]:
-    """Everything, for programs."""
+    """Return all results for programs."""
 
     def lack(found: MissingReplicas | None) -> object:
         return None if found is None else asdict(found)
@@ -92,22 +92,22 @@ def to_json(
     }
 
 
-def page(trials: Sequence[FaultResult], times: PhaseDurations, facts: dict[str, object]) -> str:
-    """One page that needs nothing else."""
+def failures_page(trials: Sequence[FaultResult], times: PhaseDurations, facts: dict[str, object]) -> str:
+    """Return the report as one self-contained page."""
     told = ", ".join(f"{name} {value}" for name, value in facts.items())
     drawn = [
-        plots.failure(
+        plots.failure_plot(
             trial.result.operations, times.load, (trial.began_s, trial.repaired_s), f"{trial.failure}"
         )
         for trial in trials
     ]
     title = "Failures under load"
     times_told = f"{times.before:g} s before, {times.during:g} s during, {times.after:g} s after"
-    return whole_page(
+    return html_page(
         title,
         [
             f"<h1>{title}</h1><p>{escape(told)}; {times_told}</p>",
-            table_of(TITLES, rows_of(trials)),
-            plots_of(drawn),
+            html_table(TITLES, table_rows(trials)),
+            plots_html(drawn),
         ],
     )

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from swift.base.errors import SwiftError
-from swift.load.failures.copies import Copies, MissingReplicas
+from swift.load.failures.copies import MissingReplicas, ReplicaCounter
 from swift.load.failures.site import FailureSite
 from swift.load.failures.targets import Failure, Target
-from swift.load.measure import OperationResult, PhaseResult, bin_begins_ms
+from swift.load.measure import OperationResult, PhaseResult, latency_bin_start_ms
 from swift.load.runs import Watch
 from swift.load.workerpool import Summaries
 from swift.load.workload import Phase
 
 #: Seconds between two looks at how whole the cluster is.
-LOOK_S = 3.0
+POLL_S = 3.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,12 @@ class FaultScenario:
     """Carries a failure out beside the load; ``watch`` stands for a runner's."""
 
     def __init__(
-        self, site: FailureSite, copies: Copies, trial: FaultResult, times: PhaseDurations, watch: Watch
+        self,
+        site: FailureSite,
+        copies: ReplicaCounter,
+        trial: FaultResult,
+        times: PhaseDurations,
+        watch: Watch,
     ):
         self._site = site
         self._copies = copies
@@ -124,15 +129,15 @@ class FaultScenario:
         trial = self._trial
         # What there is now must come to where it belongs. To look at all of it takes its time, so not before.
         versions = self._copies.versions()
-        trial.lacked = trial.lacks = self._copies.lacking(versions)
+        trial.lacked = trial.lacks = self._copies.missing_replicas(versions)
         while trial.lacks.copies and time.monotonic() - repaired_s < self._times.whole_within:
-            time.sleep(LOOK_S)
-            trial.lacks = self._copies.lacking(versions)
+            time.sleep(POLL_S)
+            trial.lacks = self._copies.missing_replicas(versions)
         if not trial.lacks.copies:
             trial.whole_s = time.monotonic() - repaired_s
 
 
-def windows_of(trial: FaultResult, times: PhaseDurations) -> list[Window]:
+def measure_windows(trial: FaultResult, times: PhaseDurations) -> list[Window]:
     """Return the statistics before, during and after the failure, over all operations."""
     bounds = (0.0, trial.began_s, trial.repaired_s, times.load)
     names = ("before", "during", "after")
@@ -163,5 +168,5 @@ def _percentile(bins: Counter[int], share: float) -> float:
     for number, count in sorted(bins.items()):
         left -= count
         if left <= 0:
-            return bin_begins_ms(number + 1)
+            return latency_bin_start_ms(number + 1)
     return 0.0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from swift.aio.cgroups import CGROUPS, device_of
+from swift.aio.cgroups import CGROUPS, file_device_number
 from swift.aio.make import make_cluster, mount_devices
 from swift.aio.plan import IMAGES, ClusterPlan
 from swift.aio.ports import PORTS_PER_NODE
@@ -57,11 +57,11 @@ class FailureSite:
         self.plan = plan
         self._supervisor = Supervisor(plan, lambda _text: None)
         #: What undoes a failure, last first.
-        self._undoing = contextlib.ExitStack()
+        self._undo_actions = contextlib.ExitStack()
 
     @contextlib.contextmanager
     def running(self) -> Iterator[FailureSite]:
-        """Made, started, and ended afterwards; what it stored and mounted goes with its folder."""
+        """Make and start the cluster; end it afterwards and remove its folder and mounts."""
         make_cluster(self.plan)
         if self.plan.xfs:
             mount_devices(self.plan)
@@ -74,7 +74,7 @@ class FailureSite:
             finally:
                 self._supervisor.end()
 
-    def proxies(self) -> list[int]:
+    def proxy_workers(self) -> list[int]:
         """Return the worker processes of the proxy, by age."""
         pid = self._supervisor.pid("proxy")
         with open(f"/proc/{pid}/task/{pid}/children") as file:
@@ -94,7 +94,7 @@ class FailureSite:
 
     def repair(self) -> None:
         """Undo what ``fail`` did; raises ``ConfigError`` and OSError."""
-        self._undoing.close()
+        self._undo_actions.close()
 
     def _names(self, node: int) -> list[str]:
         return [f"{kind}-{node}" for kind in _SERVERS]
@@ -104,37 +104,37 @@ class FailureSite:
         if way == "kill":
             for name in names:
                 self._supervisor.kill(name)
-            self._undoing.callback(self._supervisor.start_again, names)
+            self._undo_actions.callback(self._supervisor.start_again, names)
         elif way == "stop":
             pids = [self._supervisor.pid(name) for name in names]
             for pid in pids:
                 os.killpg(pid, signal.SIGSTOP)
-                self._undoing.callback(os.killpg, pid, signal.SIGCONT)
+                self._undo_actions.callback(os.killpg, pid, signal.SIGCONT)
         else:
             first = self.plan.base_port + PORTS_PER_NODE * target.node
-            _cut_off(f"{first}-{first + PORTS_PER_NODE - 1}", self._undoing)
+            _block_ports(f"{first}-{first + PORTS_PER_NODE - 1}", self._undo_actions)
 
     def _fail_disk(self, way: str, target: Target) -> None:
         path = self.plan.devices(target.node) / self.plan.device(target.node, target.disk or 0)
         if way == "slow":
             pids = [self._supervisor.pid(name) for name in self._names(target.node)]
-            _slow_down(path, pids, self._undoing)
+            _throttle_device(path, pids, self._undo_actions)
         elif way == "read-only":
             # As after a restart: a disk in use cannot be remounted read-only.
             names = self._names(target.node)
             for name in names:
                 self._supervisor.kill(name)
-            _call("mount", "-o", "remount,ro", str(path))
-            self._undoing.callback(_call, "mount", "-o", "remount,rw", str(path))
+            _run_command("mount", "-o", "remount,ro", str(path))
+            self._undo_actions.callback(_run_command, "mount", "-o", "remount,rw", str(path))
             self._supervisor.start_again(names)
         elif way == "wipe":
-            _empty(path)
+            _replace_with_empty_directory(path)
         else:
             if way == "shutdown":
-                _call("xfs_io", "-x", "-c", "shutdown -f", str(path))
+                _run_command("xfs_io", "-x", "-c", "shutdown -f", str(path))
             else:
-                _call("umount", "--lazy", str(path))
-            self._undoing.callback(self._mount_again, target, path)
+                _run_command("umount", "--lazy", str(path))
+            self._undo_actions.callback(self._mount_again, target, path)
 
     def _mount_again(self, target: Target, path: Path) -> None:
         """Mount a filesystem again once servers have closed the files of the old mount.
@@ -142,7 +142,7 @@ class FailureSite:
         Servers that do not let go of it are started again, as operators would.
         """
         if os.path.ismount(path):
-            _call("umount", "--lazy", str(path))
+            _run_command("umount", "--lazy", str(path))
         image = self.plan.root / IMAGES / f"{path.name}.img"
         deadline = time.monotonic() + _CLOSING_S
         while time.monotonic() < deadline:
@@ -157,28 +157,28 @@ class FailureSite:
         self._supervisor.start_again(names)
 
     def _fail_proxy(self, way: str, target: Target) -> None:
-        pid = self.proxies()[target.node]
+        pid = self.proxy_workers()[target.node]
         if way == "kill":
             # The others go on, and the proxy starts a new one.
             os.kill(pid, signal.SIGKILL)
         else:
             os.kill(pid, signal.SIGSTOP)
-            self._undoing.callback(os.kill, pid, signal.SIGCONT)
+            self._undo_actions.callback(os.kill, pid, signal.SIGCONT)
 
 
-def _cut_off(ports: str, undoing: contextlib.ExitStack) -> None:
-    """Nothing that servers at these ports answer arrives: to others they are silent."""
-    if _call("ip", "rule", "show").startswith("0:"):
+def _block_ports(ports: str, undoing: contextlib.ExitStack) -> None:
+    """Drop everything that servers at these ports send, so that they are unresponsive to others."""
+    if _run_command("ip", "rule", "show").startswith("0:"):
         # The table of local addresses is asked first; there must be room for rules before it.
-        _call("ip", "rule", "add", "pref", "100", "table", "local")
-        _call("ip", "rule", "del", "pref", "0")
+        _run_command("ip", "rule", "add", "pref", "100", "table", "local")
+        _run_command("ip", "rule", "del", "pref", "0")
     rule = ("pref", "50", "sport", ports, "blackhole")
-    _call("ip", "rule", "add", *rule)
-    undoing.callback(_call, "ip", "rule", "del", *rule)
+    _run_command("ip", "rule", "add", *rule)
+    undoing.callback(_run_command, "ip", "rule", "del", *rule)
 
 
-def _slow_down(path: Path, pids: Sequence[int], undoing: contextlib.ExitStack) -> None:
-    device = device_of(path)
+def _throttle_device(path: Path, pids: Sequence[int], undoing: contextlib.ExitStack) -> None:
+    device = file_device_number(path)
     group = _THROTTLE / group_name(os.getpid(), path.name)
     group.mkdir()
     undoing.callback(group.rmdir)
@@ -190,8 +190,8 @@ def _slow_down(path: Path, pids: Sequence[int], undoing: contextlib.ExitStack) -
         undoing.callback((_THROTTLE / "cgroup.procs").write_text, str(pid))
 
 
-def _empty(path: Path) -> None:
-    """As if an empty disk had been put in the place of this one."""
+def _replace_with_empty_directory(path: Path) -> None:
+    """Replace the disk's directory by an empty one."""
     for found in path.iterdir():
         if found.is_dir():
             shutil.rmtree(found, ignore_errors=True)
@@ -199,7 +199,7 @@ def _empty(path: Path) -> None:
             found.unlink(missing_ok=True)
 
 
-def _call(*command: str) -> str:
+def _run_command(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ConfigError(f"{' '.join(command)} failed: {done.stderr.strip()}")

@@ -18,7 +18,7 @@ SPREADS = ("uniform", "skewed")
 
 
 class BadFailure(InvalidValue):
-    """Such a failure there is not; the text says which there are."""
+    """The fault does not exist; the text lists the known ones."""
 
 
 class Target(NamedTuple):

@@ -1,1 +1,1 @@
-"""Refuses early what capacity cannot carry, and keeps what was promised (doc/explanation/admission.md)."""
+"""Rejects requests beyond the capacity early and enforces guarantees (doc/explanation/admission.md)."""

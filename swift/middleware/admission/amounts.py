@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 _UNITS = {"": 1, "b": 1, **{f"{letter}b": 1000**n for n, letter in enumerate("kmgt", 1)}}
 _UNITS |= {f"{letter}ib": 1024**n for n, letter in enumerate("kmgt", 1)}
-_AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\Z")
+_AMOUNT_PATTERN = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\Z")
 #: More than any cluster moves; beyond it sums of floats lose single bytes.
-_MOST = 1e15
+_AMOUNT_MAX = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Bytes a second, requests a second and streams at a time; None where nothing is said."""
+    """Bytes a second, requests a second and streams at a time; None where no amount is set."""
 
     bytes: float | None = None
     requests: float | None = None
@@ -25,7 +25,7 @@ class Amounts:
 RESOURCES = ("bytes", "requests", "streams")
 #: Those that are counted by the second; streams are counted at a time.
 RATES = ("bytes", "requests")
-NOTHING = Amounts()
+NO_AMOUNTS = Amounts()
 
 
 def parse_amount(value: object) -> float:
@@ -33,19 +33,19 @@ def parse_amount(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise ValueError(f"must be a number or a text like '50 MB', not {value!r}")
     if isinstance(value, str):
-        match = _AMOUNT.match(value.strip().lower())
+        match = _AMOUNT_PATTERN.match(value.strip().lower())
         if match is None or match[2] not in _UNITS:
             raise ValueError(f"must be a number or a text like '50 MB', not {value!r}")
         number = float(match[1]) * _UNITS[match[2]]
     else:
         number = float(value)
-    if not 0 < number <= _MOST:
-        raise ValueError(f"must be more than 0 and at most {_MOST:g}, not {value!r}")
+    if not 0 < number <= _AMOUNT_MAX:
+        raise ValueError(f"must be more than 0 and at most {_AMOUNT_MAX:g}, not {value!r}")
     return number
 
 
-def shown(amount: float, resource: str) -> str:
-    """Return an amount as a person reads it."""
+def format_amount(amount: float, resource: str) -> str:
+    """Return an amount for people."""
     if resource == "streams":
         return f"{amount:g} streams"
     if resource == "requests":

@@ -24,13 +24,13 @@ from swift.telemetry.telemetry import Telemetry
 
 #: More devices than a node has.
 _DEVICES_MAX = 1000
-#: How much the last answer says of how fast a device is.
-_LEARN = 0.1
+#: Weight of the last response in the estimate of a device's speed.
+_GAP_SMOOTHING = 0.1
 _REPLICATION_METHODS = frozenset(("REPLICATE", "SSYNC"))
 
 
 class DeviceQueue:
-    """The requests that one device has; pure."""
+    """The running requests of one device; pure."""
 
     __slots__ = ("clients", "replication", "_settings", "_gap_s", "_ended_at")
 
@@ -42,8 +42,8 @@ class DeviceQueue:
         self._gap_s = 0.0
         self._ended_at: float | None = None
 
-    def refusal_s(self, *, replicates: bool) -> float | None:
-        """None when one more may come; else after how many seconds it may try again."""
+    def retry_after_s(self, *, replicates: bool) -> float | None:
+        """Return the seconds after which a rejected request may try again; None if it is admitted."""
         settings = self._settings
         streams, floor, ceiling = (
             settings.streams_per_device,
@@ -61,9 +61,9 @@ class DeviceQueue:
         return wait_s if settings.queue_seconds and wait_s > settings.queue_seconds else None
 
     def begin(self, now: float, *, replicates: bool) -> None:
-        """One more has come."""
+        """Count a request that begins."""
         if not self.clients + self.replication:
-            # The time in which nothing was asked says nothing.
+            # Idle time does not count.
             self._ended_at = now
         if replicates:
             self.replication += 1
@@ -71,19 +71,19 @@ class DeviceQueue:
             self.clients += 1
 
     def end(self, now: float, *, replicates: bool) -> None:
-        """One was answered to its end."""
+        """Count a request that ended."""
         if replicates:
             self.replication -= 1
         else:
             self.clients -= 1
         if self._ended_at is not None:
             gap_s = max(0.0, now - self._ended_at)
-            self._gap_s = gap_s if not self._gap_s else self._gap_s + _LEARN * (gap_s - self._gap_s)
+            self._gap_s = gap_s if not self._gap_s else self._gap_s + _GAP_SMOOTHING * (gap_s - self._gap_s)
         self._ended_at = now
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is asked of it."""
+        """True if the device has no requests."""
         return not self.clients and not self.replication
 
     def __repr__(self) -> str:
@@ -91,7 +91,7 @@ class DeviceQueue:
 
 
 class DeviceAdmission(Filter):
-    """Refuses with 529 what a device has no place for."""
+    """Rejects requests beyond the queue of a device with 529."""
 
     def __init__(
         self,
@@ -107,15 +107,15 @@ class DeviceAdmission(Filter):
         self._queues: OrderedDict[str, DeviceQueue] = OrderedDict()
 
     def handle(self, request: Request) -> Response:
-        """Take a place for as long as the request lasts."""
-        words = request.loose_path.split("/", 3)
+        """Admit a request to its device for as long as it lasts."""
+        words = request.lossy_path.split("/", 3)
         if len(words) < 3 or not is_digits(words[2]):
             return self.forward(request)
         replicates = request.method in _REPLICATION_METHODS or is_true(
             request.headers.get(fields.BACKEND_REPLICATION)
         )
-        queue = self._queue(words[1])
-        wait_s = queue.refusal_s(replicates=replicates)
+        queue = self._device_queue(words[1])
+        wait_s = queue.retry_after_s(replicates=replicates)
         if wait_s is not None:
             self._statsd.increment("admission.device")
             return error_response(529, headers={"retry-after": str(max(1, math.ceil(wait_s)))})
@@ -129,10 +129,10 @@ class DeviceAdmission(Filter):
         except BaseException:
             end()
             raise
-        response.observe_end(end)
+        response.on_response_end(end)
         return response
 
-    def _queue(self, device: str) -> DeviceQueue:
+    def _device_queue(self, device: str) -> DeviceQueue:
         queue = self._queues.get(device)
         if queue is None:
             queue = self._queues[device] = DeviceQueue(self._settings)

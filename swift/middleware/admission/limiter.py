@@ -2,7 +2,7 @@
 
     grant = limiter.admit(facts, now, expected_bytes=size)
     if isinstance(grant, Rejection): ...
-    wait_s = grant.draw(65536, now)   # as bytes flow
+    wait_s = grant.count_bytes(65536, now)   # as bytes flow
     grant.end(now)
 
 A request beyond its own rate limit is rejected with 429, one beyond its class's present share with 503. Both
@@ -16,23 +16,23 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from swift.middleware.admission.amounts import NOTHING, RATES, Amounts, shown
+from swift.middleware.admission.amounts import NO_AMOUNTS, RATES, Amounts, format_amount
 from swift.middleware.admission.qos import QosClasses, RateLimit
-from swift.middleware.admission.rules import LIMIT, AdmissionFacts, AdmissionRule, AdmissionRules
+from swift.middleware.admission.rules import LIMIT_PREFIX, AdmissionRule, AdmissionRules, RequestProperties
 
 #: Of a request of unknown size so much is expected at first.
-FIRST_GUESS_BYTES = 64 << 10
+UNKNOWN_SIZE_BYTES = 64 << 10
 #: So much of a request is counted before it moves a byte, so that no more come in than can be served; of
 #: longer ones the rest is counted as it moves, and may have to wait.
 PREPAID_BYTES = 16 << 20
 #: Weight of a single request in the expected size of the next of its class.
-_LEARN = 0.1
+_SIZE_SMOOTHING = 0.1
 #: Part of the free streams that a class may take beyond its fair share.
-_STREAMS_LENT = 0.75
+_LENDABLE_STREAMS_SHARE = 0.75
 #: The classes of which sizes are remembered.
 _SIZES_MAX = 10_000
 #: The key of everything that is not guaranteed, in ``Demand``.
-SPARE = "spare"
+UNGUARANTEED_KEY = "spare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class ReservedClass:
-    """A class that a ticket gives: so many bytes a second."""
+    """The class of a ticket, with its bytes a second."""
 
     key: str
     bytes: float
 
 
 @dataclass(slots=True)
-class Use:
+class Usage:
     """Requests and bytes under one name since the last report, and the number of open streams."""
 
     bytes: float = 0.0
@@ -62,21 +62,30 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class _Class:
+class _ClassSettings:
     key: str
     guaranteed: Amounts
     weight: float
 
 
-class Admitted:
+class AdmittedRequest:
     """An admitted request; ``end`` it exactly once."""
 
-    __slots__ = ("class_key", "_limiter", "_limits", "_expected", "_prepaid", "_size", "_drawn", "_is_over")
+    __slots__ = (
+        "class_key",
+        "_limiter",
+        "_limits",
+        "_expected",
+        "_prepaid_bytes",
+        "_size",
+        "_moved",
+        "_is_over",
+    )
 
     def __init__(
         self,
         limiter: Limiter,
-        qos_class: _Class,
+        qos_class: _ClassSettings,
         limits: Mapping[str, AdmissionRule],
         expected: float,
         prepaid: float,
@@ -85,38 +94,38 @@ class Admitted:
         self._limiter = limiter
         self._limits = tuple(limits)
         self._expected = expected
-        self._prepaid = prepaid
+        self._prepaid_bytes = prepaid
         self._size: float | None = None
-        self._drawn = 0.0
+        self._moved = 0.0
         self._is_over = False
 
-    def expect(self, size: float, now: float) -> None:
+    def set_expected_size(self, size: float, now: float) -> None:
         """Count a size that is known now, up to the prepaid bytes."""
         self._size = size
-        expected = min(size, self._prepaid)
+        expected = min(size, self._prepaid_bytes)
         more, self._expected = expected - self._expected, expected
         if more:
-            self._limiter.draw(self.class_key, self._limits, more, now)
+            self._limiter.count_bytes(self.class_key, self._limits, more, now)
 
-    def draw(self, amount: float, now: float) -> float:
+    def count_bytes(self, amount: float, now: float) -> float:
         """Count bytes that were moved; return the seconds to wait before the next ones."""
         # Expected bytes have been counted already and do not wait.
         counted = min(amount, self._expected)
         self._expected -= counted
-        self._drawn += amount
+        self._moved += amount
         if amount <= counted:
             return 0.0
-        return self._limiter.draw(self.class_key, self._limits, amount - counted, now)
+        return self._limiter.count_bytes(self.class_key, self._limits, amount - counted, now)
 
     def wait_s(self, now: float) -> float:
-        """Return the seconds that it still has to wait."""
-        return self._limiter.draw(self.class_key, self._limits, 0.0, now)
+        """Return the seconds that the request still has to wait."""
+        return self._limiter.count_bytes(self.class_key, self._limits, 0.0, now)
 
     def end(self, now: float) -> None:
         """End the request and count its remaining bytes."""
         if not self._is_over:
             self._is_over = True
-            size = self._drawn if self._size is None else self._size
+            size = self._moved if self._size is None else self._size
             self._limiter.end(self.class_key, self._limits, self._expected, size, now)
 
 
@@ -128,7 +137,7 @@ class Limiter:
         self._capacity = capacity
         self._burst_s = burst_s
         self._classes = {name: QosClasses(getattr(capacity, name), burst_s, now) for name in RATES}
-        self._known: dict[str, _Class] = {}
+        self._class_settings: dict[str, _ClassSettings] = {}
         self._rate_limits: dict[tuple[str, str], RateLimit] = {}
         #: This process's part of a name's rates, by (resource, name), and of names that are not
         #: there.
@@ -138,16 +147,16 @@ class Limiter:
         self._other_streams: Mapping[str, int] = {}
         self._sizes: dict[str, float] = {}
         #: Until when streams of a class wait: as long as they do, no others come in.
-        self._waits: dict[str, float] = {}
+        self._waiting_until: dict[str, float] = {}
         #: Since the last report.
-        self.uses: defaultdict[str, Use] = defaultdict(Use)
+        self.usage: defaultdict[str, Usage] = defaultdict(Usage)
 
-    # what it is told
+    # settings
 
     def set_rules(self, rules: AdmissionRules, now: float) -> None:
         """Set the rules from now on; running requests keep their classes."""
         self._rules = rules
-        self._known.clear()
+        self._class_settings.clear()
         self._rate_limits.clear()
         self._apply_shares(now)
 
@@ -169,9 +178,9 @@ class Limiter:
         have open.
         """
         self._shares, self._other_share, self._other_streams = shares, other, streams
-        self._known.clear()
+        self._class_settings.clear()
         for (resource, key), rate_limit in self._rate_limits.items():
-            whole = self._whole_bound(resource, key)
+            whole = self._cluster_limit(resource, key)
             if whole is not None:
                 rate_limit.rate = whole * self.share(resource, key)
         self._apply_shares(now)
@@ -195,11 +204,11 @@ class Limiter:
             total = sum(guaranteed_streams.values())
             mine = sum(amount * self.share(name, key) for key, amount in guaranteed_streams.items())
             scale = min(1.0, whole / total) if total else 1.0
-            spare = max(0.0, whole - total) * self.share(name, SPARE)
+            spare = max(0.0, whole - total) * self.share(name, UNGUARANTEED_KEY)
             classes.set_capacity(max(mine * scale + spare, 1e-6), now)
 
-    def _whole_bound(self, resource: str, key: str) -> float | None:
-        name = key.split("/", 1)[0].removeprefix(LIMIT)
+    def _cluster_limit(self, resource: str, key: str) -> float | None:
+        name = key.split("/", 1)[0].removeprefix(LIMIT_PREFIX)
         rule = next((rule for rule in self._rules.rules if rule.name == name), None)
         amount: float | None = None if rule is None else getattr(rule.greatest, resource)
         return amount
@@ -208,17 +217,19 @@ class Limiter:
 
     def admit(
         self,
-        facts: AdmissionFacts,
+        properties: RequestProperties,
         now: float,
         *,
         expected_bytes: float | None = None,
         reserved: ReservedClass | None = None,
-    ) -> Admitted | Rejection:
-        """Let a request in, or say why not. ``expected_bytes`` None: its size is unknown."""
-        qos_class = self._class_of(facts, reserved)
-        limits = dict(self._rules.limits_of(facts))
-        size = self._sizes.get(qos_class.key, FIRST_GUESS_BYTES) if expected_bytes is None else expected_bytes
-        prepaid = self._prepaid(limits)
+    ) -> AdmittedRequest | Rejection:
+        """Admit or reject a request. ``expected_bytes`` is None if its size is unknown."""
+        qos_class = self._find_class(properties, reserved)
+        limits = dict(self._rules.matching_limits(properties))
+        size = (
+            self._sizes.get(qos_class.key, UNKNOWN_SIZE_BYTES) if expected_bytes is None else expected_bytes
+        )
+        prepaid = self._prepaid_bytes(limits)
         expected = min(size, prepaid)
         rejection = self._check_limits(limits, now) or self._check_class(qos_class, now)
         if rejection is not None:
@@ -226,69 +237,69 @@ class Limiter:
             return rejection
         self._record_request(qos_class, limits, expected, 1)
         for name, amount in (("bytes", expected), ("requests", 1.0)):
-            self._classes[name].take(qos_class.key, amount, now)
+            self._classes[name].consume(qos_class.key, amount, now)
             for key in limits:
                 if (name, key) in self._rate_limits:
-                    self._rate_limits[name, key].take(amount)
-        return Admitted(self, qos_class, limits, expected, prepaid)
+                    self._rate_limits[name, key].consume(amount)
+        return AdmittedRequest(self, qos_class, limits, expected, prepaid)
 
-    def draw(self, class_key: str, limits: tuple[str, ...], amount: float, now: float) -> float:
-        """See ``Admitted.draw``; a negative amount gives back."""
+    def count_bytes(self, class_key: str, limits: tuple[str, ...], amount: float, now: float) -> float:
+        """See ``AdmittedRequest.count_bytes``; a negative amount is returned."""
         if amount:
-            self.uses[class_key].bytes += amount
+            self.usage[class_key].bytes += amount
         classes = self._classes["bytes"]
-        self._prepare(classes, "bytes", class_key)
-        classes.take(class_key, amount, now)
+        self._configure_class(classes, "bytes", class_key)
+        classes.consume(class_key, amount, now)
         wait_s = classes.wait_s(class_key, now)
         if wait_s > 0:
-            self._waits[class_key] = now + wait_s
+            self._waiting_until[class_key] = now + wait_s
         for key in limits:
             if amount:
-                self.uses[key].bytes += amount
+                self.usage[key].bytes += amount
             rate_limit = self._rate_limits.get(("bytes", key))
             if rate_limit is not None:
-                rate_limit.take(amount)
+                rate_limit.consume(amount)
                 wait_s = max(wait_s, rate_limit.wait_s(now))
         return wait_s
 
     def end(self, class_key: str, limits: tuple[str, ...], unused: float, size: float, now: float) -> None:
-        """See ``Admitted.end``."""
+        """See ``AdmittedRequest.end``."""
         if unused:
-            self.draw(class_key, limits, -unused, now)
+            self.count_bytes(class_key, limits, -unused, now)
         for key in (class_key, *limits):
-            self.uses[key].streams -= 1
+            self.usage[key].streams -= 1
         if len(self._sizes) >= _SIZES_MAX:
             self._sizes.clear()
-        before = self._sizes.get(class_key, FIRST_GUESS_BYTES)
-        self._sizes[class_key] = before + _LEARN * (min(size, PREPAID_BYTES) - before)
+        before = self._sizes.get(class_key, UNKNOWN_SIZE_BYTES)
+        self._sizes[class_key] = before + _SIZE_SMOOTHING * (min(size, PREPAID_BYTES) - before)
 
-    def _class_of(self, facts: AdmissionFacts, reserved: ReservedClass | None) -> _Class:
+    def _find_class(self, properties: RequestProperties, reserved: ReservedClass | None) -> _ClassSettings:
         if reserved is not None:
             promised = Amounts(bytes=reserved.bytes * self.share("bytes", reserved.key))
-            qos_class = self._known[reserved.key] = _Class(reserved.key, promised, 1.0)
+            qos_class = self._class_settings[reserved.key] = _ClassSettings(reserved.key, promised, 1.0)
             return qos_class
-        key, rule = self._rules.class_of(facts)
-        known = self._known.get(key)
+        key, rule = self._rules.find_class(properties)
+        known = self._class_settings.get(key)
         if known is None:
-            if len(self._known) >= _SIZES_MAX:
-                self._known.clear()
-            whole = NOTHING if rule is None else rule.guaranteed
+            if len(self._class_settings) >= _SIZES_MAX:
+                self._class_settings.clear()
+            whole = NO_AMOUNTS if rule is None else rule.guaranteed
             mine = {n: a * self.share(n, key) for n in RATES if (a := getattr(whole, n)) is not None}
             weight = 1.0 if rule is None else rule.weight
-            known = self._known[key] = _Class(key, replace(whole, **mine), weight)
+            known = self._class_settings[key] = _ClassSettings(key, replace(whole, **mine), weight)
         return known
 
-    def _prepaid(self, limits: Mapping[str, AdmissionRule]) -> float:
+    def _prepaid_bytes(self, limits: Mapping[str, AdmissionRule]) -> float:
         """Return the number of bytes to count before a request moves any: at most one second of the rate."""
         rates = [self._classes["bytes"].capacity or PREPAID_BYTES]
         for key, rule in limits.items():
             if rule.greatest.bytes:
                 rates.append(rule.greatest.bytes * self.share("bytes", key))
-        return max(FIRST_GUESS_BYTES, min(PREPAID_BYTES, *rates))
+        return max(UNKNOWN_SIZE_BYTES, min(PREPAID_BYTES, *rates))
 
-    def _prepare(self, classes: QosClasses, resource: str, key: str) -> None:
+    def _configure_class(self, classes: QosClasses, resource: str, key: str) -> None:
         """Set a class before it is used."""
-        qos_class = self._known.get(key)
+        qos_class = self._class_settings.get(key)
         if qos_class is None:
             classes.set_class(key)
         else:
@@ -297,11 +308,11 @@ class Limiter:
             )
 
     def _record_request(
-        self, qos_class: _Class, limits: Mapping[str, AdmissionRule], expected: float, streams: int
+        self, qos_class: _ClassSettings, limits: Mapping[str, AdmissionRule], expected: float, streams: int
     ) -> None:
         """Record a request, admitted or not: demand decides this process's share of the whole."""
         for key in (qos_class.key, *limits):
-            use = self.uses[key]
+            use = self.usage[key]
             use.bytes += expected
             use.requests += 1
             use.streams += streams
@@ -309,8 +320,8 @@ class Limiter:
     def _check_limits(self, limits: Mapping[str, AdmissionRule], now: float) -> Rejection | None:
         for key, rule in limits.items():
             most = rule.greatest.streams
-            if most is not None and self._streams(key) >= most:
-                return _limited(rule, "streams", most, 1.0)
+            if most is not None and self._count_streams(key) >= most:
+                return _limit_rejection(rule, "streams", most, 1.0)
             for name in RATES:
                 rate: float | None = getattr(rule.greatest, name)
                 if rate is None:
@@ -321,7 +332,7 @@ class Limiter:
                     self._add_rate_limit(name, key, rate_limit)
                 wait_s = rate_limit.wait_s(now)
                 if wait_s > 0:
-                    return _limited(rule, name, rate, wait_s)
+                    return _limit_rejection(rule, name, rate, wait_s)
         return None
 
     def _add_rate_limit(self, name: str, key: str, rate_limit: RateLimit) -> None:
@@ -329,66 +340,70 @@ class Limiter:
             self._rate_limits.clear()
         self._rate_limits[name, key] = rate_limit
 
-    def _check_class(self, qos_class: _Class, now: float) -> Rejection | None:
+    def _check_class(self, qos_class: _ClassSettings, now: float) -> Rejection | None:
         rejection = self._check_streams(qos_class)
         if rejection is not None:
             return rejection
         for name, classes in self._classes.items():
-            self._prepare(classes, name, qos_class.key)
+            self._configure_class(classes, name, qos_class.key)
             wait_s = classes.wait_s(qos_class.key, now)
             if name == "bytes":
-                wait_s = max(wait_s, self._waits.get(qos_class.key, now) - now)
+                wait_s = max(wait_s, self._waiting_until.get(qos_class.key, now) - now)
             if wait_s > 0:
                 whole = getattr(self._capacity, name)
-                return _full(qos_class.key, name, f"all {shown(whole, name)} are in use or promised", wait_s)
+                return _capacity_rejection(
+                    qos_class.key, name, f"all {format_amount(whole, name)} are in use or promised", wait_s
+                )
         return None
 
-    def _check_streams(self, qos_class: _Class) -> Rejection | None:
-        """Check the number of streams; guaranteed ones are never lent, because they cannot be taken back."""
+    def _check_streams(self, qos_class: _ClassSettings) -> Rejection | None:
+        """Check the number of streams; guaranteed streams are not lent, because they cannot be withdrawn."""
         whole = self._capacity.streams
         if whole is None:
             return None
-        mine = self._streams(qos_class.key)
+        mine = self._count_streams(qos_class.key)
         if mine < (qos_class.guaranteed.streams or 0):
             return None
         guaranteed_streams = {
             key: amounts.streams or 0.0 for key, amounts in self._rules.guarantees().items()
         }
         lent = lane_count = 0.0
-        for key in {*self.uses, *self._other_streams}:
-            if key.startswith(LIMIT):
+        for key in {*self.usage, *self._other_streams}:
+            if key.startswith(LIMIT_PREFIX):
                 continue
-            open_now = max(0.0, self._streams(key) - guaranteed_streams.get(key, 0))
+            open_now = max(0.0, self._count_streams(key) - guaranteed_streams.get(key, 0))
             lent += open_now
             lane_count += open_now > 0 or key == qos_class.key
         free = max(0.0, whole - sum(guaranteed_streams.values()))
         has = max(0.0, mine - guaranteed_streams.get(qos_class.key, 0))
         fair = free / max(1.0, lane_count)
-        if lent < free and (has < fair or lent < free * _STREAMS_LENT):
+        if lent < free and (has < fair or lent < free * _LENDABLE_STREAMS_SHARE):
             return None
-        return _full(qos_class.key, "streams", f"all {shown(whole, 'streams')} are in use or promised", 1.0)
+        return _capacity_rejection(
+            qos_class.key, "streams", f"all {format_amount(whole, 'streams')} are in use or promised", 1.0
+        )
 
-    def _streams(self, key: str) -> int:
-        use = self.uses.get(key)
+    def _count_streams(self, key: str) -> int:
+        use = self.usage.get(key)
         return (0 if use is None else use.streams) + self._other_streams.get(key, 0)
 
-    def report(self) -> dict[str, Use]:
+    def take_report(self) -> dict[str, Usage]:
         """Return the usage since the last report by name, and reset it; the numbers of open streams stay."""
-        self._waits = {key: until for key, until in self._waits.items() if key in self.uses}
-        usage = {key: replace(use) for key, use in self.uses.items()}
-        for key, use in list(self.uses.items()):
+        self._waiting_until = {key: until for key, until in self._waiting_until.items() if key in self.usage}
+        usage = {key: replace(use) for key, use in self.usage.items()}
+        for key, use in list(self.usage.items()):
             use.bytes = use.requests = 0.0
             if not use.streams:
-                del self.uses[key]
+                del self.usage[key]
         return usage
 
     def __repr__(self) -> str:
         return f"<Limiter {self._capacity}, {len(self._rules.rules)} rules, {self._classes!r}>"
 
 
-def _limited(rule: AdmissionRule, resource: str, most: float, wait_s: float) -> Rejection:
-    return Rejection(429, wait_s, f"Rule {rule.name} allows {shown(most, resource)}.")
+def _limit_rejection(rule: AdmissionRule, resource: str, most: float, wait_s: float) -> Rejection:
+    return Rejection(429, wait_s, f"Rule {rule.name} allows {format_amount(most, resource)}.")
 
 
-def _full(key: str, resource: str, what: str, wait_s: float) -> Rejection:
+def _capacity_rejection(key: str, resource: str, what: str, wait_s: float) -> Rejection:
     return Rejection(503, wait_s, f"No {resource} are free for {key}: {what}.")

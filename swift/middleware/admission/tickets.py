@@ -1,9 +1,9 @@
-"""Reservations ahead of time: tickets that are signed, and the list of what is promised.
+"""Reservations ahead of time: signed tickets and the computation of free bandwidth.
 
 A ticket says for which account, in which direction, from when, until when and how many bytes a second. It is
 bound to the account by an HMAC over all of that and is worth nothing before it begins or after it ends. What
-may be promised is decided by ``free_for``, which is pure: at no moment do reservations and guarantees
-together exceed what may be promised.
+may be promised is decided by ``unreserved_bandwidth``, which is pure: at no moment do reservations and
+guarantees together exceed what may be promised.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TEXT_MAX = 2048
 
 
 class BadTicket(SwiftError):
-    """The text is no ticket of ours, or not for this request; ``reason`` is a word."""
+    """The text is no valid ticket for this request; ``reason`` is a short phrase."""
 
     def __init__(self, reason: str):
         super().__init__(f"the ticket is {reason}")
@@ -48,13 +48,13 @@ class ReservedShare:
         """The name of its class."""
         return f"ticket:{self.id}"
 
-    def holds(self, now: float) -> bool:
-        """Return True if it is good now."""
+    def is_active(self, now: float) -> bool:
+        """Return True between its beginning and its end."""
         return self.begins <= now < self.ends
 
     @classmethod
     def of(cls, value: object) -> ReservedShare | None:
-        """Return a reservation from a value of JSON, None when it is none."""
+        """Return the reservation in a JSON value, or None if the value holds none."""
         if not isinstance(value, Mapping):
             return None
         texts = [value.get(name) for name in ("id", "account", "direction")]
@@ -66,13 +66,13 @@ class ReservedShare:
         return cls(*(str(text) for text in texts), *(float(n) for n in numbers))  # type: ignore[arg-type]
 
 
-def signed(reservation: ReservedShare, key: bytes) -> str:
+def sign_ticket(reservation: ReservedShare, key: bytes) -> str:
     """Return the ticket of a reservation."""
     payload = json.dumps(asdict(reservation), sort_keys=True, separators=(",", ":")).encode()
     return f"{base64.urlsafe_b64encode(payload).decode()}.{_signature(payload, key)}"
 
 
-def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float) -> ReservedShare:
+def verify_ticket(ticket: str, key: bytes, *, account: str, direction: str, now: float) -> ReservedShare:
     """Return the reservation of a valid ticket; raises ``BadTicket``."""
     payload, dot, signature = ticket.partition(".")
     if not dot or len(ticket) > _TEXT_MAX or not ticket.isascii():
@@ -90,7 +90,7 @@ def checked(ticket: str, key: bytes, *, account: str, direction: str, now: float
         raise BadTicket("for another account")
     if reservation.direction != direction:
         raise BadTicket(f"for {reservation.direction}s only")
-    if not reservation.holds(now):
+    if not reservation.is_active(now):
         raise BadTicket("over" if now >= reservation.ends else "not good yet")
     return reservation
 
@@ -99,17 +99,17 @@ def _signature(payload: bytes, key: bytes) -> str:
     return hmac.new(key, b"swift admission ticket\n" + payload, sha256).hexdigest()
 
 
-def free_for(
+def unreserved_bandwidth(
     reservations: Iterable[ReservedShare], *, promisable: float, begins: float, ends: float
 ) -> float:
-    """Bytes a second without a reservation at any moment between two times; never below zero."""
-    rivals = [r for r in reservations if r.begins < ends and begins < r.ends]
+    """Return the bytes a second that are free at every moment between two times; never below zero."""
+    overlapping = [r for r in reservations if r.begins < ends and begins < r.ends]
     # The sum changes only where one begins.
-    moments = {begins, *(max(begins, r.begins) for r in rivals)}
-    most = max(sum(r.bytes for r in rivals if r.holds(moment)) for moment in moments)
+    moments = {begins, *(max(begins, r.begins) for r in overlapping)}
+    most = max(sum(r.bytes for r in overlapping if r.is_active(moment)) for moment in moments)
     return max(0.0, promisable - most)
 
 
-def live(reservations: Iterable[ReservedShare], now: float) -> dict[str, ReservedShare]:
-    """Those that are not over, by id."""
+def unexpired(reservations: Iterable[ReservedShare], now: float) -> dict[str, ReservedShare]:
+    """Return the reservations that are not over, by id."""
     return {r.id: r for r in reservations if r.ends > now}

@@ -40,7 +40,7 @@ class TarMemberBody(RequestBody):
         if size < 0:
             return b"".join(iter(lambda: self.read(CHUNK_BYTES), b""))
         try:
-            data = self._tar.data(size)
+            data = self._tar.read_data(size)
         except BadTar as error:
             raise InvalidArchive(str(error))
         self.received += len(data)
@@ -99,7 +99,7 @@ class ArchiveExtraction:
 
     def _skip_rest(self) -> None:
         while self._tar.left and not self.report.status:
-            self._tar.data(CHUNK_BYTES)
+            self._tar.read_data(CHUNK_BYTES)
 
     def _store_member(self, member: Member) -> bool:
         """Store a member; return True if it was a file inside a container."""

@@ -16,7 +16,7 @@ from swift.compose import Services
 from swift.config.kinds import COUNT, integer, number
 from swift.config.schema import Settings, option
 from swift.http import environkeys
-from swift.http.body import Pieces
+from swift.http.body import IterableBody
 from swift.http.listing import DECLARATION
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.request import Request
@@ -41,7 +41,7 @@ class BulkSettings(Settings):
     yield_frequency: float = option(10.0, "Seconds between signs of life.", kind=number(0.01))
     delete_concurrency: int = option(2, "Deletions at the same time.", kind=integer(1, 1000))
     delete_container_retry_count: int = option(
-        0, "How often a container that is not empty yet is tried again.", kind=integer(0, 20)
+        0, "Number of times to retry the deletion of a container that is not yet empty.", kind=integer(0, 20)
     )
 
 
@@ -92,21 +92,23 @@ class Bulk(Filter):
         if report_format is None:
             report.fail(406)
             status = 406 if requires_final_status(request) else 200
-            return Response(status, {"content-type": HTML}, Pieces([report.render(ListingFormat.PLAIN)]))
+            return Response(
+                status, {"content-type": HTML}, IterableBody([report.render(ListingFormat.PLAIN)])
+            )
         if not report.status and "content-length" not in request.headers and request.body.length is not None:
             report.fail(411)
         headers = {"content-type": report_format.value}
         waits_for_status = requires_final_status(request)
         if report.status:
             status = report.status_code if waits_for_status else 200
-            return Response(status, headers, Pieces([report.render(report_format)]))
+            return Response(status, headers, IterableBody([report.render(report_format)]))
         work = _BackgroundRun(report, run, self._settings.yield_frequency, self._make_error_logger(request))
         if waits_for_status:
             work.wait()
-            return Response(report.status_code, headers, Pieces([report.render(report_format)]))
+            return Response(report.status_code, headers, IterableBody([report.render(report_format)]))
         if work.is_done():
-            return Response(200, headers, Pieces([report.render(report_format)]))
-        return Response(200, headers, Pieces(work.pieces(report_format), on_close=work.cancel))
+            return Response(200, headers, IterableBody([report.render(report_format)]))
+        return Response(200, headers, IterableBody(work.pieces(report_format), on_close=work.cancel))
 
     def _make_error_logger(self, request: Request) -> Callable[[Exception], None]:
         message, txid = f"Error: {request.method} {request.path_qs}", request.env.get(environkeys.TRANS_ID)

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from html import escape
 
 from swift.http.negotiate import ListingFormat
-from swift.http.response import reason_of
+from swift.http.response import reason_phrase
 
 
 def status_line(status: int) -> str:
     """Return a status with its reason, such as ``404 Not Found``."""
-    return f"{status} {reason_of(status)}"
+    return f"{status} {reason_phrase(status)}"
 
 
 @dataclass

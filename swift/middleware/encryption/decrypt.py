@@ -8,27 +8,27 @@ from collections.abc import Callable, Iterator
 from swift.base.documents import JsonObject
 from swift.base.ranges import ByteRanges, Span
 from swift.http import fields
-from swift.http.body import BodyError, Pieces, ResponseBody, body_of, chunks_of
-from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
+from swift.http.body import BodyError, IterableBody, ResponseBody, as_response_body, iter_body_bytes
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys
+from swift.http.etagparameters import LISTING_BYTES_MAX
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.http.rows import LISTING_BYTES_MAX
-from swift.http.transform import Mapped
+from swift.http.transform import TransformedBody
 from swift.middleware.encryption import cipher
 from swift.middleware.encryption.encrypt import CRYPTO_META_PREFIX, USER_META_PREFIX, object_key
-from swift.wire.byteranges import layout_of
+from swift.wire.byteranges import parse_layout
 
 UNKNOWN_HASH = "<unknown>"
 #: Bytes that the head of a first part may have.
 _HEAD_BYTES_MAX = 65536
 
 
-def fetch_stored_keys(fetch: FetchKeys, meta: JsonObject) -> Keys:
-    """Return the keys for stored crypto metadata; raises ``NoKeys``."""
+def fetch_stored_keys(fetch: FetchKeys, meta: JsonObject) -> EncryptionKeys:
+    """Return the keys for stored crypto metadata; raises ``EncryptionKeysUnavailable``."""
     key_id = meta.get("key_id")
     if key_id is not None and not isinstance(key_id, dict):
-        raise NoKeys("a key id is no object")
+        raise EncryptionKeysUnavailable("a key id is no object")
     return fetch(key_id)
 
 
@@ -36,7 +36,7 @@ def fetch_stored_keys(fetch: FetchKeys, meta: JsonObject) -> Keys:
 
 
 def decrypt_headers(headers: HeaderMap, fetch: FetchKeys) -> None:
-    """Restore ETags and user metadata; raises ``CryptoError`` and ``NoKeys``."""
+    """Restore ETags and user metadata; raises ``CryptoError`` and ``EncryptionKeysUnavailable``."""
     body_meta = headers.pop(fields.SYSMETA_CRYPTO_BODY_META, None)
     etag = headers.pop(fields.SYSMETA_CRYPTO_ETAG, None)
     headers.pop(fields.SYSMETA_CRYPTO_ETAG_MAC, None)
@@ -85,7 +85,10 @@ def _restore_metadata(headers: HeaderMap, fetch: FetchKeys) -> None:
 
 
 def decrypt_body(request: Request, response: Response, body_meta: str, fetch: FetchKeys) -> None:
-    """Replace the body of a GET response by its plaintext; raises ``CryptoError`` and ``NoKeys``."""
+    """Replace the body of a GET response by its plaintext.
+
+    Raises ``CryptoError`` and ``EncryptionKeysUnavailable``.
+    """
     meta = cipher.load_meta(body_meta)
     wrapped = meta.get("body_key")
     if "iv" not in meta or not isinstance(wrapped, dict) or not {"iv", "key"} <= wrapped.keys():
@@ -101,11 +104,11 @@ def decrypt_body(request: Request, response: Response, body_meta: str, fetch: Fe
         ranges = ByteRanges.parse(request.headers.get("range", ""))
         if ranges is None:
             raise cipher.CryptoError("several parts, though one was requested")
-        source = body_of(response.body)
-        response.body = Pieces(_decrypt_parts(source, ranges, stream), source.length, source.close)
+        source = as_response_body(response.body)
+        response.body = IterableBody(_decrypt_parts(source, ranges, stream), source.length, source.close)
         return
     offset = _parse_first_byte(response.headers.get("content-range", "")) if response.status == 206 else 0
-    response.body = Mapped(response.body, stream(offset).update)
+    response.body = TransformedBody(response.body, stream(offset).update)
 
 
 def _parse_first_byte(content_range: str) -> int:
@@ -119,12 +122,12 @@ def _decrypt_parts(
     source: ResponseBody, ranges: ByteRanges, stream: Callable[[int], cipher.KeyStream]
 ) -> Iterator[bytes]:
     """Yield the pieces of a multipart body, each range decrypted from its first byte on."""
-    chunks = chunks_of(source)
+    chunks = iter_body_bytes(source)
     buffered, layout = b"", None
     while layout is None:
         chunk = next(chunks, b"")
         buffered += chunk
-        layout = layout_of(buffered, ranges)
+        layout = parse_layout(buffered, ranges)
         if layout is None and (not chunk or len(buffered) > _HEAD_BYTES_MAX):
             raise BodyError("the parts of an answer cannot be told apart")
     for piece in layout.pieces():
@@ -159,7 +162,7 @@ def decrypt_listing(response: Response, fetch: FetchKeys, warn: Callable[[str], 
             row["hash"] = cipher.decrypt_value(
                 value, fetch_stored_keys(fetch, cipher.value_meta(value))["container"]
             )
-        except (NoKeys, cipher.CryptoError) as error:
+        except (EncryptionKeysUnavailable, cipher.CryptoError) as error:
             failures.add(str(error))
             row["hash"] = UNKNOWN_HASH
     for failure in sorted(failures):

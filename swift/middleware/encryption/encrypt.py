@@ -8,11 +8,11 @@ from hashlib import md5
 from swift.base.documents import JsonObject
 from swift.base.etag import unquote_etag
 from swift.http import environkeys, fields
-from swift.http.cryptokeys import Keys
+from swift.http.cryptokeys import EncryptionKeys
 from swift.http.headers import HeaderMap, lower_name
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.http.transform import MappedRequest
+from swift.http.transform import TransformedRequestBody
 from swift.middleware.encryption import cipher
 
 USER_META_PREFIX = "x-object-meta-"
@@ -21,7 +21,7 @@ _EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
 _ETAG_OVERRIDE_HEADERS = (fields.SYSMETA_UPDATE_OVERRIDE_ETAG, fields.BACKEND_UPDATE_OVERRIDE + "etag")
 
 
-def encrypt_metadata(headers: MutableMapping[str, str], keys: Keys) -> None:
+def encrypt_metadata(headers: MutableMapping[str, str], keys: EncryptionKeys) -> None:
     """Replace user metadata by encrypted transient system metadata; empty values stay as they are."""
     key = object_key(keys)
     names = [name for name, value in headers.items() if name.startswith(USER_META_PREFIX) and value]
@@ -34,7 +34,7 @@ def encrypt_metadata(headers: MutableMapping[str, str], keys: Keys) -> None:
         )
 
 
-def object_key(keys: Keys) -> bytes:
+def object_key(keys: EncryptionKeys) -> bytes:
     """Return the object key; raises ``CryptoError`` for the keys of a container."""
     key = keys["object"]
     if key is None:
@@ -45,7 +45,7 @@ def object_key(keys: Keys) -> bytes:
 class EncryptedUpload:
     """Encrypts the body of one PUT as it is read and adds the crypto metadata in the footers."""
 
-    def __init__(self, request: Request, keys: Keys):
+    def __init__(self, request: Request, keys: EncryptionKeys):
         self._keys = keys
         self._body_key, self._iv = cipher.new_key(), cipher.new_iv()
         self._stream = cipher.KeyStream(self._body_key, self._iv)
@@ -60,7 +60,7 @@ class EncryptedUpload:
         self._next_callback = request.env.get(environkeys.UPDATE_FOOTERS)
         self._footers: HeaderMap | None = None
         request.env[environkeys.UPDATE_FOOTERS] = self.update_footers
-        request.body = MappedRequest(request.body, self._encrypt)
+        request.body = TransformedRequestBody(request.body, self._encrypt)
 
     def _encrypt(self, data: bytes) -> bytes:
         self._size += len(data)

@@ -11,8 +11,8 @@ from swift.compose import Services
 from swift.config.schema import Settings, option
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
-from swift.http.conditional import is_outdated_range
-from swift.http.cryptokeys import FetchKeys, Keys, NoKeys
+from swift.http.conditional import is_outdated_range_response
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys
 from swift.http.headers import HeaderMap, title_case
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
@@ -61,10 +61,10 @@ class Encryption(Filter):
             encrypt_metadata(request.headers, self._fetch_keys(request, fetch))
         return self.forward(request)
 
-    def _fetch_keys(self, request: Request, fetch: FetchKeys) -> Keys:
+    def _fetch_keys(self, request: Request, fetch: FetchKeys) -> EncryptionKeys:
         try:
             return fetch(None)
-        except NoKeys as error:
+        except EncryptionKeysUnavailable as error:
             self._log.error(str(error), txid=request.env.get(environkeys.TRANS_ID))
             raise HTTPError(500, _NO_KEYS_ERROR, content_type=TEXT)
 
@@ -120,7 +120,7 @@ class Encryption(Filter):
         if if_range is None:
             return response
         headers["if-range"] = if_range
-        if not is_outdated_range(headers, response):
+        if not is_outdated_range_response(headers, response):
             return response
         drained(response)
         range_header = headers.pop("range")
@@ -142,13 +142,17 @@ class Encryption(Filter):
             failing_part = "object"
             if body_meta is not None and request.method == "GET" and response.is_success:
                 decrypt_body(request, response, body_meta, fetch)
-        except (NoKeys, cipher.CryptoError) as error:
+        except (EncryptionKeysUnavailable, cipher.CryptoError) as error:
             self._log.error(
                 f"Error decrypting {failing_part}: {error}", txid=request.env.get(environkeys.TRANS_ID)
             )
             response.discard()
-            response.ended(0, False)
-            text = _NO_KEYS_ERROR if isinstance(error, NoKeys) else f"Error decrypting {failing_part}"
+            response.report_end(0, False)
+            text = (
+                _NO_KEYS_ERROR
+                if isinstance(error, EncryptionKeysUnavailable)
+                else f"Error decrypting {failing_part}"
+            )
             return error_response(500, text, content_type=TEXT)
         return response
 

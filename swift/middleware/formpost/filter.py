@@ -17,9 +17,9 @@ from swift.gateway.subrequest import make_subrequest, open_response
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys
 from swift.http.body import BodyError
-from swift.http.headers import HeaderMap, has_controls
+from swift.http.headers import HeaderMap, has_control_characters
 from swift.http.request import Request
-from swift.http.response import TEXT, HTTPError, Response, error_response, reason_of
+from swift.http.response import TEXT, HTTPError, Response, error_response, reason_phrase
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.formpost.form import Form, InvalidForm, SizeLimitedFileBody, parse_parameters
 from swift.middleware.tempurl.filter import digests_info
@@ -120,14 +120,14 @@ class FormPost(Filter):
                 headers[name.replace("_", "-")] = form_fields[name]
         for name in ("content-type", "content-encoding"):
             if value := form_fields.get(name) or part.get(name):
-                if has_controls(value):
+                if has_control_characters(value):
                     raise FormRejected(400, f"{name} has characters that no header has")
                 headers[name] = value
         key = self._validate_signature(request, form_fields)
         _check_redirect(form_fields.get("redirect", ""))
         entity = request.entity
         assert entity is not None, "only entities have keys"
-        folder = request.loose_path.encode("utf-8", "surrogateescape")
+        folder = request.lossy_path.encode("utf-8", "surrogateescape")
         if entity.path.obj is None and not folder.endswith(b"/"):
             folder += b"/"
         raw_path = quote(folder + filename.encode("latin-1"), safe="/~")
@@ -173,7 +173,7 @@ class FormPost(Filter):
                 ("expires", "0"),
             )
             lines = [(form_fields.get(name) or default).encode("latin-1") for name, default in signed_fields]
-            path = request.loose_path.encode("utf-8", "surrogateescape")
+            path = request.lossy_path.encode("utf-8", "surrogateescape")
             text = b"\n".join([path, *lines])
             key = find_signing_key(signature, [text], get_keys(request, self.forward, entity.path))
         if signature is None or key is None:
@@ -203,14 +203,14 @@ def _parse_number(form_fields: dict[str, str], name: str, problem: str = "") -> 
 
 def _check_redirect(redirect: str) -> None:
     """Raise ``FormRejected`` for a redirect that would inject headers into the response."""
-    if has_controls(redirect):
+    if has_control_characters(redirect):
         raise FormRejected(400, "redirect is not a URL")
 
 
 def _make_response(status: int, message: str, redirect: str) -> Response:
     """Return the response for the browser: a page, or a redirect that carries the status."""
     if not redirect:
-        text = f"{status} {reason_of(status)}"
+        text = f"{status} {reason_phrase(status)}"
         if message:
             text += f"\r\nFormPost: {message.title()}"
         return error_response(status, text, content_type=TEXT)

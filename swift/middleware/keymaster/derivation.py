@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from swift.base.entity import EntityPath
-from swift.http.cryptokeys import KeyId, Keys, NoKeys
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, KeyId
 
 SECRET_BYTES_MIN = 32
 _VERSIONS = ("1", "2", "3")
@@ -26,8 +26,8 @@ class RootSecrets:
     active_secret_id: str | None
     meta_version: str
 
-    def derive_keys(self, path: EntityPath, key_id: KeyId | None) -> Keys:
-        """Derive the keys of a path, or of a stored key id; raises ``NoKeys``."""
+    def derive_keys(self, path: EntityPath, key_id: KeyId | None) -> EncryptionKeys:
+        """Derive the keys of a path, or of a stored key id; raises ``EncryptionKeysUnavailable``."""
         if key_id is None:
             key_path, secret_id, version = path, self.active_secret_id, self.meta_version
         else:
@@ -35,13 +35,15 @@ class RootSecrets:
             key_path, secret_id = _resolve_path(path, key_id), key_id.get("secret_id")
         secret = self.secrets.get(secret_id)
         if secret is None or version not in _VERSIONS:
-            raise NoKeys(f"no key for secret id {secret_id!r} in version {version!r}", unknown_secret=True)
+            raise EncryptionKeysUnavailable(
+                f"no key for secret id {secret_id!r} in version {version!r}", unknown_secret=True
+            )
         container = EntityPath(key_path.account, key_path.container)
         ids = [
             self._make_key_id(path, self.meta_version, secret_id)
             for secret_id in sorted(self.secrets, key=str)
         ]
-        return Keys(
+        return EncryptionKeys(
             container=_derive(secret, str(container)),
             object=None if key_path.obj is None else _derive(secret, _derivation_path(key_path, version)),
             id=key_id or self._make_key_id(path, self.meta_version, self.active_secret_id),
@@ -92,5 +94,5 @@ def _resolve_path(requested: EntityPath, key_id: KeyId) -> EntityPath:
         return container._replace(obj=text)
     parts = text[1:].split("/", 2)
     if not text.startswith("/") or len(parts) < 2:
-        raise NoKeys(f"a key id has the path {text!r}")
+        raise EncryptionKeysUnavailable(f"a key id has the path {text!r}")
     return EntityPath(*parts)

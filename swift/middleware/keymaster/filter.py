@@ -17,7 +17,7 @@ from swift.config.kinds import integer
 from swift.config.schema import PLUMBING_KEYS, Conf, Settings, option
 from swift.config.unknown import KnownOptions
 from swift.http import environkeys
-from swift.http.cryptokeys import FetchKeys, KeyId, Keys, NoKeys
+from swift.http.cryptokeys import EncryptionKeys, EncryptionKeysUnavailable, FetchKeys, KeyId
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.filter import App, Filter, FilterDeclaration
@@ -65,10 +65,10 @@ class Keymaster(Filter):
 
     def _fetch_keys(
         self, path: EntityPath, next_callback: FetchKeys | None, key_id: KeyId | None = None
-    ) -> Keys:
+    ) -> EncryptionKeys:
         try:
             return self._secrets.derive_keys(path, key_id)
-        except NoKeys as error:
+        except EncryptionKeysUnavailable as error:
             if next_callback is None or not error.unknown_secret:
                 raise
             return next_callback(key_id)

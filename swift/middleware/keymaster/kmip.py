@@ -26,8 +26,8 @@ class KmipKeymasterSettings(SecretSettings):
     certfile: str = option("", "Certificate of this client.")
     keyfile: str = option("", "Its key.")
     ca_certs: str = option("", "Certificates of the service's CAs.")
-    username: str = option("", "User of the service, if it asks for one.")
-    password: str = option("", "Its password.")
+    username: str = option("", "User of the service, if it requires one.")
+    password: str = option("", "Password of the user.")
 
 
 def make_kmip_keymaster(app: App, conf: Conf, fetch: FetchSecrets = fetch_in_process) -> Keymaster:

@@ -12,12 +12,12 @@ from functools import partial
 from swift.config.schema import Conf
 from swift.gateway.info import AccountInfo, account_info
 from swift.http import environkeys, fields
-from swift.http.acl import clean_acl, parse_acl
+from swift.http.acl import normalize_acl, parse_acl
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.authorization import (
     has_valid_sync_key,
-    is_referrer_allowed,
+    is_request_referrer_allowed,
     match_prefix,
     normalise_prefixes,
     unauthorized_response,
@@ -54,7 +54,7 @@ class Keystoneauth(Filter):
         if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
         identity = get_identity(request)
-        env[environkeys.CLEAN_ACL] = clean_acl
+        env[environkeys.CLEAN_ACL] = normalize_acl
         if identity is None:
             env[environkeys.AUTHORIZE] = self.authorise_anonymous
         else:
@@ -97,7 +97,7 @@ class Keystoneauth(Filter):
         referrers, granted = parse_acl(request.acl)
         if self._is_named_in_acl(request, identity, account, granted, info):
             return None
-        by_referrer = is_referrer_allowed(request, referrers)
+        by_referrer = is_request_referrer_allowed(request, referrers)
         if has_valid_sync_key(request) or (by_referrer and (obj is not None or ".rlistings" in granted)):
             return None
         if not self._is_owner(identity, account):
@@ -132,7 +132,7 @@ class Keystoneauth(Filter):
             return _denial(request)
         referrers, granted = parse_acl(request.acl)
         is_readable = obj is not None or ".rlistings" in granted
-        if has_valid_sync_key(request) or (is_readable and is_referrer_allowed(request, referrers)):
+        if has_valid_sync_key(request) or (is_readable and is_request_referrer_allowed(request, referrers)):
             return None
         return _denial(request)
 

@@ -64,7 +64,7 @@ class S3Token(Filter):
             path = entity.path._replace(
                 account=self._settings.reseller_prefix + (project_override or identity.project_id)
             )
-            request.name(Entity(entity.version, path))
+            request.set_entity(Entity(entity.version, path))
         return self.forward(request)
 
     def _error_response(self, request: Request, code: str) -> Response:

@@ -14,20 +14,26 @@ from swift.config.schema import Settings, option
 class S3TokenSettings(Settings):
     """``[filter:s3token]``."""
 
-    auth_uri: str = option("", "Where the identity service is, e.g. http://host:5000/v3.")
-    reseller_prefix: str = option("AUTH_", "What the account of a project begins with.")
-    delay_auth_decision: bool = option(False, "Let others decide about requests that are not known here.")
+    auth_uri: str = option("", "URL of the identity service, e.g. http://host:5000/v3.")
+    reseller_prefix: str = option("AUTH_", "Prefix of the accounts of projects.")
+    delay_auth_decision: bool = option(
+        False, "Pass requests with unknown keys on to the next authentication filter."
+    )
     http_timeout: float = option(10.0, "Seconds that the identity service may take; at most 60.")
     insecure: bool = option(False, "Do not check the identity service's certificate.")
     certfile: str = option("", "A file with our own certificate.")
     keyfile: str = option("", "A file with its key.")
     secret_cache_duration: int = option(
-        60, "Seconds for which a secret key is kept in memcached; needs auth_url. 0: never.", kind=COUNT
+        60, "Seconds to keep a secret key in memcached; needs auth_url. 0: never.", kind=COUNT
     )
-    auth_url: str = option("", "Where our own user gets its token, e.g. http://host:5000/v3.")
-    auth_type: str = option("password", "How our own user proves who it is; there is only password.")
+    auth_url: str = option(
+        "", "URL at which this service's own user gets its token, e.g. http://host:5000/v3."
+    )
+    auth_type: str = option(
+        "password", "Authentication method of this service's own user; only password is supported."
+    )
     username: str = option("", "Our own user, which may read credentials of others.")
-    password: str = option("", "Its password.")
+    password: str = option("", "Password of the user.")
     project_name: str = option("", "Its project.")
     user_domain_id: str = option("default", "The domain of our own user.")
     project_domain_id: str = option("default", "The domain of its project.")

@@ -25,12 +25,12 @@ from swift.cluster.expiry import ASYNC_DELETE_TYPE, EXPIRING_ACCOUNT, deletion_t
 from swift.gateway.info import container_info
 from swift.gateway.subrequest import make_subrequest, open_response, preauthorise
 from swift.http import environkeys, fields
-from swift.http.body import BodyError, Pieces
+from swift.http.body import BodyError, IterableBody
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response, error_response
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.middleware.heartbeat import Heartbeat, requires_final_status
 from swift.middleware.segments import content_location_path, make_segment_request, version_query
 from swift.middleware.slo.download import is_manifest
@@ -88,7 +88,7 @@ class ManifestDeletion:
     def delete(self, request: Request, version: str, path: EntityPath) -> Response:
         """Return the response to ``multipart-manifest=delete``; raises ``HTTPError``."""
         # An invalid timestamp must be refused before any segment is deleted.
-        time_of(request.headers)
+        request_timestamp(request.headers)
         if self._settings.allow_async_delete and is_true(request.params.get("async")):
             return self._delete_later(request, version, path)
         report_format = accepted_format(request.headers.get("accept"))
@@ -116,7 +116,7 @@ class ManifestDeletion:
             return Response(int(result.status[:3]), headers, report)
         # The status line is sent early only when the work takes longer than a heartbeat interval.
         early_report = body.start(interval_s)
-        return Response(200, headers, body if early_report is None else Pieces([early_report]))
+        return Response(200, headers, body if early_report is None else IterableBody([early_report]))
 
     # synchronous
 
@@ -260,7 +260,7 @@ class ManifestDeletion:
 
     def _enqueue_deletions(self, request: Request, path: EntityPath, targets: Sequence[EntityPath]) -> None:
         """Add objects to the expirer's queue for deletion now; raises ``HTTPError`` 503."""
-        stamp = time_of(request.headers)
+        stamp = request_timestamp(request.headers)
         when = int(stamp.seconds)
         rows = [
             {

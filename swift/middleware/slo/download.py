@@ -19,10 +19,10 @@ from swift.gateway.subrequest import drained, open_response
 from swift.http import environkeys, fields
 from swift.http.body import BodyError
 from swift.http.conditional import (
+    client_etag,
     failed_condition,
+    if_range_matches,
     is_conditional,
-    keeps_range,
-    known_etag,
     parse_http_date,
 )
 from swift.http.headers import HeaderMap
@@ -256,8 +256,8 @@ class _LargeObjectRead:
         spans, status = [Span(0, total)], 200
         ranges = ByteRanges.parse(request.headers.get("range", "")) if request.method == "GET" else None
         modified_s = parse_http_date(headers.get("last-modified", ""))
-        etag = known_etag(request.headers, headers)
-        if ranges is not None and keeps_range(request.headers, etag=etag, last_modified_s=modified_s):
+        etag = client_etag(request.headers, headers)
+        if ranges is not None and if_range_matches(request.headers, etag=etag, last_modified_s=modified_s):
             spans = ranges.resolve(total)
             status = 206 if total else 200
         if not spans:
@@ -337,7 +337,7 @@ def _read_parts(response: Response) -> list[Part]:
         text = response.read_body(MANIFEST_BYTES_MAX)
     except ValueError as error:
         raise BadManifest(str(error))
-    response.ended(len(text), True)
+    response.report_end(len(text), True)
     return parse_stored(text)
 
 

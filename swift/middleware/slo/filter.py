@@ -9,10 +9,10 @@ from swift.base.hashing import PathHasher
 from swift.base.truth import is_true
 from swift.compose import Services
 from swift.http import environkeys
+from swift.http.etagparameters import move_etag_parameters_to_rows
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.http.rows import with_row_parameters
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.slo.deletion import ManifestDeletion
 from swift.middleware.slo.download import ManifestDownload
@@ -63,7 +63,7 @@ class Slo(Filter):
                 return self._hidden_segments.delete_container(request, entity.path)
             response = self.forward(request)
             if request.method == "GET" and entity.path.container is not None:
-                with_row_parameters(response, ("slo_etag",), _listing_row)
+                move_etag_parameters_to_rows(response, ("slo_etag",), _listing_row)
             return response
         if self._hidden_segments is not None:
             answer = self._hidden_segments.handle(

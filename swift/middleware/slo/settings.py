@@ -26,7 +26,7 @@ class SloSettings(Settings):
         " after the other.",
         kind=COUNT,
     )
-    concurrency: int = option(2, "Segments looked at at the same time during an upload.", kind=integer(1))
+    concurrency: int = option(2, "Segments to check at the same time during an upload.", kind=integer(1))
     delete_concurrency: int = option(
         0, "Segments deleted at the same time; 0 stands for concurrency.", kind=COUNT, sample="2"
     )
@@ -35,6 +35,6 @@ class SloSettings(Settings):
         False, "Let clients upload parts that belong to one object and go with it (ours)."
     )
     unfinished_upload_seconds: int = option(
-        604800, "Seconds after which the parts of an upload that was never finished go.", kind=integer(1)
+        604800, "Seconds after which the parts of an unfinished upload are deleted.", kind=integer(1)
     )
     allow_async_delete: bool = option(True, "Let clients leave the segments to the object expirer.")

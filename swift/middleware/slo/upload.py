@@ -16,15 +16,15 @@ from swift.base.timestamp import Timestamp
 from swift.base.truth import is_true
 from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
-from swift.http.body import BytesBody, Pieces, RequestBody
+from swift.http.body import BytesBody, IterableBody, RequestBody
 from swift.http.conditional import parse_http_date
+from swift.http.etagparameters import add_etag_parameters
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.mediatypes import TypeGuesser
 from swift.http.negotiate import ListingFormat, accepted_format
 from swift.http.report import Problem, plain_explanation, render_report, status_line
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.rows import with_parameters
 from swift.middleware.heartbeat import Heartbeat
 from swift.middleware.segments import allow_hidden_parts, is_hidden_part, make_segment_request
 from swift.middleware.slo.manifest import (
@@ -93,7 +93,7 @@ class ManifestUpload:
         response, problems = work()
         if problems:
             response.headers["content-type"] = report_format.value
-            response.body = Pieces([render_report(report_format, _REPORT_ROOT, {}, problems)])
+            response.body = IterableBody([render_report(report_format, _REPORT_ROOT, {}, problems)])
         return response
 
     # the manifest
@@ -225,7 +225,9 @@ class ManifestUpload:
         headers[fields.SYSMETA_SLO_ETAG] = etag
         headers[fields.SYSMETA_SLO_SIZE] = str(size)
         override = headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, "")
-        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = with_parameters(override, digest, {"slo_etag": etag})
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = add_etag_parameters(
+            override, digest, {"slo_etag": etag}
+        )
         headers.pop("transfer-encoding", None)
         headers["content-length"] = str(len(text))
         client_body, request.body = request.body, BytesBody(text)
@@ -253,7 +255,7 @@ class ManifestUpload:
                 values["Response Body"] = ""
             else:
                 values["Response Body"] = _error_text(response)
-            response.ended(0, True)
+            response.report_end(0, True)
             return render_report(report_format, _REPORT_ROOT, values, problems)
 
         def failed(error: Exception) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from swift.base.documents import JsonObject
-from swift.base.entity import quote_path, requoted_path
+from swift.base.entity import normalize_path_quoting, quote_path
 from swift.base.truth import is_true
 from swift.config.schema import Settings, option
 from swift.gateway.info import container_info
@@ -97,7 +97,9 @@ class StaticWeb(Filter):
         scheme = self._scheme or request.scheme
         host = self._host or request.headers.get("host", "localhost")
         query = _tempurl_link(request)[0]
-        location = f"{scheme}://{host}{requoted_path(request.raw_path)}/{'?' if query else ''}{query}"
+        location = (
+            f"{scheme}://{host}{normalize_path_quoting(request.raw_path)}/{'?' if query else ''}{query}"
+        )
         return _make_error_response(request, 301, {"location": location})
 
 
@@ -125,7 +127,7 @@ class _SiteRequest:
         self._container_url = f"/{request.entity.version}{path._replace(obj=None).quoted}"
         self._object_name = path.obj or ""
         #: The path with its trailing slash, which ``request.entity`` lacks.
-        self._path = request.loose_path
+        self._path = request.lossy_path
 
     def get_root_page(self) -> Response:
         """Return the root page of the site."""
@@ -143,7 +145,7 @@ class _SiteRequest:
         if response.status != 404 and not self._is_directory(response):
             return response
         response.discard()
-        response.ended(0, True)
+        response.report_end(0, True)
         if self._object_name.endswith("/"):
             return self._get_index(self._object_name) or self._get_listing(self._object_name)
         if self._is_pseudo_directory():
@@ -179,7 +181,7 @@ class _SiteRequest:
         if response.status != 404:
             return response
         response.discard()
-        response.ended(0, True)
+        response.report_end(0, True)
         return None
 
     def _get_listing(self, folder: str) -> Response:
@@ -218,7 +220,7 @@ class _SiteRequest:
         page = self._forward(self._make_subrequest(self._request.method, path))
         discarded, result = (response, page) if page.is_success else (page, response)
         discarded.discard()
-        discarded.ended(0, True)
+        discarded.report_end(0, True)
         if result is page:
             page.status, page.reason = response.status, response.reason
         return result
@@ -259,7 +261,7 @@ def _row_name(row: JsonObject) -> str:
 def _read_rows(response: Response) -> list[JsonObject]:
     """Return the rows of a listing without reserved names; ends the response."""
     body = response.read_body()
-    response.ended(len(body), True)
+    response.report_end(len(body), True)
     rows: list[JsonObject] = json.loads(body) if body else []
     return [row for row in rows if "\0" not in _row_name(row)]
 

@@ -17,11 +17,11 @@ from swift.gateway.info import account_info
 from swift.http import environkeys, fields
 from swift.http.acl import (
     account_acl_error,
-    clean_acl,
     format_account_acl,
+    normalize_acl,
     parse_account_acl,
     parse_acl,
-    stored_account_acl,
+    parse_stored_account_acl,
 )
 from swift.http.authdetails import AuthDetails
 from swift.http.headers import HeaderMap, utf8_value, wire_value
@@ -29,7 +29,7 @@ from swift.http.request import Request
 from swift.http.response import HTML, Response, error_response
 from swift.middleware.authorization import (
     has_valid_sync_key,
-    is_referrer_allowed,
+    is_request_referrer_allowed,
     match_prefix,
     normalise_prefixes,
     unauthorized_response,
@@ -88,7 +88,7 @@ class Tempauth(Filter):
         env = request.env
         if self._settings.allow_overrides and env.get(environkeys.AUTHORIZE_OVERRIDE):
             return self.forward(request)
-        if request.loose_path.startswith(self._auth_path):
+        if request.lossy_path.startswith(self._auth_path):
             return self._handle_token_request(request)
         details = env.get(environkeys.S3_AUTH_DETAILS)
         if details is not None:
@@ -121,7 +121,7 @@ class Tempauth(Filter):
         user = key.user
         entity = request.entity
         if entity is not None and entity.path.account == access_key:
-            request.name(Entity(entity.version, entity.path._replace(account=self._account_name(user))))
+            request.set_entity(Entity(entity.version, entity.path._replace(account=self._account_name(user))))
         return self._set_identity(request, self._groups_of_user(user))
 
     def _groups_of_user(self, user: User) -> str:
@@ -143,7 +143,7 @@ class Tempauth(Filter):
         names = groups.split(",")
         env[environkeys.REMOTE_USER] = groups
         env[environkeys.AUTHORIZE] = self.authorise
-        env[environkeys.CLEAN_ACL] = clean_acl
+        env[environkeys.CLEAN_ACL] = normalize_acl
         if len(names) > 1:
             env[environkeys.ACCESS_LOGGING] = {"user_id": names[1]}
         if RESELLER_ADMIN in names:
@@ -155,7 +155,7 @@ class Tempauth(Filter):
         account = _request_account(request)
         if account is not None and match_prefix(account, self._prefixes) is not None:
             env[environkeys.AUTHORIZE] = self.authorise
-            env[environkeys.CLEAN_ACL] = clean_acl
+            env[environkeys.CLEAN_ACL] = normalize_acl
         elif environkeys.AUTHORIZE not in env:
             env[environkeys.AUTHORIZE] = self._denial
         return self._forward_with_account_acl(request)
@@ -232,7 +232,7 @@ class Tempauth(Filter):
         if has_valid_sync_key(request) or request.method == "OPTIONS":
             return True
         referrers, acl_groups = parse_acl(utf8_value(request.acl or ""))
-        if is_referrer_allowed(request, referrers) and (obj or ".rlistings" in acl_groups):
+        if is_request_referrer_allowed(request, referrers) and (obj or ".rlistings" in acl_groups):
             return True
         return any(group in acl_groups for group in groups)
 
@@ -254,7 +254,7 @@ class Tempauth(Filter):
 
     def _account_acls(self, request: Request, account: str) -> dict[str, list[str]]:
         info = account_info(request, self.forward, account)
-        return stored_account_acl(info.sysmeta.get("core-access-control"))
+        return parse_stored_account_acl(info.sysmeta.get("core-access-control"))
 
     def _check_account_acl(self, request: Request, container: str | None) -> Response | None:
         """Validate a new account ACL and convert it to system metadata."""
@@ -282,7 +282,7 @@ class Tempauth(Filter):
     def _handle_token_request(self, request: Request) -> Response:
         if request.method != "GET":
             return error_response(405)
-        version, _, rest = request.loose_path[len(self._auth_path) :].partition("/")
+        version, _, rest = request.lossy_path[len(self._auth_path) :].partition("/")
         owner, _, action = rest.partition("/")
         if not version:
             return error_response(404)

@@ -26,7 +26,7 @@ class TempauthSettings(Settings):
 
     reseller_prefix: tuple[str, ...] = option(("AUTH",), "Prefixes of the accounts that it governs.")
     require_group: str = option("", "Group that owners must be in; also per prefix: SERVICE_require_group.")
-    auth_prefix: str = option("/auth/", "Path below which tokens are given out.")
+    auth_prefix: str = option("/auth/", "Path below which clients request tokens.")
     token_life: int = option(86400, "Seconds a token is valid.", kind=integer(1))
     allow_overrides: bool = option(True, "Let swift.authorize_override of other filters pass.")
     active_fernet_key_id: str = option(

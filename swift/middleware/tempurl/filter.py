@@ -59,13 +59,13 @@ class TempURLSettings(Settings):
         kind=WORDS,
     )
     incoming_allow_headers: tuple[str, ...] = option(
-        (), "Request headers that are kept all the same.", kind=WORDS
+        (), "Request headers to keep, as exceptions.", kind=WORDS
     )
     outgoing_remove_headers: tuple[str, ...] = option(
         ("x-object-meta-*",), "Response headers that are dropped.", kind=WORDS
     )
     outgoing_allow_headers: tuple[str, ...] = option(
-        ("x-object-meta-public-*",), "Response headers that are kept all the same.", kind=WORDS
+        ("x-object-meta-public-*",), "Response headers to keep, as exceptions.", kind=WORDS
     )
     allowed_digests: tuple[str, ...] = option(
         "sha1 sha256 sha512", "Digests of signatures.", kind=DIGESTS_KIND
@@ -232,7 +232,7 @@ class TempURL(Filter):
         elif name:
             headers["content-disposition"] = _format_disposition("attachment", name)
         elif not headers.get("content-disposition"):
-            last = request.loose_path.rstrip("/").rpartition("/")[2]
+            last = request.lossy_path.rstrip("/").rpartition("/")[2]
             raw = last.encode("utf-8", "surrogateescape").decode("latin-1")
             headers["content-disposition"] = _format_disposition("attachment", raw)
 

@@ -21,7 +21,7 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.http.transform import as_request_body
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.runtime.wsgi import Handle
 
 SUBREQUEST_SOURCE = "VW"
@@ -113,7 +113,7 @@ class VersionArchive:
 
     def put_delete_marker(self) -> None:
         """Store a delete marker; raises ``HTTPError`` 400, 412 or 503."""
-        stamp = time_of(self._request.headers)
+        stamp = request_timestamp(self._request.headers)
         headers = {"content-type": DELETE_MARKER_TYPE, "content-length": "0"}
         sub = self._make_request("PUT", self._version_path(stamp), headers=headers)
         sub.env[environkeys.CONTENT_TYPE_OVERRIDDEN] = True

@@ -156,7 +156,7 @@ class VersionedContainers:
             )
         except BadParameter as error:
             response.discard()
-            response.ended(0, True)
+            response.report_end(0, True)
             return error_response(400, str(error))
         # A container that was deleted and created again has no metadata of its former versions.
         hidden_name = self._add_versioning_headers(request, entity, response) or hidden_container(

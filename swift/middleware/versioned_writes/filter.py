@@ -23,7 +23,7 @@ from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.middleware.filter import App, Filter, FilterDeclaration
 from swift.middleware.versioned_writes.archive import VersionArchive
 from swift.middleware.versioned_writes.containers import (
@@ -171,7 +171,7 @@ class VersionedWrites(Filter):
         if denied is not None:
             return denied
         # An invalid timestamp must be refused before anything is archived.
-        time_of(request.headers)
+        request_timestamp(request.headers)
         versions_container = unquote(versions_container).partition("/")[0]
         archive = VersionArchive(self.forward, request, entity, versions_container)
         if request.method == "PUT":

@@ -21,12 +21,12 @@ from swift.gateway.subrequest import drained, make_subrequest, open_response, pr
 from swift.gateway.writing import WriteNotStored, forward_write
 from swift.http import environkeys, fields
 from swift.http.body import BytesBody, RequestBody
+from swift.http.etagparameters import add_etag_parameters, parse_etag_parameters
 from swift.http.mediatypes import TypeGuesser
-from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default, parse_lock
+from swift.http.objectlock import MAY_WITHDRAW, NO_LOCK, parse_default_retention, parse_lock
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.http.rows import parameters_of, with_parameters
-from swift.http.validate import time_of
+from swift.http.validate import request_timestamp
 from swift.middleware.versioned_writes.archive import DELETE_MARKER_TYPE, VersionArchive
 from swift.middleware.versioned_writes.containers import SUBREQUEST_SOURCE, is_versioning_enabled
 from swift.middleware.versioned_writes.names import (
@@ -264,9 +264,9 @@ class _ObjectRequest:
         request = self._request
         headers = {name: value for name, value in request.headers.items() if name not in _LINK_ONLY_HEADERS}
         headers["x-timestamp"] = version.time.internal
-        default = parse_default(self._info.sysmeta.get(_LOCK_RULE_SYSMETA))
+        default = parse_default_retention(self._info.sysmeta.get(_LOCK_RULE_SYSMETA))
         if default is not None:
-            headers.setdefault(fields.TRANSIENT_S3_LOCK, str(default.lock(version.time.seconds)))
+            headers.setdefault(fields.TRANSIENT_S3_LOCK, str(default.make_lock(version.time.seconds)))
         guesses = is_true(headers.pop("x-detect-content-type", None)) or not headers.get("content-type")
         if guesses and _TARGET_HEADER not in headers:
             # The hidden name has no file extension to guess the type from.
@@ -298,7 +298,7 @@ class _ObjectRequest:
             # A static link is listed with its target's size and ETag.
             etag = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_ETAG, etag)
             size = sub.headers.get(fields.SYSMETA_SYMLINK_TARGET_BYTES, "0")
-            row = parameters_of(sub.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
+            row = parse_etag_parameters(sub.headers.get(fields.SYSMETA_UPDATE_OVERRIDE_ETAG, ""))
             row_parameters = {name: row[name] for name in ("slo_etag",) if name in row}
         return response, _LinkTarget(version, etag, size, kind, row_parameters)
 
@@ -329,7 +329,7 @@ class _ObjectRequest:
                 fields.SYSMETA_VERSIONS_SYMLINK: "true",
                 fields.SYSMETA_SYMLOOP_EXTEND: "true",
                 fields.SYSMETA_ALLOW_RESERVED_NAMES: "true",
-                fields.SYSMETA_UPDATE_OVERRIDE_ETAG: with_parameters(override, _EMPTY_MD5, row),
+                fields.SYSMETA_UPDATE_OVERRIDE_ETAG: add_etag_parameters(override, _EMPTY_MD5, row),
                 "content-type": target.content_type,
                 "content-length": "0",
             }
@@ -374,7 +374,7 @@ class _ObjectRequest:
             row = {
                 name: headers[stored] for name, stored in _MANIFEST_ROW_FIELDS.items() if stored in headers
             }
-            override = with_parameters("", etag, row)
+            override = add_etag_parameters("", etag, row)
         if fields.SYSMETA_S3_ETAG in headers:
             request.headers[fields.SYSMETA_S3_ETAG] = headers[fields.SYSMETA_S3_ETAG]
         response = self._put_link(
@@ -508,7 +508,7 @@ class _ObjectRequest:
     def _request_timestamp(self) -> Timestamp:
         """Return the time of the request; set it to now if it has none."""
         request = self._request
-        stamp = time_of(request.headers)
+        stamp = request_timestamp(request.headers)
         if "x-timestamp" not in request.headers:
             request.timestamp = stamp
         return stamp

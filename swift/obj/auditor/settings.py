@@ -48,8 +48,9 @@ class ObjectAuditorSettings(Settings):
     )
     scrub_days: float = option(
         0.0,
-        "Days within which every object of this node is read. The auditor sets its own pace and says when it "
-        "cannot keep that; files_per_second and bytes_per_second do not count then. 0: nothing is promised.",
+        "Days within which every object of this node is read. The auditor sets its own rate and "
+        "logs when it cannot keep it; files_per_second and bytes_per_second are then ignored. 0: no "
+        "deadline.",
         kind=number(0),
     )
     scrub_bytes_per_second: float = option(
@@ -93,11 +94,13 @@ class ObjectAuditorSettings(Settings):
 class DarkDataSettings(Settings):
     """``[object-auditor:watcher:dark_data]``."""
 
-    action: str = option("log", "What is done with objects that no listing has: log, delete, quarantine.")
-    grace_age: float = option(604800.0, "Seconds for which a new object may be in no listing.", kind=SECONDS)
+    action: str = option("log", "Action for objects that no listing has: log, delete, quarantine.")
+    grace_age: float = option(
+        604800.0, "Seconds after its creation in which an object need not be in a listing.", kind=SECONDS
+    )
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to a server.", kind=SECONDS)
-    node_timeout: float = option(10.0, "Seconds to wait for its answer.", kind=SECONDS)
-    shards_max: int = option(100, "Shards that are asked for one object.", kind=COUNT)
+    node_timeout: float = option(10.0, "Seconds to wait for its response.", kind=SECONDS)
+    shards_max: int = option(100, "Most shards to query for one object.", kind=COUNT)
 
 
 def temporary_age_s(settings: ObjectAuditorSettings, rsync_timeout: str | None) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from swift.base.clock import Clock
-from swift.base.misplaced import IN_A_ROW_MAX
+from swift.base.misplaced import MOVES_IN_A_ROW_MAX
 from swift.config.files import parser_of
 from swift.obj.auditor.scrub import DAY_S, OBJECT_BYTES, Scrub
 from swift.obj.auditor.settings import ObjectAuditorSettings, temporary_age_s
@@ -216,7 +216,7 @@ class AuditPass(DevicePassBase):
         device_path = self._device_path()
         if device_path is None:
             return
-        policies = self._task.selection.of_policies(tuple(self._task.context.policies))
+        policies = self._task.selection.filter_policies(tuple(self._task.context.policies))
         self._policies = len(policies)
         self._task.watchers.start(self._task.kind.name)
         self._scrub = self._scrub_pace(device_path)
@@ -228,7 +228,7 @@ class AuditPass(DevicePassBase):
                     walks.remove(walk)
                     continue
                 for location in locations:
-                    if self._pass_context.stop.requested or self._misplaced >= IN_A_ROW_MAX:
+                    if self._pass_context.stop.requested or self._misplaced >= MOVES_IN_A_ROW_MAX:
                         return
                     yield location
 
@@ -292,7 +292,7 @@ class AuditPass(DevicePassBase):
         while left:
             self._remember(policy, position, left)
             self._expect(policy, len(left))
-            if self._task.selection.has_partition(left[0]):
+            if self._task.selection.includes_partition(left[0]):
                 yield self._of_partition(policy, left[0])
             left.pop(0)
         self._remember(policy, position, left)
@@ -315,7 +315,7 @@ class AuditPass(DevicePassBase):
                     yield Location(self._device, partition, policy, name)
         except OSError as error:
             self._counters.add("errors")
-            self._note(error)
+            self._count_device_error(error)
             self._log.error(f"ERROR cannot list partition {partition} of {self._device}: {error}")
 
     # --- doing ----------------------------------------------------------------------------------------
@@ -336,7 +336,7 @@ class AuditPass(DevicePassBase):
         except OSError as error:
             # It may be readable again: only what was read proves damage.
             self._counters.add("errors")
-            self._note(error)
+            self._count_device_error(error)
             self._log.error(f"ERROR cannot read object {unit.hash} of {self._device}: {error}")
             return
         self._misplaced = 0
@@ -351,12 +351,12 @@ class AuditPass(DevicePassBase):
         """Count an object that is not in its place; many in a row end the pass."""
         self._counters.add("errors")
         self._misplaced += 1
-        if self._misplaced <= IN_A_ROW_MAX:
+        if self._misplaced <= MOVES_IN_A_ROW_MAX:
             self._log.error(f"ERROR object {unit.hash} of {self._device} is left where it is: {error}")
-        if self._misplaced == IN_A_ROW_MAX:
+        if self._misplaced == MOVES_IN_A_ROW_MAX:
             self._log.error(
-                f"ERROR {IN_A_ROW_MAX} objects in a row on {self._device} are not where their names belong: "
-                "the pass ends here; correct [swift-hash] in swift.conf or remove the device"
+                f"ERROR {MOVES_IN_A_ROW_MAX} objects in a row on {self._device} are not where their names "
+                "belong: the pass ends here; correct [swift-hash] in swift.conf or remove the device"
             )
 
     def _audit(self, unit: Location) -> AuditReport:
@@ -369,7 +369,7 @@ class AuditPass(DevicePassBase):
 
     def _pace(self, count: int) -> None:
         """Pause after reading ``count`` bytes; runs in a disk thread."""
-        self._pass_context.pace(count)
+        self._pass_context.count_bytes_read(count)
         if self._scrub is not None:
             self._scrub.pause_after(count)
 
@@ -415,7 +415,7 @@ class AuditPass(DevicePassBase):
             self._task.watchers.end()
         if self._task.selection or self._pass_context.stop.requested:
             return
-        if self._misplaced >= IN_A_ROW_MAX:
+        if self._misplaced >= MOVES_IN_A_ROW_MAX:
             # The next pass begins elsewhere: one bad partition must not keep it from all others.
             self._complete = self._begun
         elif len(self._complete) < self._policies:

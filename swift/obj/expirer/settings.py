@@ -24,26 +24,24 @@ class ObjectExpirerSettings(Settings):
 
     interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
-    request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
+    request_tries: int = option(3, "Number of times to try a request.", kind=integer(1))
     concurrency: int = option(1, "Objects deleted at the same time.", kind=integer(1))
     tasks_per_second: float = option(50.0, "Deletions begun per second; 0: any.", kind=number(0))
     processes: int = option(0, "Expirers that share the queue; 0: each does all.", kind=COUNT)
-    process: int = option(0, "Which of them this one is, from 0.", kind=COUNT)
-    reclaim_age: int = option(
-        604800, "Seconds after which a task that finds nothing is given up.", kind=COUNT
-    )
+    process: int = option(0, "Number of this process, from 0.", kind=COUNT)
+    reclaim_age: int = option(604800, "Seconds after which a task without an object is dropped.", kind=COUNT)
     dequeue_from_legacy: bool = option(
-        False, "Whether this node works on the queue; in object-expirer.conf it always does."
+        False, "Process the queue on this node; always on in object-expirer.conf."
     )
     internal_client_conf_path: str = option(
-        "/etc/swift/internal-client.conf", "The pipeline by which objects are deleted."
+        "/etc/swift/internal-client.conf", "Configuration of the pipeline that deletes objects."
     )
     round_robin_task_cache_size: int = option(
         100_000, "Tasks among which the containers of objects take turns.", kind=integer(1)
     )
     expiring_objects_account_name: str = option(EXPIRING_ACCOUNT[1:], "Account of the queue.")
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to a container server.", kind=SECONDS)
-    node_timeout: float = option(10.0, "Seconds to wait for its answer.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for its response.", kind=SECONDS)
 
     @property
     def schedule(self) -> Schedule:

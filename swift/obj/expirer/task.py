@@ -22,8 +22,8 @@ from swift.obj.expirer.settings import Delays, ObjectExpirerSettings
 from swift.ring.ring import Ring
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport
-from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
-from swift.runtime.queuetask import IdleTask, QueueTask, as_far_as_readable
+from swift.runtime.declaration import Daemon, DaemonParts, make_argument_adder, parse_process_numbers
+from swift.runtime.queuetask import IdleTask, QueueTask, iterate_until_error
 
 NAME = "object-expirer"
 
@@ -87,7 +87,7 @@ class ExpirerPass:
         for container in queue.containers(now_s):
             self._containers.append(container)
             what = f"{self._task.settings.account}/{container}"
-            yield from as_far_as_readable(queue.due(container, now_s), what, self._counters, self._log)
+            yield from iterate_until_error(queue.due(container, now_s), what, self._counters, self._log)
 
     # --- doing ----------------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ def _is_enabled(parts: DaemonParts) -> bool:
 
 def _make(parts: DaemonParts) -> DaemonTask:
     settings: ObjectExpirerSettings = parts.settings
-    settings, log = replace(settings, **share_of(parts, settings)), parts.context.telemetry.log
+    settings, log = replace(settings, **parse_process_numbers(parts, settings)), parts.context.telemetry.log
     if not _is_enabled(parts):
         log.warning(f"{parts.conf_path} [{NAME}]: dequeue_from_legacy is not set, so nothing is expired here")
         return IdleTask(NAME)
@@ -188,7 +188,7 @@ DAEMON = Daemon(
     "Delete what has passed its X-Delete-At.",
     ObjectExpirerSettings,
     _make,
-    add_arguments=arguments_of("expirers that share the queue"),
+    add_arguments=make_argument_adder("expirers that share the queue"),
     once_per_cluster=True,
     sample_lines=("# delay_reaping_<account>[/<container>] = <seconds>",),
 )

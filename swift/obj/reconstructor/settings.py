@@ -43,9 +43,7 @@ class ObjectReconstructorSettings(SyncSettings):
         "write_legacy_ec_crc": "headers are checked as both old and new libraries write them",
     }
 
-    reconstructor_workers: int = option(
-        0, "Processes that work on devices beside each other; 0: none is forked.", kind=WORKERS
-    )
+    reconstructor_workers: int = option(0, "Processes that share the devices; 0: do not fork.", kind=WORKERS)
     handoffs_only: bool = option(
         False,
         "Only move archives that belong elsewhere; for emergencies, not for long.",
@@ -55,17 +53,17 @@ class ObjectReconstructorSettings(SyncSettings):
         2, "Handoffs that may stand in for a device that is not there; -1: any number.", kind=integer(-1)
     )
     max_objects_per_revert: int = option(
-        0, "Objects of a partition that are brought home in one go; 0: all.", kind=COUNT
+        0, "Objects of a partition to return to their primaries in one session; 0: all.", kind=COUNT
     )
     quarantine_threshold: int = option(
         0,
-        "An old archive that is one of at most so many left is quarantined, because nothing can be "
-        "rebuilt from them; 0: never.",
+        "Quarantine an old fragment archive if at most so many archives of the object are left, "
+        "because it cannot be rebuilt; 0: never.",
         kind=COUNT,
     )
     quarantine_age: float = option("", "Age in seconds of such an archive; empty: reclaim_age.", kind=_AGE)
     request_node_count: tuple[int, bool] = option(
-        "2 * replicas", "Nodes that are asked before an archive is taken for one of the last.", kind=_NODES
+        "2 * replicas", "Nodes to query before an archive counts as one of the last.", kind=_NODES
     )
 
     @property

@@ -27,12 +27,14 @@ class SyncSettings(Settings):
     )
     concurrency: int = option(1, "Partitions in work at the same time in one process.", kind=integer(1))
     stats_interval: float = option(300.0, "Seconds between reports about a long pass.", kind=SECONDS)
-    node_timeout: float = option(10.0, "Seconds to wait for a node to go on.", kind=SECONDS)
-    http_timeout: float = option(60.0, "Seconds to wait for an answer that takes a node work.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for progress of a node.", kind=SECONDS)
+    http_timeout: float = option(
+        60.0, "Seconds to wait for the response to an expensive request.", kind=SECONDS
+    )
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
     lockup_timeout: float = option(
         1800.0,
-        "Seconds without progress after which a pass goes on without a device; 0: never.",
+        "Seconds without progress after which a pass skips a device; 0: never.",
         kind=SECONDS,
     )
     recheck_interval: float = option(

@@ -43,7 +43,13 @@ from swift.ring.device import Node
 from swift.ring.errors import RingError
 from swift.ring.view import RingView
 from swift.runtime.backendapp import BackendContext
-from swift.runtime.copystate import DeviceCopies, completed, copies_facts, rotated_after, under_way
+from swift.runtime.copystate import (
+    DeviceCopies,
+    completed_pass_facts,
+    device_copies_facts,
+    other_replicas_after,
+    running_pass_facts,
+)
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport
 from swift.runtime.declaration import DaemonParts
 from swift.runtime.devicetask import DevicePassBase, DeviceTask
@@ -174,7 +180,7 @@ class SyncTask(DeviceTask, Generic[S]):
     def policies(self) -> list[Policy]:
         """Return the selected policies that the daemon handles."""
         mine = [policy for policy in self.context.policies if self.handles(policy)]
-        return self.selection.of_policies(mine)
+        return self.selection.filter_policies(mine)
 
     def handles(self, policy: Policy) -> bool:
         """Return True if the daemon handles the policy."""
@@ -192,17 +198,17 @@ class SyncTask(DeviceTask, Generic[S]):
                 )
         if not names and self.policies():
             self.context.telemetry.log.error("Can't find itself in any ring; nothing is compared")
-        chosen = self.selection.of_devices(sorted(names))
+        chosen = self.selection.filter_devices(sorted(names))
         self.rng.shuffle(chosen)
         return chosen
 
     def progress(self, passed: PassReport) -> dict[str, object]:
         """Return the counts of misplaced and missing copies in the midst of a pass."""
-        return under_way(passed, self.context.telemetry)
+        return running_pass_facts(passed, self.context.telemetry)
 
     def copies(self, passed: PassReport) -> dict[str, object]:
         """Return the counts of misplaced and missing copies at the end of a pass."""
-        return completed(passed, self.context.telemetry)
+        return completed_pass_facts(passed, self.context.telemetry)
 
     @property
     def times(self) -> SenderTimes:
@@ -319,7 +325,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
                 yield unit
 
     def _is_selected(self, name: str, view: RingView) -> bool:
-        if not self._task.selection.has_partition(name):
+        if not self._task.selection.includes_partition(name):
             return False
         if str(int(name)) != name or int(name) >= view.partition_count:
             self._counters.add("failures")
@@ -388,7 +394,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
                 self._task.context.telemetry.faults.note(self._device, error)
                 self._log.error(f"ERROR cannot hash partition {part} of {self._device}: {error}")
                 self._counters.add("failures")
-                self._copies[policy.ring_name].failed(part)
+                self._copies[policy.ring_name].mark_failed(part)
                 entries.append(None)
             # A long first look is no standstill.
             self._counters.activity += 1
@@ -415,7 +421,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
         self.note_in_sync(rest)
         copies = self._copies[policy.ring_name]
         for unit in left:
-            copies.found(
+            copies.add_unit(
                 unit.local.part, is_misplaced=self.is_misplaced(unit), lacking=list(_devices_to_report(unit))
             )
         return sorted(left, key=lambda unit: unit.replica_status.copies)
@@ -438,9 +444,9 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
             return
         copies = self._copies[unit.local.policy.ring_name]
         if self._failures != failures_before:
-            copies.failed(unit.local.part)
+            copies.mark_failed(unit.local.part)
         elif not is_left:
-            copies.done(unit.local.part)
+            copies.mark_done(unit.local.part)
             if unit.local.own is None:
                 copies.partitions -= 1
 
@@ -491,7 +497,7 @@ class DeviceSyncPass(DevicePassBase, Generic[T]):
 
     def facts(self) -> dict[str, object]:
         """Return the failures by address and device, and the counts of misplaced and missing copies."""
-        return {"failure_nodes": self.failed, **copies_facts(self._copies)}
+        return {"failure_nodes": self.failed, **device_copies_facts(self._copies)}
 
 
 def _devices_to_report(unit: PartitionUnit) -> Iterator[str]:
@@ -503,7 +509,7 @@ def _devices_to_report(unit: PartitionUnit) -> Iterator[str]:
     if local.own is None:
         return
     places = [node.id for node in local.primaries]
-    for index in rotated_after(places.index(local.own.id), len(places)):
+    for index in other_replicas_after(places.index(local.own.id), len(places)):
         node = local.primaries[index]
         if unit.replica_status.state_of(node) is not CopyState.MISSING:
             return

@@ -30,12 +30,8 @@ _DELETE = Kind("auto or count", _parse_delete, lambda value: str(value) if value
 class ObjectReplicatorSettings(SyncSettings):
     """Options of the object replicator."""
 
-    replicator_workers: int = option(
-        0, "Processes that work on devices beside each other; 0: none is forked.", kind=WORKERS
-    )
-    sync_method: str = option(
-        RSYNC, "What brings objects to nodes: rsync or ssync.", kind=choice(RSYNC, SSYNC)
-    )
+    replicator_workers: int = option(0, "Processes that share the devices; 0: do not fork.", kind=WORKERS)
+    sync_method: str = option(RSYNC, "Transfer method of objects: rsync or ssync.", kind=choice(RSYNC, SSYNC))
     handoffs_first: bool = option(
         False,
         "Move partitions that belong elsewhere first, and nothing else while any is left; for emergencies.",
@@ -48,15 +44,15 @@ class ObjectReplicatorSettings(SyncSettings):
     )
     rsync_module: str = option(
         "{replication_ip}::object",
-        "Where rsync brings objects, with keys of ring devices in braces.",
+        "Rsync destination of objects, with keys of ring devices in braces.",
         kind=_MODULE,
     )
     rsync_timeout: float = option(900.0, "Seconds after which an rsync is ended.", kind=SECONDS)
     rsync_io_timeout: float = option(
-        30.0, "Seconds after which rsync gives up on a node that says nothing.", kind=SECONDS
+        30.0, "Seconds without data after which rsync gives up on a node.", kind=SECONDS
     )
     rsync_bwlimit: str = option("0", "Bandwidth of each rsync as its --bwlimit has it; 0: any.")
-    rsync_compress: bool = option(False, "Have rsync compress what goes to another region.")
+    rsync_compress: bool = option(False, "Compress rsync transfers to other regions.")
     log_rsync_transfers: bool = option(True, "Log how many files each rsync brought.")
     rsync_error_log_line_length: int = option(
         0, "Characters after which log lines about a failed rsync are cut; 0: never.", kind=COUNT

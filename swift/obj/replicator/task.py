@@ -28,7 +28,7 @@ from swift.policy.policy import Policy
 from swift.ring.device import Node
 from swift.runtime.daemon import PassContext, PassReport
 from swift.runtime.declaration import Daemon
-from swift.runtime.share import ShareResult
+from swift.runtime.sharerun import ShareResult
 from swift.store.calls import Effort
 
 NAME = "object-replicator"

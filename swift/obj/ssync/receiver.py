@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from swift import green
 from swift.base.errors import LockTimeout, SwiftError
 from swift.http import fields
-from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, Pieces, RequestBody
+from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, IterableBody, RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTML, HTTPError, Response
@@ -94,7 +94,7 @@ def serve_ssync(request: Request, session: SsyncHead, context: SsyncContext) -> 
     request.body.send_continue({})
     headers = {"content-type": HTML, fields.BACKEND_ACCEPT_NO_COMMIT: "True"}
     conversation = SsyncReceiver(request, session, context).serve()
-    return Response(200, headers, Pieces(conversation, on_close=conversation.close))
+    return Response(200, headers, IterableBody(conversation, on_close=conversation.close))
 
 
 class SsyncReceiver:
@@ -196,7 +196,7 @@ class SsyncReceiver:
             raise SsyncEnded("the stream ended inside the missing check")
         if batch:
             wants.extend(self._context.store.call(Effort.SSYNC, self._compare, batch))
-        yield from ssync.wants_text(wants)
+        yield from ssync.encode_wants(wants)
 
     def _compare(self, engine: ObjectStore, offers: list[Offer]) -> list[Want]:
         """Return what is wanted of these offers."""
@@ -235,8 +235,8 @@ class SsyncReceiver:
         if self.failures:
             text = f"ERROR: With :UPDATES: {self.failures} failures to {self.successes} successes"
             raise Aborted(500, text.encode())
-        yield ssync.line(ssync.UPDATES_START)
-        yield ssync.line(ssync.UPDATES_END)
+        yield ssync.encode_line(ssync.UPDATES_START)
+        yield ssync.encode_line(ssync.UPDATES_END)
 
     def _apply(self, subrequest: Subrequest) -> None:
         body = SubrequestBody(self._lines, subrequest.body_bytes)

@@ -216,11 +216,11 @@ class _SsyncSession:
         if unknown:
             raise SsyncError(f"{min(unknown)!r} was never offered")
         in_sync = dict(self._offered)
-        self._send(ssync.line(ssync.UPDATES_START))
+        self._send(ssync.encode_line(ssync.UPDATES_START))
         for want in [wants.wants[name] for name in self._offered if name in wants.wants]:
             if self._job.confirms is not None or not self._update(want):
                 del in_sync[want.hash]
-        self._send(ssync.line(ssync.UPDATES_END))
+        self._send(ssync.encode_line(ssync.UPDATES_END))
         self._flush()
         _read_lines(lines, UpdatesReader())
         self._exchange.finish()
@@ -242,17 +242,17 @@ class _SsyncSession:
     # --- the missing check ---------------------------------------------------------------------------
 
     def _offer(self) -> None:
-        self._send(ssync.line(ssync.MISSING_START))
+        self._send(ssync.encode_line(ssync.MISSING_START))
         for some in self._names():
             for offer in self._store.call(Effort.SSYNC, self._offers_of, some):
                 if self._job.objects_max and len(self._offered) >= self._job.objects_max:
                     self.pushed.is_partial = True
                     break
                 self._offered[offer.hash] = offer
-                self._send(ssync.line(offer.encode()))
+                self._send(ssync.encode_line(offer.encode()))
             if self.pushed.is_partial:
                 break
-        self._send(ssync.line(ssync.MISSING_END))
+        self._send(ssync.encode_line(ssync.MISSING_END))
         self._flush()
 
     def _names(self) -> Iterator[Sequence[str]]:
@@ -314,7 +314,7 @@ class _SsyncSession:
         done = key is not None and state.kind in (LIVE, EXPIRED, DELETED)
         if done and key is not None:
             if state.kind == DELETED:
-                self._send(ssync.delete_of(key.path.quoted, state.timestamp).encode())
+                self._send(ssync.delete_subrequest(key.path.quoted, state.timestamp).encode())
             else:
                 done = self._send_object(key, found, want)
         if done:
@@ -329,7 +329,7 @@ class _SsyncSession:
         posted = _post_metadata(found) if want.meta else None
         if posted is None:
             return True
-        head = _encoded(ssync.post_of(key.path.quoted, posted))
+        head = _encoded(ssync.post_subrequest(key.path.quoted, posted))
         if head is not None:
             self._send(head)
         return head is not None
@@ -343,7 +343,7 @@ class _SsyncSession:
             state = stored.state
             if state.kind not in (LIVE, EXPIRED) or state.written is None:
                 return False
-            head = ssync.put_of(key.path.quoted, state.written, durable=state.durable)
+            head = ssync.put_subrequest(key.path.quoted, state.written, durable=state.durable)
             return self._body(key.hash, head, self._blocks(stored), state.size)
         finally:
             stored.close()
@@ -360,7 +360,7 @@ class _SsyncSession:
         except CannotRebuild as error:
             self._sender.log.warning(f"cannot rebuild archive {index} of {key.path}: {error}")
             return False
-        head = ssync.put_of(key.path.quoted, metadata)
+        head = ssync.put_subrequest(key.path.quoted, metadata)
         return self._body(key.hash, head, pieces, int(metadata["Content-Length"]))
 
     def _body(self, name: str, head: Subrequest, pieces: Generator[bytes, None, None], size: int) -> bool:

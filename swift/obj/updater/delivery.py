@@ -27,7 +27,7 @@ from swift.ring.ring import Ring
 from swift.runtime.report import Counters
 from swift.store.api import PendingUpdate
 from swift.telemetry.log import Log
-from swift.telemetry.repeated import RepeatedErrors
+from swift.telemetry.repeatederrors import RepeatedErrorLog
 
 
 def container_of(pending: PendingUpdate) -> str:
@@ -76,7 +76,7 @@ class Deliverer:
         self._hasher = hasher
         self._clock = clock
         self._log = log
-        self._failures = RepeatedErrors(log, clock)
+        self._failures = RepeatedErrorLog(log, clock)
         self._health = NodeHealth(clock, patience_s=timeouts.node_timeout)
         self._direct = DirectClient(transport, "object-updater", timeouts, on_no_response=self._log_failure)
 

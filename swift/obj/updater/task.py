@@ -36,7 +36,7 @@ class ObjectUpdaterSettings(Settings):
 
     interval: float = option(300.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     concurrency: int = option(8, "Updates delivered at the same time per process.", kind=integer(1))
-    updater_workers: int = option(1, "Devices worked on at the same time, each in a process.", kind=COUNT)
+    updater_workers: int = option(1, "Devices to process at the same time, each in a process.", kind=COUNT)
     objects_per_second: float = option(50.0, "Updates begun per second and process; 0: any.", kind=number(0))
     slowdown: float = option(
         -1.0,
@@ -52,13 +52,15 @@ class ObjectUpdaterSettings(Settings):
     max_deferred_updates: int = option(
         10000, "Updates held back by that limit in memory; further ones wait for the next pass.", kind=COUNT
     )
-    node_timeout: float = option(10.0, "Seconds to wait for a container server's answer.", kind=SECONDS)
+    node_timeout: float = option(10.0, "Seconds to wait for a container server's response.", kind=SECONDS)
     conn_timeout: float = option(0.5, "Seconds to wait for a connection to one.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
     async_tracker_max_entries: int = option(
         100, "Containers with failing updates that are remembered, those waiting longest.", kind=COUNT
     )
-    async_tracker_dump_count: int = option(5, "How many of them the recon file names.", kind=COUNT)
+    async_tracker_dump_count: int = option(
+        5, "Number of these containers that the recon file lists.", kind=COUNT
+    )
 
     @property
     def schedule(self) -> Schedule:
@@ -223,7 +225,7 @@ class UpdaterPass(DevicePassBase):
 
     def _pendings(self) -> Iterator[PendingUpdate]:
         policies = tuple(self._task.context.policies)
-        for policy in self._task.selection.of_policies(policies):
+        for policy in self._task.selection.filter_policies(policies):
             kept = self._pending_of(policy)
             if policy is policies[0]:
                 for name in kept.unknown_policies(self._device, policies):
@@ -266,7 +268,7 @@ class UpdaterPass(DevicePassBase):
                 self._quarantine(ref, error)
             except OSError as error:
                 self._counters.add("errors")
-                self._note(error)
+                self._count_device_error(error)
                 self._log.error(f"ERROR cannot use async pending {ref}: {error}")
                 # An older one says nothing as long as the newest may become readable again.
                 return pending

@@ -77,7 +77,7 @@ class RingCopies:
     draining: dict[str, int | None] = field(default_factory=dict)
     #: The Unix second at which the oldest of the last completed passes ended; 0: there is none.
     as_of_s: float = 0.0
-    #: When the slowest server is done, by its rate; None when that cannot be said.
+    #: When the slowest server is done, by its rate; None if unknown.
     done_s: float | None = None
     #: True while the part power is being increased: no replicator compares copies meanwhile.
     is_splitting: bool = False
@@ -86,7 +86,7 @@ class RingCopies:
 
     @property
     def is_in_order(self) -> bool:
-        """Return True if all of it is known to be as the ring says."""
+        """Return True if all copies are known to be where the ring has them."""
         left = self.misplaced or self.missing or self.failed
         return not (left or self.waiting or self.unknown or self.partial or self.is_splitting)
 
@@ -124,7 +124,7 @@ def ring_copies(
             ended.append(last.ended_s)
         _add(found, view, device, host, counts)
         if counts is not None and counts.left:
-            end_s = _end_of(report, name, device.device, counts, now_s)
+            end_s = _estimate_end(report, name, device.device, counts, now_s)
             found.is_open = found.is_open or end_s is None
             ends += [] if end_s is None else [end_s]
     found.as_of_s = min(ended, default=0.0)
@@ -163,7 +163,9 @@ def _add(found: RingCopies, view: RingView, device: Device, host: Host, counts: 
         found.partial.add(host)
 
 
-def _end_of(report: HostCopies, ring: str, device: str, counts: DeviceCounts, now_s: float) -> float | None:
+def _estimate_end(
+    report: HostCopies, ring: str, device: str, counts: DeviceCounts, now_s: float
+) -> float | None:
     """Return when the work left on a device is done at the rate of its pass; None without a rate."""
     passes = [each for each in (report.under_way.get(ring), report.completed.get(ring)) if each is not None]
     for each in passes:
@@ -183,8 +185,8 @@ def drained(rings: Sequence[RingCopies]) -> dict[str, int | None]:
     return left
 
 
-def host_copies(said: Mapping[str, object], state: str, progress: str) -> HostCopies:
-    """Return what a recon page says, as far as it has the right shape."""
+def parse_host_copies(said: Mapping[str, object], state: str, progress: str) -> HostCopies:
+    """Parse a recon page; drop values of other types."""
     return HostCopies(_passes(said.get(state), "ended"), _passes(said.get(progress), "now"))
 
 

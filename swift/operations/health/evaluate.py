@@ -38,7 +38,7 @@ class Severity(IntEnum):
 
 
 #: The order of severity: a known fault outweighs an unknown state, which outweighs a good one.
-_RANK = (Severity.OK, Severity.UNKNOWN, Severity.WARNING, Severity.CRITICAL)
+_SEVERITY_RANK = (Severity.OK, Severity.UNKNOWN, Severity.WARNING, Severity.CRITICAL)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class RingHealth:
     needed: int
     #: Copies away → partitions.
     away: Mapping[int, int]
-    #: Partitions that have just what is needed, as many as are worth telling.
+    #: Partitions that have just what is needed, up to a maximum.
     at_last: Sequence[int]
     lost: Sequence[int]
     last_count: int = 0
@@ -93,12 +93,12 @@ class ClusterSnapshot:
     """Responses of the servers, by type and host; a server in no mapping did not respond."""
 
     #: Type → hosts that did not answer.
-    silent: dict[str, list[Host]] = field(default_factory=dict)
+    unresponsive: dict[str, list[Host]] = field(default_factory=dict)
     #: Host → names of devices that are there, and those that are no mount points.
     present: dict[Host, Collection[str]] = field(default_factory=dict)
     unmounted: dict[Host, Collection[str]] = field(default_factory=dict)
     usage: dict[Host, Sequence[Mapping[str, object]]] = field(default_factory=dict)
-    #: (type, host) → what ``/recon/replication`` says.
+    #: (type, host) → the content of ``/recon/replication``.
     replication: dict[tuple[str, Host], Mapping[str, object]] = field(default_factory=dict)
     #: (type, host) → failures of the last pass, which OpenStack Swift reports too.
     failures: dict[tuple[str, Host], int] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class ClusterSnapshot:
     async_counted: dict[Host, int] = field(default_factory=dict)
     quarantined: dict[Host, JsonObject] = field(default_factory=dict)
     drive_errors: dict[Host, int] = field(default_factory=dict)
-    #: Host → device → what ``/recon/deviceerrors`` says of it.
+    #: Host → device → its entry in ``/recon/deviceerrors``.
     device_errors: dict[Host, dict[str, DeviceErrors]] = field(default_factory=dict)
     #: Host → names of ring files that differ from those here.
     other_rings: dict[Host, Sequence[str]] = field(default_factory=dict)
@@ -139,7 +139,9 @@ class Health:
     @property
     def level(self) -> Severity:
         """The worst of all."""
-        return max((problem.level for problem in self.problems), key=_RANK.index, default=Severity.OK)
+        return max(
+            (problem.level for problem in self.problems), key=_SEVERITY_RANK.index, default=Severity.OK
+        )
 
     @property
     def drained(self) -> dict[str, int | None]:
@@ -151,7 +153,7 @@ class Health:
         return next((each for each in self.copies if each.name == ring), None)
 
     def as_json(self) -> dict[str, object]:
-        """Everything, for programs."""
+        """Return all of it for programs."""
         return {
             "status": self.level.name,
             "problems": [{"level": p.level.name, "text": p.text, "remedy": p.remedy} for p in self.problems],
@@ -197,9 +199,9 @@ def _copies_json(copies: RingCopies | None) -> dict[str, object]:
 IsAway = Callable[[Host, str], bool]
 
 
-def is_away_by(snapshot: ClusterSnapshot, server_type: str, *, check_mounts: bool) -> IsAway:
+def absence_test(snapshot: ClusterSnapshot, server_type: str, *, check_mounts: bool) -> IsAway:
     """Return the test for an absent device of one type of server."""
-    silent = set(snapshot.silent.get(server_type, ()))
+    silent = set(snapshot.unresponsive.get(server_type, ()))
 
     def is_away(host: Host, device: str) -> bool:
         if host in silent:
@@ -211,7 +213,7 @@ def is_away_by(snapshot: ClusterSnapshot, server_type: str, *, check_mounts: boo
     return is_away
 
 
-def uses_mounts(snapshot: ClusterSnapshot) -> bool:
+def uses_mount_points(snapshot: ClusterSnapshot) -> bool:
     """Return True if devices are mount points in this cluster: where none is, they are plain directories."""
     return any(
         device not in snapshot.unmounted.get(host, ())
@@ -220,7 +222,7 @@ def uses_mounts(snapshot: ClusterSnapshot) -> bool:
     )
 
 
-def ring_state(
+def count_ring_copies(
     view: RingView, name: str, noun: str, is_away: IsAway, *, needed: int = 1, shown_max: int = 10
 ) -> RingHealth:
     """Count the copies of all partitions."""
@@ -261,21 +263,21 @@ def evaluate(
     *,
     copies: Sequence[RingCopies] = (),
 ) -> Health:
-    """Return the verdict; ``devices`` says of every device (``host/name``) whether it is away."""
+    """Return the verdict; ``devices`` maps every device (``host/name``) to True if it is away."""
     now_s = time.time() if now_s is None else now_s
     away = sorted(name for name, gone in devices.items() if gone)
     problems = [
-        *_silent(snapshot),
-        *_away(away),
-        *_copies(rings),
-        *_order(copies, {ring.name: ring.needed for ring in rings}),
+        *_unresponsive_problems(snapshot),
+        *_absent_device_problems(away),
+        *_missing_copy_problems(rings),
+        *_placement_problems(copies, {ring.name: ring.needed for ring in rings}),
         *_peer_failures(snapshot),
-        *_stale(snapshot, now_s),
-        *_full(snapshot),
-        *_failing(snapshot, now_s),
-        *_rest(snapshot),
+        *_stale_problems(snapshot, now_s),
+        *_full_device_problems(snapshot),
+        *_failing_device_problems(snapshot, now_s),
+        *_other_problems(snapshot),
     ]
-    problems.sort(key=lambda problem: -_RANK.index(problem.level))
+    problems.sort(key=lambda problem: -_SEVERITY_RANK.index(problem.level))
     facts = {
         "async_pending": sum(snapshot.async_pending.values()),
         "async_pending_last": min(snapshot.async_counted.values(), default=0),
@@ -289,35 +291,35 @@ def evaluate(
             for kind in ("objects", "containers", "accounts")
         },
     }
-    done_s = _healed(rings, copies, snapshot, now_s)
+    done_s = _healed_at(rings, copies, snapshot, now_s)
     return Health(problems, rings, len(devices), away, done_s, facts, copies)
 
 
-def _silent(snapshot: ClusterSnapshot) -> list[Problem]:
+def _unresponsive_problems(snapshot: ClusterSnapshot) -> list[Problem]:
     return [
         Problem(
             Severity.CRITICAL,
-            f"{_counted(len(hosts), f'{kind} server')} silent: {_some(list(map(str, hosts)))}",
+            f"{_count_text(len(hosts), f'{kind} server')} silent: {_list_some(list(map(str, hosts)))}",
             f"start them (swift-init {kind}-server start) or bring their hosts back",
         )
-        for kind, hosts in snapshot.silent.items()
+        for kind, hosts in snapshot.unresponsive.items()
         if hosts
     ]
 
 
-def _away(away: Sequence[str]) -> list[Problem]:
+def _absent_device_problems(away: Sequence[str]) -> list[Problem]:
     if not away:
         return []
     return [
         Problem(
             Severity.WARNING,
-            f"{_counted(len(away), 'device')} away: {_some(away)}",
+            f"{_count_text(len(away), 'device')} away: {_list_some(away)}",
             "mount or replace them, or remove them from the rings (swift-ring-builder remove, rebalance)",
         )
     ]
 
 
-def _copies(rings: Sequence[RingHealth]) -> list[Problem]:
+def _missing_copy_problems(rings: Sequence[RingHealth]) -> list[Problem]:
     found = []
     for ring in rings:
         copies = "fragments" if ring.needed > 1 else "copies"
@@ -351,7 +353,7 @@ def _copies(rings: Sequence[RingHealth]) -> list[Problem]:
     return found
 
 
-def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Problem]:
+def _placement_problems(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Problem]:
     """Return the differences from the rings that replicators report."""
     found = []
     for ring in copies:
@@ -370,7 +372,7 @@ def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Prob
             found.append(
                 Problem(
                     Severity.WARNING,
-                    f"{ring.name}: {ring.missing} copies missing on {_some(names)}",
+                    f"{ring.name}: {ring.missing} copies missing on {_list_some(names)}",
                     f"the {daemon}s of other devices make them; a replaced disk is full when none is missing",
                 )
             )
@@ -379,15 +381,15 @@ def _order(copies: Sequence[RingCopies], needed: Mapping[str, int]) -> list[Prob
                 Problem(
                     Severity.WARNING,
                     f"{ring.name}: the last pass failed for {ring.failed} {what} "
-                    f"on {_some(sorted(map(str, ring.failed_on)))}",
+                    f"on {_list_some(sorted(map(str, ring.failed_on)))}",
                     f"the log of the {daemon}s there says why",
                 )
             )
-        found += _unsure(ring, daemon)
+        found += _unknown_problems(ring, daemon)
     return found
 
 
-def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
+def _unknown_problems(ring: RingCopies, daemon: str) -> list[Problem]:
     """Return what is unknown about a ring."""
     found = []
     if ring.is_splitting:
@@ -399,11 +401,12 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
             )
         )
     if ring.waiting:
-        count = _counted(len(ring.waiting), "device")
+        count = _count_text(len(ring.waiting), "device")
         found.append(
             Problem(
                 Severity.WARNING,
-                f"{ring.name}: no pass by the present ring has completed over {count}: {_some(ring.waiting)}",
+                f"{ring.name}: no pass by the present ring has completed over {count}:"
+                f" {_list_some(ring.waiting)}",
                 f"wait for the {daemon}s: the rebalance is not over before",
             )
         )
@@ -412,7 +415,7 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
             Problem(
                 Severity.UNKNOWN,
                 f"{ring.name}: misplaced and missing copies are unknown on "
-                f"{_some(sorted(map(str, ring.unknown)))}",
+                f"{_list_some(sorted(map(str, ring.unknown)))}",
                 f"start the {daemon}s there, or wait for their first pass; OpenStack Swift's do not report "
                 "them: swift-dispersion-report compares samples",
             )
@@ -422,7 +425,7 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
             Problem(
                 Severity.UNKNOWN,
                 f"{ring.name}: missing copies are unknown, handoffs_only is on at "
-                f"{_some(sorted(map(str, ring.partial)))}",
+                f"{_list_some(sorted(map(str, ring.partial)))}",
                 f"turn it off and restart the {daemon}s when the rebalance is over",
             )
         )
@@ -430,7 +433,7 @@ def _unsure(ring: RingCopies, daemon: str) -> list[Problem]:
 
 
 def _peer_failures(snapshot: ClusterSnapshot) -> list[Problem]:
-    """Failures that servers report which report nothing else about copies."""
+    """Return failures of servers that report nothing else about copies."""
     nothing = HostCopies({}, {})
     failed = {
         host: count
@@ -443,29 +446,29 @@ def _peer_failures(snapshot: ClusterSnapshot) -> list[Problem]:
     return [
         Problem(
             Severity.WARNING,
-            f"{sum(failed.values())} failures in the last replication passes: {_some(names)}",
+            f"{sum(failed.values())} failures in the last replication passes: {_list_some(names)}",
             "the logs of the replicators there say why",
         )
     ]
 
 
-def _healed(
+def _healed_at(
     rings: Sequence[RingHealth], copies: Sequence[RingCopies], snapshot: ClusterSnapshot, now_s: float
 ) -> float | None:
-    """When everything is as the rings say, at the rate of the passes; None: nothing to do, or unknown."""
+    """Return when all copies will be in place, at the rate of the passes; None: nothing to do, or unknown."""
     if any(ring.degraded for ring in rings):
         # Handoffs keep what belongs on devices that are away: when they have it follows from whole passes.
-        return _done(snapshot, now_s)
+        return _passes_done_at(snapshot, now_s)
     left = [ring for ring in copies if ring.misplaced or ring.missing or ring.waiting]
     ends = [ring.done_s for ring in left if ring.done_s is not None]
     if any(ring.waiting or ring.is_open for ring in left):
         # Without a rate another whole pass is the best guess.
-        next_s = _done(snapshot, now_s)
+        next_s = _passes_done_at(snapshot, now_s)
         ends += [] if next_s is None else [next_s]
     return max(ends, default=None)
 
 
-def _stale(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
+def _stale_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     stale: dict[str, list[str]] = {}
     for (kind, host), said in snapshot.replication.items():
         last = said.get("replication_last") or said.get("object_replication_last")
@@ -476,7 +479,7 @@ def _stale(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     return [
         Problem(
             Severity.WARNING,
-            f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_some(hosts)}",
+            f"no {kind} replication completed within {STALE_S / 3600:g} hours on {_list_some(hosts)}",
             f"start it (swift-init {kind}-replicator start), or wait for its first pass; its log says what "
             "holds it up",
         )
@@ -484,7 +487,7 @@ def _stale(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     ]
 
 
-def _full(snapshot: ClusterSnapshot) -> list[Problem]:
+def _full_device_problems(snapshot: ClusterSnapshot) -> list[Problem]:
     fullness = _fullness(snapshot)
     found = []
     for limit, level in ((CRITICAL_FULL_PERCENT, Severity.CRITICAL), (WARN_FULL_PERCENT, Severity.WARNING)):
@@ -494,14 +497,14 @@ def _full(snapshot: ClusterSnapshot) -> list[Problem]:
             found.append(
                 Problem(
                     level,
-                    f"{_counted(len(names), 'device')} over {limit:g} % full: {_some(names)}",
+                    f"{_count_text(len(names), 'device')} over {limit:g} % full: {_list_some(names)}",
                     "add devices and rebalance; delete what may go",
                 )
             )
     return found
 
 
-def _failing(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
+def _failing_device_problems(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     names = [
         f"{host.ip}/{device} ({errors.count}, {errors.error})"
         for host, found in snapshot.device_errors.items()
@@ -513,7 +516,7 @@ def _failing(snapshot: ClusterSnapshot, now_s: float) -> list[Problem]:
     return [
         Problem(
             Severity.WARNING,
-            f"{_counted(len(names), 'device')} with I/O errors in the last day: {_some(names)}",
+            f"{_count_text(len(names), 'device')} with I/O errors in the last day: {_list_some(names)}",
             "read the kernel's log about them; unmount or replace a device that goes on failing",
         )
     ]
@@ -537,13 +540,13 @@ def _percent(entry: Mapping[str, Any]) -> float:
     return 100.0 * entry["used"] / size if size else 0.0
 
 
-def _rest(snapshot: ClusterSnapshot) -> list[Problem]:
+def _other_problems(snapshot: ClusterSnapshot) -> list[Problem]:
     found = []
     if snapshot.other_rings:
         found.append(
             Problem(
                 Severity.WARNING,
-                f"rings differ on {_some(list(map(str, snapshot.other_rings)))}",
+                f"rings differ on {_list_some(list(map(str, snapshot.other_rings)))}",
                 "copy the ring files of this machine there, or take theirs; swift-recon --md5 says which",
             )
         )
@@ -552,20 +555,22 @@ def _rest(snapshot: ClusterSnapshot) -> list[Problem]:
         found.append(
             Problem(
                 Severity.CRITICAL,
-                f"clocks differ by more than {CLOCK_S:g} s on {_some(wrong)}",
+                f"clocks differ by more than {CLOCK_S:g} s on {_list_some(wrong)}",
                 "set them right (NTP): the newest write wins by its time",
             )
         )
     bad = [f"{host} ({count})" for host, count in snapshot.drive_errors.items() if count]
     if bad:
         found.append(
-            Problem(Severity.WARNING, f"the kernel saw drive errors on {_some(bad)}", "look at these drives")
+            Problem(
+                Severity.WARNING, f"the kernel saw drive errors on {_list_some(bad)}", "look at these drives"
+            )
         )
     return found
 
 
-def _done(snapshot: ClusterSnapshot, now_s: float) -> float | None:
-    """When every replicator will have completed another pass, should each take as long as its last."""
+def _passes_done_at(snapshot: ClusterSnapshot, now_s: float) -> float | None:
+    """Return when every replicator will have completed another pass, if each takes as long as its last."""
     ends = []
     for said in snapshot.replication.values():
         minutes, last = said.get("object_replication_time"), said.get("object_replication_last")
@@ -579,12 +584,12 @@ def _done(snapshot: ClusterSnapshot, now_s: float) -> float | None:
     return max(ends, default=None)
 
 
-def _counted(count: int, noun: str) -> str:
+def _count_text(count: int, noun: str) -> str:
     """Return a number with its noun."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _some(names: Sequence[str], shown_max: int = 4) -> str:
+def _list_some(names: Sequence[str], shown_max: int = 4) -> str:
     """Return a few of them."""
     rest = len(names) - shown_max
     return ", ".join(names[:shown_max]) + (f" and {rest} more" if rest > 0 else "")

@@ -35,7 +35,7 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
     yield ""
     quarantined = health.facts["quarantined"]
     yield (
-        f"waiting updates {health.facts['async_pending']} ({_counted(health, now_s)}), "
+        f"waiting updates {health.facts['async_pending']} ({_updates_age(health, now_s)}), "
         f"quarantined: {quarantined['objects']} objects, {quarantined['containers']} containers, "
         f"{quarantined['accounts']} accounts"
     )
@@ -43,8 +43,8 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
         yield ""
         yield f"{problem.level.name}: {problem.text}"
         yield f"  to heal it: {problem.remedy}"
-    yield from _draining(health)
-    yield from _outlook(health, now_s)
+    yield from _draining_lines(health)
+    yield from _forecast_lines(health, now_s)
 
 
 def _copies_cells(copies: RingCopies | None) -> tuple[str, str, str]:
@@ -54,7 +54,7 @@ def _copies_cells(copies: RingCopies | None) -> tuple[str, str, str]:
     return f"{copies.misplaced}{mark}", f"{copies.missing}{mark}", f"{copies.failed}{mark}"
 
 
-def _draining(health: Health) -> Iterator[str]:
+def _draining_lines(health: Health) -> Iterator[str]:
     """Yield a line for each device of weight 0."""
     for device, left in sorted(health.drained.items()):
         yield ""
@@ -66,8 +66,8 @@ def _draining(health: Health) -> Iterator[str]:
             yield f"{device} has weight 0 and is empty: remove it from the rings"
 
 
-def _outlook(health: Health, now_s: float) -> Iterator[str]:
-    """When everything is as the rings say, and how old that knowledge is."""
+def _forecast_lines(health: Health, now_s: float) -> Iterator[str]:
+    """Yield the time when all copies will be in place, and the age of the data."""
     oldest_s = min((copies.as_of_s for copies in health.copies if copies.as_of_s), default=0.0)
     is_degraded = any(ring.degraded for ring in health.rings)
     if health.done_s is not None:
@@ -85,7 +85,7 @@ def _outlook(health: Health, now_s: float) -> Iterator[str]:
         yield f"the oldest of the replication passes behind this ended {age_text(max(0.0, now_s - oldest_s))}"
 
 
-def _counted(health: Health, now_s: float) -> str:
+def _updates_age(health: Health, now_s: float) -> str:
     """Return the age of the oldest count of waiting updates."""
     last_s = health.facts["async_pending_last"]
     if not last_s:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import md5
 from typing import TypeGuard
 
-from swift.operations.health.copies import host_copies
+from swift.operations.health.copies import parse_host_copies
 from swift.operations.health.evaluate import ClusterSnapshot, DeviceErrors
-from swift.operations.recon.client import Host, ReconClient, ReconReply, hosts_of
+from swift.operations.recon.client import Host, ReconClient, ReconReply, unique_hosts
 from swift.platform.regularfiles import read_through_links
 from swift.policy.policy import Policies
 from swift.ring.ringfile import load_table
@@ -38,7 +38,7 @@ class WatchedRing:
         return self.name.partition("-")[0]
 
 
-def rings_of(swift_dir: str, policies: Policies) -> list[WatchedRing]:
+def load_rings(swift_dir: str, policies: Policies) -> list[WatchedRing]:
     """Return the rings that are there. Raises ``RingError`` and OSError."""
     found = [WatchedRing(swift_dir, kind, kind) for kind in ("account", "container")]
     for policy in policies:
@@ -53,23 +53,23 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: 
     snapshot = ClusterSnapshot()
     for kind in ("account", "container", "object"):
         hosts = sorted(
-            {host for ring in rings if ring.server_type == kind for host in hosts_of(ring.view.devices)}
+            {host for ring in rings if ring.server_type == kind for host in unique_hosts(ring.view.devices)}
         )
-        snapshot.silent[kind] = []
+        snapshot.unresponsive[kind] = []
         begin_s = time.time()
         for reply in client.recon(hosts, "time"):
             if reply.error:
-                snapshot.silent[kind].append(reply.host)
+                snapshot.unresponsive[kind].append(reply.host)
             elif _is_number(reply.content):
-                snapshot.clocks[reply.host] = _beyond(reply.content, begin_s, time.time())
-        alive = [host for host in hosts if host not in snapshot.silent[kind]]
+                snapshot.clocks[reply.host] = _clock_offset(reply.content, begin_s, time.time())
+        alive = [host for host in hosts if host not in snapshot.unresponsive[kind]]
         _record_devices(client, alive, snapshot)
         for reply, said in _mappings(client.recon(alive, f"replication/{kind}")):
             snapshot.replication[kind, reply.host] = _numbers_of(said)
             stats = said.get("replication_stats")
             snapshot.failures[kind, reply.host] = _count(stats, "failure")
         for reply, said in _mappings(client.recon(alive, f"copies/{kind}")):
-            snapshot.copies[kind, reply.host] = host_copies(said, STATE, PROGRESS)
+            snapshot.copies[kind, reply.host] = parse_host_copies(said, STATE, PROGRESS)
         if kind == "object":
             _record_objects(client, alive, snapshot)
         for reply, said in _mappings(client.recon(alive, f"deviceerrors/{kind}")):
@@ -79,7 +79,7 @@ def take_snapshot(rings: Sequence[WatchedRing], client: ReconClient, swift_dir: 
 
 
 def _device_errors(said: object) -> dict[str, DeviceErrors]:
-    """Return what a recon page says of devices, as far as it can be used."""
+    """Parse the device errors of a recon page; drop unusable values."""
     found = {}
     for device, facts in said.items() if isinstance(said, dict) else ():
         if isinstance(facts, dict) and _is_number(facts.get("last")) and _is_number(facts.get("errors")):
@@ -88,8 +88,8 @@ def _device_errors(said: object) -> dict[str, DeviceErrors]:
     return found
 
 
-def _beyond(value: float, low: float, high: float) -> float:
-    """By how much a clock is outside of the time of the question."""
+def _clock_offset(value: float, low: float, high: float) -> float:
+    """Return how far a clock is outside of the time of its request."""
     return value - high if value > high else min(0.0, value - low)
 
 
@@ -134,7 +134,7 @@ def _numbers_of(said: Mapping[str, object]) -> dict[str, object]:
 
 
 def _is_usage(entry: object) -> bool:
-    """Return True if it says how full a mounted device is."""
+    """Return True if it has the usage of a mounted device."""
     if not isinstance(entry, dict) or not isinstance(entry.get("device"), str):
         return False
     return entry.get("mounted") is True and _is_number(entry.get("size")) and _is_number(entry.get("used"))

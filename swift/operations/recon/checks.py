@@ -1,4 +1,4 @@
-"""The checks of swift-recon: what each asks, and what it makes of the answers.
+"""The checks of swift-recon: their requests and the evaluation of the responses.
 
 spec: cli-and-config.md §10
 """
@@ -20,7 +20,7 @@ from swift.operations.recon.report import ReconReport, clock_text, size_text
 from swift.platform.regularfiles import read_through_links
 
 GRAPH_WIDTH = 69
-#: No server has greater figures; what it tells may be anything.
+#: No server has greater figures; larger values are dropped.
 NUMBER_MAX = 1 << 63
 _SOCKETS = (
     ("tcp_in_use", "tcp_in_use"),
@@ -33,7 +33,7 @@ _SOCKETS = (
 
 @dataclass(frozen=True)
 class CheckContext:
-    """One server type of a cluster, to be asked."""
+    """The servers of one type to be checked."""
 
     client: ReconClient
     hosts: Sequence[Host]
@@ -52,10 +52,10 @@ class CheckContext:
         Errors are reported, and answers of another ``kind``.
         """
         replies = self.client.recon(self.hosts, check)
-        return report.record([_of_kind(reply, kind) for reply in replies])
+        return report.record([_checked_reply(reply, kind) for reply in replies])
 
 
-def _of_kind(reply: ReconReply, kind: type) -> ReconReply:
+def _checked_reply(reply: ReconReply, kind: type) -> ReconReply:
     """Return the reply, or that it is not one as it should be."""
     return (
         reply
@@ -83,13 +83,13 @@ def _values(replies: Sequence[ReconReply], key: str) -> list[int | float | None]
     return [_number(reply.content.get(key)) for reply in replies]
 
 
-def _inner(replies: Sequence[ReconReply], outer: str, key: str) -> list[int | float]:
-    """Figures of a dictionary; who has none has not begun, which is no failure."""
+def _inner_values(replies: Sequence[ReconReply], outer: str, key: str) -> list[int | float]:
+    """Return figures of a dictionary; a server without them has not begun, which is no failure."""
     found = (_number(_mapping(reply.content.get(outer)).get(key)) for reply in replies)
     return [value for value in found if value is not None]
 
 
-def _lasts(replies: Sequence[ReconReply], *keys: str) -> dict[str, float]:
+def _last_completions(replies: Sequence[ReconReply], *keys: str) -> dict[str, float]:
     found = {}
     for reply in replies:
         value = next((reply.content[key] for key in keys if reply.content.get(key) is not None), None)
@@ -99,41 +99,43 @@ def _lasts(replies: Sequence[ReconReply], *keys: str) -> dict[str, float]:
 
 
 def check_async(context: CheckContext, report: ReconReport) -> None:
-    """Container updates that wait to be delivered."""
-    report.begin("Checking async pendings")
+    """Report the container updates that wait to be delivered."""
+    report.print_heading("Checking async pendings")
     replies = context.recon("async", report)
     values = _values(replies, "async_pending")
     report.stats("async_pending", values)
     uncounted = [str(reply.host) for reply, value in zip(replies, values, strict=True) if value is None]
     if uncounted:
-        report.say(f"-> not counted on {', '.join(uncounted)}: run swift-recon-cron there every five minutes")
+        report.print_line(
+            f"-> not counted on {', '.join(uncounted)}: run swift-recon-cron there every five minutes"
+        )
 
 
 def check_unmounted(context: CheckContext, report: ReconReport) -> None:
-    """Devices that are not mounted, or cannot be looked at."""
-    report.begin(f"Getting unmounted drives from {len(context.hosts)} hosts...")
+    """Report devices that are not mounted, or cannot be read."""
+    report.print_heading(f"Getting unmounted drives from {len(context.hosts)} hosts...")
     found = []
     for reply in context.recon("unmounted", report, list):
         for entry in _entries(reply):
             if isinstance(entry.get("mounted"), bool):
-                report.say(f"Not mounted: {entry['device']} on {reply.host}")
+                report.print_line(f"Not mounted: {entry['device']} on {reply.host}")
             else:
-                report.say(f"Device errors: {entry['device']} on {reply.host}")
+                report.print_line(f"Device errors: {entry['device']} on {reply.host}")
             found.append({"device": str(entry["device"]), "host": str(reply.host)})
     report.facts["unmounted"] = found
 
 
 def check_replication(context: CheckContext, report: ReconReport) -> None:
     """Report the last passes of the replicators."""
-    report.begin("Checking on replication")
+    report.print_heading("Checking on replication")
     replies = context.recon(f"replication/{context.server_type}", report)
     report.stats("replication_time", _values(replies, "replication_time"))
     for key in ("failure", "success", "attempted"):
-        values = _inner(replies, "replication_stats", key)
+        values = _inner_values(replies, "replication_stats", key)
         report.stats(f"replication_{key}" if values else key, values, key=f"replication_{key}")
         if key == "failure":
             _name_failures(replies, report)
-    report.completions(_lasts(replies, "replication_last", "object_replication_last"))
+    report.completions(_last_completions(replies, "replication_last", "object_replication_last"))
 
 
 def _name_failures(replies: Sequence[ReconReply], report: ReconReport) -> None:
@@ -143,17 +145,17 @@ def _name_failures(replies: Sequence[ReconReply], report: ReconReport) -> None:
         failures = _number(stats.get("failure"))
         if failures:
             of = _number(stats.get("attempted")) or 0
-            report.say(
+            report.print_line(
                 f"-> {reply.host}: {failures:g} failures in its last pass, of {of:g} attempts; see its log"
             )
 
 
 def check_reconstruction(context: CheckContext, report: ReconReport) -> None:
     """Report the last passes of the reconstructors."""
-    report.begin("Checking on reconstructors")
+    report.print_heading("Checking on reconstructors")
     replies = context.recon("reconstruction/object", report)
     report.stats("object_reconstruction_time", _values(replies, "object_reconstruction_time"))
-    report.completions(_lasts(replies, "object_reconstruction_last"))
+    report.completions(_last_completions(replies, "object_reconstruction_last"))
 
 
 def check_auditor(context: CheckContext, report: ReconReport) -> None:
@@ -161,41 +163,41 @@ def check_auditor(context: CheckContext, report: ReconReport) -> None:
     if context.server_type == "object":
         _check_object_auditor(context, report)
         return
-    report.begin("Checking auditor stats")
+    report.print_heading("Checking auditor stats")
     kind = context.server_type
     replies = context.recon(f"auditor/{kind}", report)
     for key in (f"{kind}_auditor_pass_completed", f"{kind}_audits_failed", f"{kind}_audits_passed"):
         report.stats(key, _values(replies, key))
     since = [float(v) for v in _values(replies, f"{kind}_audits_since") if v is not None]
     if not since:
-        report.say("[last_pass] - No hosts returned valid data.")
+        report.print_line("[last_pass] - No hosts returned valid data.")
         return
     oldest, newest, average = min(since), max(since), sum(since) / len(since)
     report.facts["last_pass"] = {"oldest": oldest, "newest": newest, "average": average}
-    report.say(
+    report.print_line(
         f"[last_pass] oldest: {clock_text(oldest)}, newest: {clock_text(newest)}, avg: {clock_text(average)}"
     )
 
 
 def _check_object_auditor(context: CheckContext, report: ReconReport) -> None:
-    report.begin("Checking auditor stats ")
+    report.print_heading("Checking auditor stats ")
     replies = context.recon("auditor/object", report)
     for kind, keys in (
         ("ALL", ("audit_time", "bytes_processed", "passes", "errors", "quarantined")),
         ("ZBF", ("audit_time", "bytes_processed", "errors", "quarantined")),
     ):
-        told = (_summed(reply.content.get(f"object_auditor_stats_{kind}")) for reply in replies)
+        told = (_sum_by_device(reply.content.get(f"object_auditor_stats_{kind}")) for reply in replies)
         stats = [each for each in told if each]
         if not stats:
             report.facts[f"{kind}_auditor"] = None
-            report.say(f"[{kind}_auditor] - No hosts returned valid data.")
+            report.print_line(f"[{kind}_auditor] - No hosts returned valid data.")
             continue
         for key in keys:
             report.stats(f"{kind}_{key}_last_path", [_number(each.get(key)) for each in stats])
 
 
-def _summed(stats: object) -> dict[str, object]:
-    """Auditors with several workers tell figures by device."""
+def _sum_by_device(stats: object) -> dict[str, object]:
+    """Sum the figures of auditors with several workers, which report them by device."""
     if not isinstance(stats, Mapping):
         return {}
     if not all(isinstance(each, Mapping) for each in stats.values()):
@@ -208,7 +210,7 @@ def _summed(stats: object) -> dict[str, object]:
 
 def check_updater(context: CheckContext, report: ReconReport) -> None:
     """Report the duration of the last sweeps of the updaters."""
-    report.begin("Checking updater times")
+    report.print_heading("Checking updater times")
     kind = context.server_type
     replies = context.recon(f"updater/{kind}", report)
     sweeps = [value for value in _values(replies, f"{kind}_updater_sweep") if value is not None]
@@ -217,7 +219,7 @@ def check_updater(context: CheckContext, report: ReconReport) -> None:
 
 def check_expirer(context: CheckContext, report: ReconReport) -> None:
     """Report the last pass of the expirers."""
-    report.begin("Checking on expirers")
+    report.print_heading("Checking on expirers")
     replies = context.recon("expirer/object", report)
     for key in ("object_expiration_pass", "expired_last_pass"):
         report.stats(key, _values(replies, key))
@@ -225,17 +227,17 @@ def check_expirer(context: CheckContext, report: ReconReport) -> None:
 
 def check_sharding(context: CheckContext, report: ReconReport) -> None:
     """Report the last passes of the sharders."""
-    report.begin("Checking on sharders")
+    report.print_heading("Checking on sharders")
     replies = context.recon("sharding", report)
     report.stats("sharding_time", _values(replies, "sharding_time"))
     for key in ("attempted", "failure", "success"):
-        report.stats(key, _inner(replies, "sharding_stats", key), key=f"sharding_{key}")
-    report.completions(_lasts(replies, "sharding_last"))
+        report.stats(key, _inner_values(replies, "sharding_stats", key), key=f"sharding_{key}")
+    report.completions(_last_completions(replies, "sharding_last"))
 
 
 def check_servers(context: CheckContext, report: ReconReport) -> None:
     """Compare the servers with the addresses in the ring."""
-    report.begin(f"Validating server type '{context.server_type}' on {len(context.hosts)} hosts...")
+    report.print_heading(f"Validating server type '{context.server_type}' on {len(context.hosts)} hosts...")
     errors = wrong = 0
     for reply in context.client.request_all(context.hosts, "", "OPTIONS"):
         server = (reply.headers or {}).get("server", "")
@@ -244,13 +246,13 @@ def check_servers(context: CheckContext, report: ReconReport) -> None:
             report.record([reply])
         elif server.partition("/")[0] != f"{context.server_type}-server":
             wrong += 1
-            report.say(f"Invalid: {reply.url} is {server or 'without a name'}")
+            report.print_line(f"Invalid: {reply.url} is {server or 'without a name'}")
     report.matched(len(context.hosts) - errors - wrong, len(context.hosts), errors, "ok")
 
 
 def check_load(context: CheckContext, report: ReconReport) -> None:
     """Load averages."""
-    report.begin("Checking load averages")
+    report.print_heading("Checking load averages")
     replies = context.recon("load", report)
     for key in ("1m", "5m", "15m"):
         report.stats(f"{key}_load_avg", _values(replies, key))
@@ -258,7 +260,7 @@ def check_load(context: CheckContext, report: ReconReport) -> None:
 
 def check_quarantined(context: CheckContext, report: ReconReport) -> None:
     """Report the quarantined entries."""
-    report.begin("Checking quarantine")
+    report.print_heading("Checking quarantine")
     replies = context.recon("quarantined", report)
     policies = [_mapping(reply.content.get("policies")) for reply in replies]
     for index in sorted({index for each in policies for index in each if is_digits(index)}, key=int):
@@ -269,23 +271,23 @@ def check_quarantined(context: CheckContext, report: ReconReport) -> None:
 
 
 def check_sockets(context: CheckContext, report: ReconReport) -> None:
-    """Sockets in use."""
-    report.begin("Checking socket usage")
+    """Report the sockets in use."""
+    report.print_heading("Checking socket usage")
     replies = context.recon("sockstat", report)
     for name, key in _SOCKETS:
         report.stats(name, _values(replies, key))
 
 
 def check_drive_audit(context: CheckContext, report: ReconReport) -> None:
-    """Errors that swift-drive-audit found in the kernel's log."""
-    report.begin("Checking drive-audit errors")
+    """Report errors that swift-drive-audit found in the kernel's log."""
+    report.print_heading("Checking drive-audit errors")
     replies = context.recon("driveaudit", report)
     report.stats("drive_audit_errors", _values(replies, "drive_audit_errors"))
 
 
 def check_time(context: CheckContext, report: ReconReport) -> None:
     """Compare the servers' clocks with the local one."""
-    report.begin("Checking time-sync")
+    report.print_heading("Checking time-sync")
     good = errors = 0
     for host in context.hosts:
         before = time.time()
@@ -297,7 +299,7 @@ def check_time(context: CheckContext, report: ReconReport) -> None:
         if before - context.jitter_s <= reply.content <= after + context.jitter_s:
             good += 1
             continue
-        report.say(
+        report.print_line(
             f"!! {reply.url} current time is {clock_text(after)}, but remote is "
             f"{clock_text(reply.content)}, differs by {reply.content - after:.4f} sec"
         )
@@ -306,27 +308,27 @@ def check_time(context: CheckContext, report: ReconReport) -> None:
 
 def check_versions(context: CheckContext, report: ReconReport) -> None:
     """Compare the releases of the servers."""
-    report.begin("Checking versions")
+    report.print_heading("Checking versions")
     replies = context.client.recon(context.hosts, "version")
-    good = report.record([_of_kind(reply, dict) for reply in replies])
+    good = report.record([_checked_reply(reply, dict) for reply in replies])
     versions = sorted({str(reply.content.get("version")) for reply in good})
     errors = len(replies) - len(good)
     report.facts["versions"] = {str(reply.host): reply.content.get("version") for reply in good}
     text = "Versions matched" if len(versions) <= 1 else "Versions not matched"
-    report.say(f"{text} ({', '.join(versions)}), {errors} error[s] while checking hosts.")
+    report.print_line(f"{text} ({', '.join(versions)}), {errors} error[s] while checking hosts.")
 
 
 def check_digests(context: CheckContext, report: ReconReport) -> None:
     """Compare the checksums of the servers' rings and swift.conf with the local ones."""
-    report.begin("Checking ring md5sums")
+    report.print_heading("Checking ring md5sums")
     own = {name: _digest(os.path.join(context.swift_dir, name)) for name in context.rings}
     for name, digest in own.items():
-        report.detail(f"-> On disk {name} md5sum: {digest}")
+        report.print_verbose(f"-> On disk {name} md5sum: {digest}")
     _compare(context, report, "ringmd5", own)
-    report.end()
-    report.begin("Checking swift.conf md5sum")
+    report.print_rule()
+    report.print_heading("Checking swift.conf md5sum")
     conf = _digest(os.path.join(context.swift_dir, "swift.conf"))
-    report.detail(f"-> On disk swift.conf md5sum: {conf}")
+    report.print_verbose(f"-> On disk swift.conf md5sum: {conf}")
     _compare(context, report, "swiftconfmd5", {"swift.conf": conf})
 
 
@@ -340,7 +342,7 @@ def _digest(path: str) -> str:
 def _compare(context: CheckContext, report: ReconReport, check: str, own: Mapping[str, str]) -> None:
     """Compare files by their names, wherever the servers keep them."""
     replies = context.client.recon(context.hosts, check)
-    good = report.record([_of_kind(reply, dict) for reply in replies])
+    good = report.record([_checked_reply(reply, dict) for reply in replies])
     matched = 0
     for reply in good:
         theirs = {os.path.basename(path): (path, digest) for path, digest in reply.content.items()}
@@ -350,29 +352,29 @@ def _compare(context: CheckContext, report: ReconReport, check: str, own: Mappin
             if name in theirs and theirs[name][1] != digest
         ]
         for path, digest in wrong:
-            report.say(f"!! {reply.url} ({path} => {digest}) doesn't match on disk md5sum")
+            report.print_line(f"!! {reply.url} ({path} => {digest}) doesn't match on disk md5sum")
         if not wrong:
             matched += 1
-            report.detail(f"-> {reply.url} matches.")
+            report.print_verbose(f"-> {reply.url} matches.")
     report.matched(matched, len(context.hosts), len(replies) - len(good))
     report.facts[check] = report.facts.pop("hosts")
 
 
 def check_disk_usage(context: CheckContext, report: ReconReport) -> None:
     """Report the fill level of the devices."""
-    report.begin("Checking disk usage now")
+    report.print_heading("Checking disk usage now")
     usage: list[tuple[float, Host, str]] = []
     used = size = free = 0
     for reply in context.recon("diskusage", report, list):
         known = [entry for entry in _entries(reply) if entry.get("mounted") is True and _is_usage(entry)]
         if not known:
-            report.say(f"-> {reply.url}: Error. No drive info available.")
+            report.print_line(f"-> {reply.url}: Error. No drive info available.")
         for entry in known:
             usage.append((100.0 * entry["used"] / entry["size"], reply.host, str(entry["device"])))
             used, size, free = used + entry["used"], size + entry["size"], free + entry["avail"]
     if not usage:
         report.facts["disk_usage"] = None
-        report.say("No hosts returned valid data.")
+        report.print_line("No hosts returned valid data.")
         return
     percents = [percent for percent, _host, _device in usage]
     average = 100.0 * used / size
@@ -385,39 +387,43 @@ def check_disk_usage(context: CheckContext, report: ReconReport) -> None:
         "average": average,
         "devices": [{"host": str(h), "device": d, "percent": p} for p, h, d in sorted(usage, reverse=True)],
     }
-    report.say("Distribution Graph:")
+    report.print_line("Distribution Graph:")
     counts = Counter(int(percent) for percent in percents)
     for percent in sorted(counts):
-        report.say(
+        report.print_line(
             f"{percent:3}% {counts[percent]:4} "
             + "*" * (GRAPH_WIDTH * counts[percent] // max(counts.values()))
         )
     show: Callable[[int], str] = size_text if context.human_readable else str
-    report.say(f"Disk usage: space used: {show(used)} of {show(size)}")
-    report.say(f"Disk usage: space free: {show(free)} of {show(size)}")
-    report.say(f"Disk usage: lowest: {min(percents):.2f}%, highest: {max(percents):.2f}%, avg: {average}%")
-    _ranked(context, report, usage)
+    report.print_line(f"Disk usage: space used: {show(used)} of {show(size)}")
+    report.print_line(f"Disk usage: space free: {show(free)} of {show(size)}")
+    report.print_line(
+        f"Disk usage: lowest: {min(percents):.2f}%, highest: {max(percents):.2f}%, avg: {average}%"
+    )
+    _print_ranked(context, report, usage)
 
 
 def _is_usage(entry: JsonObject) -> bool:
-    """Return True if it says how full a device is."""
+    """Return True if it has the usage of a device."""
     figures = [_number(entry.get(name)) for name in ("size", "used", "avail")]
     return None not in figures and figures[0] != 0
 
 
-def _ranked(context: CheckContext, report: ReconReport, usage: Sequence[tuple[float, Host, str]]) -> None:
+def _print_ranked(
+    context: CheckContext, report: ReconReport, usage: Sequence[tuple[float, Host, str]]
+) -> None:
     if context.top or context.lowest:
-        report.end()
+        report.print_rule()
     for title, count, is_reversed in (("TOP", context.top, True), ("LOWEST", context.lowest, False)):
         if count:
-            report.say(f"{title} {count}")
+            report.print_line(f"{title} {count}")
             for percent, host, device in sorted(usage, reverse=is_reversed)[:count]:
-                report.say(f"{percent:.02f}%  {host.ip:<15} {device}")
+                report.print_line(f"{percent:.02f}%  {host.ip:<15} {device}")
 
 
 @dataclass(frozen=True)
 class Check:
-    """A check: the switch that asks for it, what it does, and the server types that know it."""
+    """A check: its option, its function, and the server types that support it."""
 
     switch: str
     run: Callable[[CheckContext, ReconReport], None]

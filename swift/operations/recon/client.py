@@ -49,7 +49,7 @@ class ReconReply:
     headers: dict[str, str] | None = None
 
 
-def hosts_of(
+def unique_hosts(
     devices: Iterable[Device | None], *, region: int | None = None, zone: int | None = None
 ) -> list[Host]:
     """Return the servers of a ring's devices, each once, in order."""
@@ -74,13 +74,13 @@ class ReconClient:
 
     def request_all(self, hosts: Sequence[Host], path: str, method: str = "GET") -> list[ReconReply]:
         """Return each host's reply for a path below ``/``, in the order of the hosts."""
-        return green.gather([partial(self._ask, host, path, method) for host in hosts])
+        return green.gather([partial(self._request, host, path, method) for host in hosts])
 
     def recon(self, hosts: Sequence[Host], check: str) -> list[ReconReply]:
         """Return each host's reply for ``/recon/<check>``."""
         return self.request_all(hosts, f"recon/{check}")
 
-    def _ask(self, host: Host, path: str, method: str) -> ReconReply:
+    def _request(self, host: Host, path: str, method: str) -> ReconReply:
         url = f"http://{host}/{path}"
         with self._places:
             try:
@@ -90,10 +90,10 @@ class ReconClient:
                 reply = self._transport.request(request)
             except TransportError as error:
                 return ReconReply(host, url, error=str(error))
-        return _reply_of(host, url, method, reply)
+        return _make_reply(host, url, method, reply)
 
 
-def _reply_of(host: Host, url: str, method: str, reply: BackendResponse) -> ReconReply:
+def _make_reply(host: Host, url: str, method: str, reply: BackendResponse) -> ReconReply:
     headers = dict(reply.headers)
     if method != "GET":
         return ReconReply(host, url, reply.status, headers=headers)

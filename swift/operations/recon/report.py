@@ -35,7 +35,7 @@ def age_text(seconds: float) -> str:
 
 
 def size_text(count: float) -> str:
-    """Bytes in units of 1000."""
+    """Return bytes in units of 1000."""
     step = 0
     while count >= 1000 and step < len(_PREFIXES) - 1:
         count /= 1000
@@ -61,7 +61,7 @@ def statistics(values: Sequence[Number | None]) -> JsonObject | None:
 
 
 class ReconReport:
-    """Prints as it is told, or keeps quiet and has everything in ``facts`` at the end."""
+    """Prints lines, or collects everything in ``facts`` for JSON."""
 
     def __init__(self, *, prints: bool, verbose: bool = False, suppress: bool = False):
         self.facts: JsonObject = {}
@@ -69,46 +69,46 @@ class ReconReport:
         self._verbose = verbose
         self._suppress = suppress
 
-    def say(self, text: str) -> None:
-        """One line."""
+    def print_line(self, text: str) -> None:
+        """Print one line."""
         if self._prints:
             print(text, flush=True)
 
-    def begin(self, text: str) -> None:
+    def print_heading(self, text: str) -> None:
         """Print the heading of a check."""
-        self.say(f"[{clock_text(time.time())}] {text}")
+        self.print_line(f"[{clock_text(time.time())}] {text}")
 
-    def end(self) -> None:
+    def print_rule(self) -> None:
         """Print the line below a check."""
-        self.say(RULE)
+        self.print_line(RULE)
 
     def record(self, replies: Sequence[ReconReply]) -> list[ReconReply]:
-        """Return the replies that have content; errors are told, and with ``verbose`` everything."""
+        """Return the replies that have content; print errors, and with ``verbose`` everything."""
         good = []
         for reply in replies:
             if reply.error:
                 self.facts.setdefault("errors", {})[reply.url] = reply.error
                 if not self._suppress or self._verbose:
-                    self.say(f"-> {reply.url}: {reply.error}")
+                    self.print_line(f"-> {reply.url}: {reply.error}")
                 continue
             if self._verbose:
-                self.say(f"-> {reply.url}: {reply.content}")
+                self.print_line(f"-> {reply.url}: {reply.content}")
             good.append(reply)
         return good
 
-    def detail(self, text: str) -> None:
+    def print_verbose(self, text: str) -> None:
         """Print a line in verbose mode."""
         if self._verbose:
-            self.say(text)
+            self.print_line(text)
 
     def stats(self, name: str, values: Sequence[Number | None], *, key: str = "") -> None:
         """Print the line of figures."""
         figures = statistics(values)
         self.facts[key or name] = figures
         if figures is None:
-            self.say(f"[{name}] - No hosts returned valid data.")
+            self.print_line(f"[{name}] - No hosts returned valid data.")
             return
-        self.say(
+        self.print_line(
             "[{name}] low: {low:d}, high: {high:d}, avg: {average:.1f}, total: {total:d}, "
             "Failed: {perc_none:.1f}%, no_result: {number_none}, reported: {reported}".format(
                 name=name,
@@ -131,11 +131,11 @@ class ReconReport:
         for replies, host in (("Oldest completion was", oldest), ("Most recent completion was", newest)):
             when = last[host]
             if not when:
-                self.say(f"{replies} NEVER by {host}.")
+                self.print_line(f"{replies} NEVER by {host}.")
                 continue
-            self.say(f"{replies} {clock_text(when)} ({age_text(time.time() - when)}) by {host}.")
+            self.print_line(f"{replies} {clock_text(when)} ({age_text(time.time() - when)}) by {host}.")
 
     def matched(self, good: int, of: int, errors: int, noun: str = "matched") -> None:
         """Print the number of hosts that match."""
         self.facts["hosts"] = {noun: good, "of": of, "errors": errors}
-        self.say(f"{good}/{of} hosts {noun}, {errors} error[s] while checking hosts.")
+        self.print_line(f"{good}/{of} hosts {noun}, {errors} error[s] while checking hosts.")

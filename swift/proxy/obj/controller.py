@@ -14,7 +14,7 @@ from swift.cluster.transport import BackendResponse
 from swift.gateway.info import ContainerInfo, container_info
 from swift.gateway.subrequest import drained
 from swift.http import environkeys, fields
-from swift.http.conditional import is_outdated_range
+from swift.http.conditional import is_outdated_range_response
 from swift.http.headers import HeaderMap
 from swift.http.mediatypes import TypeGuesser
 from swift.http.objectlock import CHECK, parse_lock
@@ -104,7 +104,7 @@ class ObjectController(Controller):
         if self.context.settings.allow_open_expired and is_true(headers.get("x-open-expired")):
             headers[fields.BACKEND_OPEN_EXPIRED] = "true"
         response = self._read(request, path, location, headers)
-        if is_outdated_range(request.headers, response):
+        if is_outdated_range_response(request.headers, response):
             drained(response)
             wanted = request.headers.pop("range")
             headers.pop("range", None)
@@ -329,7 +329,7 @@ def _check_locks(request: Request, info: ContainerInfo) -> None:
 
 def _check_lock_and_expiry(headers: HeaderMap) -> None:
     """Raise ``HTTPError`` 400 for an object that would be locked and expire."""
-    if "x-delete-at" in headers and parse_lock(headers.get(fields.TRANSIENT_S3_LOCK)).is_on(time.time()):
+    if "x-delete-at" in headers and parse_lock(headers.get(fields.TRANSIENT_S3_LOCK)).is_locked(time.time()):
         raise HTTPError(400, "A locked object does not expire", content_type=TEXT)
 
 

@@ -22,23 +22,23 @@ from swift.config.common import PrioritySettings, ServerSettings, StorageSetting
 from swift.config.declared import daemons
 from swift.config.files import read_section
 from swift.config.unknown import unknown_options
-from swift.platform.heap import share_heaps
+from swift.platform.heap import limit_heaps
 from swift.platform.privileges import drop_privileges
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import (
     DaemonTask,
     Runner,
     Schedule,
-    forever_together,
-    once_together,
+    run_all_forever,
+    run_all_once,
 )
 from swift.runtime.declaration import Daemon, DaemonParts
 from swift.runtime.notify import READY, STOPPING, notify_systemd
 from swift.runtime.priority import set_priority
-from swift.runtime.report import terminal_of
+from swift.runtime.report import stream_if_terminal
 from swift.runtime.selection import Selection
 from swift.runtime.service.streams import detach_streams
-from swift.runtime.stop import Stop, plain_stop
+from swift.runtime.stop import Stop, make_blocking_stop
 from swift.telemetry.recon import ReconFile
 
 
@@ -57,7 +57,7 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
         "-t",
         "--test-config",
         action="store_true",
-        help="load the configuration, say whether it is good, exit",
+        help="check the configuration and exit",
     )
     parser.add_argument("-d", "--devices", default="", help="only these devices (comma list)")
     parser.add_argument("-p", "--partitions", default="", help="only these partitions (comma list)")
@@ -69,7 +69,7 @@ def make_parser(daemon: Daemon) -> argparse.ArgumentParser:
 
 
 def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
-    """Return the console script of a daemon; the exit code."""
+    """Run a daemon from its command line; return the exit code."""
     parser = make_parser(daemon)
     args = parser.parse_args(argv)
     if not args.config or not os.path.exists(args.config):
@@ -87,7 +87,7 @@ def run_daemon(daemon: Daemon, argv: Sequence[str] | None = None) -> int:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedDaemon:
     """A daemon whose configuration was read: everything but privileges, signals and the loop."""
 
     #: What the process does, and when; the daemon's own task first.
@@ -122,7 +122,9 @@ class Prepared:
         ]
 
 
-def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespace | None = None) -> Prepared:
+def prepare_daemon(
+    daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespace | None = None
+) -> PreparedDaemon:
     """Read the configuration file ``path`` and make the task; raises ``ConfigError`` and OSError.
 
     ``args`` is the command line; without one, everything is selected.
@@ -146,13 +148,13 @@ def prepare(daemon: Daemon, path: str, *, verbose: bool, args: argparse.Namespac
     parts = DaemonParts(context, rings, settings, conf, storage, selection, path, given)
     tasks = ((daemon.make(parts), daemon.schedule(parts)), *daemon.companions(parts))
     priority = PrioritySettings.parse(conf, source=f"{path} [{daemon.name}]")
-    return Prepared(tasks, context, recon, server.user, priority, rings, bool(selection))
+    return PreparedDaemon(tasks, context, recon, server.user, priority, rings, bool(selection))
 
 
 def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     once = args.once or "once" in args.words
     verbose = args.verbose or "verbose" in args.words
-    prepared = prepare(daemon, args.config, verbose=verbose, args=args)
+    prepared = prepare_daemon(daemon, args.config, verbose=verbose, args=args)
     if args.test_config:
         problems = prepared.rings.damaged()
         for problem in problems:
@@ -162,32 +164,32 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     set_priority(prepared.priority)
     drop_privileges(prepared.user)
     os.umask(0o022)
-    share_heaps()
-    stop = _stop_for(prepared)
+    limit_heaps()
+    stop = _make_stop(prepared)
     stop.on_signals()
-    runners = prepared.runners(stop, terminal_of() if once or verbose else None)
+    runners = prepared.runners(stop, stream_if_terminal() if once or verbose else None)
     if not once:
         detach_streams(log, console=verbose)
     log.notice(f"Starting {os.getpid()}")
     notify_systemd(READY)
     completed = True
     if once:
-        completed = once_together(runners)
+        completed = run_all_once(runners)
     else:
-        forever_together(runners, stop)
+        run_all_forever(runners, stop)
     notify_systemd(STOPPING)
     log.notice(f"Exited {os.getpid()}")
     return 0 if completed else 1
 
 
-def _stop_for(prepared: Prepared) -> Stop:
-    """Green waiting where this process works itself, plain waiting where it only forks workers."""
+def _make_stop(prepared: PreparedDaemon) -> Stop:
+    """Return a ``Stop`` that waits in the event loop, or a blocking one if it only forks workers."""
     if prepared.forks:
-        return plain_stop()
+        return make_blocking_stop()
     return Stop()
 
 
-def daemon_of(name: str) -> Daemon:
+def find_daemon(name: str) -> Daemon:
     """Return the daemon that ``swift-<name>`` runs; raises ``ConfigError`` for an unknown one."""
     declared = daemons().get(name)
     if declared is None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, MutableMapping, Sequence
 from swift.platform import sockets
 from swift.ring.device import address
 from swift.runtime import childprocess
-from swift.runtime.notify import READY, refusal
+from swift.runtime.notify import READY, refusal_message
 from swift.telemetry.log import Log
 
 ENVIRONMENT_KEY = "SWIFT_HANDOVER"
@@ -57,8 +57,8 @@ class SocketHandover:
         taken, self.workers = self.workers, []
         return taken
 
-    def close_rest(self) -> None:
-        """Close what was taken over and is not wanted any more."""
+    def close_unclaimed_sockets(self) -> None:
+        """Close inherited sockets that no listener claimed."""
         for fd in self._inherited.values():
             os.close(fd)
         self._inherited.clear()
@@ -73,20 +73,20 @@ class SocketHandover:
         self._inherited.clear()
 
     def renew(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
-        """Become the next image; returns when that fails, and the server goes on as before."""
+        """Become the next image; on return that failed, and the server continues as before."""
         try:
-            self._become_next(workers, log, tell)
+            self._exec_next_image(workers, log, tell)
         except Exception as error:
             # Anything: an error that left this method would end the server.
             log.exception("reload failed, the server goes on as before", error)
-            tell(refusal(str(error) or repr(error)))
+            tell(refusal_message(str(error) or repr(error)))
 
-    def _become_next(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
+    def _exec_next_image(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
         command = [sys.executable, *sys.orig_argv[1:]]
-        problem = _problem_of(command, self._check_timeout_s)
+        problem = _startup_problem(command, self._check_timeout_s)
         if problem:
             log.error(f"reload refused, the server goes on as before: {problem}")
-            tell(refusal(problem))
+            tell(refusal_message(problem))
             return
         tell("RELOADING=1")
         descriptors = self._descriptors()
@@ -112,7 +112,7 @@ class SocketHandover:
         return f"<Handover {sorted(self._sockets)}, former workers {self.workers}>"
 
 
-def _problem_of(command: Sequence[str], timeout_s: float) -> str:
+def _startup_problem(command: Sequence[str], timeout_s: float) -> str:
     """Return why a server could not be started by a command line; empty when it could."""
     try:
         done = childprocess.run([*command, "--test-config"], timeout_s=timeout_s)

@@ -22,13 +22,13 @@ from typing import Protocol
 from swift.platform.privileges import make_directories
 from swift.runtime.service.services import Service, pid_file
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
 FILES_MAX = 32768
 PROCESSES_MAX = 8192
-#: A process that has said nothing for so long is taken to be running.
+#: A process without a message for so long counts as running, seconds.
 READY_TIMEOUT_S = 60.0
-_LOOK_S = 0.05
+_POLL_S = 0.05
 #: A configuration that cannot be checked within this time is no good.
 CHECK_TIMEOUT_S = 60.0
 
@@ -43,8 +43,10 @@ class ProcessLimits(Protocol):
         """Set both; raises ValueError and OSError."""
 
 
-def raise_limits(say: Say, limits: ProcessLimits = resource, user_id: Callable[[], int] = os.geteuid) -> None:
-    """Let services have as many descriptors and processes as they may need; say what cannot be had."""
+def raise_limits(
+    say: Print, limits: ProcessLimits = resource, user_id: Callable[[], int] = os.geteuid
+) -> None:
+    """Raise the limits of descriptors and processes for services; report limits that cannot be raised."""
     wishes = (
         ("open files", resource.RLIMIT_NOFILE, FILES_MAX),
         ("processes", resource.RLIMIT_NPROC, PROCESSES_MAX),
@@ -72,48 +74,48 @@ def program_path(name: str) -> str | None:
     return shutil.which(name)
 
 
-class Launched:
+class LaunchedProcess:
     """A process that was started; its output is kept until it is ready or has ended."""
 
     def __init__(self, process: subprocess.Popen[bytes], word: socket.socket | None, output: int, path: str):
         self._process = process
-        self._word = word
+        self._ready_socket = word
         self._output = output
         self._pid_file = path
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Wait for nothing."""
-        if self._word is not None:
-            self._word.close()
+        if self._ready_socket is not None:
+            self._ready_socket.close()
         if self._output >= 0:
             os.close(self._output)
             self._output = -1
 
     def await_ready(self, timeout_s: float = READY_TIMEOUT_S) -> bool:
-        """Wait until it is ready or ends; whether it runs or has ended well. What it said is printed."""
+        """Wait until it is ready or ends, and print its output; return True if it runs or has ended well."""
         deadline = time.monotonic() + timeout_s
         while self._process.poll() is None and time.monotonic() < deadline:
-            if self._has_said_ready():
+            if self._received_ready():
                 break
         self._print_output()
-        self.leave()
+        self.detach()
         return not self._process.returncode
 
-    def _has_said_ready(self) -> bool:
-        assert self._word is not None, "only what runs in the background is waited for"
+    def _received_ready(self) -> bool:
+        assert self._ready_socket is not None, "only what runs in the background is waited for"
         with selectors.DefaultSelector() as selector:
-            selector.register(self._word, selectors.EVENT_READ)
-            return bool(selector.select(_LOOK_S)) and b"READY=1" in self._word.recv(4096)
+            selector.register(self._ready_socket, selectors.EVENT_READ)
+            return bool(selector.select(_POLL_S)) and b"READY=1" in self._ready_socket.recv(4096)
 
     def wait(self) -> int:
-        """Wait for its end; the exit status. What it said is printed."""
+        """Wait for its end, print its output and return the exit status."""
         try:
             status = self._process.wait()
         except KeyboardInterrupt:
             self._process.terminate()
             status = self._process.wait()
         self._print_output()
-        self.leave()
+        self.detach()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._pid_file)
         return status
@@ -129,12 +131,14 @@ class Launched:
 class Launcher:
     """Starts services."""
 
-    def __init__(self, run_dir: str, swift_dir: str, say: Say):
+    def __init__(self, run_dir: str, swift_dir: str, say: Print):
         self._run_dir = run_dir
         self._swift_dir = swift_dir
         self._say = say
 
-    def launch(self, service: Service, config: str, *, once: bool, in_foreground: bool) -> Launched | None:
+    def launch(
+        self, service: Service, config: str, *, once: bool, in_foreground: bool
+    ) -> LaunchedProcess | None:
         """Start a service with one configuration; None when the command is not installed. Raises OSError."""
         program = program_path(service.program)
         if program is None:
@@ -150,9 +154,9 @@ class Launcher:
         else:
             process, word, output = _spawn(words)
         Path(path).write_text(f"{process.pid}")
-        return Launched(process, word, output, path)
+        return LaunchedProcess(process, word, output, path)
 
-    def problem_of(self, service: Service, config: str) -> str:
+    def startup_problem(self, service: Service, config: str) -> str:
         """Return why a service would not start with a configuration; empty when it would."""
         program = program_path(service.program)
         if program is None:

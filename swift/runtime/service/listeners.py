@@ -17,7 +17,7 @@ from socket import socket
 from typing import Protocol
 
 from swift.base.errors import SwiftError
-from swift.platform.addresses import names_any_of, own_addresses
+from swift.platform.addresses import matches_any_address, own_addresses
 from swift.policy.policy import Policies
 from swift.ring.errors import RingFileError
 from swift.ring.ringfile import load_table
@@ -35,11 +35,11 @@ class Listeners(Protocol):
     def slots(self) -> Sequence[int]:
         """Return the slots that should have a worker."""
 
-    def take(self, slot: int) -> socket | None:
+    def worker_socket(self, slot: int) -> socket | None:
         """Return called in the worker: its socket; those of others are closed."""
 
 
-class OnePort:
+class SharedListener:
     """All workers accept on the same socket."""
 
     def __init__(self, listener: socket, workers: int):
@@ -51,13 +51,13 @@ class OnePort:
         """See ``Listeners``."""
         return self._slots
 
-    def take(self, slot: int) -> socket | None:
+    def worker_socket(self, slot: int) -> socket | None:
         """See ``Listeners``."""
         return self._listener
 
 
-class RingPorts:
-    """``per_port`` workers on each of the ports that ``find_ports`` tells."""
+class PerPortListeners:
+    """``per_port`` workers on each of the ports that ``find_ports`` returns."""
 
     def __init__(
         self,
@@ -77,22 +77,22 @@ class RingPorts:
         self._per_port = per_port
         self._interval_s = interval_s
         self._now = now
-        self._look_at = now()
+        self._next_refresh_s = now()
         #: Port → (its socket, the first of its slots). A port keeps its slots as long as it exists.
         self._ports: dict[int, tuple[socket, int]] = {}
 
     def slots(self) -> Sequence[int]:
         """See ``Listeners``."""
-        if self._now() >= self._look_at:
-            self._look_at = self._now() + self._interval_s
-            self._look()
+        if self._now() >= self._next_refresh_s:
+            self._next_refresh_s = self._now() + self._interval_s
+            self._refresh_ports()
         return [first + number for _, first in self._ports.values() for number in range(self._per_port)]
 
-    def _look(self) -> None:
+    def _refresh_ports(self) -> None:
         try:
             wanted = self._find_ports()
         except (SwiftError, OSError) as error:
-            # A ring that is being replaced: the ports that are known go on.
+            # A ring that is being replaced: the known ports stay open.
             self._log.error(f"cannot look up ports in the rings: {error}")
             return
         for port in sorted(set(self._ports) - wanted):
@@ -115,7 +115,7 @@ class RingPorts:
         except OSError as error:
             self._log.error(f"cannot listen on port {port}: {error.strerror}")
 
-    def take(self, slot: int) -> socket | None:
+    def worker_socket(self, slot: int) -> socket | None:
         """See ``Listeners``."""
         mine = None
         for listener, first in self._ports.values():
@@ -130,7 +130,7 @@ class RingPorts:
         return f"RingPorts({sorted(self._ports)}, {self._per_port} workers each)"
 
 
-class PortFinder:
+class RingPortFinder:
     """The ports of this node's devices in all object rings; reads the rings only when their files changed."""
 
     def __init__(self, swift_dir: str, policies: Policies, ring_ip: str):
@@ -145,7 +145,7 @@ class PortFinder:
         Raises ``RingError`` and OSError when a ring that was read before cannot be used now.
         """
         for path in self._paths:
-            mark, known = _mark(path), self._known.get(path)
+            mark, known = _file_identity(path), self._known.get(path)
             if mark is None and known is not None:
                 raise RingFileError(path, "the file is missing")
             if mark is not None and (known is None or known[0] != mark):
@@ -155,11 +155,11 @@ class PortFinder:
     def _ports_in(self, path: str, *, thorough: bool) -> frozenset[int]:
         addresses = own_addresses(self._ring_ip)
         records = [record for record in load_table(path, thorough=thorough).records if record is not None]
-        own = {ip for ip in {str(record["ip"]) for record in records} if names_any_of(ip, addresses)}
+        own = {ip for ip in {str(record["ip"]) for record in records} if matches_any_address(ip, addresses)}
         return frozenset(int(record["port"]) for record in records if str(record["ip"]) in own)
 
 
-def _mark(path: str) -> tuple[int, int] | None:
+def _file_identity(path: str) -> tuple[int, int] | None:
     """Return the mark that changes when a file is replaced; None when it is missing."""
     try:
         stat = os.stat(path)

@@ -1,4 +1,4 @@
-"""Running processes, as /proc tells, and those of a service, as its pid files tell.
+"""Running processes from /proc, and processes of a service from its pid files.
 
 A pid file whose process is gone, or is another program's by now, is removed when it is seen.
 spec: cli-and-config.md §8.1
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from swift.base.errors import SwiftError
-from swift.runtime.notify import READY, REFUSED, reload_address
-from swift.runtime.service.services import Service, configs_of, pid_file, pid_files
+from swift.runtime.notify import READY, RELOAD_REFUSED, reload_address
+from swift.runtime.service.services import Service, config_paths, pid_file, pid_files
 
 #: Where the modules of commands are.
-_OURS = "swift.cli."
+_COMMAND_PREFIX = "swift.cli."
 #: Options of the interpreter that a word of their own follows.
 _WITH_VALUE = frozenset(("-W", "-X", "--check-hash-based-pycs"))
 _PROC = "/proc"
@@ -34,13 +34,13 @@ class RunningProcess:
     parent: int
     session: int
     #: The words of its command line.
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     age_s: float
 
     @property
     def command(self) -> str:
         """The command line in one piece."""
-        return " ".join(self.words)
+        return " ".join(self.arguments)
 
 
 def process(pid: int, proc: str = _PROC) -> RunningProcess | None:
@@ -62,19 +62,19 @@ def process(pid: int, proc: str = _PROC) -> RunningProcess | None:
 
 
 def processes(proc: str = _PROC) -> Iterator[RunningProcess]:
-    """All processes, from the lowest pid on."""
+    """Yield all processes, from the lowest pid on."""
     for name in sorted((name for name in os.listdir(proc) if name.isdigit()), key=int):
         found = process(int(name), proc)
         if found is not None:
             yield found
 
 
-def program_of(running: RunningProcess) -> str:
+def program_name(running: RunningProcess) -> str:
     """Return the name of the command that runs: of the script that an interpreter runs, else of the file.
 
     A module of ours that is run with ``-m`` counts as its command, any other one has its own name.
     """
-    words = running.words
+    words = running.arguments
     if not words:
         return ""
     if not os.path.basename(words[0]).startswith("python"):
@@ -85,15 +85,15 @@ def program_of(running: RunningProcess) -> str:
             rest.pop(0)
     if rest[:1] == ["-m"]:
         module = rest[1] if len(rest) > 1 else ""
-        if not module.startswith(_OURS):
+        if not module.startswith(_COMMAND_PREFIX):
             return module
-        command = module.removeprefix(_OURS).replace("_", "-")
+        command = module.removeprefix(_COMMAND_PREFIX).replace("_", "-")
         return f"swift-{rest[2] if command == 'daemon' and len(rest) > 2 else command}"
     return os.path.basename(rest[0]) if rest and rest[0] != "-c" else ""
 
 
 def wait_for_end(pid: int, timeout_s: float, pause_s: float = 0.05) -> bool:
-    """Wait until a process is gone; whether it is."""
+    """Wait until a process is gone; return True if it is."""
     deadline = time.monotonic() + timeout_s
     while process(pid) is not None:
         if time.monotonic() >= deadline:
@@ -102,10 +102,10 @@ def wait_for_end(pid: int, timeout_s: float, pause_s: float = 0.05) -> bool:
     return True
 
 
-#: A server says within this time that it was reloaded, or refuses silently.
+#: A server reports within this time that it was reloaded, or the reload failed.
 RELOAD_TIMEOUT_S = 60.0
 
-Say = Callable[[str], None]
+Print = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class ServiceProcess:
     config: str
     pid_file: str
 
-    def forget(self) -> None:
+    def remove_pid_file(self) -> None:
         """Remove the pid file."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.pid_file)
@@ -126,11 +126,11 @@ class ServiceProcess:
         return f"{self.service} ({self.pid})"
 
 
-def running_of(
-    service: Service, run_dir: str, swift_dir: str, say: Say | None = None
+def running_processes(
+    service: Service, run_dir: str, swift_dir: str, say: Print | None = None
 ) -> list[ServiceProcess]:
-    """Return the processes of a service; ``say`` is told about pid files that were left behind."""
-    configs = {pid_file(service, path, run_dir, swift_dir): path for path in configs_of(service, swift_dir)}
+    """Return the processes of a service; ``say`` gets messages about stale pid files."""
+    configs = {pid_file(service, path, run_dir, swift_dir): path for path in config_paths(service, swift_dir)}
     found = []
     for path in pid_files(service, run_dir):
         try:
@@ -139,7 +139,7 @@ def running_of(
             _remove(path)
             print(f"Removing pid file {path} with invalid pid")
             continue
-        if not is_of(service, pid):
+        if not is_service_process(service, pid):
             if say is not None:
                 gone = process(pid) is None
                 say(
@@ -158,20 +158,20 @@ def _remove(path: str) -> None:
         os.unlink(path)
 
 
-def is_of(service: Service, pid: int) -> bool:
+def is_service_process(service: Service, pid: int) -> bool:
     """Return True if a pid is that of a process of the service."""
     if pid <= 1:
         return False
     running = process(pid)
     return running is not None and (
-        program_of(running) == service.program or service.program in running.command
+        program_name(running) == service.program or service.program in running.command
     )
 
 
 class Signaller:
     """Sends signals to running services and waits for what they do."""
 
-    def __init__(self, say: Say, *, wait_s: float, kills: bool, verbose: bool):
+    def __init__(self, say: Print, *, wait_s: float, kills: bool, verbose: bool):
         self._say = say
         self._wait_s = wait_s
         self._kills = kills
@@ -190,20 +190,20 @@ class Signaller:
         return True
 
     def end(self, running: Sequence[ServiceProcess], *, graceful: bool) -> list[ServiceProcess]:
-        """Tell processes to end: servers by SIGHUP when ``graceful``, all others by SIGTERM; those told."""
+        """Signal processes to end: servers by SIGHUP if ``graceful``, all others by SIGTERM; return them."""
         return [
             each
             for each in running
             if self._signal(each, signal.SIGHUP if graceful and each.service.is_server else signal.SIGTERM)
         ]
 
-    def await_ends(self, told: Sequence[ServiceProcess]) -> int:
-        """Wait until processes have ended, for ``wait_s`` in all; how many have not."""
+    def wait_for_ends(self, told: Sequence[ServiceProcess]) -> int:
+        """Wait until processes have ended, for ``wait_s`` in all; return the number that still run."""
         left = 0
         deadline_s = self._wait_s
         for each in told:
             if wait_for_end(each.pid, deadline_s):
-                each.forget()
+                each.remove_pid_file()
                 self._say(f"{each} appears to have stopped")
                 continue
             deadline_s = 0.0
@@ -212,7 +212,7 @@ class Signaller:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(each.pid, signal.SIGKILL)
                 if wait_for_end(each.pid, 5.0):
-                    each.forget()
+                    each.remove_pid_file()
                     continue
             else:
                 self._say(f"Waited {self._wait_s:g} seconds for {each.service} to die; giving up")
@@ -220,7 +220,7 @@ class Signaller:
         return left
 
     def renew(self, running: Sequence[ServiceProcess], *, wait: bool) -> int:
-        """Reload servers seamlessly; how many did not say in time that they are ready again."""
+        """Reload servers seamlessly; return the number of servers that were not ready again in time."""
         failed = 0
         for each in running:
             with ReadySocket(each.pid) as word:
@@ -239,11 +239,11 @@ class Signaller:
 
 
 class ReloadRefused(SwiftError):
-    """A process does not reload and goes on as before; the text says why."""
+    """A process refused to reload and continues as before; the text has the reason."""
 
 
 class ReadySocket:
-    """Listens for a process that says it is ready, as systemd does."""
+    """Listens for the ready message of a process, as systemd does."""
 
     def __init__(self, pid: int):
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -255,8 +255,8 @@ class ReadySocket:
     def __exit__(self, *_error: object) -> None:
         self._socket.close()
 
-    def wait(self, timeout_s: float | None, tell: Say = lambda _text: None) -> bool:
-        """Return True if it said so in time; ``tell`` gets every message. Raises ``ReloadRefused``."""
+    def wait(self, timeout_s: float | None, tell: Print = lambda _text: None) -> bool:
+        """Return True if it was ready in time; ``tell`` gets every message. Raises ``ReloadRefused``."""
         self._socket.settimeout(timeout_s)
         while True:
             try:
@@ -268,5 +268,5 @@ class ReadySocket:
             if READY in lines:
                 return True
             for line in lines:
-                if line.startswith(REFUSED):
-                    raise ReloadRefused(line.removeprefix(REFUSED))
+                if line.startswith(RELOAD_REFUSED):
+                    raise ReloadRefused(line.removeprefix(RELOAD_REFUSED))

@@ -26,18 +26,18 @@ from swift.config.files import read_section
 from swift.config.unknown import unknown_options
 from swift.green import on_signals
 from swift.platform import sockets
-from swift.platform.heap import share_heaps
+from swift.platform.heap import limit_heaps
 from swift.platform.privileges import drop_privileges
 from swift.runtime.httpd import HttpServer
-from swift.runtime.metricspage import MetricsBoard
-from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal
+from swift.runtime.metricspage import SharedMetricsPage
+from swift.runtime.notify import READY, STOPPING, notify_systemd, refusal_message
 from swift.runtime.pipeline import load_app
 from swift.runtime.priority import set_priority
 from swift.runtime.service.handover import SocketHandover
-from swift.runtime.service.listeners import Listeners, OnePort, PortFinder, RingPorts
+from swift.runtime.service.listeners import Listeners, PerPortListeners, RingPortFinder, SharedListener
 from swift.runtime.service.streams import detach_streams
 from swift.runtime.workers import Master, ProcessRenewal, adopt_previous
-from swift.runtime.wsgi import native
+from swift.runtime.wsgi import handle_of_app
 from swift.telemetry.telemetry import Telemetry
 from swift.wire.http1 import HeadLimits
 
@@ -49,7 +49,7 @@ METRICS_BACKLOG = 16
 SWITCH_INTERVAL_S = 0.001
 #: Allocations that start a collection of each generation.
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
-#: A former worker ends connections on which nothing came for so long; who asks sooner is answered.
+#: A former worker closes connections that were idle for so long, seconds.
 PATIENCE_S = 5.0
 NO_RELOAD = "a server without workers (workers = 0) cannot be reloaded; restart it"
 _WORKER_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
@@ -126,7 +126,7 @@ class ServerProcess:
         self.telemetry: Telemetry = telemetry_of({**raw, **self._extra}, name=section)
         self._raw = raw
         self.app: Any = None
-        self._board = MetricsBoard(1)
+        self._board = SharedMetricsPage(1)
         self._metrics_listener: socket | None = None
         self._handover = handover
         self._tls: ssl.SSLContext | None = None
@@ -140,34 +140,34 @@ class ServerProcess:
         self.app = load_app(self.conf_path, self._extra)
 
     def _cluster(self) -> Cluster:
-        """Return what swift.conf said when the pipeline was made; raises ``ConfigError``."""
+        """Return the settings of swift.conf at the time the pipeline was made; raises ``ConfigError``."""
         return cluster_of({**self._raw, **self._extra})
 
     def _configuration_files(self) -> list[str]:
-        """Return the files of which every server tells the options that it does not know."""
+        """Return the files whose unknown options every server reports."""
         shared = (os.path.join(self.settings.swift_dir, name) for name in ("swift.conf", "memcache.conf"))
         return [self.conf_path, *filter(os.path.exists, shared)]
 
     def serve(self) -> int:
-        """Bind, fork and serve until told to stop; the exit code."""
+        """Bind, fork and serve until stopped; return the exit code."""
         handover, log = self._handover, self.telemetry.log
         listeners = self._listen()
-        self._board = MetricsBoard(listeners.slots_max)
+        self._board = SharedMetricsPage(listeners.slots_max)
         self._metrics_listener = bind_metrics(self.settings, self.telemetry, handover.listen)
-        handover.close_rest()
+        handover.close_unclaimed_sockets()
         set_priority(PrioritySettings.parse(self._raw, source=f"{self.conf_path} [DEFAULT]"))
         drop_privileges(self.settings.user)
         os.umask(0o022)
-        share_heaps()
+        limit_heaps()
         detach_streams(log, console=self._verbose)
         log.notice(f"Starting {os.getpid()}")
         if self.settings.workers == 0 and not self._by_ports:
             notify_systemd(READY)
-            self._work(listeners.take(0), 0)
+            self._run_worker(listeners.worker_socket(0), 0)
             return 0
         code = Master(
             listeners.slots,
-            lambda slot: self._work(listeners.take(slot), slot),
+            lambda slot: self._run_worker(listeners.worker_socket(slot), slot),
             log,
             succession=ProcessRenewal(
                 lambda workers: handover.renew(workers, log, notify_systemd),
@@ -184,9 +184,11 @@ class ServerProcess:
         """Bind what can be bound while still privileged; raises ``ConfigError``."""
         settings, ports = self.settings, self._ports
         if not self._by_ports:
-            return OnePort(bind(settings, self._handover.listen), settings.workers)
-        finder = PortFinder(settings.swift_dir, self._cluster().policies, ports.ring_ip or settings.bind_ip)
-        listeners = RingPorts(
+            return SharedListener(bind(settings, self._handover.listen), settings.workers)
+        finder = RingPortFinder(
+            settings.swift_dir, self._cluster().policies, ports.ring_ip or settings.bind_ip
+        )
+        listeners = PerPortListeners(
             finder,
             lambda port: self._handover.listen(
                 settings.bind_ip, port, settings.backlog, keep_idle_s=settings.keep_idle
@@ -198,14 +200,14 @@ class ServerProcess:
         listeners.slots()
         return listeners
 
-    def _work(self, listener: Any, index: int) -> None:
+    def _run_worker(self, listener: Any, index: int) -> None:
         sys.setswitchinterval(SWITCH_INTERVAL_S)
         _freeze_garbage_collector()
         settings = self.settings
-        self._board.join(index, self.process.metrics)
+        self._board.register_worker(index, self.process.metrics)
         limits = self._cluster().config.limits
         server = HttpServer(
-            native(self.app),
+            handle_of_app(self.app),
             self.telemetry,
             limits=HeadLimits(
                 limits.max_request_line,
@@ -222,7 +224,7 @@ class ServerProcess:
         )
         stopped = green.Event()
         patient: list[int] = []
-        on_signals(_WORKER_SIGNALS, lambda number: self._signalled(number, patient, stopped))
+        on_signals(_WORKER_SIGNALS, lambda number: self._handle_signal(number, patient, stopped))
         green.spawn_detached(self._publish_metrics)
         if self._metrics_listener is not None:
             page = self._board.server(settings.metrics_path, self.telemetry.log)
@@ -235,10 +237,10 @@ class ServerProcess:
             server.stop()
         self._flush()
 
-    def _signalled(self, number: int, patient: list[int], stopped: green.Event) -> None:
+    def _handle_signal(self, number: int, patient: list[int], stopped: green.Event) -> None:
         if number == signal.SIGUSR1:
             self.telemetry.log.warning(NO_RELOAD)
-            notify_systemd(refusal(NO_RELOAD))
+            notify_systemd(refusal_message(NO_RELOAD))
             return
         if number == signal.SIGHUP:
             patient.append(number)
@@ -271,14 +273,14 @@ def make_parser(section: str) -> argparse.ArgumentParser:
         "-t",
         "--test-config",
         action="store_true",
-        help="load the configuration, say whether it is good, exit",
+        help="check the configuration and exit",
     )
     parser.add_argument("words", nargs="*", help="'verbose' is accepted as a bare word")
     return parser
 
 
 def run_server(section: str, argv: Sequence[str] | None = None) -> int:
-    """Return the console script of a server; ``section`` is its app's name, e.g. ``proxy-server``."""
+    """Run a server from its command line; ``section`` is its app's name, e.g. ``proxy-server``."""
     parser = make_parser(section)
     args = parser.parse_args(argv)
     if not args.config:
@@ -313,14 +315,14 @@ def run_server(section: str, argv: Sequence[str] | None = None) -> int:
 def _adopt_previous_workers(
     section: str, handover: SocketHandover, error: Exception, *, verbose: bool
 ) -> int:
-    """Let the workers from before a reload go on, because the image after it cannot start."""
+    """Keep supervising the workers from before a reload, because the new image cannot start."""
     log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
     message = "reload failed, the workers from before it go on; send SIGUSR1 to try again"
     if isinstance(error, (SwiftError, OSError)):
         log.error(f"{message}: {error}")
     else:
         log.exception(message, error)
-    notify_systemd(refusal(str(error) or repr(error)))
+    notify_systemd(refusal_message(str(error) or repr(error)))
     return adopt_previous(
         ProcessRenewal(lambda workers: handover.renew(workers, log, notify_systemd), handover.take_workers()),
         log,

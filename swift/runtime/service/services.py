@@ -14,9 +14,9 @@ from pathlib import Path
 from swift.config.declared import daemons
 from swift.config.files import parser_of
 
-MAIN = ("proxy-server", "account-server", "container-server", "object-server")
-REST = tuple(daemons())
-GROUPS = {"all": (*MAIN, *REST), "main": MAIN, "rest": REST}
+MAIN_SERVERS = ("proxy-server", "account-server", "container-server", "object-server")
+OTHER_SERVICES = tuple(daemons())
+GROUPS = {"all": (*MAIN_SERVERS, *OTHER_SERVICES), "main": MAIN_SERVERS, "rest": OTHER_SERVICES}
 RUN_DIR = "/var/run/swift"
 SWIFT_DIR = "/etc/swift"
 
@@ -36,7 +36,7 @@ class Service:
     @property
     def is_server(self) -> bool:
         """True if it is one of the four servers, which have workers and listen."""
-        return self.name in MAIN
+        return self.name in MAIN_SERVERS
 
     @property
     def is_known(self) -> bool:
@@ -47,7 +47,7 @@ class Service:
         return self.name
 
 
-def service_of(word: str) -> Service:
+def parse_service(word: str) -> Service:
     """Return the service of a word: ``-server`` may be left out, ``.name`` chooses a configuration."""
     name, _, config = word.partition(".")
     return Service(name if "-" in name else f"{name}-server", config)
@@ -58,7 +58,7 @@ def is_group(word: str) -> bool:
     return word in GROUPS or "*" in word
 
 
-def services_of(words: Iterable[str]) -> list[Service]:
+def parse_services(words: Iterable[str]) -> list[Service]:
     """Return the services that words stand for, each once.
 
     Unknown names are services too, for the caller to see.
@@ -71,11 +71,11 @@ def services_of(words: Iterable[str]) -> list[Service]:
             names = fnmatch.filter(GROUPS["all"], word)
             found.update(dict.fromkeys(Service(name) for name in names))
         else:
-            found[service_of(word)] = None
+            found[parse_service(word)] = None
     return list(found)
 
 
-def _base_of(service: Service, swift_dir: str) -> str:
+def _config_base_name(service: Service, swift_dir: str) -> str:
     """Return the name of its configuration without ``.conf``."""
     declared = daemons().get(service.name)
     if declared is not None and declared.conf_name:
@@ -111,12 +111,12 @@ def _paths(base: str, config: str, swift_dir: str) -> list[str]:
     return sorted(str(path) for path in found if not path.name.startswith("."))
 
 
-def configs_of(service: Service, swift_dir: str = SWIFT_DIR, number: int = 0) -> list[str]:
+def config_paths(service: Service, swift_dir: str = SWIFT_DIR, number: int = 0) -> list[str]:
     """Return the configurations of a service.
 
     With ``number`` (from 1) only that one. Raises ``ConfigError``.
     """
-    found = _paths(_base_of(service, swift_dir), service.config, swift_dir)
+    found = _paths(_config_base_name(service, swift_dir), service.config, swift_dir)
     if number:
         return found[number - 1 : number]
     return found
@@ -125,7 +125,7 @@ def configs_of(service: Service, swift_dir: str = SWIFT_DIR, number: int = 0) ->
 def pid_file(service: Service, config: str, run_dir: str, swift_dir: str = SWIFT_DIR) -> str:
     """Return the path of the pid file of a configuration's process."""
     below = os.path.relpath(config, swift_dir)
-    base = _base_of(service, swift_dir)
+    base = _config_base_name(service, swift_dir)
     head, dot, rest = below.partition(base)
     stem = (head + service.name + rest) if dot else below
     return os.path.join(run_dir, stem.removesuffix(".d").removesuffix(".conf") + ".pid")

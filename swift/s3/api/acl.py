@@ -116,7 +116,7 @@ def _copied(call: Call, changed: HeaderMap) -> int:
     found = session.open(sub)
     if found.status != 200:
         found.discard()
-        found.ended(0, False)
+        found.report_end(0, False)
         raise missing_key(call, call.key) if found.status == 404 else refusal(found.status)
     headers = {name: value for name, value in found.headers.items() if _is_kept(name)}
     headers.update(changed)

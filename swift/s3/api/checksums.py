@@ -84,7 +84,7 @@ class Algorithm:
                 f"The {kind} checksum type cannot be used with the {self.name.lower()} checksum algorithm.",
             )
 
-    def joined(self, parts: Sequence[tuple[bytes, int]], kind: str) -> str:
+    def combine(self, parts: Sequence[tuple[bytes, int]], kind: str) -> str:
         """Return the checksum of an object as its header has it, from checksum and size of each part."""
         if kind == COMPOSITE:
             whole = self.start()
@@ -93,7 +93,7 @@ class Algorithm:
         assert self.polynomial is not None, "only CRCs can be put together"
         value = 0
         for digest, size in parts:
-            value = self.polynomial.joined(value, int.from_bytes(digest, "big"), size)
+            value = self.polynomial.combine(value, int.from_bytes(digest, "big"), size)
         return encoded(value.to_bytes(self.size, "big"))
 
 

@@ -528,7 +528,7 @@ def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
 
 def _checksum(call: Call, sums: Sequence[_Sum | None], requested: RequestedChecksum) -> str:
     """Return the checksum of the object, from those of its parts; raise ``S3Error``."""
-    checksum = requested.algorithm.joined(
+    checksum = requested.algorithm.combine(
         [(seen.digest, seen.size) for seen in sums if seen is not None], requested.kind
     )
     stated = call.headers.get(requested.algorithm.header)

@@ -20,7 +20,7 @@ from swift.gateway.subrequest import drained
 from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.http.transform import BrokenSource, Mapped, MappedRequest
+from swift.http.transform import SourceBodyError, TransformedBody, TransformedRequestBody
 from swift.s3.api.call import Call
 from swift.s3.api.payload import S3Upload
 from swift.s3.api.put import version_query
@@ -122,7 +122,7 @@ def encrypt(call: Call, upload: S3Upload) -> HeaderMap:
         raise S3Error("NotImplemented", "With a customer's key send a checksum, not Content-MD5.")
     cipher = _cipher()
     start = cipher.new_iv()
-    upload.body = MappedRequest(upload.body, cipher.KeyStream(key.key, start).update)
+    upload.body = TransformedRequestBody(upload.body, cipher.KeyStream(key.key, start).update)
     return {STORED: _known_by(key, start)}
 
 
@@ -213,7 +213,7 @@ def _decrypt(call: Call, response: Response, source: Encrypted | None, prefix: s
             update = _PartStreams(found, key, stored, offset).update
         else:
             update = _cipher().KeyStream(key.key, start, offset).update
-        response.body = Mapped(response.body, update)
+        response.body = TransformedBody(response.body, update)
     return key.answer_headers
 
 
@@ -289,14 +289,14 @@ class _PartStreams:
         self._left = size - offset
 
     def update(self, data: bytes) -> bytes:
-        """Return the next bytes; raise ``BrokenSource`` when a part cannot be asked for."""
+        """Return the next bytes; raise ``SourceBodyError`` when a part cannot be asked for."""
         plain, view = [], memoryview(data)
         while view:
             while not self._left:
                 try:
                     self._begin()
                 except (S3Error, IndexError):
-                    raise BrokenSource("a part of what a customer's key encrypted is missing")
+                    raise SourceBodyError("a part of what a customer's key encrypted is missing")
             piece = view[: self._left]
             plain.append(self._stream.update(piece))
             self._left -= len(piece)

@@ -11,7 +11,7 @@ from typing import NoReturn
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from swift.base.entity import RESERVED
-from swift.http.headers import HeaderMap, has_controls, wire_value
+from swift.http.headers import HeaderMap, has_control_characters, wire_value
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.formpost.form import Form, FormFileBody, parse_parameters
@@ -332,7 +332,7 @@ def _headers(fields: Mapping[str, str]) -> HeaderMap:
             tags = tags_of_document(parse(TAGGING, text.encode()), OBJECT_TAGS_MAX)
             found["x-amz-tagging"] = stored_tags(tags)
     for name, text in found.items():
-        if has_controls(name + text) or not name.isascii():
+        if has_control_characters(name + text) or not name.isascii():
             raise S3Error("InvalidArgument", "A field has characters that no header has.")
         found[name] = wire_value(text)
     found.pop("x-amz-copy-source", None)

@@ -12,7 +12,7 @@ from swift.base.etag import EtagList
 from swift.base.timestamp import http_date
 from swift.http import fields
 from swift.http.conditional import parse_http_date
-from swift.http.headers import HeaderMap, has_controls, utf8_value
+from swift.http.headers import HeaderMap, has_control_characters, utf8_value
 from swift.policy.policy import Policies
 from swift.s3.errors import S3Error
 
@@ -332,6 +332,6 @@ def with_overrides(headers: HeaderMap, params: Mapping[str, str]) -> None:
     for name in _OVERRIDES:
         value = params.get(f"response-{name}")
         if value:
-            if has_controls(value):
+            if has_control_characters(value):
                 raise S3Error("InvalidArgument", details={"ArgumentName": f"response-{name}"})
             headers[name] = value

@@ -22,7 +22,7 @@ from swift.http.objectlock import (
     MAY_BYPASS,
     NO_LOCK,
     ObjectLock,
-    parse_default,
+    parse_default_retention,
     parse_lock,
 )
 from swift.s3.api.call import Call, invalid_argument
@@ -67,8 +67,8 @@ def lock_headers(stored: HeaderMap) -> HeaderMap:
         return {}
     lock = parse_lock(text)
     found = {MODE: lock.mode, UNTIL: rendered_until(lock)} if lock.mode else {}
-    if lock.is_held or not lock.mode:
-        found[HOLD] = "ON" if lock.is_held else "OFF"
+    if lock.has_legal_hold or not lock.mode:
+        found[HOLD] = "ON" if lock.has_legal_hold else "OFF"
     return found
 
 
@@ -124,9 +124,9 @@ def locking_headers(call: Call) -> HeaderMap:
 
 def _stored(call: Call, lock: ObjectLock) -> HeaderMap:
     if not lock.mode:
-        default = parse_default(call.session.bucket_info(call.bucket).sysmeta.get(_RULE_KEY))
+        default = parse_default_retention(call.session.bucket_info(call.bucket).sysmeta.get(_RULE_KEY))
         if default is not None:
-            lock = default.lock(time.time())._replace(is_held=lock.is_held)
+            lock = default.make_lock(time.time())._replace(has_legal_hold=lock.has_legal_hold)
     return {fields.TRANSIENT_S3_LOCK: str(lock)} if lock != NO_LOCK else {}
 
 

@@ -10,7 +10,7 @@ from swift.base.ranges import ByteRanges
 from swift.base.timestamp import Timestamp
 from swift.gateway.subrequest import drained
 from swift.http import fields
-from swift.http.conditional import keeps_range, known_etag, parse_http_date
+from swift.http.conditional import client_etag, if_range_matches, parse_http_date
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
@@ -134,7 +134,7 @@ def read_object(call: Call) -> Response:
     response.headers = headers
     if call.request.method == "HEAD" and requested_range(call.headers) and response.status == 200:
         modified_s = parse_http_date(headers.get("last-modified", ""))
-        if keeps_range(requested, etag=known_etag(requested, below), last_modified_s=modified_s):
+        if if_range_matches(requested, etag=client_etag(requested, below), last_modified_s=modified_s):
             _cut_head(call, response)
     return response
 

@@ -11,7 +11,7 @@ from swift.gateway.subrequest import open_response
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.http.transform import WrappedRequest
+from swift.http.transform import WrappedRequestBody
 from swift.s3.api.call import Call
 from swift.s3.api.payload import S3Upload
 from swift.s3.api.put import store_checksum
@@ -104,7 +104,7 @@ _OTHER_DIGITS = 9
 _SWAPS_MAX = 50
 
 
-class Rewindable(WrappedRequest):
+class Rewindable(WrappedRequestBody):
     """A request body whose first bytes can be read again."""
 
     __slots__ = ("_held", "_position")

@@ -13,7 +13,7 @@ from hashlib import md5, sha256
 from swift.base.digits import is_digits
 from swift.http.body import BytesBody, RequestBody
 from swift.http.headers import HeaderMap
-from swift.http.transform import WrappedRequest
+from swift.http.transform import WrappedRequestBody
 from swift.s3.api.checksums import (
     Algorithm,
     RunningChecksum,
@@ -31,7 +31,7 @@ _READ_BYTES = 65536
 _AT_ONCE_BYTES = 65536
 
 
-class CheckedBody(WrappedRequest):
+class CheckedBody(WrappedRequestBody):
     """A body of which a SHA-256, a checksum or both were promised; raises ``RefusedBody``."""
 
     __slots__ = ("_sha", "_promise", "_sum", "_got", "_done", "checksum")
@@ -104,7 +104,7 @@ class CheckedBody(WrappedRequest):
             raise RefusedBody(S3Error("BadDigest", text))
 
 
-class _Watched(WrappedRequest):
+class _Watched(WrappedRequestBody):
     """A body that remembers why it was refused: others turn that into a status before we hear of it."""
 
     __slots__ = ("problem",)

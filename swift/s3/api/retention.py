@@ -19,7 +19,7 @@ from swift.http.objectlock import (
     DefaultRetention,
     ObjectLock,
     parse_authority,
-    parse_default,
+    parse_default_retention,
     parse_lock,
 )
 from swift.http.response import Response
@@ -60,7 +60,7 @@ def get_configuration(call: Call) -> Response:
     if not text:
         raise S3Error("ObjectLockConfigurationNotFoundError", details={"BucketName": call.bucket})
     value: dict[str, Value] = {"ObjectLockEnabled": "Enabled"}
-    default = parse_default(text)
+    default = parse_default_retention(text)
     if default is not None:
         value["Rule"] = {"DefaultRetention": {"Mode": default.mode, default.unit: default.number}}
     return xml_response(CONFIGURATION, value)
@@ -135,7 +135,7 @@ def get_hold(call: Call) -> Response:
     if text is None:
         require_lockable(call)
         raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
-    return xml_response(HOLD, {"Status": "ON" if parse_lock(text).is_held else "OFF"})
+    return xml_response(HOLD, {"Status": "ON" if parse_lock(text).has_legal_hold else "OFF"})
 
 
 def put_hold(call: Call) -> Response:
@@ -144,7 +144,7 @@ def put_hold(call: Call) -> Response:
     status = text_of(call.document(HOLD).get("Status"))
     if status not in ("ON", "OFF"):
         raise S3Error("MalformedXML")
-    return _change(call, lambda lock: lock._replace(is_held=status == "ON"), MAY_RELEASE)
+    return _change(call, lambda lock: lock._replace(has_legal_hold=status == "ON"), MAY_RELEASE)
 
 
 def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: str) -> Response:
@@ -165,7 +165,7 @@ def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: s
     if is_true(found.get("x-static-large-object")):
         lock_parts(call, parts_of(call, call.key, f"version-id={version}&"), headers)
     again = echoed_metadata(found)
-    if new.is_on(time.time()):
+    if new.is_locked(time.time()):
         again.pop("x-delete-at", None)
     call.session.hidden.note("POST", version_place(call, stamp), {**again, **headers})
     return Response(200)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from swift.http.body import RequestBody
-from swift.http.transform import WrappedRequest
+from swift.http.transform import WrappedRequestBody
 from swift.s3.auth.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, Claim
 from swift.s3.errors import RefusedBody, S3Error
 
@@ -33,7 +33,7 @@ _head = re.compile(rb"[ \t]*([0-9a-fA-F]{1,12})[ \t]*(?:;(.*))?").fullmatch
 _is_signature = re.compile(r"[0-9a-fA-F]{64}").fullmatch
 
 
-class ChunkedPayload(WrappedRequest):
+class ChunkedPayload(WrappedRequestBody):
     """The content of such a body; raises ``RefusedBody``."""
 
     __slots__ = (

@@ -13,7 +13,7 @@ from functools import lru_cache
 from hashlib import sha1, sha256
 from time import gmtime, strftime
 
-from swift.http.headers import has_controls, lower_name, utf8_value
+from swift.http.headers import has_control_characters, lower_name, utf8_value
 from swift.http.request import Request
 from swift.s3.api.router import LINK_HEADERS
 from swift.s3.errors import S3Error
@@ -309,7 +309,7 @@ def take_moved_headers(request: Request, standard: Container[str], *, is_signed:
         is_standard = lower in standard
         if not is_standard and (not lower.startswith("x-amz-") or lower in _OF_SIGNATURE):
             continue
-        if has_controls(name + value):
+        if has_control_characters(name + value):
             raise S3Error("InvalidArgument", "A parameter has characters that no header has.")
         text = utf8_value(value).encode("utf-8", "surrogateescape").decode("latin-1")
         if is_standard and is_signed:

@@ -15,7 +15,7 @@ from swift.gateway.internal_client import InternalClient
 from swift.gateway.subrequest import drained, make_subrequest, open_response, preauthorise
 from swift.gateway.writing import NOT_STORED, WriteNotStored, forward_write
 from swift.http import environkeys, fields
-from swift.http.acl import without_referrers
+from swift.http.acl import remove_referrer_rules
 from swift.http.authdetails import AuthDetails
 from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap, with_prefix
@@ -384,7 +384,7 @@ class Session:
             self.request, method, "/v1", headers=headers, body=body, query=query, source=SOURCE
         )
         own, *rest = filter(None, names)
-        sub.name(Entity("v1", EntityPath(own, *rest)))
+        sub.set_entity(Entity("v1", EntityPath(own, *rest)))
         if not self.settings.force_swift_request_proxy_log:
             sub.env[environkeys.ACCESS_LOG_MADE] = True
         sub.remote_addr = self.request.remote_addr
@@ -487,7 +487,7 @@ class Session:
         if identity is None or identity.authorize is None:
             return error_response(403)
         if self.rights is not Rights.ALL:
-            request.acl = without_referrers(request.acl) if self.rights is Rights.NOT_PUBLIC else None
+            request.acl = remove_referrer_rules(request.acl) if self.rights is Rights.NOT_PUBLIC else None
         return identity.authorize(request)
 
     # what the caches know

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from swift.base.digits import is_digits
 from swift.http import environkeys
 from swift.http.request import Request
-from swift.http.response import Response, reason_of
+from swift.http.response import Response, reason_phrase
 from swift.s3.api.metadata import REDIRECT
 from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Many, Text, Tree, text_of, tree_of, trees_of
@@ -230,7 +230,7 @@ def serve_site(request: Request, site: BucketWebsite, path: str, read: Read) -> 
     if place is None:
         return page
     page.discard()
-    page.ended(0, False)
+    page.report_end(0, False)
     return Response(301, {"location": place, "content-type": _HTML})
 
 
@@ -250,9 +250,9 @@ def _missing_page(request: Request, site: BucketWebsite, path: str, read: Read, 
     if page.status != 200:
         # A range or a condition was for the page that is not there.
         page.discard()
-        page.ended(0, False)
+        page.report_end(0, False)
         return error_page_response(request, error)
-    page.status, page.reason = error.status, reason_of(error.status)
+    page.status, page.reason = error.status, reason_phrase(error.status)
     return page
 
 
@@ -262,7 +262,7 @@ def _exists(read: Read, key: str) -> bool:
     except S3Error:
         return False
     found.discard()
-    found.ended(0, False)
+    found.report_end(0, False)
     return True
 
 
@@ -276,5 +276,5 @@ def error_page_response(request: Request, error: S3Error) -> Response:
     """Return an error as a page."""
     txid = str(request.env.get(environkeys.TRANS_ID, ""))
     details = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
-    body = error_page(error.status, reason_of(error.status), details)
+    body = error_page(error.status, reason_phrase(error.status), details)
     return Response(error.status, {"content-type": _HTML}, b"" if request.method == "HEAD" else body)

@@ -14,7 +14,7 @@ from swift.config.kinds import COUNT, SECONDS, integer, number
 from swift.config.schema import Settings, option
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
-from swift.runtime.declaration import Daemon, DaemonParts, arguments_of, share_of
+from swift.runtime.declaration import Daemon, DaemonParts, make_argument_adder, parse_process_numbers
 from swift.runtime.queuetask import IdleTask, QueueTask
 from swift.s3.api.uploads import Unavailable
 from swift.s3.auth.session import sysmeta_of
@@ -62,7 +62,7 @@ class LifecycleSettings(Settings):
 
     interval: float = option(3600.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
-    request_tries: int = option(3, "How often a request is tried.", kind=integer(1))
+    request_tries: int = option(3, "Number of times to try a request.", kind=integer(1))
     concurrency: int = option(4, "Objects ended at the same time.", kind=integer(1))
     objects_per_second: float = option(50.0, "Objects begun per second; 0: any.", kind=number(0))
     page_size: int = option(1000, "Rows of one page of a listing.", kind=integer(1))
@@ -73,9 +73,11 @@ class LifecycleSettings(Settings):
         604800.0, "Age of parts that are removed when no upload and no object has them.", kind=SECONDS
     )
     processes: int = option(0, "Daemons that share the buckets; 0: each does all.", kind=COUNT)
-    process: int = option(0, "Which of them this one is, from 0.", kind=COUNT)
+    process: int = option(0, "Number of this process, from 0.", kind=COUNT)
     internal_client_conf_path: str = option(
-        "", "The pipeline by which objects are ended; empty: the one of this file.", sample=""
+        "",
+        "Configuration of the pipeline that deletes expired objects; empty: the pipeline of this file.",
+        sample="",
     )
 
     @property
@@ -312,7 +314,7 @@ class LifecyclePass:
 
 def _make(parts: DaemonParts) -> DaemonTask:
     settings: LifecycleSettings = parts.settings
-    settings = replace(settings, **share_of(parts, settings))
+    settings = replace(settings, **parse_process_numbers(parts, settings))
     client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
     if client is None:
         return IdleTask(NAME)
@@ -325,7 +327,7 @@ DAEMON = Daemon(
     "End what the lifecycles of S3 buckets say has ended, and take their inventories.",
     LifecycleSettings,
     _make,
-    add_arguments=arguments_of("daemons that share the buckets"),
+    add_arguments=make_argument_adder("daemons that share the buckets"),
     conf_name="s3-lifecycle.conf",
     conf_about="The daemon that carries out lifecycles and inventories of S3 buckets, and its pipeline; "
     "one is enough.",

@@ -18,7 +18,7 @@ from swift.config.schema import Settings, option
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts
-from swift.runtime.queuetask import IdleTask, QueueTask, as_far_as_readable
+from swift.runtime.queuetask import IdleTask, QueueTask, iterate_until_error
 from swift.s3.config.notifications import EVENTS_ACCOUNT, HOUR_S
 from swift.telemetry.log import Log
 
@@ -29,19 +29,19 @@ class NotifierSettings(Settings):
 
     interval: float = option(5.0, "Seconds from the start of a pass to the next.", kind=SECONDS)
     report_interval: float = option(300.0, "Seconds between log lines about a long pass.", kind=SECONDS)
-    request_tries: int = option(3, "How often a request to the cluster is tried.", kind=integer(1))
-    concurrency: int = option(8, "Events told at the same time.", kind=integer(1))
+    request_tries: int = option(3, "Number of times to try a request to the cluster.", kind=integer(1))
+    concurrency: int = option(8, "Events to deliver at the same time.", kind=integer(1))
     targets: tuple[str, ...] = option(
-        (), "Webhooks as name=url; s3api's notification_targets has their names. No other URL is asked."
+        (), "Webhooks as name=url; s3api's notification_targets has their names. Events go to no other URL."
     )
     webhook_timeout: float = option(
-        10.0, "Seconds to wait for each step of a webhook's answer.", kind=SECONDS
+        10.0, "Seconds to wait for each step of a webhook's response.", kind=SECONDS
     )
     give_up_age: int = option(
         604800, "Seconds after which an event that its webhook never took is dropped.", kind=COUNT
     )
     internal_client_conf_path: str = option(
-        "", "The pipeline by which the queue is read; empty: the one of this file.", sample=""
+        "", "Configuration of the pipeline that reads the queue; empty: the pipeline of this file.", sample=""
     )
 
     @property
@@ -168,7 +168,7 @@ class NotifierPass:
                 continue
             self._containers.append(container)
             rows = self._task.client.objects(EVENTS_ACCOUNT, container)
-            for item in as_far_as_readable(
+            for item in iterate_until_error(
                 rows, f"{EVENTS_ACCOUNT}/{container}", self._counters, self._task.log
             ):
                 if self._context.stop.requested:

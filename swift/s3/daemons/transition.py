@@ -163,7 +163,7 @@ class TransitionRun:
             kind = judge(found, int(size or 0), stamp.seconds)
             if not kind:
                 return KEPT
-            if parse_lock(found.get(fields.TRANSIENT_S3_LOCK)).is_on(self._now()):
+            if parse_lock(found.get(fields.TRANSIENT_S3_LOCK)).is_locked(self._now()):
                 return LOCKED
             segments = EntityPath(bucket.account, segments_of(str(bucket.container), kind))
             start = marker_of(key, new_upload_id())

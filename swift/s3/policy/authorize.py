@@ -188,7 +188,7 @@ def _opened(call: Call, method: str, headers: HeaderMap, query: str) -> Response
 
 def _release(response: Response) -> None:
     response.discard()
-    response.ended(0, False)
+    response.report_end(0, False)
 
 
 def _is_allowed(call: Call, pending: PendingRead, response: Response | None) -> bool:

@@ -40,8 +40,8 @@ class TierSettings(Settings):
 
     enabled: bool = option(
         False,
-        "Whether there is a tier. Changing it needs a restart of the object server and of all object daemons "
-        "at once; everything else may be changed while they run.",
+        "Use the cache tier. Changing this needs a restart of the object server and of all object "
+        "daemons at once; all other options may be changed while they run.",
     )
     path: str = option("/srv/cache/swift", "Directory of its own on the SSD.")
     state_path: str = option(
@@ -53,7 +53,9 @@ class TierSettings(Settings):
         ("metadata", "hashes", "small-data"), f"Classes of I/O that are on: {', '.join(CLASSES)}."
     )
     metadata_mode: str = option("write-through", "Mode of metadata.", kind=_mode_kind("metadata"))
-    metadata_priority: int = option(1, "Which class stays longest: the lowest number.", kind=_PRIORITY)
+    metadata_priority: int = option(
+        1, "Priority of this class; the class with the lowest number stays longest.", kind=_PRIORITY
+    )
     metadata_share: int = option(40, "Percent of the size for metadata.", kind=_PERCENT)
     metadata_admission: str = option(
         ALWAYS, "always, or second-touch: not before the second read.", kind=_ADMISSION
@@ -72,7 +74,7 @@ class TierSettings(Settings):
     small_data_priority: int = option(3, "See metadata_priority.", kind=_PRIORITY)
     small_data_share: int = option(40, "Percent of the size for small bodies.", kind=_PERCENT)
     small_data_admission: str = option(SECOND_TOUCH, "See metadata_admission.", kind=_ADMISSION)
-    small_data_max: int = option(65536, "Bodies up to so many bytes are small.", kind=integer(1, 16 * _MIB))
+    small_data_max: int = option(65536, "Largest size of a small body, bytes.", kind=integer(1, 16 * _MIB))
     data_mode: str = option("write-invalidate", "Mode of pieces of larger bodies.", kind=_mode_kind("data"))
     data_priority: int = option(4, "See metadata_priority.", kind=_PRIORITY)
     data_share: int = option(15, "Percent of the size for pieces of larger bodies.", kind=_PERCENT)
@@ -82,7 +84,8 @@ class TierSettings(Settings):
     )
     written_per_day_mb: int = option(
         0,
-        "Megabytes that may be written to the SSD in a day; then nothing new is kept. 0: any number.",
+        "Megabytes that may be written to the SSD in a day; beyond that nothing new is cached. 0: "
+        "any number.",
         kind=COUNT,
     )
     retry_interval: float = option(10.0, "Seconds after which a failed SSD is tried again.", kind=SECONDS)

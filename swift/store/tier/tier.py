@@ -68,7 +68,7 @@ class Mounts(Protocol):
     def has_changed(self) -> bool:
         """Return True if anything was mounted or unmounted since the last call; true the first time."""
 
-    def mount_of(self, path: str) -> int:
+    def mount_id(self, path: str) -> int:
         """Return a number of the mount that a directory is on."""
 
     def close(self) -> None:
@@ -304,7 +304,7 @@ class CacheTier:
             self._devices.clear()
         if device_path not in self._devices:
             name = device_path.rpartition("/")[2]
-            self.member().shared_state.mounted(name, self._mounts.mount_of(device_path))
+            self.member().shared_state.mounted(name, self._mounts.mount_id(device_path))
             self._devices[device_path] = name
 
     def find(self, hash_dir: HashDirectory) -> Snapshot | None:

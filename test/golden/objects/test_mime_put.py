@@ -46,7 +46,7 @@ class RecordedBody(RequestBody):
     def send_continue(self, headers):
         self.continued.append(dict(headers))
 
-    def next_stage(self):
+    def begin_next_body(self):
         self._data = None
 
 

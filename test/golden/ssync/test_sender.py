@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from swift.cluster.transport import BackendResponse
-from swift.http.body import WholeBody
+from swift.http.body import InMemoryBody
 from swift.obj.ssync.sender import Sender, SenderTimes, SsyncJob
 from swift.ring.device import Node
 from swift.wire.ssync import LineReader
@@ -45,7 +45,7 @@ class Recorded:
         return self
 
     def duplex(self, timeout_s):
-        return BackendResponse(200, {"x-backend-accept-no-commit": "True"}, stream=WholeBody(self.answers))
+        return BackendResponse(200, {"x-backend-accept-no-commit": "True"}, stream=InMemoryBody(self.answers))
 
     def send(self, data):
         self.said += bytes(data)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from swift.aio.cache import LINE_BYTES_MAX, VALUE_BYTES_MAX, CacheSession, Store
+from swift.aio.cache import LINE_BYTES_MAX, VALUE_BYTES_MAX, CacheSession, CacheStore
 
 
 @pytest.fixture
 def session():
-    return CacheSession(Store())
+    return CacheSession(CacheStore())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_value_of_the_greatest_size_is_kept(session):
 
 
 def test_the_cache_forgets_what_was_used_least_recently_when_its_bytes_are_full():
-    store = Store(bytes_max=10_000)
+    store = CacheStore(bytes_max=10_000)
     for name in (b"a", b"b", b"c"):
         store.set(name, b"0", b"x" * 2500, 0)
     assert store.get(b"a") is not None
@@ -78,7 +78,7 @@ def test_the_cache_forgets_what_was_used_least_recently_when_its_bytes_are_full(
 
 
 def test_the_cache_counts_its_bytes_whatever_happens_to_an_entry():
-    store = Store()
+    store = CacheStore()
     store.set(b"n", b"0", b"9", 0)
     once = store.size_bytes
     assert store.change(b"n", 1) == b"10"

@@ -99,7 +99,7 @@ def test_what_is_not_of_a_cluster_is_named(tmp_path):
     plan = new_plan(tmp_path, nodes=2)
     for name in ("etc", "node1", "node2", "node3", "photos", PLAN_FILE):
         (tmp_path / name).mkdir()
-    assert plan.foreign() == ["node3", "photos"]
+    assert plan.foreign_entries() == ["node3", "photos"]
 
 
 def test_daemons_of_which_one_is_enough_run_on_the_first_node(tmp_path):

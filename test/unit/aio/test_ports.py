@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import swift.aio.ports as ports
-from swift.aio.plan import listeners_of, new_plan
+from swift.aio.plan import new_plan, plan_listeners
 from swift.aio.ports import LOOPBACK
 from test.support.processes import free_ports
 
@@ -46,18 +46,18 @@ def test_all_taken_ports_are_named_at_once_with_free_ones_to_choose(tmp_path):
     proxy, base = free_ports(2)
     rows = [("cache", LOOPBACK, base), ("proxy", LOOPBACK, proxy), ("account-1", LOOPBACK, base + 1)]
     with socket.create_server((LOOPBACK, base)), socket.create_server((LOOPBACK, proxy)):
-        text = ports.taken(iter(rows))
+        text = ports.taken_ports_message(iter(rows))
     assert text.startswith(f"ports {base} (cache), {proxy} (proxy) are taken; choose others, such as --port ")
     words = text.partition("such as ")[2].split()
     assert words[::2] == ["--port", "--cache-port"]
     assert all(ports.port_is_free(LOOPBACK, int(port)) for port in words[1::2])
-    assert ports.taken(iter(rows[:0])) == ""
+    assert ports.taken_ports_message(iter(rows[:0])) == ""
 
 
 def test_many_taken_ports_are_counted():
     with socket.create_server((LOOPBACK, 0)) as server:
         port = server.getsockname()[1]
-        text = ports.taken((f"object-{n}", LOOPBACK, port) for n in range(5))
+        text = ports.taken_ports_message((f"object-{n}", LOOPBACK, port) for n in range(5))
     assert f"{port} (object-2) and 2 more are taken" in text
 
 
@@ -74,6 +74,6 @@ def test_what_cannot_be_used_is_left_to_the_command(words):
     + [(ip, "127.0.0.1") for ip in ("0.0.0.0", "10.0.0.5", "::", "2001:db8::7")],
 )
 def test_only_the_proxy_listens_where_others_can_reach_it(tmp_path, ip, inner):
-    assert {name: at for name, at, _port in listeners_of(new_plan(tmp_path, ip=ip)) if at != inner} == (
+    assert {name: at for name, at, _port in plan_listeners(new_plan(tmp_path, ip=ip)) if at != inner} == (
         {} if ip == inner else {"proxy": ip}
     )

@@ -17,7 +17,7 @@ from swift.aio.ports import port_is_free
 from swift.aio.supervisor import (
     PAUSE_MAX_S,
     PAUSE_MIN_S,
-    SETTLED_S,
+    STABLE_AFTER_S,
     AlreadyRunning,
     RestartDelays,
     RunLock,
@@ -103,7 +103,7 @@ def test_who_reads_the_state_while_it_changes_reads_the_former_one_whole(plan, s
         former = supervisor.pid("server")
         supervisor.kill("server")
         for later_s in (0, 2):
-            supervisor.tend(time.monotonic() + later_s)
+            supervisor.restart_ended(time.monotonic() + later_s)
         assert supervisor.pid("server") != former
         assert former in [row["pid"] for row in json.load(reader)]
     assert supervisor.pid("server") in [row["pid"] for row in processes_of(plan)]
@@ -173,4 +173,4 @@ def test_a_process_that_dies_again_and_again_is_started_ever_more_rarely():
         now += 1
     assert waited[:4] == [PAUSE_MIN_S, 2 * PAUSE_MIN_S, 4 * PAUSE_MIN_S, 8 * PAUSE_MIN_S]
     assert waited[-1] == PAUSE_MAX_S
-    assert pauses.after(now + SETTLED_S) == PAUSE_MIN_S
+    assert pauses.after(now + STABLE_AFTER_S) == PAUSE_MIN_S

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from swift.aio.make import make_cluster
 from swift.aio.plan import new_plan
-from swift.aio.temporary import PATIENCE_S, SYNC_MB, set_options, set_pace
+from swift.aio.temporary import PATIENCE_S, SYNC_MB, set_options, set_write_pace
 
 
 def test_an_option_can_be_set_again_and_again(tmp_path):
@@ -24,7 +24,7 @@ def test_an_option_can_be_set_again_and_again(tmp_path):
 def test_slow_devices_are_written_all_the_time_and_waited_for(tmp_path):
     plan = new_plan(tmp_path / "c", nodes=2, replicas=2)
     make_cluster(plan)
-    set_pace(plan)
+    set_write_pace(plan)
     assert f"\nnode_timeout = {PATIENCE_S}\n" in (plan.etc / "proxy-server.conf").read_text()
     confs = list(Path(plan.etc / "object-server").glob("*.conf"))
     assert len(confs) == 2

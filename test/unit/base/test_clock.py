@@ -2,7 +2,7 @@
 
 import time
 
-from swift.base.clock import ManualClock, SecondText, SystemClock
+from swift.base.clock import CachedSecondText, ManualClock, SystemClock
 
 
 def test_the_clock_of_the_machine_agrees_with_it():
@@ -25,11 +25,11 @@ def test_the_text_of_a_second_is_made_once():
         shown.append(moment)
         return time.strftime("%H:%M:%S", moment)
 
-    text = SecondText(show)
+    text = CachedSecondText(show)
     assert [text(3600.0), text(3600.9), text(3601.0)] == ["01:00:00", "01:00:00", "01:00:01"]
     assert len(shown) == 2
 
 
 def test_a_clock_that_was_set_back_is_followed():
-    text = SecondText(lambda moment: time.strftime("%S", moment))
+    text = CachedSecondText(lambda moment: time.strftime("%S", moment))
     assert [text(59.0), text(3.0)] == ["59", "03"]

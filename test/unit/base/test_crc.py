@@ -22,7 +22,7 @@ def test_the_check_values(polynomial):
 def test_two_pieces_give_the_crc_of_both(first, second):
     for polynomial in CHECKS:
         ends = polynomial.compute(first), polynomial.compute(second)
-        assert polynomial.joined(*ends, len(second)) == polynomial.compute(first + second)
+        assert polynomial.combine(*ends, len(second)) == polynomial.compute(first + second)
         assert polynomial.compute(second, ends[0]) == polynomial.compute(first + second)
 
 

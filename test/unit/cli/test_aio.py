@@ -9,7 +9,7 @@ import pytest
 
 from swift.aio.make import create_cluster
 from swift.aio.plan import new_plan, saved_plan
-from swift.cli.aio import follow_start, main, make_parser, plan_of, welcome
+from swift.cli.aio import follow_start, main, make_parser, plans_from_args, welcome
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
 from test.support.processes import free_ports
@@ -91,7 +91,7 @@ def test_what_is_fixed_when_a_cluster_is_made_cannot_be_changed(run, data):
 
 
 def test_the_proxy_of_a_stopped_cluster_may_get_another_address(data):
-    old, new = plan_of(make_parser().parse_args(["start", "--ip", "0.0.0.0", str(data)]))
+    old, new = plans_from_args(make_parser().parse_args(["start", "--ip", "0.0.0.0", str(data)]))
     assert (old.ip, new.ip, new.storage_ip) == ("127.0.0.1", "0.0.0.0", "127.0.0.1")
 
 
@@ -174,9 +174,9 @@ def test_the_lines_to_try_are_few_can_be_pasted_and_name_what_is_installed(tmp_p
 
 def test_a_cluster_on_all_addresses_names_one_that_others_can_use_and_has_a_key_of_its_own(tmp_path):
     args = make_parser().parse_args(["start", str(tmp_path / "one"), "--ip", "0.0.0.0"])
-    keys = {plan_of(args)[1].key for _ in range(2)}
+    keys = {plans_from_args(args)[1].key for _ in range(2)}
     assert len(keys) == 2 and min(map(len, keys)) >= 20
-    plan = plan_of(args)[1]
+    plan = plans_from_args(args)[1]
     assert "0.0.0.0" not in welcome(plan)
     create_cluster(plan)
     for conf in (tmp_path / "one" / "etc").rglob("*.conf"):

@@ -12,10 +12,10 @@ import pytest
 from swift import DISTRIBUTION
 from swift.config.declared import daemons
 from swift.entry import commands
-from swift.runtime.service.services import MAIN
+from swift.runtime.service.services import MAIN_SERVERS
 
 #: Run on the configuration of a server or daemon, which they must have.
-CONFIGURED = [f"swift-{name}" for name in (*MAIN, *daemons())]
+CONFIGURED = [f"swift-{name}" for name in (*MAIN_SERVERS, *daemons())]
 
 
 def run(command, *words):

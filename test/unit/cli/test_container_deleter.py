@@ -47,7 +47,7 @@ def say(text):
     said.append(text)
 
 try:
-    result = container_deleter.delete(
+    result = container_deleter.enqueue_listing(
         Client(),
         PathHasher(b"", b"s"),
         EntityPath("AUTH_a", "c"),

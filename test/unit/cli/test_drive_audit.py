@@ -34,7 +34,7 @@ def test_devices_are_those_mounted_below_the_directory():
     ],
 )
 def test_lines_say_when_they_were_written(line, age_s):
-    moment = drive_audit.moment_of(line, NOW_S)
+    moment = drive_audit.parse_log_time(line, NOW_S)
     assert (None if moment is None else NOW_S - moment) == age_s
 
 
@@ -50,12 +50,12 @@ def test_errors_are_counted_by_device_and_disk_within_the_time(tmp_path):
     errors = drive_audit.count_errors(lines, patterns())
     assert errors == {"sdb1": 1, "sdb": 1}
     one, two = drive_audit.mounted_below("/srv/node", MOUNTS)
-    assert (drive_audit.errors_of(one, errors), drive_audit.errors_of(two, errors)) == (2, 0)
+    assert (drive_audit.device_errors(one, errors), drive_audit.device_errors(two, errors)) == (2, 0)
 
 
 def test_what_is_unmounted_is_commented_out():
     fstab = "/dev/sda1 / ext4 rw 0 0\nLABEL=x /srv/node/one xfs rw 0 0\n#old /srv/node/one xfs rw 0 0\n"
-    assert drive_audit.without_mount(fstab, "/srv/node/one") == (
+    assert drive_audit.comment_out_mount(fstab, "/srv/node/one") == (
         "/dev/sda1 / ext4 rw 0 0\n#LABEL=x /srv/node/one xfs rw 0 0\n#old /srv/node/one xfs rw 0 0\n"
     )
 

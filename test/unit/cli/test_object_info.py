@@ -6,7 +6,7 @@ from hashlib import md5
 
 import pytest
 
-from swift.cli.object_info import NoObjectFile, lines, look_at, main
+from swift.cli.object_info import NoObjectFile, lines, main, read_object_file
 from swift.platform.disk import Disk
 from swift.store.metadata import write_metadata
 from test.support.peer import SWIFT_CONF, make_rings
@@ -37,25 +37,25 @@ def file(tmp_path):
 
 
 def test_checksum_length_and_path_are_verified(file):
-    seen = look_at(file(), check_etag=True)
+    seen = read_object_file(file(), check_etag=True)
     assert seen.path == ("AUTH_a", "c", "o/with/slashes")
     assert seen.etag.endswith(" (valid)") and seen.length == "7 (valid)"
 
 
 @pytest.mark.parametrize("body", [b"", b"contenT", b"content and more"])
 def test_content_that_was_damaged_is_told(file, body):
-    seen = look_at(file(body=body), check_etag=True)
+    seen = read_object_file(file(body=body), check_etag=True)
     assert "doesn't match file hash of" in seen.etag
     assert ("doesn't match" in seen.length) is (len(body) != len(BODY))
 
 
 def test_a_checksum_that_was_not_computed_is_not_called_valid(file):
-    seen = look_at(file(), check_etag=False)
+    seen = read_object_file(file(), check_etag=False)
     assert seen.etag.endswith("(not checked)") and seen.digest == ""
 
 
 def test_a_tombstone_has_neither_length_nor_checksum(file):
-    seen = look_at(file({"name": "/a/c/o", "X-Timestamp": "1.00000"}, b""), check_etag=True)
+    seen = read_object_file(file({"name": "/a/c/o", "X-Timestamp": "1.00000"}, b""), check_etag=True)
     assert seen.etag == seen.length == "Not found in metadata"
     assert "Content-Type: Not found in metadata" in list(lines(seen, "00", drop_prefixes=False))
 
@@ -63,16 +63,16 @@ def test_a_tombstone_has_neither_length_nor_checksum(file):
 @pytest.mark.parametrize("name", ["", "/", "/a/c", "a/c/o", "//c/o", "/a//o"])
 def test_a_name_that_is_no_objects_is_told(file, name):
     with pytest.raises(NoObjectFile, match="Path is invalid for object"):
-        look_at(file(name=name), check_etag=True)
+        read_object_file(file(name=name), check_etag=True)
 
 
 def test_what_is_no_file_of_an_object_is_told(tmp_path):
     (tmp_path / "x.data").write_bytes(b"x")
     for path in (tmp_path / "x.data", tmp_path):
         with pytest.raises(NoObjectFile, match="Invalid metadata"):
-            look_at(str(path), check_etag=True)
+            read_object_file(str(path), check_etag=True)
     with pytest.raises(NoObjectFile, match="Data file doesn't exist"):
-        look_at(str(tmp_path / "none"), check_etag=True)
+        read_object_file(str(tmp_path / "none"), check_etag=True)
 
 
 def test_damaged_metadata_is_told(file):
@@ -80,11 +80,11 @@ def test_damaged_metadata_is_told(file):
     blob = os.getxattr(path, "user.swift.metadata")
     os.setxattr(path, "user.swift.metadata", blob[: len(blob) // 2])
     with pytest.raises(NoObjectFile, match="Invalid metadata"):
-        look_at(path, check_etag=True)
+        read_object_file(path, check_etag=True)
 
 
 def test_metadata_are_shown_in_groups_as_text(file):
-    said = list(lines(look_at(file(), check_etag=True), "ab" * 16, drop_prefixes=True))
+    said = list(lines(read_object_file(file(), check_etag=True), "ab" * 16, drop_prefixes=True))
     user = said.index("User Metadata:")
     assert said[user + 1] == "  Color: blü"
     assert said[said.index("System Metadata:") + 1] == "  Thing: 1"
@@ -93,7 +93,9 @@ def test_metadata_are_shown_in_groups_as_text(file):
 
 def test_a_time_that_is_none_is_shown_as_it_is(file):
     said = list(
-        lines(look_at(file(**{"X-Timestamp": "yesterday"}), check_etag=True), "00", drop_prefixes=False)
+        lines(
+            read_object_file(file(**{"X-Timestamp": "yesterday"}), check_etag=True), "00", drop_prefixes=False
+        )
     )
     assert "Timestamp: yesterday" in said
 

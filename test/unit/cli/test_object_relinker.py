@@ -12,9 +12,9 @@ from swift.cli.object_relinker import (
     FilePace,
     RelinkJob,
     RelinkProgress,
-    jobs_of,
     main,
     make_parser,
+    relink_jobs,
 )
 from swift.compose import cluster_of
 from swift.policy.policy import Policy
@@ -124,7 +124,7 @@ def found(etc, action, *names):
     cluster = cluster_of({"swift_dir": str(etc)})
     return [
         (j.policy.name, j.part_power, j.next_part_power)
-        for j in jobs_of(action, cluster, names, str(etc), Notes())
+        for j in relink_jobs(action, cluster, names, str(etc), Notes())
     ]
 
 

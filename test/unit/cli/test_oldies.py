@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from swift.cli.oldies import HOUR_S, as_json, listing, main, swift_processes
+from swift.cli.oldies import HOUR_S, as_json, main, process_table, swift_processes
 from swift.runtime.service.processes import RunningProcess, process
 
 SERVER = ("python", "-m", "swift.cli.object_server", "/etc/swift/object-server.conf", "-v")
@@ -20,7 +20,7 @@ def running(words, hours=100.0, pid=12):
 
 
 def test_a_line_has_age_pid_and_the_command_without_its_interpreter():
-    head, line, daemon, long = listing([running(SERVER), running(DAEMON), running(SCRIPT, 2.9, 12345)])
+    head, line, daemon, long = process_table([running(SERVER), running(DAEMON), running(SCRIPT, 2.9, 12345)])
     assert head == "Hours   PID Command"
     assert line == "  100    12 object-server /etc/swift/object-server.conf -v"
     assert daemon == "  100    12 object-auditor /etc/swift/object-server.conf"
@@ -28,7 +28,7 @@ def test_a_line_has_age_pid_and_the_command_without_its_interpreter():
 
 
 def test_lines_are_whole_where_there_is_no_width():
-    *_, line = listing([running(SCRIPT)], width=None)
+    *_, line = process_table([running(SCRIPT)], width=None)
     assert line.endswith("x" * 200)
 
 
@@ -54,7 +54,7 @@ def sleeper():
 
 
 def test_a_young_process_is_not_old_and_this_one_is_never_listed(sleeper, capsys):
-    assert process(sleeper.pid).words[0] == "swift-test-sleeper"
+    assert process(sleeper.pid).arguments[0] == "swift-test-sleeper"
     assert sleeper.pid in {each.pid for each in swift_processes(0)}
     assert sleeper.pid not in {each.pid for each in swift_processes(1)}
     assert os.getpid() not in {each.pid for each in swift_processes(0)}

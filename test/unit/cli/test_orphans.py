@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from swift.cli.orphans import known_pids, main, orphans, signal_number
+from swift.cli.orphans import find_orphans, known_pids, main, signal_number
 from swift.runtime.service.processes import RunningProcess
 
 
@@ -28,15 +28,15 @@ def test_pids_are_read_below_a_directory_and_what_is_none_is_passed_over(tmp_pat
 def test_who_is_known_or_descends_from_one_who_is_is_no_orphan():
     ours = os.getpid()
     child = running(1 << 30, parent=ours)
-    assert list(orphans([child], {ours})) == []
-    assert list(orphans([child], {os.getppid()})) == []
-    assert list(orphans([child], {1 << 30})) == []
-    assert list(orphans([child], {1, 0})) == [child]
+    assert list(find_orphans([child], {ours})) == []
+    assert list(find_orphans([child], {os.getppid()})) == []
+    assert list(find_orphans([child], {1 << 30})) == []
+    assert list(find_orphans([child], {1, 0})) == [child]
 
 
 def test_who_runs_once_was_started_by_hand():
     by_hand = running(1 << 30, words=("swift-object-auditor", "a.conf", "once"))
-    assert list(orphans([by_hand], set())) == []
+    assert list(find_orphans([by_hand], set())) == []
 
 
 @pytest.mark.parametrize(

@@ -268,7 +268,7 @@ def test_a_small_body_is_whole_however_it_came(transport, make_server, cut):
 
     server = make_server(answer)
     first = begin(transport, server, {}, method="GET").response().stream
-    assert (first.length, first.whole) == (4, b"body")
+    assert (first.length, first.remaining_bytes) == (4, b"body")
     second = begin(transport, server, {}, method="GET").response().stream
     buffer = memoryview(bytearray(3))
     assert (first.read(3), first.read(3), first.read(3)) == (b"bod", b"y", b"")

@@ -7,7 +7,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.cluster.direct import DirectClient, has_majority, have_status, log_no_response
 from swift.cluster.transport import BackendResponse, NodeAddress, NodeTimeouts, TransportError, node_path
-from swift.http.body import WholeBody
+from swift.http.body import InMemoryBody
 from test.support.daemons import ScriptedNodes, make_node
 
 PATH = EntityPath("a", "c d", "ö")
@@ -124,7 +124,7 @@ class Taker:
         self.taken.append(piece)
 
     def response(self):
-        return BackendResponse(201, {"x-b": "2"}, stream=WholeBody(b"thanks"), reason="Created")
+        return BackendResponse(201, {"x-b": "2"}, stream=InMemoryBody(b"thanks"), reason="Created")
 
     def abort(self):
         self.aborted = True

@@ -10,7 +10,7 @@ from swift.cluster.syncrealms import Realm, Realms
 from swift.cluster.transport import TransportError
 from swift.container.accounts import ContainerSettings
 from swift.container.server import ContainerServer
-from swift.runtime.backendapp import Partitions
+from swift.runtime.backendapp import RingPartitions
 from test.support.peer import make_rings
 from test.unit.container.conftest import stamp
 
@@ -222,7 +222,7 @@ def test_container_sync_writes_no_rows(bench, method, name):
 
 def test_a_container_is_kept_in_its_own_partition_only(bench, tmp_path):
     make_rings(tmp_path, [("127.0.0.1", 6200, "sda")], replicas=1, names=["container"])
-    bench.context.partitions = Partitions(str(tmp_path))
+    bench.context.partitions = RingPartitions(str(tmp_path))
     own = int(bench.context.hasher.hexdigest("AUTH_a", "c")[0], 16)
     for number in range(16):
         bench.path = f"/sda/{number}/AUTH_a/c"

@@ -44,10 +44,10 @@ class Bench:
     def put(self, path, size):
         self.ask("PUT", path, x_size=str(size), x_etag="e", x_content_type="t/t")
 
-    def once(self):
+    def run_once(self):
         seen = []
         report, self.task.report = self.task.report, lambda passed: seen.append(passed) or report(passed)
-        assert self.rig.runner(self.task, self.settings.schedule, server_type="container").once()
+        assert self.rig.runner(self.task, self.settings.schedule, server_type="container").run_once()
         del self.task.report
         counts = {}
         for result in seen[0].results.values():
@@ -71,7 +71,7 @@ def bench(tmp_path):
 
 def test_accounts_are_told_once_and_again_after_a_change(bench):
     path = bench.make("c%20%C3%A9", (5, 7))
-    assert bench.once() == {"successes": 1}
+    assert bench.run_once() == {"successes": 1}
     assert bench.nodes.asked == [0, 1, 2]
     number, method, where, headers = bench.nodes.requests[0]
     assert (method, where) == ("PUT", f"/d{number}/7/AUTH_a/c%20%C3%A9")
@@ -83,30 +83,30 @@ def test_accounts_are_told_once_and_again_after_a_change(bench):
     assert headers["user-agent"].startswith("container-updater ")
 
     bench.nodes.requests.clear()
-    assert bench.once() == {"no_changes": 1}
+    assert bench.run_once() == {"no_changes": 1}
     assert bench.nodes.requests == []
 
     bench.put(f"{path}/another", 100)
-    assert bench.once() == {"successes": 1}
+    assert bench.run_once() == {"successes": 1}
     assert bench.sent() == {"/d0/7/AUTH_a/c%20%C3%A9": ("3", "112")}
 
 
 def test_a_deletion_is_news(bench):
     path = bench.make("c", ())
-    bench.once()
+    bench.run_once()
     bench.nodes.requests.clear()
     bench.ask("DELETE", path)
-    assert bench.once() == {"successes": 1}
+    assert bench.run_once() == {"successes": 1}
     headers = bench.nodes.requests[0][3]
     assert headers["x-delete-timestamp"] > headers["x-put-timestamp"]
-    assert bench.once() == {"no_changes": 1}
+    assert bench.run_once() == {"no_changes": 1}
 
 
 def test_a_majority_is_enough(bench):
     bench.make()
     bench.nodes.answers = {1: TransportError("down")}
-    assert bench.once() == {"successes": 1}
-    assert bench.once() == {"no_changes": 1}
+    assert bench.run_once() == {"successes": 1}
+    assert bench.run_once() == {"no_changes": 1}
 
 
 def test_a_server_that_is_away_is_told_of_once_and_not_for_each_container(tmp_path):
@@ -115,12 +115,12 @@ def test_a_server_that_is_away_is_told_of_once_and_not_for_each_container(tmp_pa
     bench.nodes.answers = {1: TransportError("down")}
     for number in range(3):
         bench.make(f"c{number}", account=f"AUTH_{number}")
-    assert bench.once() == {"successes": 3}
+    assert bench.run_once() == {"successes": 3}
     (said,) = log.sentences
     assert "account update failed" in said
     bench.rig.clock.advance(301)
     bench.make("c3")
-    bench.once()
+    bench.run_once()
     assert log.sentences[1:] == [f"{said}; 2 more in the last 301 s"]
 
 
@@ -132,42 +132,42 @@ def test_without_a_majority_the_account_is_left_in_peace_for_a_while(bench):
     bench.nodes.answers = failing
     # One at a time, so that the second container of the account comes after the first failed.
     bench.settings = ContainerUpdaterSettings(concurrency=1, containers_per_second=0)
-    assert bench.once() == {"failures": 1, "successes": 1}
+    assert bench.run_once() == {"failures": 1, "successes": 1}
     bench.nodes.requests.clear()
     bench.rig.clock.advance(59)
-    assert bench.once() == {"no_changes": 1}
+    assert bench.run_once() == {"no_changes": 1}
     assert bench.nodes.requests == []
     bench.rig.clock.advance(2)
     bench.nodes.answers = {}
-    assert bench.once() == {"successes": 2, "no_changes": 1}
+    assert bench.run_once() == {"successes": 2, "no_changes": 1}
     assert not bench.task.suppressed
 
 
 def test_a_container_without_any_account_is_quarantined(bench):
     bench.make("orphan")
     bench.nodes.answers = dict.fromkeys(range(3), 404)
-    assert bench.once() == {"failures": 1, "quarantines": 1}
+    assert bench.run_once() == {"failures": 1, "quarantines": 1}
     (moved,) = (bench.rig.root / "sda/quarantined/containers").iterdir()
     assert (moved / f"{moved.name}.db").exists()
-    assert bench.once() == {}
+    assert bench.run_once() == {}
 
 
 def test_one_answer_other_than_404_keeps_it(bench):
     bench.make("c")
     bench.nodes.answers = {0: 404, 1: 404, 2: TransportError("down")}
-    assert bench.once() == {"failures": 1}
+    assert bench.run_once() == {"failures": 1}
     assert not (bench.rig.root / "sda/quarantined").exists()
 
 
 def test_shards_report_that_they_hold_nothing(bench):
     bench.make("shard", (5, 6), account=".shards_AUTH_a", x_container_sysmeta_shard_quoted_root="AUTH_a/root")
     bench.make("root", (5,), x_container_sysmeta_shard_quoted_root="AUTH_a/root")
-    assert bench.once() == {"successes": 2}
+    assert bench.run_once() == {"successes": 2}
     assert bench.sent() == {
         "/d0/7/.shards_AUTH_a/shard": ("0", "0"),
         "/d0/7/AUTH_a/root": ("1", "5"),
     }
-    assert bench.once() == {"no_changes": 2}
+    assert bench.run_once() == {"no_changes": 2}
 
 
 def test_all_devices_are_visited_at_the_pace(tmp_path):
@@ -175,7 +175,7 @@ def test_all_devices_are_visited_at_the_pace(tmp_path):
     for number in range(6):
         bench.make(f"c{number}", device="sda")
     bench.make("c", device="sdb")
-    assert bench.once() == {"successes": 7}
+    assert bench.run_once() == {"successes": 7}
     assert bench.rig.clock.slept == pytest.approx(2.5, abs=0.01)
     assert bench.rig.recon("container").read()["container_updater_sweep"] == pytest.approx(2.5, abs=0.01)
 
@@ -190,7 +190,7 @@ def test_a_broken_database_is_quarantined_and_stops_nothing(bench):
     )
     bench.server.brokers.close()
     path.write_bytes(b"this is no database at all" * 1000)
-    assert bench.once() == {"errors": 1, "quarantines": 1, "successes": 1}
+    assert bench.run_once() == {"errors": 1, "quarantines": 1, "successes": 1}
     (moved,) = (bench.rig.root / "sda/quarantined/containers").iterdir()
     assert moved.name in path.name
 
@@ -200,7 +200,7 @@ def test_a_directory_that_cannot_be_listed_is_an_error_and_the_others_are_walked
     damaged = bench.rig.root / "sda/containers/2"
     damaged.mkdir()
     bench.task.disk = DamagedDisk(damaged)
-    assert bench.once() == {"errors": 1, "successes": 1}
+    assert bench.run_once() == {"errors": 1, "successes": 1}
 
 
 def test_strange_files_are_passed_over(bench):
@@ -210,7 +210,7 @@ def test_strange_files_are_passed_over(bench):
     (root / "77").touch()
     (root / "1/zzz").touch()
     (root / "1/abc/0123").mkdir(parents=True)
-    assert bench.once() == {"successes": 1}
+    assert bench.run_once() == {"successes": 1}
 
 
 def test_the_deprecated_rest_caps_the_pace():

@@ -82,10 +82,10 @@ class Bench:
         for server in self.servers.values():
             server.brokers.close()
 
-    def once(self):
+    def run_once(self):
         self.stop_servers()
         server_type = self.kind.server_type
-        assert self.rig.runner(self.task, self.settings.schedule, server_type=server_type).once()
+        assert self.rig.runner(self.task, self.settings.schedule, server_type=server_type).run_once()
         facts = self.rig.recon(server_type).read()
         return facts[f"{server_type}_audits_passed"], facts[f"{server_type}_audits_failed"]
 
@@ -122,7 +122,7 @@ def damage(path, at, data=b"\xff" * 4096):
 def test_sound_databases_pass_also_with_pending_rows(containers):
     for number in range(4):
         containers.container(f"c{number}", objects=number)
-    assert containers.once() == (4, 0)
+    assert containers.run_once() == (4, 0)
     assert containers.quarantined == []
     facts = containers.rig.recon("container").read()
     assert facts["container_audits_since"] == pytest.approx(containers.rig.clock.time())
@@ -134,7 +134,7 @@ def test_sound_databases_pass_also_with_pending_rows(containers):
 def test_accounts_pass_too(accounts):
     accounts.account("AUTH_a")
     accounts.account("AUTH_b", containers=0)
-    assert accounts.once() == (2, 0)
+    assert accounts.run_once() == (2, 0)
 
 
 def test_what_is_no_database_is_moved_away_and_the_others_are_audited(containers):
@@ -142,9 +142,9 @@ def test_what_is_no_database_is_moved_away_and_the_others_are_audited(containers
     containers.container("good")
     containers.stop_servers()
     bad.write_bytes(b"this is no database at all" * 1000)
-    assert containers.once() == (1, 1)
+    assert containers.run_once() == (1, 1)
     assert containers.quarantined == [bad.stem]
-    assert containers.once() == (1, 0)
+    assert containers.run_once() == (1, 0)
 
 
 @pytest.mark.parametrize("table_limit", [32 << 20, 0], ids=["whole", "in pieces"])
@@ -153,9 +153,9 @@ def test_a_damaged_page_is_found_though_everything_else_can_be_read(containers, 
     rows = ", ".join(f"('o{n:05}', '1', 1, 't', 'e')" for n in range(3000))
     change(bad, f"INSERT INTO object (name, created_at, size, content_type, etag) VALUES {rows}")
     containers.task.whole_bytes_max = table_limit
-    assert containers.once() == (1, 0)
+    assert containers.run_once() == (1, 0)
     damage(bad, bad.stat().st_size // 4096 // 2 * 4096)
-    assert containers.once() == (0, 1)
+    assert containers.run_once() == (0, 1)
     assert containers.quarantined == [bad.stem]
 
 
@@ -163,42 +163,42 @@ def test_a_damaged_page_is_found_though_everything_else_can_be_read(containers, 
 def test_a_database_that_does_not_say_whose_it_is_is_moved_away(tmp_path, kind, table):
     bench = Bench(tmp_path, kind)
     path = bench.account("AUTH_a") if kind is ACCOUNT else bench.container("c")
-    bench.once()
+    bench.run_once()
     change(path, f"DELETE FROM {table}")
-    assert bench.once() == (0, 1)
+    assert bench.run_once() == (0, 1)
     assert bench.quarantined == [path.stem]
 
 
 def test_a_half_file_is_broken(accounts):
     bad = accounts.account("AUTH_a", containers=300)
-    accounts.once()
+    accounts.run_once()
     with open(bad, "r+b") as file:
         file.truncate(bad.stat().st_size // 2)
-    assert accounts.once() == (0, 1)
+    assert accounts.run_once() == (0, 1)
     assert accounts.quarantined == [bad.stem]
 
 
 def test_totals_that_are_not_those_of_the_rows_fail_and_stay(accounts):
     path = accounts.account("AUTH_a")
-    accounts.once()
+    accounts.run_once()
     change(path, "UPDATE policy_stat SET object_count = 7")
-    assert accounts.once() == (0, 1)
+    assert accounts.run_once() == (0, 1)
     assert accounts.quarantined == []
     assert path.exists()
 
 
 def test_account_totals_that_are_not_those_of_the_policies_fail(accounts):
     path = accounts.account("AUTH_a")
-    accounts.once()
+    accounts.run_once()
     change(path, "UPDATE account_stat SET bytes_used = bytes_used + 1")
-    assert accounts.once() == (0, 1)
+    assert accounts.run_once() == (0, 1)
 
 
 def test_a_database_under_anothers_name_fails(containers):
     path = containers.container("c")
-    containers.once()
+    containers.run_once()
     change(path, "UPDATE container_info SET container = 'other'")
-    assert containers.once() == (0, 1)
+    assert containers.run_once() == (0, 1)
     assert path.exists()
 
 
@@ -207,7 +207,7 @@ def test_account_databases_of_every_age_pass_and_are_migrated(accounts, age):
     path = accounts.file("accounts", "a")
     path.parent.mkdir(parents=True)
     databases.make_old_account(path, age)
-    assert accounts.once() == (1, 0)
+    assert accounts.run_once() == (1, 0)
 
 
 @pytest.mark.parametrize("age", databases.OLD_CONTAINERS)
@@ -215,7 +215,7 @@ def test_container_databases_of_every_age_pass_and_are_migrated(containers, age)
     path = containers.file("containers", "a", "c")
     path.parent.mkdir(parents=True)
     databases.make_old_container(path, age)
-    assert containers.once() == (1, 0)
+    assert containers.run_once() == (1, 0)
 
 
 def test_a_database_that_was_replaced_meanwhile_stays(containers):
@@ -239,7 +239,7 @@ def test_a_database_that_was_replaced_meanwhile_stays(containers):
                 other.rename(path)
 
     containers.task.kind = Replacing()
-    assert containers.once() == (0, 0)
+    assert containers.run_once() == (0, 0)
     assert containers.quarantined == []
     assert path.exists()
 
@@ -253,7 +253,7 @@ def test_unmounted_devices_and_strange_files_stop_nothing(tmp_path):
     (root / "77").touch()
     (root / "1/abc/0123").mkdir(parents=True)
     (root / "1/abc" / ("ab" * 16)).mkdir(parents=True)
-    assert bench.once() == (3, 0)
+    assert bench.run_once() == (3, 0)
     # Three databases and an empty hash directory, half a second apart.
     assert bench.rig.clock.slept == pytest.approx(1.5, abs=0.01)
 
@@ -275,7 +275,7 @@ def test_an_error_of_the_device_moves_nothing(containers, error):
         raise error(str(path))
 
     containers.task.kind = replace(CONTAINER, open_found=fails)
-    containers.once()
+    containers.run_once()
     assert path.exists() and containers.quarantined == []
 
 
@@ -286,6 +286,6 @@ def test_errors_of_devices_are_counted_by_auditors(containers):
         raise DatabaseFailing(str(path), "disk I/O error", is_device_error=True)
 
     containers.task.kind = replace(CONTAINER, open_found=fails)
-    containers.once()
+    containers.run_once()
     page = containers.rig.context.telemetry.metrics.render()
     assert 'swift_device_errors_total{device="sda",error="EIO"} 1' in page

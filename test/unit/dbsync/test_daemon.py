@@ -46,9 +46,9 @@ class Bench:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         return target
 
-    def once(self):
+    def run_once(self):
         self.nodes.told.clear()
-        assert self.rig.runner(self.task, server_type="account").once()
+        assert self.rig.runner(self.task, server_type="account").run_once()
         return self.rig.recon("account").read()["replication_stats"]
 
 
@@ -61,7 +61,7 @@ def test_every_database_is_brought_to_its_nodes_and_recon_hears_of_it(make):
     bench = make()
     for name in "abc":
         bench.account(name)
-    stats = bench.once()
+    stats = bench.run_once()
     assert bench.nodes.asked == [1, 2] * 3
     assert (stats["attempted"], stats["success"], stats["failure"], stats["no_change"]) == (3, 6, 0, 6)
     assert "failure_nodes" not in stats
@@ -73,38 +73,38 @@ def test_the_nodes_that_failed_are_told_by_address_and_device(make):
     for name in "ab":
         bench.account(name)
     bench.nodes.says = {2: TransportError("away")}
-    stats = bench.once()
+    stats = bench.run_once()
     assert stats["failure"] == 2
     assert stats["failure_nodes"] == {"127.0.0.1": {"d2": 2}}
     bench.nodes.says = {}
-    assert "failure_nodes" not in bench.once(), "the next pass has no failure"
+    assert "failure_nodes" not in bench.run_once(), "the next pass has no failure"
 
 
 def test_removals_are_counted_for_all_devices_together(make):
     bench = make(own=4)
     for name in "ab":
         bench.account(name)
-    assert bench.once()["remove"] == 2
+    assert bench.run_once()["remove"] == 2
     assert os.listdir(bench.device / "accounts") == []
 
 
 def test_with_handoffs_only_what_belongs_here_stays_alone(make):
     bench = make(handoffs_only=True)
     bench.account("a")
-    assert bench.once()["attempted"] == 0
+    assert bench.run_once()["attempted"] == 0
     assert any("handoffs_only is on" in line for line in bench.log.lines)
 
 
 def test_with_handoffs_only_the_rest_leaves(make, tmp_path):
     bench = make(4, handoffs_only=True)
     bench.account("a")
-    assert bench.once()["remove"] == 1
+    assert bench.run_once()["remove"] == 1
 
 
 def test_a_partition_that_the_ring_does_not_have_is_looked_at_whatever_the_limits(make):
     bench = make(handoffs_only=True)
     bench.account("a", partition="99")
-    stats = bench.once()
+    stats = bench.run_once()
     assert stats["attempted"] == 1 and bench.nodes.asked == [0, 1, 2]
 
 
@@ -119,7 +119,7 @@ def test_a_partition_that_the_ring_does_not_have_is_looked_at_whatever_the_limit
 def test_a_run_by_hand_is_of_what_was_chosen(make, selection, asked):
     bench = make(selection=selection)
     bench.account("a")
-    bench.rig.runner(bench.task, server_type="account", is_limited=True).once()
+    bench.rig.runner(bench.task, server_type="account", is_limited=True).run_once()
     assert bench.nodes.asked == asked
 
 
@@ -127,7 +127,7 @@ def test_a_node_that_is_not_in_the_ring_says_so_and_does_nothing(make):
     bench = make()
     bench.account("a")
     bench.ring.devices = bench.ring.devices[1:]
-    bench.rig.runner(bench.task, server_type="account").once()
+    bench.rig.runner(bench.task, server_type="account").run_once()
     assert bench.nodes.told == []
     assert any("Can't find itself in the ring" in line for line in bench.log.lines)
 
@@ -135,7 +135,7 @@ def test_a_node_that_is_not_in_the_ring_says_so_and_does_nothing(make):
 def test_a_device_that_is_away_is_a_failure(make):
     bench = make()
     bench.device.rmdir()
-    assert bench.once()["failure"] == 1
+    assert bench.run_once()["failure"] == 1
 
 
 def test_what_nobody_finished_goes_from_the_temporary_directory_and_empty_directories_go(make):
@@ -149,7 +149,7 @@ def test_what_nobody_finished_goes_from_the_temporary_directory_and_empty_direct
             path.write_bytes(b"x")
         at_s = bench.rig.clock.time() - age_s
         os.utime(path, (at_s, at_s))
-    bench.once()
+    bench.run_once()
     assert os.listdir(bench.device / "tmp") == ["new"]
     assert not empty.exists() and os.path.exists(place.file())
 
@@ -165,7 +165,7 @@ def test_things_that_are_no_databases_are_passed_over(make, handoffs_only):
     for name in ("short", "z" * 32, "²" * 32, "A" * 32):
         (accounts / "7/abc" / name).mkdir(parents=True)
         (accounts / "7/abc" / name / f"{name}.db").write_bytes(b"x")
-    assert bench.once()["attempted"] == 1
+    assert bench.run_once()["attempted"] == 1
 
 
 def test_a_daemon_that_is_to_end_begins_with_no_other_database(make):
@@ -173,12 +173,12 @@ def test_a_daemon_that_is_to_end_begins_with_no_other_database(make):
     for name in "abc":
         bench.account(name)
     bench.nodes.meanwhile = lambda _number, _operation: bench.rig.stop.request()
-    bench.rig.runner(bench.task, server_type="account").once()
+    bench.rig.runner(bench.task, server_type="account").run_once()
     assert bench.nodes.asked == [1, 2]
 
 
 def copies(bench):
-    bench.once()
+    bench.run_once()
     facts = bench.rig.recon("account").read()
     assert facts["copy_progress"] == {}
     state = facts["copy_state"]["account"]["devices"]["sda"]

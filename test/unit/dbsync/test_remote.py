@@ -14,7 +14,7 @@ from swift.cluster.health import ABSENT_S, NodeHealth
 from swift.cluster.transport import BackendResponse, TimedOut, TransportError
 from swift.dbsync.remote import NodeAccess, NodeFailed, NodeSkipped, RemoteDatabase
 from swift.dbsync.settings import ReplicatorSettings
-from swift.http.body import WholeBody
+from swift.http.body import InMemoryBody
 from swift.platform.disk import Disk
 from swift.platform.diskhandle import DiskHandle
 from test.support.daemons import make_node
@@ -55,7 +55,7 @@ class Network:
         self.uploaded += bytes(data)
 
     def response(self):
-        return BackendResponse(self.upload_answer.status, {}, stream=WholeBody(b""))
+        return BackendResponse(self.upload_answer.status, {}, stream=InMemoryBody(b""))
 
     def abort(self):
         self.aborted += 1

@@ -4,7 +4,7 @@ import pytest
 
 from swift import green
 from swift.gateway.subrequest import SubrequestTimeout, open_response
-from swift.http.body import BodyError, Pieces
+from swift.http.body import BodyError, IterableBody
 from swift.http.request import Request
 from swift.http.response import Response
 
@@ -18,9 +18,9 @@ class Answer:
         self.ends = []
         self.closed = 0
         self.response = Response(
-            200, {}, body if isinstance(body, bytes) else Pieces(body, None, self._close)
+            200, {}, body if isinstance(body, bytes) else IterableBody(body, None, self._close)
         )
-        self.response.observe_end(lambda sent, complete: self.ends.append((sent, complete)))
+        self.response.on_response_end(lambda sent, complete: self.ends.append((sent, complete)))
 
     def _close(self):
         self.closed += 1

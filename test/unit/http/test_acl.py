@@ -4,12 +4,12 @@ import pytest
 
 from swift.http.acl import (
     account_acl_error,
-    clean_acl,
     format_account_acl,
+    is_referrer_allowed,
+    normalize_acl,
     parse_account_acl,
     parse_acl,
-    referrer_allowed,
-    stored_account_acl,
+    parse_stored_account_acl,
 )
 from test.support.checks import every
 
@@ -32,8 +32,8 @@ from test.support.checks import every
     ],
 )
 def test_acls_are_stored_in_a_normal_form(given, stored):
-    assert clean_acl("x-container-read", given) == stored
-    assert clean_acl("x-container-read", stored) == stored
+    assert normalize_acl("x-container-read", given) == stored
+    assert normalize_acl("x-container-read", stored) == stored
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_acls_are_stored_in_a_normal_form(given, stored):
 )
 def test_bad_elements_are_refused_with_the_peers_text(name, given, error):
     with pytest.raises(ValueError) as caught:
-        clean_acl(name, given)
+        normalize_acl(name, given)
     assert str(caught.value) == error
 
 
@@ -99,7 +99,7 @@ def test_acls_parse_into_referrers_and_groups(text, referrers, groups):
     ],
 )
 def test_the_last_matching_referrer_rule_wins(referer, rules, allowed):
-    assert referrer_allowed(referer, rules) is allowed
+    assert is_referrer_allowed(referer, rules) is allowed
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,9 @@ def test_an_account_acl_without_bottom_is_a_syntax_error(text):
 
 
 def test_a_stored_acl_grants_nothing_unless_it_is_well_formed():
-    assert stored_account_acl('{"admin": ["a"]}') == {"admin": ["a"]}
+    assert parse_stored_account_acl('{"admin": ["a"]}') == {"admin": ["a"]}
     for text in (None, "", "{bad", '{"admin": 5}', '{"admin": [["a"]]}', "[" * 5000):
-        assert stored_account_acl(text) == {}
+        assert parse_stored_account_acl(text) == {}
 
 
 def test_account_acls_have_a_normal_form():

@@ -12,11 +12,11 @@ from swift.http.body import (
     BytesBody,
     ClientDisconnected,
     FileBody,
-    Pieces,
+    InMemoryBody,
+    IterableBody,
     ResponseBody,
-    WholeBody,
-    body_of,
-    chunks_of,
+    as_response_body,
+    iter_body_bytes,
 )
 
 
@@ -62,7 +62,7 @@ def test_bytes_that_are_read_whole_are_not_copied():
 def test_a_body_that_nobody_waits_to_send_takes_no_notice_of_being_asked():
     body = BytesBody(b"x")
     body.send_continue({"a": "b"})
-    body.next_stage()
+    body.begin_next_body()
     assert (body.read(), body.trailers) == (b"x", {})
 
 
@@ -70,8 +70,8 @@ def test_a_body_that_nobody_waits_to_send_takes_no_notice_of_being_asked():
 
 
 def test_what_is_in_memory_is_whole_until_it_is_read():
-    body = WholeBody(b"hello")
-    assert (body.whole, body.read(2), body.whole, list(body), body.whole) == (
+    body = InMemoryBody(b"hello")
+    assert (body.remaining_bytes, body.read(2), body.remaining_bytes, list(body), body.remaining_bytes) == (
         b"hello",
         b"he",
         b"llo",
@@ -83,13 +83,13 @@ def test_what_is_in_memory_is_whole_until_it_is_read():
 
 
 def test_bytes_and_bodies_are_both_bodies():
-    body = WholeBody(b"x")
-    assert body_of(body) is body
-    assert body_of(b"y").whole == b"y"
+    body = InMemoryBody(b"x")
+    assert as_response_body(body) is body
+    assert as_response_body(b"y").remaining_bytes == b"y"
 
 
 @pytest.mark.parametrize(
-    "make", [lambda done: file_of(b"x", 0, 1, done), lambda done: Pieces([b"x"], 1, done)]
+    "make", [lambda done: file_of(b"x", 0, 1, done), lambda done: IterableBody([b"x"], 1, done)]
 )
 def test_what_stands_behind_a_body_is_released_once(make):
     done = Counted()
@@ -100,7 +100,7 @@ def test_what_stands_behind_a_body_is_released_once(make):
 
 
 def test_a_release_that_fails_is_not_tried_again():
-    body = Pieces([], 0, lambda: 1 / 0)
+    body = IterableBody([], 0, lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         body.close()
     body.close()
@@ -109,13 +109,13 @@ def test_a_release_that_fails_is_not_tried_again():
 def test_a_part_of_a_file_is_those_bytes_however_many_there_are():
     data = os.urandom(FILE_CHUNK_BYTES + 100)
     body = file_of(data, 7, FILE_CHUNK_BYTES + 50)
-    assert b"".join(chunks_of(body)) == data[7 : FILE_CHUNK_BYTES + 57]
+    assert b"".join(iter_body_bytes(body)) == data[7 : FILE_CHUNK_BYTES + 57]
     assert file_of(data, 7, 0).read_all() == b""
     assert file_of(data, 7, 5).read(99) == data[7:12]
 
 
 def test_a_file_that_ends_early_breaks_the_body_off_after_what_there_is():
-    chunks = chunks_of(file_of(b"short", 2, 99))
+    chunks = iter_body_bytes(file_of(b"short", 2, 99))
     assert next(chunks) == b"ort"
     with pytest.raises(BodyError, match="96 bytes early"):
         next(chunks)
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_read_breaks_the_body_off():
 
 
 def test_bytes_and_files_come_in_their_order_through_small_buffers():
-    body = Pieces([b"ab", b"", file_of(b"xcdex", 1, 3), b"f"])
+    body = IterableBody([b"ab", b"", file_of(b"xcdex", 1, 3), b"f"])
     buffer, got = memoryview(bytearray(2)), []
     while size := body.read_into(buffer):
         got.append(bytes(buffer[:size]))
@@ -143,7 +143,7 @@ def test_an_error_between_pieces_comes_after_the_pieces_before_it():
         yield b"ab"
         raise BodyError("gone")
 
-    body = Pieces(pieces())
+    body = IterableBody(pieces())
     assert body.read(1) + body.read(1) == b"ab"
     with pytest.raises(BodyError, match="gone"):
         body.read(1)
@@ -161,5 +161,5 @@ def test_a_body_that_fills_buffers_can_be_had_in_pieces():
             return size
 
     assert list(Three()) == [b"xx", b"x"]
-    assert (Three.fills_buffers, Pieces.fills_buffers) == (True, False)
-    assert (Three().whole, Three().splice_into(-1, 5)) == (None, 0)
+    assert (Three.fills_buffers, IterableBody.fills_buffers) == (True, False)
+    assert (Three().remaining_bytes, Three().splice_into(-1, 5)) == (None, 0)

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from swift.http.environ import image_of, request_from_environ, show, take_back
+from swift.http.environ import apply_environ_changes, complete_environ, environ_entries, request_from_environ
 from swift.http.request import Request
 
 
@@ -20,7 +20,7 @@ from swift.http.request import Request
     ],
 )
 def test_a_host_has_a_name_and_a_port(host, name, port):
-    environ = show(Request("GET", "/", {"host": host}))
+    environ = complete_environ(Request("GET", "/", {"host": host}))
     assert (environ["SERVER_NAME"], environ["SERVER_PORT"]) == (name, port)
 
 
@@ -42,7 +42,7 @@ def a_request(**headers):
 
 
 def test_the_environ_is_a_genuine_dictionary_of_texts():
-    environ = show(a_request(host="h:1", **{"x-object-meta-a": "\xe4"}))
+    environ = complete_environ(a_request(host="h:1", **{"x-object-meta-a": "\xe4"}))
     assert type(environ) is dict
     assert environ["REQUEST_METHOD"] == "PUT"
     assert environ["PATH_INFO"] == "/v1/a/c x//o"
@@ -53,7 +53,7 @@ def test_the_environ_is_a_genuine_dictionary_of_texts():
 
 def test_there_and_back_nothing_changes():
     request = a_request(host="h", **{"x-a": "1"})
-    again = request_from_environ(show(request))
+    again = request_from_environ(complete_environ(request))
     for name in ("method", "raw_path", "query", "headers", "env", "body", "http_minor", "scheme"):
         assert getattr(again, name) == getattr(request, name), name
 
@@ -61,10 +61,10 @@ def test_there_and_back_nothing_changes():
 def test_what_the_request_lost_the_environ_loses():
     request = a_request(**{"x-a": "1"})
     request.acl = ".r:*"
-    show(request)
+    complete_environ(request)
     del request.headers["x-a"], request.headers["content-type"]
     request.acl = None
-    environ = show(request)
+    environ = complete_environ(request)
     assert not {"HTTP_X_A", "CONTENT_TYPE", "swob.ACL"} & set(environ)
 
 
@@ -83,19 +83,19 @@ def test_what_the_request_lost_the_environ_loses():
 )
 def test_what_somebody_changed_in_the_environ_is_taken_back(change, expected):
     request = a_request()
-    environ, image = show(request), image_of(request)
+    environ, entries = complete_environ(request), environ_entries(request)
     for key, value in change.items():
         if value is None:
             del environ[key]
         else:
             environ[key] = value
-    take_back(request, image)
+    apply_environ_changes(request, entries)
     assert {name: getattr(request, name) for name in expected} == expected
 
 
 def test_a_header_with_an_underscore_cannot_become_an_internal_one():
     request = a_request(x_backend_redirect="1")
-    image = image_of(request)
-    assert "x-backend-redirect" not in request_from_environ(show(request)).headers
-    take_back(request, image)
+    entries = environ_entries(request)
+    assert "x-backend-redirect" not in request_from_environ(complete_environ(request)).headers
+    apply_environ_changes(request, entries)
     assert request.headers["x_backend_redirect"] == "1"

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.http.headers import (
-    from_pairs,
-    has_controls,
+    has_control_characters,
+    headers_from_pairs,
     lower_name,
     title_case,
     upper_name,
@@ -46,7 +46,7 @@ def test_only_ascii_letters_change_case(name):
 
 
 def test_repeated_names_are_joined():
-    assert from_pairs([("Via", "a"), ("VIA", "b"), ("Host", "h")]) == {"via": "a, b", "host": "h"}
+    assert headers_from_pairs([("Via", "a"), ("VIA", "b"), ("Host", "h")]) == {"via": "a, b", "host": "h"}
 
 
 def test_a_prefix_alone_is_no_header_of_it():
@@ -69,4 +69,4 @@ def test_text_is_seen_as_its_utf8_bytes():
     ("text", "found"), [("a\tb \xe9\xa0", False), ("", False), *((f"a{c}b", True) for c in "\r\n\0\x1f\x7f")]
 )
 def test_control_characters_are_found_but_tabs_are_none(text, found):
-    assert has_controls(text) is found
+    assert has_control_characters(text) is found

@@ -11,7 +11,7 @@ import pytest
 
 from swift import green
 from swift.http.body import BodyError, ResponseBody
-from swift.http.readahead import MemoryBody, PrefetchWindow, ReadAhead
+from swift.http.readahead import MemoryViewBody, PrefetchWindow, ReadAhead
 from swift.http.response import Response
 from swift.http.segments import SegmentedBody
 from test.support.checks import every
@@ -61,7 +61,7 @@ class Store:
         data = self.data[number]
         response = Response(200, {"content-length": str(len(data))})
         response.body = Gated(self, data, breaks=number in self.breaks)
-        response.observe_end(lambda sent, complete: self.ended.append((number, sent, complete)))
+        response.on_response_end(lambda sent, complete: self.ended.append((number, sent, complete)))
         return response
 
     def body(self, memory):
@@ -106,7 +106,7 @@ def test_every_byte_comes_once_and_the_bound_is_kept(seed):
     buffer = memoryview(bytearray(draw.choice((1, 700, 9000)) if len(store.data) < 4 else 3000))
     while got := body.read_into(buffer):
         found += bytes(buffer[:got])
-        most = max(most, body._reading.held)
+        most = max(most, body._read_ahead.buffered_bytes)
         if draw.random() < 0.2:
             green.sleep(0)
     body.close()
@@ -177,7 +177,7 @@ def test_an_error_of_the_list_comes_after_what_was_before_it():
 def test_it_says_what_it_holds():
     ahead = ReadAhead(lambda: None, 1000)
     assert repr(ahead) == "<ReadAhead 0 pieces, 0 of 1000 bytes>"
-    assert MemoryBody(memoryview(b"abc")).read_all() == b"abc"
+    assert MemoryViewBody(memoryview(b"abc")).read_all() == b"abc"
 
 
 def counted(limit, *, fails_at=None):

@@ -48,6 +48,6 @@ def test_a_name_needs_no_parsing_and_is_that_of_its_path():
     request = Request("GET", "/nothing")
     for names in (("a",), ("a:b", "c"), ("a", "c", "o/ü ?x"), ("a", "c", "/o/")):
         entity = Entity("v1", EntityPath(*names))
-        request.name(entity)
+        request.set_entity(entity)
         assert request.entity is entity
         assert Entity.parse(request.raw_path) == entity

@@ -7,7 +7,7 @@ import pytest
 from swift import green
 from swift.http.body import BodyError, ResponseBody
 from swift.http.response import Response
-from swift.http.segments import AHEAD_BYTES, SegmentedBody
+from swift.http.segments import PREFETCH_BELOW_BYTES, SegmentedBody
 
 
 class Slow(ResponseBody):
@@ -44,7 +44,7 @@ class Store:
             self.waits[number].wait()
         body = self.bodies[number]
         response = Response(200, {}, body)
-        response.observe_end(lambda sent, complete: self.ends.append((number, sent, complete)))
+        response.on_response_end(lambda sent, complete: self.ends.append((number, sent, complete)))
         return response
 
     def joined(self):
@@ -58,7 +58,7 @@ def read(body, size=1 << 20):
 
 
 def test_the_first_segment_is_opened_by_start_and_the_next_only_when_little_is_left():
-    store = Store([AHEAD_BYTES + (3 << 20), 10, 10])
+    store = Store([PREFETCH_BELOW_BYTES + (3 << 20), 10, 10])
     body = store.joined()
     body.start()
     assert store.opened == [0]

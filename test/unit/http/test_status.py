@@ -2,18 +2,18 @@
 
 import pytest
 
-from swift.http.response import STATUS, default_body, is_success, reason_of
+from swift.http.response import STATUS, default_body, is_success, reason_phrase
 from test.support.checks import every
 
 
 @every("code", sorted(STATUS))
 def test_every_status_has_a_body_that_fits_its_reason(code):
     body = default_body(code, "sda")
-    assert body == b"" or body.startswith(f"<html><h1>{reason_of(code)}</h1><p>".encode())
+    assert body == b"" or body.startswith(f"<html><h1>{reason_phrase(code)}</h1><p>".encode())
 
 
 def test_a_status_that_nobody_knows_has_neither():
-    assert (reason_of(799), default_body(799)) == ("Unknown", b"")
+    assert (reason_phrase(799), default_body(799)) == ("Unknown", b"")
 
 
 def test_a_full_device_is_named():

@@ -4,20 +4,20 @@ import zlib
 
 import pytest
 
-from swift.http.body import BodyError, BytesBody, Pieces
+from swift.http.body import BodyError, BytesBody, IterableBody
 from swift.http.response import Response
-from swift.http.transform import BrokenSource, Mapped, MappedRequest, as_request_body
+from swift.http.transform import SourceBodyError, TransformedBody, TransformedRequestBody, as_request_body
 
 DATA = b"0123456789" * 10_000
 
 
 def in_pieces(size=999):
-    return Pieces([DATA[start : start + size] for start in range(0, len(DATA), size)], len(DATA))
+    return IterableBody([DATA[start : start + size] for start in range(0, len(DATA), size)], len(DATA))
 
 
 def test_a_codec_that_holds_bytes_back_gives_them_at_the_end():
     packer = zlib.compressobj()
-    body = Mapped(in_pieces(), packer.compress, last=packer.flush, keeps_length=False)
+    body = TransformedBody(in_pieces(), packer.compress, last=packer.flush, keeps_length=False)
     assert body.length is None
     assert zlib.decompress(body.read_all()) == DATA
 
@@ -26,7 +26,7 @@ def test_a_codec_that_holds_bytes_back_gives_them_at_the_end():
 def test_so_it_does_for_requests(size):
     packer = zlib.compressobj()
     source = BytesBody(DATA)
-    body = MappedRequest(source, packer.compress, last=packer.flush, keeps_length=False)
+    body = TransformedRequestBody(source, packer.compress, last=packer.flush, keeps_length=False)
     assert body.length is None
     packed = body.read() if size < 0 else b"".join(iter(lambda: body.read(size), b""))
     assert zlib.decompress(packed) == DATA
@@ -46,13 +46,13 @@ def test_wrappers_pass_on_what_belongs_to_the_sender():
         def send_continue(self, headers):
             self.said.append(headers)
 
-        def next_stage(self):
+        def begin_next_body(self):
             self.said.append("next")
 
     sender = Sender()
-    body = MappedRequest(sender, bytes)
+    body = TransformedRequestBody(sender, bytes)
     body.send_continue({"x-a": "b"})
-    body.next_stage()
+    body.begin_next_body()
     assert (sender.said, body.trailers) == ([{"x-a": "b"}, "next"], {"x-sum": "1"})
 
 
@@ -64,17 +64,17 @@ def breaking():
 @pytest.mark.parametrize(
     ("announced", "content"),
     [
-        ("10", Pieces(breaking())),
-        ("10", Pieces([b"abc"])),
-        ("2", Pieces([b"abc"])),
+        ("10", IterableBody(breaking())),
+        ("10", IterableBody([b"abc"])),
+        ("2", IterableBody([b"abc"])),
     ],
     ids=["breaks off", "too short", "too long"],
 )
 def test_a_copy_of_a_body_that_is_not_as_announced_fails_with_503(announced, content):
     ends = []
     response = Response(200, {"content-length": announced}, content)
-    response.observe_end(lambda sent, complete: ends.append(complete))
-    with pytest.raises(BrokenSource) as failure, as_request_body(response) as body:
+    response.on_response_end(lambda sent, complete: ends.append(complete))
+    with pytest.raises(SourceBodyError) as failure, as_request_body(response) as body:
         assert body.length == int(announced)
         body.read()
     assert failure.value.status == 503
@@ -82,5 +82,5 @@ def test_a_copy_of_a_body_that_is_not_as_announced_fails_with_503(announced, con
 
 
 def test_a_response_of_unknown_length_is_a_chunked_request():
-    with as_request_body(Response(200, {}, Pieces([b"ab", b"c"]))) as body:
+    with as_request_body(Response(200, {}, IterableBody([b"ab", b"c"]))) as body:
         assert (body.length, body.read()) == (None, b"abc")

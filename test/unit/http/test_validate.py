@@ -9,9 +9,9 @@ from swift.http.response import HTTPError
 from swift.http.validate import (
     check_metadata,
     check_names,
-    check_stored_metadata,
-    check_utf8,
-    time_of,
+    is_valid_utf8,
+    request_timestamp,
+    validate_stored_metadata,
 )
 
 LIMITS = Limits()
@@ -65,11 +65,11 @@ def test_what_is_accepted():
 
 
 def test_deleted_metadata_does_not_count_in_the_stored_total():
-    check_stored_metadata([(str(n), "") for n in range(200)] + [("a", "v")] * 90, LIMITS)
+    validate_stored_metadata([(str(n), "") for n in range(200)] + [("a", "v")] * 90, LIMITS)
     many = [(str(n), "v") for n in range(91)]
-    assert refusal(check_stored_metadata, many, LIMITS) == (400, "Too many metadata items; max 90")
+    assert refusal(validate_stored_metadata, many, LIMITS) == (400, "Too many metadata items; max 90")
     large = [(str(n), "v" * 256) for n in range(17)]
-    assert refusal(check_stored_metadata, large, LIMITS) == (400, "Total metadata too large; max 4096")
+    assert refusal(validate_stored_metadata, large, LIMITS) == (400, "Total metadata too large; max 4096")
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_deleted_metadata_does_not_count_in_the_stored_total():
     ],
 )
 def test_utf8(text, is_fine, internally):
-    assert check_utf8(text) is is_fine
-    assert check_utf8(text, internal=True) is internally
+    assert is_valid_utf8(text) is is_fine
+    assert is_valid_utf8(text, internal=True) is internally
 
 
 def test_name_lengths_are_counted_in_characters():
@@ -117,16 +117,16 @@ def test_reading_is_not_limited():
 
 
 def test_a_request_happens_when_it_says_or_now():
-    assert time_of({"x-timestamp": "1700000000.00001_0000000000000002"}) == Timestamp(
+    assert request_timestamp({"x-timestamp": "1700000000.00001_0000000000000002"}) == Timestamp(
         1700000000.00001, offset=2
     )
-    assert time_of({"x-timestamp": "0"}) == Timestamp(0)
+    assert request_timestamp({"x-timestamp": "0"}) == Timestamp(0)
     before = Timestamp.now()
-    assert before <= time_of({}) <= Timestamp.now()
+    assert before <= request_timestamp({}) <= Timestamp.now()
 
 
 @pytest.mark.parametrize("given", ["", "soon", "-1", "nan", "1" * 30, "1_x"])
 def test_a_time_that_is_none_is_400(given):
-    status, text = refusal(time_of, {"x-timestamp": given})
+    status, text = refusal(request_timestamp, {"x-timestamp": given})
     assert status == 400
     assert text == f"X-Timestamp should be a UNIX timestamp float value; was {given!r}"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from swift.load.compare import differences, percentiles
-from swift.load.measure import bin_of
-from swift.load.saved import BadResult, read
+from swift.load.measure import latency_bin
+from swift.load.savedruns import BadResult, read_saved_run
 from test.support.load_runs import saved_of
 
 
@@ -47,7 +47,7 @@ def test_percentiles_of_bins_are_near_those_of_the_values():
     values = [chance.lognormvariate(9, 1) for _ in range(5000)]
     counts = np.zeros((1, 200))
     for value in values:
-        counts[0, bin_of(value)] += 1
+        counts[0, latency_bin(value)] += 1
     for percent in (50, 95, 99):
         wanted = sorted(values)[int(len(values) * percent / 100)] / 1000
         assert percentiles(counts, percent)[0] == pytest.approx(wanted, rel=0.05)
@@ -58,4 +58,4 @@ def test_percentiles_of_bins_are_near_those_of_the_values():
 def test_a_file_that_is_no_result_is_refused(tmp_path, text):
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(BadResult, match="no result"):
-        read(tmp_path / "r.json")
+        read_saved_run(tmp_path / "r.json")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.load.cosbench import FILE_MAX, converted
+from swift.load.cosbench import FILE_MAX, convert_workload
 from swift.load.samples import Constant, Uniform, Weighted
 from swift.load.workload import BadWorkload, parse
 
@@ -56,7 +56,7 @@ S3 = """<workload name="two gateways">
 
 
 def workload_of(text):
-    return parse(converted(text.encode(), "w.xml"), "w.xml")
+    return parse(convert_workload(text.encode(), "w.xml"), "w.xml")
 
 
 def test_a_mix_of_reads_new_objects_and_their_deletion():
@@ -140,7 +140,7 @@ def test_what_cannot_be_expressed_is_refused_with_its_line(old, new, line, said)
 )
 def test_what_is_no_workload_is_refused(data):
     with pytest.raises(BadWorkload, match=r"^w\.xml"):
-        converted(data, "w.xml")
+        convert_workload(data, "w.xml")
 
 
 @given(st.data())

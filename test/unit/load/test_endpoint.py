@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from swift.load.endpoint import EndpointRefused, LoadEndpoint, ask, checked_url, log_in
+from swift.load.endpoint import EndpointRefused, LoadEndpoint, log_in, request_once, validate_url
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_pair_of_keys_means_s3():
 )
 def test_what_is_no_url_is_refused(url):
     with pytest.raises(EndpointRefused, match="not an http or https URL"):
-        checked_url(url)
+        validate_url(url)
 
 
 def test_v1_gives_a_storage_url_and_a_token(identity):
@@ -100,4 +100,4 @@ def test_a_catalog_without_a_store_is_refused(identity, body):
 
 def test_nobody_there_is_one_line():
     with pytest.raises(EndpointRefused, match="127.0.0.1:9"):
-        ask("http://127.0.0.1:9/", "GET", {})
+        request_once("http://127.0.0.1:9/", "GET", {})

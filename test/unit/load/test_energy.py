@@ -17,25 +17,25 @@ def test_packages_are_added_and_their_parts_are_not(tmp_path):
     for name, used in (("intel-rapl:0", 5), ("intel-rapl:1", 7), ("intel-rapl:0:0", 99), ("intel-rapl", 9)):
         package(tmp_path, name, used)
     energy = Energy(tmp_path)
-    before = energy.look()
+    before = energy.measure()
     assert before == {"intel-rapl:0": 5, "intel-rapl:1": 7}
     package(tmp_path, "intel-rapl:0", 2_000_005)
     package(tmp_path, "intel-rapl:1", 500_007)
-    assert energy.since(before, energy.look()) == 2.5
+    assert energy.usage_since(before, energy.measure()) == 2.5
     assert energy.obstacle == ""
 
 
 def test_a_counter_that_begins_again_counts_on(tmp_path):
     package(tmp_path, "intel-rapl:0", 900_000, most=999_999)
     energy = Energy(tmp_path)
-    before = energy.look()
+    before = energy.measure()
     package(tmp_path, "intel-rapl:0", 100_000, most=999_999)
-    assert energy.since(before, energy.look()) == 0.2
+    assert energy.usage_since(before, energy.measure()) == 0.2
 
 
 def test_a_machine_without_counters_says_so(tmp_path):
     energy = Energy(tmp_path / "none")
-    assert (energy.look(), energy.since(None, None)) == (None, None)
+    assert (energy.measure(), energy.usage_since(None, None)) == (None, None)
     assert energy.obstacle == "this machine shows no energy counters (RAPL)"
 
 
@@ -43,8 +43,8 @@ def test_a_machine_without_counters_says_so(tmp_path):
 def test_counters_that_cannot_be_read_are_no_joules(tmp_path, break_it):
     folder = package(tmp_path, "intel-rapl:0", 5)
     energy = Energy(tmp_path)
-    before = energy.look()
+    before = energy.measure()
     break_it(folder / "energy_uj")
-    assert energy.look() is None
-    assert energy.since(before, energy.look()) is None
+    assert energy.measure() is None
+    assert energy.usage_since(before, energy.measure()) is None
     assert energy.obstacle == "the energy counters (RAPL) can be read by root only"

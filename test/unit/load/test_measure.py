@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.load.measure import PhaseResult, bin_begins_ms, bin_of
+from swift.load.measure import PhaseResult, latency_bin, latency_bin_start_ms
 
 EVENTS = st.lists(
     st.tuples(
@@ -42,9 +42,9 @@ def test_two_processes_together_measured_what_one_would_have(first, second):
 
 @given(st.floats(1, 3.6e9))
 def test_a_latency_lies_in_its_bin(latency_us):
-    number = bin_of(latency_us)
-    assert bin_begins_ms(number) * 1000 <= latency_us * 1.000001
-    assert latency_us <= bin_begins_ms(number + 1) * 1000 * 1.000001
+    number = latency_bin(latency_us)
+    assert latency_bin_start_ms(number) * 1000 <= latency_us * 1.000001
+    assert latency_us <= latency_bin_start_ms(number + 1) * 1000 * 1.000001
 
 
 def test_failures_have_no_latency():

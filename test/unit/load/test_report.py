@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from swift.load.compare import differences, to_json
-from swift.load.report import comparison_page, page_of, table_of, whole_page
-from swift.load.summary import rows_of, to_csv
+from swift.load.report import comparison_page, html_page, html_table, run_page
+from swift.load.summary import operation_rows, to_csv
 from test.support.load_runs import run_of, saved_of
 
 EVIL = '"><script>alert(1)</script>'
@@ -21,7 +21,7 @@ def saved():
 @pytest.fixture(scope="module")
 def page(saved):
     """Drawing takes its time: one page for all tests."""
-    return page_of(replace(saved, workload=EVIL, description=EVIL, is_interrupted=True))
+    return run_page(replace(saved, workload=EVIL, description=EVIL, is_interrupted=True))
 
 
 def test_a_page_has_all_figures_and_says_that_it_was_interrupted(page):
@@ -43,7 +43,7 @@ def test_ids_of_plots_do_not_meet(page):
 
 def test_programs_get_the_same_figures(saved):
     assert len(to_json(saved, saved, differences(saved, saved))["differences"]) == 5
-    assert to_csv(rows_of(run_of(1, rate=10))).startswith("phase,operation,count,")
+    assert to_csv(operation_rows(run_of(1, rate=10))).startswith("phase,operation,count,")
 
 
 def test_a_phase_that_the_other_run_lacks_is_not_drawn(saved):
@@ -65,17 +65,17 @@ def test_a_phase_that_the_other_run_lacks_is_not_drawn(saved):
     ],
 )
 def test_cells_are_told_as_people_read_them(value, text):
-    assert f">{text}</td>" in table_of(["a"], [[value]])
+    assert f">{text}</td>" in html_table(["a"], [[value]])
 
 
 def test_columns_of_text_are_set_to_the_left_and_verdicts_have_colours():
-    table = table_of(["name", "n", "verdict"], [["a", 1, "better"], ["b", 2, "worse"]])
+    table = html_table(["name", "n", "verdict"], [["a", 1, "better"], ["b", 2, "worse"]])
     assert table.count(' class="text"') == 4
     assert 'class="text good">better' in table and 'class="text bad">worse' in table
-    assert "<tbody></tbody>" in table_of(["a"], [])
+    assert "<tbody></tbody>" in html_table(["a"], [])
 
 
 def test_a_page_needs_nothing_else():
-    page = whole_page("t", ["<p>x</p>"])
+    page = html_page("t", ["<p>x</p>"])
     assert page.startswith("<!DOCTYPE html>") and "<p>x</p>" in page
     assert not re.findall(r'(?:src|href)="(?!#)', page)

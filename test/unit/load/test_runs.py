@@ -8,7 +8,7 @@ import pytest
 from swift.load.endpoint import LoadEndpoint
 from swift.load.measure import PhaseResult
 from swift.load.runs import LoadRunner, RunFailed, RunPlan
-from swift.load.servers import Servers
+from swift.load.servers import LocalServers
 from swift.load.workload import parse
 
 TEXT = """
@@ -62,7 +62,7 @@ def runner(workers, *, keep=False, watched=None):
     plan = RunPlan(workload, TEXT, {}, LoadEndpoint("http://192.0.2.1:9/v1/a", "t"), keep)
     seen = [] if watched is None else watched
     return LoadRunner(
-        plan, workers, Servers(plan.endpoint), lambda phase, _s, at_s: seen.append((phase.kind, at_s))
+        plan, workers, LocalServers(plan.endpoint), lambda phase, _s, at_s: seen.append((phase.kind, at_s))
     )
 
 

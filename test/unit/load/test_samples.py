@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from swift.load.samples import (
     BadSample,
     Constant,
-    Mix,
-    SequentialNames,
+    OperationMix,
+    SequentialPicker,
     Uniform,
-    UniformNames,
+    UniformPicker,
     Weighted,
-    ZipfNames,
+    ZipfPicker,
     parse_size,
 )
 
@@ -50,14 +50,14 @@ def test_sizes_without_meaning_are_refused():
 @given(st.integers(1, 10**7), st.floats(0.05, 4), st.integers(0, 2**32))
 def test_names_are_those_of_objects_that_are_there(count, exponent, seed):
     chance = random.Random(seed)
-    for names in (UniformNames(count), ZipfNames(count, exponent), SequentialNames(count, seed, 7)):
+    for names in (UniformPicker(count), ZipfPicker(count, exponent), SequentialPicker(count, seed, 7)):
         assert all(0 <= names.draw(chance) < count for _ in range(5))
 
 
 @pytest.mark.parametrize("exponent", [0.8, 1.0, 1.5])
 def test_zipf_ranks_come_as_often_as_the_law_says(exponent):
     count, draws, chance = 50, 40_000, random.Random(7)
-    names = ZipfNames(count, exponent)
+    names = ZipfPicker(count, exponent)
     seen = Counter(names.rank(chance) for _ in range(draws))
     total = sum(rank**-exponent for rank in range(1, count + 1))
     for rank in (1, 2, 5, 20, 50):
@@ -67,22 +67,22 @@ def test_zipf_ranks_come_as_often_as_the_law_says(exponent):
 
 @given(st.integers(1, 500))
 def test_every_rank_of_zipf_is_an_object_of_its_own(count):
-    names = ZipfNames(count, 1.1)
+    names = ZipfPicker(count, 1.1)
     assert len({rank * names._step % count for rank in range(count)}) == count
 
 
 @given(st.integers(1, 40), st.integers(1, 8))
 def test_clients_in_sequence_read_all_objects_between_them(count, clients):
     chance = random.Random(1)
-    drawn = [SequentialNames(count, number, clients).draw(chance) for number in range(clients)]
+    drawn = [SequentialPicker(count, number, clients).draw(chance) for number in range(clients)]
     assert drawn == [number % count for number in range(clients)]
-    one = SequentialNames(count)
+    one = SequentialPicker(count)
     assert [one.draw(chance) for _ in range(count)] == list(range(count))
 
 
 def test_a_mix_draws_by_weight_and_never_what_has_none():
-    chance, mix = random.Random(3), Mix([("get", 3), ("put", 1), ("head", 0)])
+    chance, mix = random.Random(3), OperationMix([("get", 3), ("put", 1), ("head", 0)])
     seen = Counter(mix.draw(chance) for _ in range(4000))
     assert set(seen) == {"get", "put"} and 2800 < seen["get"] < 3200
     with pytest.raises(BadSample):
-        Mix([("get", 0)])
+        OperationMix([("get", 0)])

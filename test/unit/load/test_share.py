@@ -6,9 +6,9 @@ import time
 import pytest
 
 from swift import green
-from swift.load.api import Api, Failed
+from swift.load.api import Api, OperationFailed
 from swift.load.endpoint import LoadEndpoint
-from swift.load.share import FRESH, LoadJob, LoadShare, part_of
+from swift.load.share import NEW_NUMBERS_FROM, LoadJob, LoadShare, share_count
 from swift.load.workload import parse
 
 TEXT = """
@@ -49,7 +49,7 @@ class MemoryApi(Api):
 
     def remove_container(self, container):
         if self.containers.get(container):
-            raise Failed("409")
+            raise OperationFailed("409")
         self.containers.pop(container, None)
 
     def listing(self, container, after):
@@ -74,12 +74,12 @@ class MemoryApi(Api):
         self.on_get(name)
         data = self.containers[container][name]
         if not take(memoryview(data)):
-            raise Failed("wrong bytes")
+            raise OperationFailed("wrong bytes")
         return len(data)
 
     def head(self, container, name):
         if name not in self.containers[container]:
-            raise Failed("404")
+            raise OperationFailed("404")
 
     def delete(self, container, name):
         self.asked.append(("delete", name))
@@ -156,7 +156,7 @@ def test_a_mix_does_each_operation_and_removes_only_what_it_wrote_itself(run):
     assert sum(count for count, _failed in done.values()) == 200 and not any(f for _count, f in done.values())
     assert set(done) == {"get", "put", "head", "delete", "list", "post", "multipart"}
     removed = {name for verb, name in api.asked if verb == "delete"}
-    assert removed and all(int(name[1:]) >= FRESH for name in removed)
+    assert removed and all(int(name[1:]) >= NEW_NUMBERS_FROM for name in removed)
 
 
 def test_wrong_bytes_are_a_failure_of_their_own_kind(run):
@@ -221,7 +221,7 @@ def test_a_share_that_is_stopped_ends_though_its_next_operation_is_far_away(run)
 
 @pytest.mark.parametrize("shares", [1, 2, 3, 7])
 def test_parts_of_all_shares_are_the_whole(shares):
-    assert sum(part_of(10, share, shares) for share in range(shares)) == 10
+    assert sum(share_count(10, share, shares) for share in range(shares)) == 10
 
 
 def test_a_job_travels_as_json():

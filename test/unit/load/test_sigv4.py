@@ -8,7 +8,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
 from swift.load.endpoint import LoadEndpoint
-from swift.load.sigv4 import signed
+from swift.load.sigv4 import sign_headers
 
 ENDPOINT = LoadEndpoint(
     "http://127.0.0.1:8080", access_key="test:tester", secret_key="testing", region="eu-1"
@@ -35,5 +35,5 @@ def test_a_signature_is_the_one_that_aws_would_make(path, query, more):
     Unsigned(Credentials(ENDPOINT.access_key, ENDPOINT.secret_key), "s3", ENDPOINT.region).add_auth(request)
     moment = request.headers["X-Amz-Date"]
     now_s = datetime.datetime.strptime(f"{moment}+0000", "%Y%m%dT%H%M%SZ%z").timestamp()
-    ours = signed(ENDPOINT, "GET", path, query, now_s, more=more)
+    ours = sign_headers(ENDPOINT, "GET", path, query, now_s, more=more)
     assert (ours["authorization"], ours["x-amz-date"]) == (request.headers["Authorization"], moment)

@@ -8,8 +8,8 @@ from rich.console import Console
 from swift.load.commands import _console
 from swift.load.compare import Difference
 from swift.load.measure import PhaseResult
-from swift.load.runs import LoadRun, Ran
-from swift.load.terminal import RunProgress, show, show_differences
+from swift.load.runs import LoadRun, PhaseRun
+from swift.load.terminal import RunProgress, print_tables, show_differences
 from swift.load.workload import parse
 
 TEXT = """
@@ -36,18 +36,18 @@ def run_of(errors=(), **more):
     result.of("get").add(0, 0.01, 1000, None)
     for error in errors:
         result.of("get").add(0, 0.01, 0, error)
-    return LoadRun(WORKLOAD, [Ran(MAIN, result)], **more)
+    return LoadRun(WORKLOAD, [PhaseRun(MAIN, result)], **more)
 
 
 def shown(run, price=None):
     text = io.StringIO()
-    show(Console(file=text, width=220, markup=False), run, price)
+    print_tables(Console(file=text, width=220, markup=False), run, price)
     return text.getvalue()
 
 
 def test_names_and_errors_in_brackets_are_shown_as_they_are(capsys):
     # As the command makes its console: words in brackets are no markup there.
-    show(_console(True), run_of(["[Errno 111] [/refused]"]), None)
+    print_tables(_console(True), run_of(["[Errno 111] [/refused]"]), None)
     text = capsys.readouterr().out
     assert "[Errno 111] [/refused]: 1" in text and "w[/w]: all [of] it [/it]" in text and "m[/m]" in text
 

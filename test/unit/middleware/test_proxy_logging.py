@@ -66,7 +66,7 @@ class Bench:
     def ask(self, method="GET", path="/v1/a/c/o", headers=None, *, sent=0, complete=True, **more):
         request = Request(method, path, headers or {}, remote_addr="127.0.0.1", **more)
         response = self.filter.handle(request)
-        response.ended(sent, complete)
+        response.report_end(sent, complete)
         return response
 
     def fields(self):
@@ -83,7 +83,7 @@ def test_a_line_has_the_shape_of_the_peers_sample():
         "GET", "/auth/v1.0", env={"swift.trans_id": "txef8a-006b00feba"}, remote_addr="127.0.0.1"
     )
     request.http_minor = 0
-    bench.filter.handle(request).ended(0, True)
+    bench.filter.handle(request).report_end(0, True)
     shape = re.sub(r"(?<=[ /])\d+(\.\d+)?(?=[ /]|$)", "0", SAMPLE)
     ours = re.sub(r"(?<=[ /])\d+(\.\d+)?(?=[ /]|$)", "0", bench.log.lines[0])
     assert re.sub(r"/[A-Z][a-z]{2}/", "/Mon/", ours) == re.sub(r"/[A-Z][a-z]{2}/", "/Mon/", shape)
@@ -124,7 +124,7 @@ def test_nothing_is_logged_before_the_body_has_ended():
     bench = Bench(lambda request: Response(200))
     response = bench.filter.handle(Request("GET", "/v1/a"))
     assert bench.log.lines == []
-    response.ended(3, True)
+    response.report_end(3, True)
     assert len(bench.log.lines) == 1
 
 
@@ -193,7 +193,7 @@ def test_access_lines_have_options_of_their_own_and_stay_at_the_syslog_socket():
 def test_a_sub_request_comes_from_nobody():
     bench = Bench(lambda request: Response(200))
     parent = Request("GET", "/v1/a/c/o", {"user-agent": "me"}, remote_addr="127.0.0.1")
-    bench.filter.handle(make_subrequest(parent, "GET", "/v1/a/c/s", source="X")).ended(5, True)
+    bench.filter.handle(make_subrequest(parent, "GET", "/v1/a/c/s", source="X")).report_end(5, True)
     fields = bench.fields()
     assert fields[:2] == ["-", "-"]
     assert (fields[8], fields[11], fields[16]) == ("me", "5", "X")

@@ -5,7 +5,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.base.ranges import Span
 from swift.http import fields
-from swift.http.body import Pieces
+from swift.http.body import IterableBody
 from swift.http.request import Request
 from swift.http.response import Response, error_response
 from swift.middleware.segments import (
@@ -35,7 +35,7 @@ class Bench:
 
     def handle(self, request):
         self.asked.append(request)
-        self.response.body = Pieces([b""], 0, lambda: self.closed.append(1))
+        self.response.body = IterableBody([b""], 0, lambda: self.closed.append(1))
         return self.response
 
 

@@ -15,7 +15,7 @@ from swift.obj.server import ObjectServer, make_stores
 from swift.obj.settings import ObjectSettings
 from swift.platform.devices import Devices
 from swift.policy.policy import ErasureCode, Policies, Policy
-from swift.runtime.backendapp import BackendContext, Partitions
+from swift.runtime.backendapp import BackendContext, RingPartitions
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
 
@@ -62,7 +62,7 @@ class Bench:
             telemetry=Telemetry(log or silent_log()),
             clock=self.clock,
             transport=self.containers,
-            partitions=Partitions(str(swift_dir), clock=self.clock),
+            partitions=RingPartitions(str(swift_dir), clock=self.clock),
         )
         self.settings = ObjectSettings(**options)
         self.app = ObjectServer(self.context, self.settings, make_stores(self.context, self.settings))

@@ -22,7 +22,7 @@ ASK_COMMIT = {"x-backend-obj-multiphase-commit": "yes"}
 LIMIT = 10_000
 
 
-class Pieces(RequestBody):
+class IterableBody(RequestBody):
     """A body that comes in pieces of one size."""
 
     length = None
@@ -68,7 +68,7 @@ def plan_of(size):
 def received(data, size, piece=1 << 16, sent=None, *, etag_follows=False):
     """What is written, and the plan, of a document announced to have ``size`` bytes."""
     stages = PutStages(MARK, footers=True, commit=False, etag_follows=etag_follows)
-    body = Pieces(sent if sent is not None else stream(data), piece)
+    body = IterableBody(sent if sent is not None else stream(data), piece)
     documents = MimeBody(body, stages, chunk_bytes=1 << 16, deadline=time.monotonic() + 10)
     writer, plan = Writer(), plan_of(size)
     receive(documents, stages, plan, writer, LIMIT)

@@ -65,7 +65,7 @@ def test_metadata_without_the_lock_does_not_take_its_place():
 def test_a_writer_who_asks_for_promises_hears_by_which_version_it_was_judged():
     with pytest.raises(HTTPError) as caught:
         check_removal(state(), guard(**{reservation.OFFER.replace("-", "_"): "yes"}))
-    assert reservation.predecessor_of(caught.value.response.headers) == STORED
+    assert reservation.parse_predecessor(caught.value.response.headers) == STORED
 
 
 def test_what_is_locked_does_not_expire():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from swift.wire.ssync import Subrequest, put_of
+from swift.wire.ssync import Subrequest, put_subrequest
 from test.support.checks import every
 
 #: Latin-1 views of what stands on the wire; the peer takes all of these.
@@ -33,7 +33,7 @@ def test_odd_metadata_is_stored_returned_replaced_and_removed(bench, name, value
 @every("name", NAMES)
 @every("value", VALUES)
 def test_replication_carries_odd_metadata_unchanged(name, value):
-    sent = put_of("/a/c/o", {f"X-Object-Meta-{name}": value, "Content-Length": "0"})
+    sent = put_subrequest("/a/c/o", {f"X-Object-Meta-{name}": value, "Content-Length": "0"})
     head = sent.encode().decode("latin-1").split("\r\n")
     got = Subrequest.parse(head[0], head[1:-2])
     assert got.headers == {f"x-object-meta-{name}": value, "content-length": "0"}

@@ -37,7 +37,7 @@ class Broken(RequestBody):
     def send_continue(self, _headers):
         """Nobody waits."""
 
-    def next_stage(self):
+    def begin_next_body(self):
         """There is one stage."""
 
 

@@ -16,7 +16,7 @@ from swift.obj.request import (
     policy_of,
     read_options_of,
 )
-from swift.runtime.backendapp import Partitions
+from swift.runtime.backendapp import RingPartitions
 from swift.store.api import FragmentPreference
 from test.support.peer import make_rings
 
@@ -66,7 +66,7 @@ def test_container_sync_is_refused_unless_a_proxy_hands_it_on(bench, name):
 
 def test_a_path_is_kept_in_its_own_partition_only(bench, tmp_path):
     make_rings(tmp_path, [("127.0.0.1", 6200, "sda")], replicas=1, names=["object"])
-    context = replace(bench.context, partitions=Partitions(str(tmp_path)))
+    context = replace(bench.context, partitions=RingPartitions(str(tmp_path)))
     own = int(context.hasher.hexdigest("AUTH_a", "c", "o")[0], 16)
     assert key_of(request(f"/sda/{own}/AUTH_a/c/o"), context).partition == str(own)
     other = f"/sda/{own ^ 1}/AUTH_a/c/o"

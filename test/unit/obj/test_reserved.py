@@ -36,7 +36,7 @@ class Conversation(RequestBody):
     def send_continue(self, headers):
         self.heard.append(dict(headers))
 
-    def next_stage(self):
+    def begin_next_body(self):
         if not self._orders:
             raise ClientDisconnected("the writer is gone")
         self._left = [ORDERS[self._orders.pop(0)].encode()]

@@ -28,7 +28,7 @@ from swift.wire import etagtrailer
 LATE = time.monotonic() + 10_000
 
 
-class Pieces(RequestBody):
+class IterableBody(RequestBody):
     """A body that comes in pieces of some sizes."""
 
     def __init__(self, data, sizes, length=None):
@@ -86,13 +86,13 @@ def draft():
 
 @given(st.binary(max_size=50), st.lists(st.integers(1, 9), max_size=20))
 def test_a_small_body_is_read_whole_however_it_comes(data, sizes):
-    assert read_small(Pieces(data, sizes, len(data)), len(data)) == data
+    assert read_small(IterableBody(data, sizes, len(data)), len(data)) == data
 
 
 @pytest.mark.parametrize("size", [3, 5])
 def test_a_small_body_of_another_size_is_refused(size):
     with pytest.raises(ClientDisconnected):
-        read_small(Pieces(b"four", [2, 2]), size)
+        read_small(IterableBody(b"four", [2, 2]), size)
 
 
 # --- large ones
@@ -107,7 +107,7 @@ def test_a_small_body_of_another_size_is_refused(size):
 def test_a_large_body_is_written_in_order_while_it_comes(size, sizes, is_known):
     data = bytes(n % 251 for n in range(1009)) * (size // 1009 + 1)
     draft = Draft()
-    body = Pieces(data[:size], sizes)
+    body = IterableBody(data[:size], sizes)
     known = size if is_known else None
     receive_all(body, writer_to(draft), size=known, size_max=1 << 30, deadline=LATE)
     assert md5(draft.data).digest() == md5(data[:size]).digest()

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.operations.dispersion import Login, LoginFailed, log_in, policy_of, read_conf
+from swift.operations.dispersion import Login, LoginFailed, find_policy, log_in, read_conf
 from test.support.peer import SWIFT_CONF
 from test.support.processes import free_ports
 
@@ -91,10 +91,10 @@ def test_a_file_without_the_section_is_refused(tmp_path):
 def test_policies_go_by_name_and_the_default_one_is_taken_else(settings_of, tmp_path):
     (tmp_path / "swift.conf").write_text(SWIFT_CONF)
     settings = settings_of(auth_url="http://h", swift_dir=tmp_path)
-    assert policy_of(settings, "")[1].name == "gold"
-    assert policy_of(settings, "grey")[1].index == 1
+    assert find_policy(settings, "")[1].name == "gold"
+    assert find_policy(settings, "grey")[1].index == 1
     with pytest.raises(ConfigError, match="Unable to find policy: lead"):
-        policy_of(settings, "lead")
+        find_policy(settings, "lead")
 
 
 def test_a_login_gives_where_the_account_is(cluster, settings_of):

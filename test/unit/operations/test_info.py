@@ -12,7 +12,7 @@ from swift.base.timestamp import Timestamp
 from swift.cli import account_info, container_info
 from swift.db.broker import Engine
 from swift.db.files import DatabasePath
-from swift.operations.info import EXIT_STALE, DatabaseFacts, NoDatabase, place_of
+from swift.operations.info import EXIT_STALE, DatabaseFacts, NoDatabase, open_database_path
 from swift.operations.info import run as run_tool
 from test.support.databases import HASH, make_container
 from test.support.peer import SWIFT_CONF, make_rings
@@ -85,7 +85,7 @@ def test_a_ring_that_cannot_be_read_is_one_line(run, etc, container):
 def test_a_copy_of_a_database_tells_the_same_wherever_it_lies(run, container, tmp_path):
     copy = shutil.copy(container, tmp_path / "copy.db")
     assert run(container_info, copy) == run(container_info, container)
-    with place_of(str(copy), "container") as place:
+    with open_database_path(str(copy), "container") as place:
         assert place.file() != str(copy)
 
 
@@ -120,7 +120,7 @@ def test_prefixes_are_left_out_when_told(run, container):
 def test_what_is_no_file_of_a_database_is_refused(tmp_path, name):
     (tmp_path / "sda").mkdir()
     (tmp_path / "text").write_text("x")
-    with pytest.raises(NoDatabase), place_of(str(tmp_path / name), "container"):
+    with pytest.raises(NoDatabase), open_database_path(str(tmp_path / name), "container"):
         pass
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from swift.base.entity import EntityPath
 from swift.base.hashing import PathHasher
-from swift.operations.info import directory_of, locate, places_of
+from swift.operations.info import directory_of, holding_nodes, locate
 from swift.policy.policy import Policy
 from swift.ring.builder import RingBuilder
 from swift.ring.ringfile import load_table
@@ -70,5 +70,5 @@ def test_every_kind_has_its_directory(path, index, wanted):
 
 
 def test_a_partition_beyond_the_ring_has_no_nodes(view):
-    assert places_of(view, 16, all_handoffs=True) == ()
-    assert len(places_of(view, 15, all_handoffs=True)) == 5
+    assert holding_nodes(view, 16, all_handoffs=True) == ()
+    assert len(holding_nodes(view, 15, all_handoffs=True)) == 5

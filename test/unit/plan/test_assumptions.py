@@ -5,24 +5,24 @@ from dataclasses import fields
 import pytest
 
 from swift.plan.assumptions import (
-    BOUNDED_BY_ONE,
+    SHARES,
     Assumptions,
-    changed,
-    doc_of,
-    from_options,
-    number_in,
+    assumption_doc,
+    parse_number,
+    parse_options,
     read_toml,
+    with_values,
 )
 from swift.plan.errors import PlanError
 
 
 def test_every_assumption_has_a_reason():
-    assert all(doc_of(entry.name) for entry in fields(Assumptions))
-    assert all(getattr(Assumptions(), name) <= 1 for name in BOUNDED_BY_ONE)
+    assert all(assumption_doc(entry.name) for entry in fields(Assumptions))
+    assert all(getattr(Assumptions(), name) <= 1 for name in SHARES)
 
 
 def test_some_are_changed_and_the_others_stay():
-    found = changed(Assumptions(), {"drive_bytes": 2e13, "fill": 1}, "plan.toml")
+    found = with_values(Assumptions(), {"drive_bytes": 2e13, "fill": 1}, "plan.toml")
     assert (found.drive_bytes, found.fill) == (2e13, 1)
     assert found.object_bytes == Assumptions().object_bytes
 
@@ -43,21 +43,21 @@ def test_some_are_changed_and_the_others_stay():
 )
 def test_a_wrong_one_is_named_with_where_it_stands(values, said):
     with pytest.raises(PlanError) as error:
-        changed(Assumptions(), values, "plan.toml")
+        with_values(Assumptions(), values, "plan.toml")
     assert said in str(error.value) and str(error.value).startswith("plan.toml")
 
 
 def test_what_may_be_missing_may_be_zero():
-    assert changed(Assumptions(), {"ssd_bytes": 0, "notice_hours": 0}, "x").ssd_bytes == 0
+    assert with_values(Assumptions(), {"ssd_bytes": 0, "notice_hours": 0}, "x").ssd_bytes == 0
 
 
 def test_numbers_stay_whole_or_broken():
-    assert number_in(3, "x") == 3 and isinstance(number_in(3, "x"), int)
-    assert number_in(0.5, "x", 0.5) == 0.5
+    assert parse_number(3, "x") == 3 and isinstance(parse_number(3, "x"), int)
+    assert parse_number(0.5, "x", 0.5) == 0.5
 
 
 def test_options_are_pairs():
-    found = from_options(["drive-bytes=2e13", " fill =0.5", "nodes_min=7"])
+    found = parse_options(["drive-bytes=2e13", " fill =0.5", "nodes_min=7"])
     assert found == {"drive_bytes": 2e13, "fill": 0.5, "nodes_min": 7}
     assert isinstance(found["nodes_min"], int)
 
@@ -67,7 +67,7 @@ def test_options_are_pairs():
 )
 def test_an_option_that_is_no_pair_is_named(pair, said):
     with pytest.raises(PlanError, match=said):
-        from_options([pair])
+        parse_options([pair])
 
 
 def test_a_file_that_is_no_toml_is_named(tmp_path):

@@ -12,21 +12,21 @@ from swift.load.endpoint import LoadEndpoint
 from swift.load.measure import PhaseResult
 from swift.load.workload import parse
 from swift.plan.calibration import (
-    KEPT,
+    LAYOUTS,
     CalibratedWork,
     CalibrationCheck,
     CalibrationOptions,
     NamedServers,
     StorageLayout,
+    calibration_works,
+    check_clusters,
     check_possible,
     check_report,
     check_text,
     cluster_plan,
-    clusters_of,
-    measured,
-    that_run,
-    workload_of,
-    works_of,
+    measured_figures,
+    servers_by_command,
+    workload_text,
 )
 from swift.plan.costs import KINDS
 from swift.plan.emulated import Expected
@@ -39,17 +39,17 @@ def choices(tmp_path):
 
 
 def test_every_kind_is_measured_small_and_large_with_several_clients_and_one(choices):
-    works = works_of(choices)
+    works = calibration_works(choices)
     assert {work.kind for work in works} == set(KINDS)
     for verb in ("GET", "PUT"):
-        for kept in KEPT:
+        for kept in LAYOUTS:
             its = {(w.size, w.clients) for w in works if (w.verb, w.kept) == (verb, kept)}
             assert its == {(4096, 4), (4096, 1), (4 << 20, 4), (4 << 20, 1)}
 
 
 def test_each_is_a_workload_of_one_operation(choices):
-    for work in works_of(choices):
-        made = parse(workload_of(work, choices.seconds), "x")
+    for work in calibration_works(choices):
+        made = parse(workload_text(work, choices.seconds), "x")
         main = next(phase for phase in made.phases if phase.kind == "main")
         assert main.mix == ((work.verb.lower(), 100.0),)
         assert (main.clients, main.seconds, main.rampup) == (work.clients, 5.0, 0)
@@ -60,7 +60,7 @@ def test_each_is_a_workload_of_one_operation(choices):
 
 
 def test_the_clusters_of_a_check_are_four_others(choices):
-    clusters = clusters_of(choices)
+    clusters = check_clusters(choices)
     assert [(c.nodes, c.copies, c.is_coded, c.size > 1e6, bool(c.slow)) for c in clusters] == [
         (2, 2, False, False, False),
         (4, 3, False, True, False),
@@ -77,7 +77,7 @@ def test_the_clusters_of_a_check_are_four_others(choices):
 
 
 def test_the_report_says_what_is_missed(choices):
-    cluster = clusters_of(choices)[0]
+    cluster = check_clusters(choices)[0]
     predicted = Expected(110.0, {"GET": 0.010, "PUT": 0.2}, 0.050)
     found = CalibrationCheck(cluster, predicted, Expected(100.0, {"GET": 0.010}, 0.025))
     assert found.off == {
@@ -96,18 +96,18 @@ def test_operations_of_a_phase_are_taken_together_but_for_their_medians():
         for _ in range(50):
             phase.of(verb).add(0.5, latency, 10, None)
     phase.seconds = 2.0
-    found = measured(phase)
+    found = measured_figures(phase)
     assert found.rate == 50
     assert found.p50_s == {"GET": pytest.approx(0.001, rel=0.01), "PUT": pytest.approx(0.1, rel=0.01)}
     assert found.p99_s == pytest.approx(0.1, rel=0.01)
 
 
 def test_what_cannot_be_limited_is_said(choices, monkeypatch):
-    slow = clusters_of(choices)[-1]
+    slow = check_clusters(choices)[-1]
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(ConfigError, match="needs root"):
         check_possible(slow)
-    check_possible(clusters_of(choices)[0])
+    check_possible(check_clusters(choices)[0])
 
 
 def test_requests_ask_as_many_nodes_as_the_policy_needs():
@@ -139,9 +139,9 @@ COMMANDS = {
 
 
 def test_servers_that_run_are_known_by_their_commands():
-    assert that_run(COMMANDS) == {"proxy": {1}, "object": {2}, "container": {3}, "account": {4}}
+    assert servers_by_command(COMMANDS) == {"proxy": {1}, "object": {2}, "container": {3}, "account": {4}}
     with pytest.raises(PlanError, match="of this kind: object$"):
-        that_run({pid: command for pid, command in COMMANDS.items() if pid != 2})
+        servers_by_command({pid: command for pid, command in COMMANDS.items() if pid != 2})
 
 
 def test_servers_that_end_meanwhile_take_nothing_away():
@@ -151,11 +151,11 @@ def test_servers_that_end_meanwhile_take_nothing_away():
             {"proxy": {each.pid for each in busy}}, LoadEndpoint("http://192.0.2.1:1/v1/a")
         )
         time.sleep(0.2)
-        before = servers.look()
+        before = servers.measure()
         busy[0].kill()
         busy[0].wait()
         time.sleep(0.3)
-        used = servers.since(before).by_server["proxy"]
+        used = servers.usage_since(before).by_server["proxy"]
     finally:
         for each in busy:
             each.kill()

@@ -16,36 +16,36 @@ from swift.plan.candidates import (
     SHARE_OF_CORES,
     Candidate,
     CandidateBench,
+    calling_periodically,
+    candidate_plan,
     candidates_text,
     check_count,
-    cores_of,
-    forgetting,
+    emulation_scale,
     load_text,
     measure,
     node_part,
-    plan_of,
     proxy_part,
-    scale_of,
-    seconds_of,
+    run_seconds,
+    usable_cores,
 )
 from swift.plan.catalogue import WORKLOADS, read_catalogue
 from swift.plan.cluster import Prediction
-from swift.plan.search import Tried
+from swift.plan.search import TriedChoice
 
 CHOICES = read_catalogue(None).choices()
 SMALL = WORKLOADS["small-upload"]
 
 
 def tried(choice, rate=100.0):
-    return Tried(choice, Prediction(rate, 0.1, 0.1, 0.2, {"disk": 1.0}))
+    return TriedChoice(choice, Prediction(rate, 0.1, 0.1, 0.2, {"disk": 1.0}))
 
 
 def test_all_machines_of_the_largest_choice_fit_and_shares_are_equal():
-    scale = scale_of(CHOICES, 2)
+    scale = emulation_scale(CHOICES, 2)
     for choice in CHOICES:
         node = node_part(choice, scale, "7:1")
         used = proxy_part(choice, scale).cores + choice.nodes * node.cores
-        assert used == pytest.approx(cores_of(choice) * scale)
+        assert used == pytest.approx(usable_cores(choice) * scale)
         assert used <= SHARE_OF_CORES * 2 * 1.0001
         disk = choice.storage.disk
         assert node.bytes_per_s == pytest.approx(choice.storage.drives * disk.bytes_s * scale, rel=0.01)
@@ -53,14 +53,14 @@ def test_all_machines_of_the_largest_choice_fit_and_shares_are_equal():
 
 
 def test_nothing_is_made_larger_than_it_is():
-    assert scale_of(CHOICES[:1], 1000) == 1.0
+    assert emulation_scale(CHOICES[:1], 1000) == 1.0
 
 
 def test_a_run_lasts_until_every_client_has_asked_some_times():
     bench = CandidateBench(None, seconds=10)
-    assert seconds_of(SMALL, 1e6, bench) == 10
-    assert seconds_of(SMALL, 20.0, bench) == ROUNDS * SMALL.clients / 20.0
-    assert seconds_of(SMALL, 1e-9, bench) == SECONDS_MAX
+    assert run_seconds(SMALL, 1e6, bench) == 10
+    assert run_seconds(SMALL, 20.0, bench) == ROUNDS * SMALL.clients / 20.0
+    assert run_seconds(SMALL, 1e-9, bench) == SECONDS_MAX
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -80,7 +80,7 @@ def test_the_load_is_that_of_the_search(name):
 
 
 def test_the_cluster_has_the_nodes_and_the_copies_of_the_choice(tmp_path):
-    plan = plan_of(CHOICES[0], CandidateBench(tmp_path, cores=2))
+    plan = candidate_plan(CHOICES[0], CandidateBench(tmp_path, cores=2))
     assert (plan.nodes, plan.replicas, plan.ec) == (CHOICES[0].nodes, 3, "")
     assert 1 <= plan.proxy_workers <= 2
 
@@ -109,7 +109,7 @@ def test_bodies_are_forgotten_until_the_end_and_no_longer():
             enough.set()
 
     before = threading.active_count()
-    with forgetting(forget):
+    with calling_periodically(forget):
         assert enough.wait(30)
     assert threading.active_count() == before
 

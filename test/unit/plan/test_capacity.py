@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swift.plan.assumptions import Assumptions, changed, from_options
-from swift.plan.capacity import plan_for, size_of
+from swift.plan.assumptions import Assumptions, parse_options, with_values
+from swift.plan.capacity import capacity_figures, size_cluster
 from swift.plan.durability import parse_policy
 from swift.plan.errors import PlanError
 
@@ -17,7 +17,8 @@ SHAPES = st.sampled_from([parse_policy(text) for text in ("1", "2", "3", "4+2", 
 
 def figures(objects, shape=THREE, **values):
     return {
-        figure.name: figure for figure in plan_for(objects, shape, changed(Assumptions(), values, "test"))
+        figure.name: figure
+        for figure in capacity_figures(objects, shape, with_values(Assumptions(), values, "test"))
     }
 
 
@@ -25,7 +26,7 @@ def figures(objects, shape=THREE, **values):
 @given(st.integers(1, 10**13), SHAPES)
 def test_a_drive_has_a_hundred_partitions_at_the_largest_size_and_no_more_than_twice_that(objects, shape):
     given_ = Assumptions()
-    size = size_of(objects, shape, given_)
+    size = size_cluster(objects, shape, given_)
     at_largest = size.copies_per_drive / given_.growth
     assert at_largest >= given_.partitions_per_drive
     assert at_largest <= 2 * given_.partitions_per_drive
@@ -34,7 +35,7 @@ def test_a_drive_has_a_hundred_partitions_at_the_largest_size_and_no_more_than_t
 
 
 def test_more_objects_never_need_less():
-    sizes = [size_of(10**power, THREE, Assumptions()) for power in range(16)]
+    sizes = [size_cluster(10**power, THREE, Assumptions()) for power in range(16)]
     for smaller, larger in pairwise(sizes):
         assert larger.drives >= smaller.drives
         assert larger.nodes >= smaller.nodes
@@ -82,11 +83,11 @@ def test_a_quicker_rebuild_loses_less():
 )
 def test_a_bad_assumption_is_one_sentence(values, said):
     with pytest.raises(PlanError, match=said):
-        changed(Assumptions(), values, "ours.toml")
+        with_values(Assumptions(), values, "ours.toml")
 
 
 def test_options_name_assumptions():
-    assert from_options(["drive-bytes=2e13", "growth=2"]) == {"drive_bytes": 2e13, "growth": 2}
+    assert parse_options(["drive-bytes=2e13", "growth=2"]) == {"drive_bytes": 2e13, "growth": 2}
     for bad in ("growth", "growth=many", "growth=1e"):
         with pytest.raises(PlanError, match="--set"):
-            from_options([bad])
+            parse_options([bad])

@@ -44,9 +44,9 @@ def test_a_choice_costs_its_machines_and_ssds_only_where_databases_are_on_them()
 
 def test_a_machine_is_beaten_by_one_that_is_nowhere_worse_and_not_the_same():
     one = read_catalogue(None).storages[0]
-    assert replace(one, price=1.0).is_beaten_by(one) and not one.is_beaten_by(one)
-    assert not replace(one, cores=99, price=1.0).is_beaten_by(one)
-    assert replace(one, disk=DiskModel(1.0, 1.0, 1e6)).is_beaten_by(one)
+    assert replace(one, price=1.0).is_dominated_by(one) and not one.is_dominated_by(one)
+    assert not replace(one, cores=99, price=1.0).is_dominated_by(one)
+    assert replace(one, disk=DiskModel(1.0, 1.0, 1e6)).is_dominated_by(one)
 
 
 def test_shares_of_each_known_workload_leave_some_for_deletions():

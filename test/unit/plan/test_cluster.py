@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from swift.plan.catalogue import WORKLOADS, ClusterChoice, Machine, PlannedWorkload, read_catalogue
-from swift.plan.cluster import Prediction, SimulatedCluster, bound, cores_used, memory_hits, predict
+from swift.plan.cluster import (
+    Prediction,
+    SimulatedCluster,
+    cores_used,
+    memory_hits,
+    predict,
+    throughput_bound,
+)
 from swift.plan.durability import parse_policy
 from swift.plan.errors import PlanError
 
@@ -43,7 +50,7 @@ def test_memory_answers_what_fits_and_never_more_than_all():
 def test_the_same_seed_predicts_the_same_and_a_bound_is_one(workload):
     first = rate(workload=workload, seed=3)
     assert first == rate(workload=workload, seed=3)
-    assert 0 < first <= 1.1 * bound(CHOICE, workload, OBJECTS)
+    assert 0 < first <= 1.1 * throughput_bound(CHOICE, workload, OBJECTS)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +58,9 @@ def test_the_same_seed_predicts_the_same_and_a_bound_is_one(workload):
 )
 def test_a_better_cluster_is_bound_no_lower(better):
     for workload in (UPLOAD, READ):
-        assert bound(replace(CHOICE, **better), workload, OBJECTS) >= bound(CHOICE, workload, OBJECTS)
+        assert throughput_bound(replace(CHOICE, **better), workload, OBJECTS) >= throughput_bound(
+            CHOICE, workload, OBJECTS
+        )
 
 
 def test_what_is_busy_is_a_share_of_the_time_and_latencies_are_in_order():
@@ -71,4 +80,4 @@ def test_a_policy_without_drives_for_it_is_refused(choice):
 
 def test_every_workload_has_a_bound():
     for workload in WORKLOADS.values():
-        assert bound(CHOICE, workload, OBJECTS) > 0
+        assert throughput_bound(CHOICE, workload, OBJECTS) > 0

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from swift.plan.costs import ASSUMED, KINDS, kind_of, read_profile
+from swift.plan.costs import ASSUMED, KINDS, read_profile, request_kind
 from swift.plan.errors import PlanError
 
 
@@ -25,7 +25,7 @@ def test_a_profile_is_read_as_it_was_written(profile):
 
 
 def test_each_verb_costs_by_nodes_and_bytes():
-    kind = ASSUMED.kinds[kind_of("PUT", is_coded=False)]
+    kind = ASSUMED.kinds[request_kind("PUT", is_coded=False)]
     costs = replace(ASSUMED, node_s=0.1)
     assert costs.proxy_s("PUT", 0, kind.nodes, is_coded=False) == kind.proxy_s
     more = costs.proxy_s("PUT", 1e6, kind.nodes + 2, is_coded=False)

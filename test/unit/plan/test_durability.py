@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.plan.durability import loss_in, mean_time_to_loss, parse_policy, simulate_loss
+from swift.plan.durability import loss_probability, mean_time_to_loss, parse_policy, simulate_loss
 from swift.plan.errors import PlanError
 
 
@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_losses():
 
 @given(st.floats(1e-7, 1e-4), st.floats(1e-3, 1))
 def test_more_redundancy_loses_less_and_a_probability_is_one(failure, repair):
-    losses = [loss_in(parse_policy(text), failure, repair, 8766) for text in ("1", "2", "3", "4")]
+    losses = [loss_probability(parse_policy(text), failure, repair, 8766) for text in ("1", "2", "3", "4")]
     assert losses == sorted(losses, reverse=True)
     assert all(0 <= loss <= 1 for loss in losses)
 

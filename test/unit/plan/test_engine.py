@@ -15,7 +15,7 @@ def run_queue(rate, service_s, servers=1, seed=1, seconds=3000.0):
     station = Station(env, "one", servers)
 
     def request():
-        yield station.visit(rng.expovariate(1 / service_s))
+        yield station.serve(rng.expovariate(1 / service_s))
 
     open_loop(env, rate, request, tally, seconds / 10, rng)
     env.run(until=seconds)
@@ -43,7 +43,7 @@ def test_clients_in_a_closed_loop_share_a_station():
     station = Station(env, "one")
 
     def request():
-        yield station.visit(0.01)
+        yield station.serve(0.01)
 
     closed_loop(env, 10, request, tally, 1.0)
     env.run(until=11.0)

@@ -4,7 +4,7 @@ import pytest
 
 from swift.plan.costs import ASSUMED, KINDS, read_profile
 from swift.plan.errors import PlanError
-from swift.plan.fit import Observed, fit, line_through, work_of
+from swift.plan.fit import Observed, fit, fit_line, idle_duration
 
 KB, MB = 1000, 1_000_000
 NODES = {"GET copies": 1, "PUT copies": 3, "DELETE copies": 3, "GET archives": 2, "PUT archives": 3}
@@ -77,7 +77,7 @@ def test_costs_follow_size_and_nodes(costs):
     ],
 )
 def test_nothing_costs_less_than_nothing(points, line):
-    assert line_through(points) == pytest.approx(line)
+    assert fit_line(points) == pytest.approx(line)
 
 
 def test_where_no_archives_are_kept_they_cost_what_copies_do():
@@ -126,5 +126,5 @@ def test_what_is_no_profile_is_told_with_file_and_field(tmp_path, change, said):
 
 
 def test_work_is_what_is_counted():
-    assert work_of(run("GET copies", 0, 1), 2) == pytest.approx(0.001 + 0.0002 + 0.002)
-    assert work_of(run("PUT copies", 0, 1), 2) == pytest.approx(0.002 + 0.0002 + (0.006 + 0.0021) / 2)
+    assert idle_duration(run("GET copies", 0, 1), 2) == pytest.approx(0.001 + 0.0002 + 0.002)
+    assert idle_duration(run("PUT copies", 0, 1), 2) == pytest.approx(0.002 + 0.0002 + (0.006 + 0.0021) / 2)

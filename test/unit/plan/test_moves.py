@@ -8,7 +8,7 @@ from swift.plan.errors import PlanError
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import RingError
 
-TERMS = moves.Terms(
+TERMS = moves.MoveAssumptions(
     bytes_stored=3 * 2**8 * 1e9, device_bytes_s=1e7, failures_a_year=0.02, shape=parse_policy("3")
 )
 
@@ -26,7 +26,7 @@ def builder_of(zones=4, devices=2, *, balanced=True):
 
 
 def test_a_lost_zone_moves_its_copies_and_each_partition_misses_one_at_most():
-    found = moves.moves_of(builder_of(), moves.lose_zone("2"), TERMS)
+    found = moves.simulate_moves(builder_of(), moves.lose_zone("2"), TERMS)
     assert found.missing == {1: 192}
     assert found.moved >= 192
     assert found.moved_bytes == pytest.approx(found.moved * 1e9)
@@ -36,7 +36,7 @@ def test_a_lost_zone_moves_its_copies_and_each_partition_misses_one_at_most():
 
 
 def test_an_added_zone_takes_its_share_and_nothing_is_at_risk():
-    found = moves.moves_of(builder_of(), moves.add_zone_like("1"), TERMS)
+    found = moves.simulate_moves(builder_of(), moves.add_zone_like("1"), TERMS)
     assert found.share == pytest.approx(1 / 5, abs=0.02)
     assert found.busiest_device.startswith("2001:db8::5:1:6200/")
     assert found.missing == {}
@@ -44,31 +44,31 @@ def test_an_added_zone_takes_its_share_and_nothing_is_at_risk():
 
 
 def test_a_device_that_goes_and_one_that_comes():
-    gone = moves.moves_of(builder_of(), moves.lose_device(0), TERMS)
+    gone = moves.simulate_moves(builder_of(), moves.lose_device(0), TERMS)
     assert gone.share == pytest.approx(1 / 8, abs=0.02)
     fields = {"zone": 1, "ip": "10.0.0.9", "port": 6200, "device": "d"}
-    come = moves.moves_of(builder_of(), moves.add_device(fields, 100.0), TERMS)
+    come = moves.simulate_moves(builder_of(), moves.add_device(fields, 100.0), TERMS)
     assert come.share == pytest.approx(1 / 9, abs=0.02)
     assert come.busiest_device == "10.0.0.9:6200/d"
 
 
 def test_a_weight_that_stays_moves_nothing():
-    found = moves.moves_of(builder_of(), moves.set_weight(0, 100.0), TERMS)
+    found = moves.simulate_moves(builder_of(), moves.set_weight(0, 100.0), TERMS)
     assert found.moved == 0
     assert found.copy_s == 0
     assert found.busiest_device == "-"
 
 
 def test_a_zone_that_has_more_copies_than_the_policy_bears_is_a_loss():
-    terms = moves.Terms(1e12, 1e7, 0.02, parse_policy("1"))
-    found = moves.moves_of(builder_of(), moves.lose_zone("r1z1"), terms)
+    terms = moves.MoveAssumptions(1e12, 1e7, 0.02, parse_policy("1"))
+    found = moves.simulate_moves(builder_of(), moves.lose_zone("r1z1"), terms)
     assert found.already_lost == 192
     assert found.risk == 1
 
 
 def test_a_quicker_drive_is_less_at_risk():
-    slow = moves.risk_in({1: 100}, TERMS, 100)
-    assert moves.risk_in({1: 100}, TERMS, 10) < slow < moves.risk_in({2: 100}, TERMS, 100)
+    slow = moves.loss_risk({1: 100}, TERMS, 100)
+    assert moves.loss_risk({1: 100}, TERMS, 10) < slow < moves.loss_risk({2: 100}, TERMS, 100)
 
 
 def test_builders_and_rings_are_read_and_left_alone(tmp_path):
@@ -77,7 +77,10 @@ def test_builders_and_rings_are_read_and_left_alone(tmp_path):
     made.save(str(builder))
     made.write_ring(str(ring))
     before = builder.read_bytes(), ring.read_bytes()
-    found = [moves.moves_of(moves.load(str(path)), moves.lose_zone("1"), TERMS) for path in (builder, ring)]
+    found = [
+        moves.simulate_moves(moves.load_builder(str(path)), moves.lose_zone("1"), TERMS)
+        for path in (builder, ring)
+    ]
     assert found[0].moved == found[1].moved
     assert (builder.read_bytes(), ring.read_bytes()) == before
 
@@ -85,18 +88,18 @@ def test_builders_and_rings_are_read_and_left_alone(tmp_path):
 @pytest.mark.parametrize("zone", ["x", "r1", "7", "r2z1", ""])
 def test_a_zone_that_is_not_there_is_one_sentence(zone):
     with pytest.raises(PlanError, match="zone"):
-        moves.moves_of(builder_of(), moves.lose_zone(zone), TERMS)
+        moves.simulate_moves(builder_of(), moves.lose_zone(zone), TERMS)
 
 
 def test_a_builder_without_assignment_and_a_device_that_is_not_there():
     with pytest.raises(PlanError, match="never been rebalanced"):
-        moves.moves_of(builder_of(balanced=False), moves.lose_zone("1"), TERMS)
+        moves.simulate_moves(builder_of(balanced=False), moves.lose_zone("1"), TERMS)
     with pytest.raises(RingError, match="no device with id 99"):
-        moves.moves_of(builder_of(), moves.lose_device(99), TERMS)
+        moves.simulate_moves(builder_of(), moves.lose_device(99), TERMS)
 
 
 def test_what_is_no_builder_is_refused(tmp_path):
     for name in ("a.builder", "a.ring.gz"):
         (tmp_path / name).write_bytes(b"nothing of the kind")
         with pytest.raises(RingError):
-            moves.load(str(tmp_path / name))
+            moves.load_builder(str(tmp_path / name))

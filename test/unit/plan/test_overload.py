@@ -8,8 +8,8 @@ from swift.plan.errors import PlanError
 
 @pytest.fixture(scope="module")
 def found():
-    setting = overload.setting_of(["loads=20,90,150", "seconds=30"], seed=1)
-    return {(each.load, each.is_admitting): each for each in overload.overload(setting)}
+    setting = overload.parse_setting(["loads=20,90,150", "seconds=30"], seed=1)
+    return {(each.load, each.is_admitting): each for each in overload.simulate_overload(setting)}
 
 
 def test_below_what_the_devices_do_admission_changes_little(found):
@@ -32,13 +32,13 @@ def test_with_admission_goodput_and_the_reservation_stand(found):
 
 
 def test_the_same_seed_says_the_same_again():
-    setting = overload.setting_of(["loads=120", "seconds=5"], seed=3)
-    assert overload.overload(setting) == overload.overload(setting)
+    setting = overload.parse_setting(["loads=120", "seconds=5"], seed=3)
+    assert overload.simulate_overload(setting) == overload.simulate_overload(setting)
 
 
 def test_without_a_reservation_there_is_none():
-    setting = overload.setting_of(["loads=100", "seconds=5", "reserved=0"], seed=3)
-    assert {each.reserved for each in overload.overload(setting)} == {0.0}
+    setting = overload.parse_setting(["loads=100", "seconds=5", "reserved=0"], seed=3)
+    assert {each.reserved for each in overload.simulate_overload(setting)} == {0.0}
 
 
 @pytest.mark.parametrize(
@@ -47,5 +47,5 @@ def test_without_a_reservation_there_is_none():
 )
 def test_a_bad_word_is_named(word, said):
     with pytest.raises(PlanError) as error:
-        overload.setting_of([word], 0)
+        overload.parse_setting([word], 0)
     assert said in str(error.value)

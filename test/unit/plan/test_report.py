@@ -7,7 +7,7 @@ import pytest
 from swift.plan.assumptions import Assumptions
 from swift.plan.capacity import Figure
 from swift.plan.durability import DurabilityCheck
-from swift.plan.report import PlanProgress, amount, capacity_json, capacity_text, table
+from swift.plan.report import PlanProgress, capacity_json, capacity_text, format_amount, format_table
 
 FIGURES = [Figure("drives", 12, "", "there is so much"), Figure("space", 3e12, "B", "objects are so large")]
 PLANS = {"3": {10**6: FIGURES, 10**9: FIGURES}, "4+2": {10**6: FIGURES, 10**9: FIGURES}}
@@ -42,11 +42,11 @@ CHECKS = {"3": DurabilityCheck(0.05, 400.0, 380.0, 1000)}
     ],
 )
 def test_an_amount_is_told_in_the_unit_that_reads_best(value, unit, text):
-    assert amount(value, unit) == text
+    assert format_amount(value, unit) == text
 
 
 def test_columns_are_as_wide_as_they_must_be():
-    assert table([["name", "n"], ["a", "1,000"], ["longer", "1"]]).splitlines() == [
+    assert format_table([["name", "n"], ["a", "1,000"], ["longer", "1"]]).splitlines() == [
         "name        n",
         "------  -----",
         "a       1,000",

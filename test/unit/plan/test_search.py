@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from swift.plan.catalogue import RENTED_2012, WORKLOADS, parse_catalogue, read_catalogue
-from swift.plan.cluster import bound, predict
+from swift.plan.cluster import predict, throughput_bound
 from swift.plan.errors import PlanError
 from swift.plan.search import grow, scale, search
 
@@ -37,13 +37,13 @@ def test_what_is_left_out_would_not_have_won():
     pruned = search(catalogue(), UPLOAD, seconds=1)
     everything = search(catalogue(), UPLOAD, seconds=1, prune=False)
     assert len(pruned.tried) < len(everything.tried)
-    assert pruned.beaten_machines > 0
+    assert pruned.dominated_machines > 0
     assert pruned.idle_workers > 0
     # Workers without a core of their own change nothing, so that either may come first.
     winners = [replace(found.tried[0].choice, workers=0) for found in (pruned, everything)]
     assert winners[0] == winners[1]
     left_out = len(catalogue().choices()) - len(pruned.tried)
-    counted = pruned.beaten_machines + pruned.idle_workers + pruned.bounded + pruned.impossible
+    counted = pruned.dominated_machines + pruned.idle_workers + pruned.bounded + pruned.impossible
     assert left_out == counted
     assert pruned.impossible == everything.impossible > 0
 
@@ -62,7 +62,7 @@ def test_no_prediction_exceeds_its_bound():
     for choice in given.choices()[::5]:
         if choice.nodes * choice.storage.drives >= choice.policy.total:
             rate = predict(choice, UPLOAD, given.objects, seconds=2).rate
-            assert rate <= 1.1 * bound(choice, UPLOAD, given.objects)
+            assert rate <= 1.1 * throughput_bound(choice, UPLOAD, given.objects)
 
 
 def test_the_same_seed_predicts_the_same():

@@ -8,7 +8,7 @@ from swift.plan.errors import PlanError
 
 def times(*words):
     found = {}
-    for setting in striping.settings_of(["size_mib=256", *words]):
+    for setting in striping.parse_settings(["size_mib=256", *words]):
         for each in striping.predict(setting):
             found[each.devices, each.work] = each.times(setting.rate)
     return found
@@ -60,7 +60,7 @@ def test_more_memory_is_no_worse_and_none_is_one_device():
 
 
 def test_the_plan_is_the_proxys():
-    (setting,) = striping.settings_of(["devices=3", "size_mib=100", "memory_mib=32"])
+    (setting,) = striping.parse_settings(["devices=3", "size_mib=100", "memory_mib=32"])
     plans = {each.work: each.plan for each in striping.predict(setting)}
     assert plans[striping.STRIPED] == (
         "bytes 0-104857599: 25 units of 4194304 bytes from 3 nodes, 8 ahead, 33554432 bytes at most"
@@ -92,5 +92,5 @@ def test_the_same_setting_says_the_same_again():
 )
 def test_a_bad_word_is_named(word, said):
     with pytest.raises(PlanError) as error:
-        striping.settings_of([word])
+        striping.parse_settings([word])
     assert said in str(error.value)

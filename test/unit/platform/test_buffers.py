@@ -2,29 +2,29 @@
 
 from pathlib import Path
 
-from swift.platform.buffers import Buffers
+from swift.platform.buffers import BufferPool
 
 
 def test_a_buffer_that_was_given_back_is_taken_again():
-    buffers = Buffers(10, kept_max=2)
-    first = buffers.take()
-    buffers.give(first)
-    assert buffers.take() is first
-    assert buffers.take() is not first
+    buffers = BufferPool(10, kept_max=2)
+    first = buffers.acquire()
+    buffers.release(first)
+    assert buffers.acquire() is first
+    assert buffers.acquire() is not first
 
 
 def test_buffers_have_the_size_that_was_asked_for():
-    assert len(Buffers(10, kept_max=1).take()) == 10
+    assert len(BufferPool(10, kept_max=1).acquire()) == 10
 
 
 def test_only_so_many_are_kept():
-    buffers = Buffers(10, kept_max=2)
-    given = [buffers.take() for _ in range(5)]
-    buffers.give(given[0])
-    buffers.give(given[1], given[2])
-    buffers.give(*given[3:])
+    buffers = BufferPool(10, kept_max=2)
+    given = [buffers.acquire() for _ in range(5)]
+    buffers.release(given[0])
+    buffers.release(given[1], given[2])
+    buffers.release(*given[3:])
     assert repr(buffers) == "<Buffers 2 x 10>"
-    buffers.give(*given)
+    buffers.release(*given)
     assert repr(buffers) == "<Buffers 2 x 10>"
 
 
@@ -33,9 +33,9 @@ def resident_kib():
 
 
 def test_buffers_of_stalled_uploads_take_no_memory_and_give_back_what_they_took():
-    buffers = Buffers(512 << 10, kept_max=0)
+    buffers = BufferPool(512 << 10, kept_max=0)
     before = resident_kib()
-    stalled = [buffers.take() for _ in range(400)]
+    stalled = [buffers.acquire() for _ in range(400)]
     for buffer in stalled:
         buffer[:3] = b"abc"
     assert resident_kib() - before < 400 * 16

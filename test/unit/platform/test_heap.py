@@ -2,14 +2,14 @@
 
 from types import SimpleNamespace
 
-from swift.platform.heap import ARENAS_MAX, M_ARENA_MAX, share_heaps
+from swift.platform.heap import ARENAS_MAX, M_ARENA_MAX, limit_heaps
 
 
 def test_the_heaps_of_a_process_are_bounded():
     told = []
-    share_heaps(SimpleNamespace(mallopt=lambda *words: told.append(words)))
+    limit_heaps(SimpleNamespace(mallopt=lambda *words: told.append(words)))
     assert told == [(M_ARENA_MAX, ARENAS_MAX)]
 
 
 def test_a_library_that_knows_no_heaps_is_left_alone():
-    share_heaps(SimpleNamespace())
+    limit_heaps(SimpleNamespace())

@@ -26,13 +26,13 @@ def test_the_first_answer_is_yes_and_then_it_is_quiet(watch):
 
 
 def test_a_folder_of_the_same_mount_has_its_number(watch, tmp_path):
-    assert watch.mount_of(str(tmp_path)) == watch.mount_of(str(tmp_path)) != 0
+    assert watch.mount_id(str(tmp_path)) == watch.mount_id(str(tmp_path)) != 0
     if os.path.ismount("/proc"):
-        assert watch.mount_of("/proc") != watch.mount_of(str(tmp_path))
+        assert watch.mount_id("/proc") != watch.mount_id(str(tmp_path))
 
 
 def test_what_is_not_there_has_none(watch, tmp_path):
-    assert watch.mount_of(str(tmp_path / "none")) == 0
+    assert watch.mount_id(str(tmp_path / "none")) == 0
 
 
 def test_closing_twice_does_no_harm(watch):

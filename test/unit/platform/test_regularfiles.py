@@ -8,10 +8,10 @@ import pytest
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import (
     IrregularFile,
+    is_blocking,
     is_device_error,
-    is_in_the_way,
     move_irregular_file_aside,
-    open_own,
+    open_or_replace,
     open_regular,
     read_regular,
     read_through_links,
@@ -37,7 +37,7 @@ def test_what_is_no_file_is_refused_at_once_and_says_what_it_is(odd, flags):
 
 
 def test_a_file_of_ours_is_made_anew_where_something_odd_was(odd):
-    fd = open_own(Disk(), str(odd), os.O_RDWR | os.O_CREAT)
+    fd = open_or_replace(Disk(), str(odd), os.O_RDWR | os.O_CREAT)
     os.write(fd, b"ours")
     os.close(fd)
     assert read_regular(Disk(), str(odd)) == b"ours"
@@ -61,10 +61,10 @@ def test_only_what_is_no_directory_is_in_the_way_of_one(tmp_path):
     for kind in ODD:
         replace(tmp_path / kind, kind)
     (tmp_path / "link to a directory").symlink_to(tmp_path / "directory")
-    found = {name for name in os.listdir(tmp_path) if is_in_the_way(disk, str(tmp_path / name))}
+    found = {name for name in os.listdir(tmp_path) if is_blocking(disk, str(tmp_path / name))}
     assert found == set(ODD) - {"directory"} | {"target"}
-    assert not is_in_the_way(disk, str(tmp_path / "none"))
-    assert not is_in_the_way(disk, str(tmp_path / "empty/below"))
+    assert not is_blocking(disk, str(tmp_path / "none"))
+    assert not is_blocking(disk, str(tmp_path / "empty/below"))
 
 
 def test_errors_of_the_device_are_told_from_others():

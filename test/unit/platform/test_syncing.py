@@ -292,7 +292,7 @@ def settle_in_threads(syncs, fds, told, directories=("d",)):
 def waiting_in_threads(syncs, count):
     """Return when so many threads wait for the next turn."""
     deadline = time.monotonic() + 10
-    while len(getattr(syncs._plain._gathering, "members", ())) < count:
+    while len(getattr(syncs._thread_batches._gathering, "members", ())) < count:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 

@@ -13,7 +13,7 @@ from swift.http.request import Request
 from swift.policy.policy import Policies, Policy
 from swift.proxy.discovery import InfoController, register_swift_section
 from swift.proxy.settings import ProxySettings
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.inforegistry import InfoRegistry
 
 NOW = 1_000_000
 POLICIES = Policies(

@@ -19,9 +19,9 @@ def answer(status, stamp=None):
 
 
 class Change:
-    def __init__(self, method="PUT", path="/v1/a/c/o", *, is_self_stamped=True):
+    def __init__(self, method="PUT", path="/v1/a/c/o", *, has_generated_timestamp=True):
         self.request = Request(method, path, {"x-timestamp": NOW.internal})
-        self.request.is_self_stamped = is_self_stamped
+        self.request.has_generated_timestamp = has_generated_timestamp
         self.attempts = [{"x-timestamp": NOW.internal, "x-number": str(n)} for n in range(3)]
         self.restamper = Restamper(self.request, lambda _newest: None, lambda: NOW.seconds)
 
@@ -66,7 +66,7 @@ def test_newer_metadata_of_a_container_counts_though_the_change_succeeded():
 
 
 def test_a_given_timestamp_is_kept():
-    assert not Change(is_self_stamped=False).meets(answer(409, LATER))
+    assert not Change(has_generated_timestamp=False).meets(answer(409, LATER))
 
 
 def test_a_change_is_dated_anew_a_few_times_only():

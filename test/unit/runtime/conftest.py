@@ -42,7 +42,7 @@ class Bench:
     def _handle(self, request):
         self.requests.append(request)
         response = self.answer(request)
-        response.observe_end(lambda sent, complete: self.ended.append((sent, complete)))
+        response.on_response_end(lambda sent, complete: self.ended.append((sent, complete)))
         return response
 
     def wire(self, **options):

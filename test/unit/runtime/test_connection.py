@@ -106,9 +106,9 @@ def test_a_head_that_is_too_long_is_refused_before_its_end(client, data):
 
 def test_a_connection_knows_what_it_waits_for(client):
     connection = client.connection
-    assert connection.idle and connection.head_since and not connection.is_parked
+    assert connection.idle and connection.head_started_at and not connection.is_parked
     client.sends(HEAD).connection.read_head(LIMITS, 1.0)
-    assert not connection.idle and not connection.head_since and not connection.is_parked
+    assert not connection.idle and not connection.head_started_at and not connection.is_parked
     connection.send_all(b"answer")
     client.sends(b"", ends=True).connection.read_head(LIMITS, 1.0)
     assert connection.is_parked
@@ -191,7 +191,7 @@ def test_another_stage_of_a_body_is_read_after_the_first(client):
     client.sends(b"1\r\na\r\n0\r\n\r\n1\r\nb\r\n0\r\n\r\n")
     body = client.body()
     assert body.read() == b"a"
-    body.next_stage()
+    body.begin_next_body()
     assert (body.finished, body.read(), body.finished) == (False, b"b", True)
 
 
@@ -312,14 +312,14 @@ def test_what_a_pipe_holds_is_sent(client):
 def test_whoever_waits_for_a_client_sees_the_hang_up(client):
     waiting = green.spawn(client.connection.read_head, LIMITS, 5.0)
     green.sleep()
-    client.connection.hang_up()
+    client.connection.shutdown()
     assert waiting.wait() is None
 
 
 def test_hanging_up_and_closing_may_be_done_again(client):
     for _ in range(2):
-        client.connection.hang_up()
+        client.connection.shutdown()
     for _ in range(2):
         client.connection.close()
-    client.connection.hang_up()
+    client.connection.shutdown()
     assert "10.0.0.1" in repr(client.connection)

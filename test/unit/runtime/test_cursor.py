@@ -26,7 +26,7 @@ class Counting(CountingTask):
         def act(turn, unit):
             self.done.append(unit)
             turn.pass_context.cursor.note(unit + 1)
-            turn.pass_context.pace(100)
+            turn.pass_context.count_bytes_read(100)
             rig.clock.advance(1)
             if unit == end_at:
                 rig.stop.request()
@@ -38,12 +38,12 @@ def test_a_pass_that_was_cut_short_goes_on_after_a_restart(tmp_path):
     rig = DaemonFixture(tmp_path)
     first = Counting(rig, end_at=3)
     began_s = rig.clock.time()
-    assert not rig.runner(first).once()
+    assert not rig.runner(first).run_once()
     assert first.done == [0, 1, 2, 3]
     rig.stop = Stop(rig.clock, rig.clock.sleep)
     rig.clock.advance(100)
     second = Counting(rig)
-    assert rig.runner(second).once()
+    assert rig.runner(second).run_once()
     assert second.done == [4, 5, 6, 7, 8, 9]
     (result,) = second.reports[0].results.values()
     assert (result.units, result.bytes, result.counts) == (10, 1000, {"successes": 10})
@@ -55,8 +55,8 @@ def test_a_pass_that_is_through_begins_at_the_beginning_again(tmp_path):
     rig = DaemonFixture(tmp_path)
     task = Counting(rig)
     runner = rig.runner(task)
-    assert runner.once()
-    assert runner.once()
+    assert runner.run_once()
+    assert runner.run_once()
     assert task.done == [*range(10), *range(10)]
     assert list((tmp_path / "recon").glob("*.cursors/*")) == []
 
@@ -95,11 +95,11 @@ def test_what_is_no_cursor_counts_as_none(tmp_path):
 
 def test_a_limited_run_leaves_cursors_and_recon_alone(tmp_path):
     rig = DaemonFixture(tmp_path)
-    assert not rig.runner(Counting(rig, end_at=3)).once()
+    assert not rig.runner(Counting(rig, end_at=3)).run_once()
     before = sorted(path.read_text() for path in (tmp_path / "recon").glob("*.cursors/*"))
     rig.stop = Stop(rig.clock, rig.clock.sleep)
     by_hand = Counting(rig)
-    assert rig.runner(by_hand, is_limited=True).once()
+    assert rig.runner(by_hand, is_limited=True).run_once()
     assert by_hand.done == list(range(10))
     assert sorted(path.read_text() for path in (tmp_path / "recon").glob("*.cursors/*")) == before
     assert rig.recon("object").read() == {}
@@ -108,11 +108,11 @@ def test_a_limited_run_leaves_cursors_and_recon_alone(tmp_path):
 def test_a_selection_names_devices_partitions_and_policies():
     everything = Selection.parse()
     assert not everything
-    assert everything.of_devices(["a", "b"]) == ["a", "b"]
+    assert everything.filter_devices(["a", "b"]) == ["a", "b"]
     some = Selection.parse("a, c", "7", "1")
     assert some
-    assert some.of_devices(["a", "b"]) == ["a"]
-    assert (some.has_partition("7"), some.has_partition("8")) == (True, False)
+    assert some.filter_devices(["a", "b"]) == ["a"]
+    assert (some.includes_partition("7"), some.includes_partition("8")) == (True, False)
 
 
 def test_a_schedule_may_bound_bytes(tmp_path):
@@ -121,11 +121,11 @@ def test_a_schedule_may_bound_bytes(tmp_path):
 
     def act(turn, _unit):
         moments.append(rig.clock.now_s)
-        turn.pass_context.pace(500)
+        turn.pass_context.count_bytes_read(500)
 
     task = CountingTask(units=6, act=act)
     assert isinstance(rig.runner(task), Runner)
-    assert rig.runner(task, Schedule(30, bytes_per_second=100)).once()
+    assert rig.runner(task, Schedule(30, bytes_per_second=100)).run_once()
     assert moments[-1] - moments[0] >= 20
 
 

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.runtime.declaration import arguments_of, share_of
+from swift.runtime.declaration import make_argument_adder, parse_process_numbers
 
 
 def share(words, *, processes=0, process=0):
     parser = argparse.ArgumentParser()
-    arguments_of("those that share")(parser)
+    make_argument_adder("those that share")(parser)
     parts = SimpleNamespace(args=parser.parse_args(words), conf_path="x.conf")
-    return share_of(parts, SimpleNamespace(processes=processes, process=process))
+    return parse_process_numbers(parts, SimpleNamespace(processes=processes, process=process))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from swift.db.files import DatabasePath
 from swift.platform.devices import Devices
 from swift.platform.disk import Disk
 from swift.platform.regularfiles import read_regular
-from swift.runtime.deviceidentity import FILE, AnotherCluster, DeviceIdentity
+from swift.runtime.deviceidentity import FINGERPRINT_FILE, DeviceIdentity, DeviceOfAnotherCluster
 from swift.store.api import ObjectKey
 from swift.store.registry import EngineParts, file_store
 from test.contract.test_store import GOLD, put, ts
@@ -41,7 +41,7 @@ class Node:
     def devices(self, hasher=OURS):
         """The state of a server or daemon after its start."""
         identity = self.identity(hasher)
-        devices = Devices(str(self.root), mount_check=False, admit=identity.admit)
+        devices = Devices(str(self.root), mount_check=False, admit=identity.check_new_device)
         identity.check_all(devices)
         return devices
 
@@ -63,10 +63,10 @@ def node(tmp_path):
 def test_a_new_device_gets_a_fingerprint_that_does_not_tell_the_settings(node):
     path = node.device()
     node.devices()
-    content = (path / FILE).read_text()
+    content = (path / FINGERPRINT_FILE).read_text()
     assert "prefix" not in content and "suffix" not in content
     node.devices()
-    assert (path / FILE).read_text() == content
+    assert (path / FINGERPRINT_FILE).read_text() == content
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_a_device_that_appears_later_is_checked_before_its_first_use(node):
 def test_a_device_of_the_peer_is_taken_over(node):
     node.fill(OURS)
     node.devices()
-    assert (node.root / "sda" / FILE).exists()
+    assert (node.root / "sda" / FINGERPRINT_FILE).exists()
 
 
 def test_a_device_whose_objects_are_misplaced_gets_no_fingerprint_and_is_refused(node):
     node.fill(THEIRS)
     with pytest.raises(ConfigError):
         node.devices()
-    assert not (node.root / "sda" / FILE).exists()
+    assert not (node.root / "sda" / FINGERPRINT_FILE).exists()
 
 
 def test_a_single_misplaced_object_is_too_little_to_refuse_a_device(node):
     node.fill(THEIRS, count=1)
     assert node.devices().is_usable("sda")
-    assert not (node.root / "sda" / FILE).exists()
+    assert not (node.root / "sda" / FINGERPRINT_FILE).exists()
 
 
 def test_databases_are_witnesses_as_well(node):
@@ -129,7 +129,7 @@ def test_databases_are_witnesses_as_well(node):
         broker.refresh()
         broker.create(Timestamp(1), 0, created_at=Timestamp(1))
         broker.close()
-    with pytest.raises(AnotherCluster):
+    with pytest.raises(DeviceOfAnotherCluster):
         node.identity().check(str(node.root / "sda"))
     node.identity(THEIRS).check(str(node.root / "sda"))
 
@@ -149,24 +149,24 @@ def test_databases_are_witnesses_as_well(node):
 )
 def test_a_damaged_fingerprint_is_written_anew(node, content):
     path = node.device()
-    (path / FILE).write_bytes(content)
+    (path / FINGERPRINT_FILE).write_bytes(content)
     assert node.devices().is_usable("sda")
-    assert json.loads((path / FILE).read_text())["digest"]
+    assert json.loads((path / FINGERPRINT_FILE).read_text())["digest"]
 
 
 @pytest.mark.parametrize("kind", sorted(set(ODD) - {"empty"}))
 def test_an_odd_file_in_the_place_of_a_fingerprint_makes_way_for_a_new_one(node, kind):
     path = node.device()
-    replace(path / FILE, kind)
+    replace(path / FINGERPRINT_FILE, kind)
     with bounded():
         assert node.devices().is_usable("sda")
-    assert json.loads(read_regular(Disk(), f"{path}/{FILE}"))["digest"]
+    assert json.loads(read_regular(Disk(), f"{path}/{FINGERPRINT_FILE}"))["digest"]
 
 
 def test_a_device_of_another_cluster_is_refused_whatever_is_in_the_place_of_its_fingerprint(node):
     node.fill(THEIRS)
-    replace(node.root / "sda" / FILE, "fifo")
-    with bounded(), pytest.raises(AnotherCluster):
+    replace(node.root / "sda" / FINGERPRINT_FILE, "fifo")
+    with bounded(), pytest.raises(DeviceOfAnotherCluster):
         node.identity().check(str(node.root / "sda"))
 
 
@@ -177,4 +177,4 @@ def test_a_device_that_cannot_be_read_is_left_to_those_who_use_it(node):
 
     identity = DeviceIdentity(OURS, disk=Failing())
     identity.check(str(node.device()))
-    assert not (node.root / "sda" / FILE).exists()
+    assert not (node.root / "sda" / FINGERPRINT_FILE).exists()

@@ -59,12 +59,12 @@ def test_databases_are_walked_until_the_work_is_to_end(rig):
     databases(rig, *(f"sda/containers/7/abc/{name}" for name in hashes))
     work = make(rig)
     found = []
-    for place in work._places(work._device_path(), "containers", "7"):
+    for place in work._database_paths(work._device_path(), "containers", "7"):
         found.append(place.name_hash)
         if len(found) == 2:
             rig.stop.request()
     assert len(set(found)) == 2 and set(found) <= set(hashes)
-    assert list(work._portions(["7", "8"])) == []
+    assert list(work._partition_batches(["7", "8"])) == []
 
 
 def test_what_cannot_be_listed_is_counted_and_ends_no_walk(rig):
@@ -72,8 +72,10 @@ def test_what_cannot_be_listed_is_counted_and_ends_no_walk(rig):
     databases(rig, *(f"sda/containers/7/{name[-3:]}/{name}" for name in names))
     disk = DamagedDisk(rig.root / "sda/containers/7/abc")
     work = make(rig, disk=disk)
-    assert [place.name_hash for place in work._places(work._device_path(), "containers", "7")] == names[1:]
-    scan = work._due_among(
+    assert [
+        place.name_hash for place in work._database_paths(work._device_path(), "containers", "7")
+    ] == names[1:]
+    scan = work._changed_databases(
         UnchangedDatabases(DiskHandle(disk), 60.0, busy_s=0.0), work._device_path(), "containers", ["7"]
     )
     assert [unit.place.name_hash for unit in scan.due] == names[1:]

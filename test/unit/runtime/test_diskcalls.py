@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from swift.platform.waiting import yielding
-from swift.runtime.diskcalls import PENALTY_S, QUICK_S, STALL_S, DiskPools, QuickCalls
+from swift.runtime.diskcalls import INLINE_MAX_S, PENALTY_S, STALL_S, DiskThreadPools, InlineCalls
 
 
 def lets_others_run(watch, seconds):
@@ -47,12 +47,12 @@ def calls(watch, threaded):
         threaded.append(args)
         return function(*args)
 
-    return QuickCalls(threads, watch, lambda: watch.queued)
+    return InlineCalls(threads, watch, lambda: watch.queued)
 
 
 def test_a_quick_device_is_called_where_the_caller_is(calls, watch, threaded):
     for _ in range(1000):
-        calls(watch.takes, QUICK_S / 2)
+        calls(watch.takes, INLINE_MAX_S / 2)
     assert threaded == []
 
 
@@ -83,26 +83,26 @@ def test_stalls_far_apart_are_forgiven(calls, watch, threaded):
 
 def test_the_kernel_is_asked_about_the_cpu_only_after_a_slow_call(watch):
     asked = []
-    calls = QuickCalls(lambda function, *args: function(*args), watch, lambda: asked.append(1) or 0.0)
+    calls = InlineCalls(lambda function, *args: function(*args), watch, lambda: asked.append(1) or 0.0)
     for _ in range(100):
-        calls(watch.takes, QUICK_S / 2)
+        calls(watch.takes, INLINE_MAX_S / 2)
     assert not asked
     calls(watch.takes, STALL_S * 1.1)
-    calls(watch.takes, QUICK_S / 2)
+    calls(watch.takes, INLINE_MAX_S / 2)
     assert asked
 
 
 def test_a_device_that_is_slow_on_average_moves_to_threads(calls, watch, threaded):
     for _ in range(200):
-        calls(watch.takes, QUICK_S * 2)
+        calls(watch.takes, INLINE_MAX_S * 2)
     assert threaded
 
 
 def test_one_slow_call_among_quick_ones_is_forgiven(calls, watch, threaded):
     for _ in range(10):
-        calls(watch.takes, QUICK_S * 5)
+        calls(watch.takes, INLINE_MAX_S * 5)
         for _ in range(100):
-            calls(watch.takes, QUICK_S / 10)
+            calls(watch.takes, INLINE_MAX_S / 10)
     assert threaded == []
 
 
@@ -126,12 +126,12 @@ def test_a_busy_machine_does_not_make_a_quick_device_slow(calls, watch, threaded
 
 
 def test_the_only_device_of_a_server_is_called_on_the_loop():
-    pools = DiskPools(2, quick=True)
+    pools = DiskThreadPools(2, quick=True)
     assert pools.run("sdb1")(threading.get_ident) == threading.get_ident()
 
 
 def test_a_second_device_moves_both_to_threads():
-    pools = DiskPools(2, quick=True)
+    pools = DiskThreadPools(2, quick=True)
     first = pools.run("sdb1")
     second = pools.run("sdc1")
     assert first(threading.get_ident) != threading.get_ident()
@@ -140,16 +140,16 @@ def test_a_second_device_moves_both_to_threads():
 
 
 def test_a_second_purpose_of_the_same_device_is_not_a_second_device():
-    pools = DiskPools(2, quick=True)
+    pools = DiskThreadPools(2, quick=True)
     first = pools.run("sdb1")
     assert pools.threads("sdb1", "hashes")(threading.get_ident) != threading.get_ident()
     assert first(threading.get_ident) == threading.get_ident()
 
 
 def test_without_threads_everything_runs_inline():
-    pools = DiskPools(0, quick=True)
+    pools = DiskThreadPools(0, quick=True)
     assert pools.threads("sdb1")(threading.get_ident) == threading.get_ident()
 
 
 def test_daemons_never_call_a_disk_on_their_loop():
-    assert DiskPools(2).run("sdb1")(threading.get_ident) != threading.get_ident()
+    assert DiskThreadPools(2).run("sdb1")(threading.get_ident) != threading.get_ident()

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from swift import green
-from swift.http.body import BodyError, ClientDisconnected, FileBody, Pieces, ResponseBody
+from swift.http.body import BodyError, ClientDisconnected, FileBody, IterableBody, ResponseBody
 from swift.http.response import HTTPError, Response, error_response
 from swift.runtime.connection import LINGER_SHORT, LingerLimits
 from swift.wire.http1 import HeadLimits
@@ -462,7 +462,7 @@ def test_a_handler_may_send_headers_with_100_continue_and_read_a_second_stage(be
         request.body.send_continue({"x-obj-metadata-footer": "yes"})
         first = request.body.read()
         request.body.send_continue({"x-stage": "2"})
-        request.body.next_stage()
+        request.body.begin_next_body()
         return Response(201, {}, first + request.body.read())
 
     bench.answer = answer
@@ -637,7 +637,7 @@ def test_statuses_without_body_never_carry_one(bench, status):
 
 
 def test_a_body_of_unknown_length_is_chunked_and_empty_pieces_do_not_end_it(bench):
-    bench.answer = lambda request: Response(200, {}, Pieces([b"ab", b"", b"cd"]))
+    bench.answer = lambda request: Response(200, {}, IterableBody([b"ab", b"", b"cd"]))
     wire = bench.wire()
     answer = wire.ask("GET")
     assert (answer.body, answer.headers["transfer-encoding"]) == (b"abcd", "chunked")
@@ -646,7 +646,7 @@ def test_a_body_of_unknown_length_is_chunked_and_empty_pieces_do_not_end_it(benc
 
 
 def test_an_http_1_0_client_gets_unknown_lengths_until_the_end_of_the_connection(bench):
-    bench.answer = lambda request: Response(200, {}, Pieces([b"ab", b"cd"]))
+    bench.answer = lambda request: Response(200, {}, IterableBody([b"ab", b"cd"]))
     wire = bench.wire()
     wire.send(b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     head, _, body = wire.rest().partition(b"\r\n\r\n")
@@ -686,9 +686,9 @@ def test_a_body_may_mix_bytes_and_file_ranges(bench, tmp_path):
         yield b"--end"
 
     wire = bench.wire()
-    bench.answer = lambda request: Response(200, {"content-length": "13"}, Pieces(pieces()))
+    bench.answer = lambda request: Response(200, {"content-length": "13"}, IterableBody(pieces()))
     assert wire.ask("GET").body == b"--b\r\n234--end"
-    bench.answer = lambda request: Response(200, {}, Pieces(pieces()))
+    bench.answer = lambda request: Response(200, {}, IterableBody(pieces()))
     assert wire.ask("GET").body == b"--b\r\n234--end"
     assert closed == [True, True]
 
@@ -707,8 +707,8 @@ def test_a_relayed_body_is_passed_on_and_closed(bench):
     [
         Relay([b"abc"], 10, BodyError("gone")),
         Relay([b"abc"], 10),
-        Pieces([b"abc"]),
-        Pieces([b"abc" * 10]),
+        IterableBody([b"abc"]),
+        IterableBody([b"abc" * 10]),
     ],
     ids=["breaks off", "ends early", "too short", "too long"],
 )
@@ -730,7 +730,7 @@ def test_a_client_that_vanishes_inside_the_response_is_reported_as_incomplete(be
             yield b"x" * 65536
             green.sleep(0)
 
-    bench.answer = lambda request: Response(200, {}, Pieces(endless()))
+    bench.answer = lambda request: Response(200, {}, IterableBody(endless()))
     wire = bench.wire()
     wire.send(HEAD + b"\r\n")
     wire.recv()
@@ -767,7 +767,7 @@ def test_an_error_inside_a_body_is_logged_and_ends_the_connection(bench):
         yield b"a"
         raise RuntimeError("inside")
 
-    bench.answer = lambda request: Response(200, {}, Pieces(broken()))
+    bench.answer = lambda request: Response(200, {}, IterableBody(broken()))
     wire = bench.wire()
     wire.send(HEAD + b"\r\n")
     assert wire.rest().endswith(b"1\r\na\r\n")
@@ -1083,10 +1083,10 @@ def test_a_client_that_sends_nothing_of_its_body_counts_as_stalled_until_it_goes
     wire.send(b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\nhalf")
     await_true(lambda: bench.server._connections)
     (connection,) = bench.server._connections
-    await_true(lambda: connection.stalled_since and not connection.head_since)
+    await_true(lambda: connection.stalled_since and not connection.head_started_at)
     wire.send(b"half")
     assert wire.reply().body == b"halfhalf"
-    await_true(lambda: connection.head_since)
+    await_true(lambda: connection.head_started_at)
 
 
 def test_a_listener_that_the_main_process_has_shut_down_is_no_error(bench):

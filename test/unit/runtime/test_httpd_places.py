@@ -4,23 +4,29 @@ from types import SimpleNamespace
 
 import pytest
 
-from swift.runtime.httpd import HEAD_GRACE_S, HEAD_SHARE, STALL_GRACE_S, connection_to_close, heads_max
+from swift.runtime.httpd import (
+    HEAD_GRACE_S,
+    INCOMPLETE_HEAD_SHARE,
+    STALL_GRACE_S,
+    connection_to_close,
+    incomplete_heads_max,
+)
 
-PLACES = 4 * HEAD_SHARE
+PLACES = 4 * INCOMPLETE_HEAD_SHARE
 NOW = 100.0
 
 
 def connection(address="a", **how):
-    usual = {"head_since": 0.0, "stalled_since": 0.0, "lingering_since": 0.0, "is_parked": False}
+    usual = {"head_started_at": 0.0, "stalled_since": 0.0, "lingering_since": 0.0, "is_parked": False}
     return SimpleNamespace(**{**usual, **how}, peer=(address, 1))
 
 
 def parked(since, address="a"):
-    return connection(address, head_since=since, is_parked=True)
+    return connection(address, head_started_at=since, is_parked=True)
 
 
 def head(since, address="a"):
-    return connection(address, head_since=since)
+    return connection(address, head_started_at=since)
 
 
 def at_work(address="a", stalled_since=0.0):
@@ -33,7 +39,7 @@ def lingering(since, stalled_since=0.0):
 
 @pytest.mark.parametrize(("places", "most"), [(0, 1), (1, 1), (7, 1), (8, 2), (4096, 1024)])
 def test_an_address_has_a_part_of_the_places_for_heads_and_one_at_least(places, most):
-    assert heads_max(places) == most
+    assert incomplete_heads_max(places) == most
 
 
 def test_the_longest_parked_goes_first_whoever_else_there_is():

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from swift.http.request import Request
-from swift.runtime.metricspage import CONTENT_TYPE, SLOT_BYTES, MetricsBoard
+from swift.runtime.metricspage import CONTENT_TYPE, SLOT_BYTES, SharedMetricsPage
 from swift.telemetry.metrics import Registry
 
 
@@ -16,7 +16,7 @@ def worker(board, index, text):
         def render(self):
             return text
 
-    board.join(index, Page())
+    board.register_worker(index, Page())
     board.publish()
 
 
@@ -25,7 +25,7 @@ def page(name, *samples):
 
 
 def test_families_of_all_workers_are_joined():
-    board = MetricsBoard(2)
+    board = SharedMetricsPage(2)
     worker(board, 0, page("a", 'a{pid="1"} 1') + page("b", "b 1"))
     worker(board, 1, page("a", 'a{pid="2"} 2'))
     assert board.render().decode().splitlines() == [
@@ -40,7 +40,7 @@ def test_families_of_all_workers_are_joined():
 
 
 def test_a_worker_that_comes_back_takes_its_slot_again():
-    board = MetricsBoard(2)
+    board = SharedMetricsPage(2)
     worker(board, 0, page("a", "a 1"))
     worker(board, 2, page("a", "a 9"))
     assert b"a 9" in board.render()
@@ -48,7 +48,7 @@ def test_a_worker_that_comes_back_takes_its_slot_again():
 
 
 def test_a_page_that_is_too_long_is_cut_at_a_line():
-    board = MetricsBoard(1)
+    board = SharedMetricsPage(1)
     worker(board, 0, page("a", *(f'a{{n="{n}"}} {n}' for n in range(SLOT_BYTES // 8))))
     lines = board.render().decode().splitlines()
     assert len(lines) > 1000
@@ -56,12 +56,12 @@ def test_a_page_that_is_too_long_is_cut_at_a_line():
 
 
 def test_a_board_without_workers_is_an_empty_page():
-    assert MetricsBoard(0).render() == b"\n"
+    assert SharedMetricsPage(0).render() == b"\n"
 
 
 def test_samples_say_which_process_counted():
     registry = Registry()
-    MetricsBoard(1).join(0, registry)
+    SharedMetricsPage(1).register_worker(0, registry)
     assert registry.constant_labels == {"pid": str(os.getpid())}
 
 
@@ -76,9 +76,9 @@ def test_samples_say_which_process_counted():
     ],
 )
 def test_the_page_has_an_address_of_its_own(method, path, status):
-    board = MetricsBoard(1)
+    board = SharedMetricsPage(1)
     worker(board, 0, page("a", "a 1"))
-    answer = board.answer("/metrics", Request(method, path, {}))
+    answer = board.handle("/metrics", Request(method, path, {}))
     assert answer.status == status
     if status == 200:
         assert answer.headers["content-type"] == CONTENT_TYPE

@@ -9,7 +9,7 @@ import pytest
 from swift.http.response import HTTPError
 from swift.ring.builder import RingBuilder
 from swift.ring.partpower import increase, prepare_increase
-from swift.runtime.backendapp import Partitions
+from swift.runtime.backendapp import RingPartitions
 
 ODD = ["", "x", "01", "00", "-1", "+1", "1.0", " 1", "1_0", "²", "٣", "9" * 400, str(1 << 32)]
 
@@ -42,19 +42,19 @@ def refuses(partitions, text, ring="object-1"):
 @pytest.mark.parametrize("text", ODD)
 def test_what_rings_never_write_is_refused_with_and_without_a_ring(tmp_path, builder, text):
     write_ring(tmp_path, builder, 1000)
-    assert refuses(Partitions(str(tmp_path)), text)
-    assert refuses(Partitions(), text)
+    assert refuses(RingPartitions(str(tmp_path)), text)
+    assert refuses(RingPartitions(), text)
 
 
 def test_without_a_ring_any_number_of_the_largest_one_is_taken(tmp_path):
-    for partitions in (Partitions(), Partitions(str(tmp_path))):
+    for partitions in (RingPartitions(), RingPartitions(str(tmp_path))):
         for text in ("0", "7", str((1 << 32) - 1)):
             assert not refuses(partitions, text)
 
 
 def test_partitions_beyond_the_ring_are_refused_until_it_has_grown(tmp_path, builder):
     write_ring(tmp_path, builder, 1000)
-    partitions = Partitions(str(tmp_path))
+    partitions = RingPartitions(str(tmp_path))
     assert not refuses(partitions, "0")
     assert not refuses(partitions, "15")
     assert refuses(partitions, "16")
@@ -67,7 +67,7 @@ def test_partitions_beyond_the_ring_are_refused_until_it_has_grown(tmp_path, bui
 
 def test_a_ring_that_is_damaged_or_gone_leaves_the_partitions_as_they_were(tmp_path, builder):
     write_ring(tmp_path, builder, 1000)
-    partitions = Partitions(str(tmp_path))
+    partitions = RingPartitions(str(tmp_path))
     assert not refuses(partitions, "15")
     (tmp_path / "object-1.ring.gz").write_bytes(b"nonsense")
     assert refuses(partitions, "16")
@@ -91,13 +91,13 @@ def takes(partitions, text):
 
 def test_a_path_has_one_partition(tmp_path, builder):
     write_ring(tmp_path, builder, 1000)
-    partitions = Partitions(str(tmp_path))
+    partitions = RingPartitions(str(tmp_path))
     assert [number for number in range(16) if takes(partitions, str(number))] == [0b0101]
 
 
 def test_a_path_has_those_of_both_powers_while_partitions_are_split(tmp_path, builder):
     write_ring(tmp_path, builder, 1000)
-    partitions = Partitions(str(tmp_path))
+    partitions = RingPartitions(str(tmp_path))
     assert not takes(partitions, str(0b01011))
     prepare_increase(builder)
     write_ring(tmp_path, builder, 2000)
@@ -110,5 +110,5 @@ def test_a_path_has_those_of_both_powers_while_partitions_are_split(tmp_path, bu
 
 
 def test_without_a_ring_a_path_may_be_anywhere(tmp_path):
-    for partitions in (Partitions(), Partitions(str(tmp_path))):
+    for partitions in (RingPartitions(), RingPartitions(str(tmp_path))):
         assert takes(partitions, "9")

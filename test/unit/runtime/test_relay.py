@@ -5,7 +5,7 @@ import os
 import pytest
 
 from swift.http.body import BodyError, ResponseBody
-from swift.runtime.relay import PIPE_BYTES, SPLICE_BYTES_MIN, relay
+from swift.runtime.relay import PIPE_BYTES, SPLICE_BYTES_MIN, relay_body
 
 
 class Sent:
@@ -53,7 +53,7 @@ DATA = bytes(n % 251 for n in range(3 * SPLICE_BYTES_MIN + 77))
 
 def relayed(body, announced):
     sent = Sent()
-    relay(sent, body, announced)
+    relay_body(sent, body, announced)
     return sent
 
 
@@ -77,7 +77,7 @@ def test_a_short_body_and_one_of_unknown_length_are_copied(announced):
 def test_nothing_is_spliced_into_tls():
     sent = Sent()
     sent.is_tls = True
-    relay(sent, Socketlike(DATA), len(DATA))
+    relay_body(sent, Socketlike(DATA), len(DATA))
     assert sent.all == DATA and not sent.spliced
 
 
@@ -91,7 +91,7 @@ def test_a_body_that_ends_early_says_how_much_was_missing(size):
 def test_a_body_is_cut_at_what_was_announced(size):
     sent = Sent()
     with pytest.raises(BodyError, match="longer than announced"):
-        relay(sent, Socketlike(DATA[: size + 1]), size)
+        relay_body(sent, Socketlike(DATA[: size + 1]), size)
     assert sent.all == DATA[:size]
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.runtime.report import TERMINAL_S, Counters, Progress, PrometheusFile, terminal_of
+from swift.runtime.report import TERMINAL_S, Counters, Progress, PrometheusFile, stream_if_terminal
 from swift.telemetry.metrics import Registry
 
 
@@ -105,7 +105,7 @@ def test_work_of_before_a_restart_counts_with_its_time(telemetry, clock):
 
 def test_no_time_makes_no_rate(telemetry, clock):
     made = progress(telemetry, clock, bytes_read=5)
-    assert made.sentence(Counters(telemetry, "auditor")) == "sda: 0 done in 0.0s, 0.0/s"
+    assert made.summary_line(Counters(telemetry, "auditor")) == "sda: 0 done in 0.0s, 0.0/s"
 
 
 def test_a_line_on_a_terminal_changes_now_and_then_and_fits(telemetry, clock):
@@ -127,14 +127,14 @@ def test_only_what_somebody_looks_at_is_a_terminal():
             return True
 
     screen = Screen()
-    assert (terminal_of(screen), terminal_of(io.StringIO())) == (screen, None)
+    assert (stream_if_terminal(screen), stream_if_terminal(io.StringIO())) == (screen, None)
 
 
 def test_a_page_tells_of_passes_and_of_what_other_processes_counted(telemetry, tmp_path):
     page = PrometheusFile(telemetry, str(tmp_path), "auditor")
     page.add_counts({"passes": 2})
-    page.note_pass(1.5, 99.0, 7)
-    page.note_pass(2.5, 199.0, 3)
+    page.record_pass(1.5, 99.0, 7)
+    page.record_pass(2.5, 199.0, 3)
     page.write()
     text = (tmp_path / "auditor.prom").read_text()
     for line in (

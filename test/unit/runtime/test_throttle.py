@@ -13,25 +13,25 @@ def make(per_second):
 def test_turns_come_at_the_rate():
     clock, throttle = make(50)
     for _ in range(501):
-        throttle.turn()
+        throttle.wait_for_turn()
     assert abs(clock.slept - 10.0) < 0.01
 
 
 def test_slow_work_counts_as_waiting():
     clock, throttle = make(10)
     for _ in range(100):
-        throttle.turn()
+        throttle.wait_for_turn()
         clock.advance(0.05)
     assert abs(clock.slept - 99 * 0.05) < 0.01
 
 
 def test_an_idle_time_is_not_made_up_for():
     clock, throttle = make(10)
-    throttle.turn()
+    throttle.wait_for_turn()
     clock.advance(3600)
     times = []
     for _ in range(4):
-        throttle.turn()
+        throttle.wait_for_turn()
         times.append(clock.monotonic())
     gaps = [b - a for a, b in zip(times, times[1:], strict=False)]
     assert all(abs(gap - 0.1) < 1e-5 for gap in gaps)
@@ -40,5 +40,5 @@ def test_an_idle_time_is_not_made_up_for():
 def test_no_rate_means_no_waiting():
     clock, throttle = make(0)
     for _ in range(1000):
-        throttle.turn()
+        throttle.wait_for_turn()
     assert clock.slept == 0

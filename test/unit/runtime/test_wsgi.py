@@ -8,7 +8,7 @@ from swift.http.body import FileBody
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response, error_response
 from swift.middleware.filter import Filter
-from swift.runtime.wsgi import BadApplication, call_wsgi, native
+from swift.runtime.wsgi import BadApplication, call_wsgi, handle_of_app
 
 
 class App:
@@ -37,7 +37,7 @@ class Foreign:
 def through(act, answer=None, **headers):
     app = App(answer)
     request = Request("PUT", "/v1/a", headers, b"body", env={"swift.trans_id": "tx"})
-    return native(Foreign(app, act))(request), request, app
+    return handle_of_app(Foreign(app, act))(request), request, app
 
 
 def test_a_request_passes_a_foreign_filter_unchanged():
@@ -82,7 +82,7 @@ def test_a_file_that_is_passed_on_is_still_sent_as_a_file(tmp_path):
     def answer(_request):
         fd = os.open(tmp_path / "f", os.O_RDONLY)
         response = Response(200, {}, FileBody(fd, 2, 5, lambda: (os.close(fd), closed.append(True))))
-        response.observe_end(lambda sent, complete: ended.append((sent, complete)))
+        response.on_response_end(lambda sent, complete: ended.append((sent, complete)))
         return response
 
     def act(app, environ, start):
@@ -95,7 +95,7 @@ def test_a_file_that_is_passed_on_is_still_sent_as_a_file(tmp_path):
     assert isinstance(response.body, FileBody)
     assert response.headers["x-more"] == "1"
     assert response.read_body() == b"23456"
-    response.ended(5, True)
+    response.report_end(5, True)
     assert (ended, closed) == ([(5, True)], [True])
 
 

@@ -13,7 +13,7 @@ from botocore.credentials import Credentials
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response
-from swift.runtime.wsgi import answered
+from swift.runtime.wsgi import response_or_error
 from swift.s3.filter import S3Api
 from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
@@ -139,7 +139,7 @@ class NoSuchPath:
 def unsigned(method, path, status=412, **headers):
     target = urlsplit(path)
     filter_ = S3Api(NoSuchPath(status), S3Settings.parse({}), Telemetry(silent_log()))
-    return answered(
+    return response_or_error(
         filter_.handle, Request(method, target.path, {"host": "h", **headers}, query=target.query)
     )
 

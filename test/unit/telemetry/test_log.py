@@ -41,7 +41,7 @@ def test_a_sentence_has_the_transaction_that_it_belongs_to_once(written):
 def test_lines_below_the_level_are_not_written(written):
     log, lines = written
     log.debug("for developers")
-    assert lines == [] and not log.shows_debug and log.is_enabled(logging.INFO)
+    assert lines == [] and not log.is_debug_enabled and log.is_enabled(logging.INFO)
 
 
 def test_signs_of_formatting_in_a_sentence_are_text(written):

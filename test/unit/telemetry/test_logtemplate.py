@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.telemetry.logtemplate import Anonymizer, Fields, LogTemplate, with_txid
+from swift.telemetry.logtemplate import Anonymizer, LogTemplate, TemplateFields, with_txid
 
-FIELDS = Fields(plain=("method", "trans_time"), anonymous=("path",), moments=("time",))
+FIELDS = TemplateFields(plain=("method", "trans_time"), anonymous=("path",), moments=("time",))
 #: 2026-11-25 21:56:04.007577325 UTC
 AT = 1795643764.007577
 

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from swift.runtime.metricspage import SLOT_BYTES, MetricsBoard
+from swift.runtime.metricspage import SLOT_BYTES, SharedMetricsPage
 from swift.telemetry.accesslog import AccessLog, common_log_time
 from swift.telemetry.log import Log, silent_log
 from swift.telemetry.metrics import Registry
@@ -43,20 +43,20 @@ def test_histogram_buckets_are_cumulative_and_end_with_everything():
 
 @pytest.mark.process
 def test_one_page_shows_the_numbers_of_every_worker():
-    board = MetricsBoard(3)
+    board = SharedMetricsPage(3)
     pids = []
     for index in range(2):
         pid = os.fork()
         if pid == 0:
             registry = Registry()
-            board.join(index, registry)
+            board.register_worker(index, registry)
             registry.counter("c_total", "Help.").inc(index + 1)
             board.publish()
             os._exit(0)
         pids.append(pid)
         os.waitpid(pid, 0)
     registry = Registry()
-    board.join(2, registry)
+    board.register_worker(2, registry)
     registry.counter("c_total", "Help.").inc(10)
     registry.counter("d_total", "Other.").inc()
     page = board.render().decode()
@@ -66,9 +66,9 @@ def test_one_page_shows_the_numbers_of_every_worker():
 
 
 def test_a_page_too_long_for_its_slot_ends_at_a_line():
-    board = MetricsBoard(1)
+    board = SharedMetricsPage(1)
     registry = Registry()
-    board.join(0, registry)
+    board.register_worker(0, registry)
     for n in range(SLOT_BYTES // 40):
         registry.counter("c_total", "Help.", number=f"{n:020d}").inc()
     last = board.render().decode().splitlines()[-1]

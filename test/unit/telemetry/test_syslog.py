@@ -11,7 +11,7 @@ import pytest
 from swift.config.common import LogSettings
 from swift.telemetry.accesslog import AccessLog
 from swift.telemetry.log import make_log
-from swift.telemetry.syslog import NOTICE, OneLine, Syslog, syslog_handler
+from swift.telemetry.syslog import NOTICE, LineFormatter, Syslog, syslog_handler
 
 _SAMPLES = ["one", "two\nlines", "long " * 40, "caf\xe9 \u20ac", "", "100% of %s"]
 
@@ -31,7 +31,7 @@ def settings_for(listener, **more):
 def ordinary_line(settings, level, message, listener):
     """What the standard library's way makes of it."""
     handler = syslog_handler(settings)
-    handler.setFormatter(OneLine("proxy", settings.log_max_line_length))
+    handler.setFormatter(LineFormatter("proxy", settings.log_max_line_length))
     logger = logging.Logger("ordinary")
     logger.addHandler(handler)
     logger.log(level, "%s", message)
@@ -43,7 +43,7 @@ def ordinary_line(settings, level, message, listener):
 @pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO, NOTICE, logging.WARNING, logging.ERROR])
 def test_the_bytes_are_those_of_the_ordinary_handler(listener, level, longest):
     settings = settings_for(listener, log_facility="LOG_LOCAL3", log_max_line_length=longest)
-    formatter = OneLine("proxy", longest)
+    formatter = LineFormatter("proxy", longest)
     syslog = Syslog(syslog_handler(settings), formatter)
     for message in _SAMPLES:
         assert syslog.send(level, message)
@@ -91,7 +91,7 @@ def test_lines_that_nobody_takes_are_lost_in_silence_until_somebody_listens_agai
 
 
 def test_a_full_queue_is_left_to_the_handler_that_can_wait(listener):
-    syslog = Syslog(syslog_handler(settings_for(listener)), OneLine("swift", 0))
+    syslog = Syslog(syslog_handler(settings_for(listener)), LineFormatter("swift", 0))
     sent = 0
     while syslog.send(logging.INFO, "x" * 1000):
         sent += 1

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swift.base.ranges import ByteRanges, Span
-from swift.wire.byteranges import Multipart, layout_of
+from swift.wire.byteranges import Multipart, parse_layout
 
 BODY = bytes(range(200))
 RANGES = ByteRanges.parse("bytes=0-9,50-99,-3")
@@ -23,18 +23,18 @@ def test_the_announced_length_is_the_true_one():
 
 @given(st.integers(0, len(WHOLE)))
 def test_what_was_sent_and_the_rest_are_the_whole(sent):
-    assert WHOLE[:sent] + joined(LAYOUT.rest(sent)) == WHOLE
+    assert WHOLE[:sent] + joined(LAYOUT.pieces_after(sent)) == WHOLE
 
 
 def test_a_body_s_beginning_tells_its_layout():
-    found = layout_of(WHOLE[:120], RANGES)
-    assert (found.boundary, found.length, joined(found.rest(0))) == ("b" * 32, len(WHOLE), WHOLE)
+    found = parse_layout(WHOLE[:120], RANGES)
+    assert (found.boundary, found.length, joined(found.pieces_after(0))) == ("b" * 32, len(WHOLE), WHOLE)
 
 
 @pytest.mark.parametrize("beginning", [b"", WHOLE[:60], b"x" + WHOLE, WHOLE.replace(b"--b", b"-b", 1)])
 def test_a_beginning_that_is_too_short_or_strange_tells_nothing(beginning):
-    assert layout_of(beginning, RANGES) is None
+    assert parse_layout(beginning, RANGES) is None
 
 
 def test_ranges_that_lead_to_one_part_have_no_layout():
-    assert layout_of(WHOLE, ByteRanges.parse("bytes=0-9,500-")) is None
+    assert parse_layout(WHOLE, ByteRanges.parse("bytes=0-9,500-")) is None

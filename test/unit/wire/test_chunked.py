@@ -117,10 +117,10 @@ def test_data_received_past_the_decoder_is_counted_like_data_that_was_fed(pieces
     wire, position, body = encode(pieces), 0, b""
     decoder = ChunkDecoder()
     while not decoder.finished:
-        if decoder.room:
-            size = data.draw(st.integers(1, decoder.room))
+        if decoder.chunk_bytes_left:
+            size = data.draw(st.integers(1, decoder.chunk_bytes_left))
             body += wire[position : position + size]
-            decoder.took(size)
+            decoder.count_received(size)
         else:
             size = data.draw(st.integers(1, 9))
             found, size = decoder.feed(wire[position : position + size])

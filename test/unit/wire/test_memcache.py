@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.wire.memcache import ServerRing, expiry, set_command, value_of, wire_key
+from swift.wire.memcache import ServerRing, decode_value, expiry, set_command, wire_key
 
 SERVERS = [f"10.0.0.{n}:11211" for n in (1, 2, 3)]
 
@@ -19,13 +19,13 @@ SERVERS = [f"10.0.0.{n}:11211" for n in (1, 2, 3)]
 )
 def test_keys_find_the_servers_of_the_peer(key, hashed, order):
     assert wire_key(key) == hashed
-    assert "".join(s[7] for s in ServerRing(SERVERS).order(hashed)) == order
-    assert "".join(s[7] for s in ServerRing(reversed(SERVERS)).order(hashed)) == order
-    assert "".join(s[7] for s in ServerRing(SERVERS, tries=1).order(hashed)) == order[0]
+    assert "".join(s[7] for s in ServerRing(SERVERS).servers_for(hashed)) == order
+    assert "".join(s[7] for s in ServerRing(reversed(SERVERS)).servers_for(hashed)) == order
+    assert "".join(s[7] for s in ServerRing(SERVERS, tries=1).servers_for(hashed)) == order[0]
 
 
 def test_one_server_has_everything():
-    assert list(ServerRing(SERVERS[:1]).order("0" * 32)) == SERVERS[:1]
+    assert list(ServerRing(SERVERS[:1]).servers_for("0" * 32)) == SERVERS[:1]
 
 
 def test_values_are_ascii_json_with_flag_2():
@@ -44,7 +44,7 @@ def test_values_are_ascii_json_with_flag_2():
     ],
 )
 def test_what_cannot_be_trusted_reads_as_a_miss(flags, data, value):
-    assert value_of(flags, data) == value
+    assert decode_value(flags, data) == value
 
 
 def test_long_lives_are_sent_as_moments():

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from swift.wire.http1 import BadHead
-from swift.wire.proxyprotocol import Forwarded, needed, parse
+from swift.wire.proxyprotocol import Forwarded, bytes_needed, parse
 
 V2 = b"\r\n\r\n\x00\r\nQUIT\n"
 
@@ -48,7 +48,7 @@ TLS = option(4, b"\x00" * 5) + option(0x20, b"\x01" + b"\x00" * 4)
 )
 def test_a_header_says_who_the_client_is_and_is_read_to_its_last_byte_only(header, forwarded):
     data, rest = b"", header + b"GET / HTTP/1.1\r\n"
-    while missing := needed(data):
+    while missing := bytes_needed(data):
         data, rest = data + rest[:missing], rest[missing:]
     assert (data, rest) == (header, b"GET / HTTP/1.1\r\n")
     assert parse(data) == forwarded
@@ -78,7 +78,7 @@ def test_a_header_says_who_the_client_is_and_is_read_to_its_last_byte_only(heade
 def test_what_is_no_header_is_refused(sent):
     def read():
         data, rest = b"", sent
-        while missing := needed(data):
+        while missing := bytes_needed(data):
             assert rest, "the refusal does not wait for more"
             data, rest = data + rest[:missing], rest[missing:]
         parse(data)

@@ -19,12 +19,12 @@ from swift.wire.ssync import (
     UpdatesReader,
     Want,
     WantsReader,
-    delete_of,
+    delete_subrequest,
+    encode_line,
+    encode_wants,
     error_line,
-    line,
-    post_of,
-    put_of,
-    wants_text,
+    post_subrequest,
+    put_subrequest,
 )
 
 HASH = "85917ea587b9821d397cb2b48d5c81df"
@@ -85,7 +85,7 @@ def test_wants_read_back_and_old_receivers_mean_the_data():
         Want.parse("")
 
 
-class Pieces:
+class IterableBody:
     """Gives a text cut at chosen places."""
 
     def __init__(self, data, cuts):
@@ -98,11 +98,13 @@ class Pieces:
 
 @given(cuts=st.lists(st.integers(0, 1000), max_size=30))
 def test_updates_are_the_same_however_the_stream_was_cut(cuts):
-    put = put_of("/a/c/o", {"Content-Length": "11", "ETag": "e", "X-Timestamp": "1", "name": "/a/c/o"})
-    post = post_of("/a/c/o", {"X-Object-Meta-B": "2", "X-Timestamp": "2", "name": "/a/c/o"})
-    data = line(":UPDATES: START") + put.encode() + b"hello\r\n\r\nyo" + post.encode()
-    data += delete_of("/a/c/p", ts("3")).encode() + line(UPDATES_END)
-    lines = LineReader(Pieces(data, cuts))
+    put = put_subrequest(
+        "/a/c/o", {"Content-Length": "11", "ETag": "e", "X-Timestamp": "1", "name": "/a/c/o"}
+    )
+    post = post_subrequest("/a/c/o", {"X-Object-Meta-B": "2", "X-Timestamp": "2", "name": "/a/c/o"})
+    data = encode_line(":UPDATES: START") + put.encode() + b"hello\r\n\r\nyo" + post.encode()
+    data += delete_subrequest("/a/c/p", ts("3")).encode() + encode_line(UPDATES_END)
+    lines = LineReader(IterableBody(data, cuts))
     lines.expect(":UPDATES: START")
     first = lines.next_subrequest()
     assert first == put
@@ -117,7 +119,7 @@ def test_updates_are_the_same_however_the_stream_was_cut(cuts):
 
 
 def test_a_head_is_printed_as_recorded():
-    head = put_of(
+    head = put_subrequest(
         "/AUTH_test/c/obj57",
         {
             "X-Timestamp": "5000000003.00000",
@@ -152,31 +154,31 @@ def test_subrequests_that_must_not_be_carried_out_are_refused(first, headers, te
 
 def test_a_value_cannot_smuggle_in_another_line():
     with pytest.raises(SsyncError):
-        post_of("/a/c/o", {"X-Object-Meta-A": "1\r\nX-Evil: 2"}).encode()
+        post_subrequest("/a/c/o", {"X-Object-Meta-A": "1\r\nX-Evil: 2"}).encode()
 
 
 def test_endless_lines_and_heads_are_refused_and_hangups_told_apart():
     with pytest.raises(SsyncError):
         LineReader(lambda: b"x" * 4096).next_line()
     with pytest.raises(SsyncError):
-        LineReader(Pieces(b"x" * LINE_BYTES_MAX + b"\r\n", [])).next_line()
+        LineReader(IterableBody(b"x" * LINE_BYTES_MAX + b"\r\n", [])).next_line()
     with pytest.raises(SsyncError):
         LineReader(lambda: b"POST /a/c/o\r\n" + b"a: b\r\n" * 1001).next_subrequest()
     with pytest.raises(SsyncEnded):
         LineReader(lambda: b"").expect(":UPDATES: START")
     with pytest.raises(SsyncEnded):
-        LineReader(Pieces(b"POST /a/c/o\r\nX-Timestamp: 1\r\n", [])).next_subrequest()
+        LineReader(IterableBody(b"POST /a/c/o\r\nX-Timestamp: 1\r\n", [])).next_subrequest()
 
 
 def test_a_sender_understands_what_a_receiver_says():
     wants = [Want(HASH, True, True), Want(HASH[::-1], False, True)]
     reader = WantsReader()
-    lines = LineReader(Pieces(b"\r\n" + b"".join(wants_text(wants)), [3, 30]))
+    lines = LineReader(IterableBody(b"\r\n" + b"".join(encode_wants(wants)), [3, 30]))
     while not reader.finished:
         reader.feed(lines.next_line())
     assert list(reader.wants.values()) == wants
     nothing = WantsReader()
-    for text in b"".join(wants_text([])).decode().split("\r\n"):
+    for text in b"".join(encode_wants([])).decode().split("\r\n"):
         nothing.feed(text)
     assert nothing.finished
     assert nothing.wants == {}

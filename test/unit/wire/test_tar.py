@@ -31,7 +31,7 @@ def members(data, step=1 << 20):
     found = []
     while (member := tar.next()) is not None:
         body = b""
-        while piece := tar.data(4096):
+        while piece := tar.read_data(4096):
             body += piece
         found.append((member.name, member.kind, body, member.attributes))
     return found
@@ -182,4 +182,4 @@ def test_a_size_in_binary_is_understood():
     tar = TarReader(io.BytesIO(resealed(header)).read)
     assert tar.next().size == 9 << 30
     with pytest.raises(BadTar, match="unexpected end"):
-        tar.data(100)
+        tar.read_data(100)

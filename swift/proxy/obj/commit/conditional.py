@@ -27,7 +27,7 @@ from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.cluster.placement import NodeIterator
 from swift.cluster.transport import BackendResponse, NodeRequest, TransportError
 from swift.http import fields
-from swift.http.body import ResponseBody, chunks_of
+from swift.http.body import ResponseBody, iter_body_bytes
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import HTTPError
@@ -314,7 +314,7 @@ class CopySourceFailed(Exception):
 def _read(body: ResponseBody) -> Iterator[bytes]:
     """Yield the pieces of a body; raises ``CopySourceFailed``."""
     try:
-        yield from chunks_of(body)
+        yield from iter_body_bytes(body)
     except TransportError as error:
         raise CopySourceFailed(error)
 
@@ -337,7 +337,7 @@ def is_conditional(headers: HeaderMap) -> bool:
 
 def _needs_reservations(headers: HeaderMap) -> bool:
     """Return True if only nodes that make reservations can evaluate the conditions."""
-    return not headers.keys().isdisjoint((*reservation.ABOUT_VERSION, fields.BACKEND_OBJECT_LOCK))
+    return not headers.keys().isdisjoint((*reservation.VERSION_HEADERS, fields.BACKEND_OBJECT_LOCK))
 
 
 def check_reserving(headers: HeaderMap, targets: Sequence[UploadTarget], *, may_be_weak: bool) -> None:
@@ -371,7 +371,7 @@ def check_early(
     refused = [
         response for response in early if response.status in EARLY_REFUSALS and is_from_primary(response)
     ]
-    versions = [reservation.predecessor_of(response.headers) for response in refused]
+    versions = [reservation.parse_predecessor(response.headers) for response in refused]
     status = min((response.status for response in refused), default=412)
     if None in versions:
         raise HTTPError(status)
@@ -438,7 +438,7 @@ class ConditionalCommit:
         peer's.
         """
         statuses = {
-            reservation.predecessor_of(response.headers): response.status
+            reservation.parse_predecessor(response.headers): response.status
             for response in (*self._early, *self._reservations.refusals)
             if response.status in REFUSALS
         }

@@ -128,7 +128,7 @@ def _refusal_vote(response: BackendResponse) -> Vote | None:
     """Return the vote of a final response that came instead of waiting for the confirmation."""
     primary = response.node is not None and response.node.index is not None
     if response.status in REFUSALS:
-        return Vote(VoteKind.REFUSED, primary, reservation.predecessor_of(response.headers))
+        return Vote(VoteKind.REFUSED, primary, reservation.parse_predecessor(response.headers))
     if response.status == 409 and newer_version_of(response) is not None:
         return Vote(VoteKind.NEWER, primary)
     return None

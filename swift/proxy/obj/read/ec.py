@@ -17,7 +17,7 @@ from swift.cluster.placement import NodeIterator
 from swift.ec.codec import CodecError
 from swift.ec.geometry import Geometry
 from swift.http import fields
-from swift.http.body import BodyError, Pieces
+from swift.http.body import BodyError, IterableBody
 from swift.http.conditional import failed_condition
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
@@ -201,7 +201,7 @@ class _ArchiveGet:
         if response.status == 206:
             headers["content-range"] = spans[0].content_range(length)
         headers["content-length"] = str(spans[0].length)
-        whole = first.whole
+        whole = first.remaining_bytes
         response.body = first if whole is None else whole
         return response
 
@@ -229,7 +229,7 @@ class _ArchiveGet:
 
         response.headers["content-type"] = framing.content_type
         response.headers["content-length"] = str(framing.length)
-        response.body = Pieces(framing.body(read), framing.length, first.close)
+        response.body = IterableBody(framing.body(read), framing.length, first.close)
         return response
 
     def _condition_etag(self, metadata: HeaderMap) -> str | None:

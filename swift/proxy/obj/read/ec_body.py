@@ -309,7 +309,7 @@ class SpanBody(ResponseBody):
         self._ready = self._next()
 
     @property
-    def whole(self) -> bytes | None:
+    def remaining_bytes(self) -> bytes | None:
         """All bytes when they are in memory, and nothing more is needed."""
         if len(self._ready) != self.length:
             return None

@@ -14,11 +14,11 @@ from swift.cluster.transport import (
     BackendResponse,
     TransportError,
 )
-from swift.http.body import BodyError, ResponseBody, WholeBody
+from swift.http.body import BodyError, InMemoryBody, ResponseBody
 from swift.proxy.backend import Backends
 from swift.proxy.reading import ReadPlan
 from swift.ring.device import Node
-from swift.wire.byteranges import layout_of
+from swift.wire.byteranges import parse_layout
 
 #: Bytes that are kept of a multipart body: enough for the head of its first part.
 FIRST_BYTES_KEPT = 1024
@@ -103,10 +103,10 @@ class ResumableBody(ResponseBody):
         if not self._is_multipart:
             return self._open(remaining_range(self._content_range, self._sent), self._nodes)
         ranges = ByteRanges.parse(self._plan.headers.get("range", "")) or ByteRanges()
-        layout = layout_of(self._first_bytes, ranges)
+        layout = parse_layout(self._first_bytes, ranges)
         if layout is None or layout.length != self.length:
             return False
-        self._rest = layout.rest(self._sent)
+        self._rest = layout.pieces_after(self._sent)
         return self._next_part(self._nodes)
 
     def _next_part(self, nodes: Iterable[Node]) -> bool:
@@ -120,7 +120,7 @@ class ResumableBody(ResponseBody):
             self._framing += piece
             piece = next(self._rest, None)
         if piece is None:
-            self._body = WholeBody(b"")
+            self._body = InMemoryBody(b"")
             return bool(self._framing)
         wanted = f"bytes={piece.start}-{piece.stop - 1}"
         if not self._open(wanted, nodes):

@@ -24,7 +24,7 @@ from swift.http.body import RequestBody
 from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError
-from swift.platform.buffers import Buffers
+from swift.platform.buffers import BufferPool
 from swift.platform.fastcrc import crc32
 from swift.proxy.context import ProxyContext
 from swift.proxy.obj.commit.framing import Footers, MultipartFraming, footers_of, wants_footers
@@ -140,7 +140,7 @@ class BodyFanout:
     def __init__(self, size_max: int):
         self._size_max = size_max
         self._threads = ThreadPool(2, "md5")
-        self._buffers = Buffers(READ_BYTES, SPARE_BUFFERS)
+        self._buffers = BufferPool(READ_BYTES, SPARE_BUFFERS)
 
     def send(self, piece: bytes | memoryview, targets: Sequence[UploadTarget], need: int) -> None:
         """Send bytes to all targets; raises ``HTTPError`` 503 when too few are left."""
@@ -156,7 +156,7 @@ class BodyFanout:
 
         Raises ``HTTPError`` 413 or 503 and body errors.
         """
-        buffer = self._buffers.take()
+        buffer = self._buffers.acquire()
         digests = Digests(body.length) if any(target.accepts_etag for target in targets) else None
         received = 0
         while size := body.read_into(buffer):
@@ -173,7 +173,7 @@ class BodyFanout:
                 # The piece is hashed, so its buffer may be reused once it was sent to the last node.
                 buffer = self._queue(queues, buffer, size)
         # Not after an error: a thread may still hash the buffer.
-        self._buffers.give(buffer)
+        self._buffers.release(buffer)
         return received, {} if digests is None else digests.trailers()
 
     def _queue(self, queues: SendQueues, buffer: memoryview, size: int) -> memoryview:
@@ -181,8 +181,8 @@ class BodyFanout:
         if size <= COPY_BYTES_MAX:
             queues.send(bytes(buffer[:size]), size, _nothing)
         else:
-            queues.send(buffer[:size], READ_BYTES, partial(self._buffers.give, buffer))
-            buffer = self._buffers.take()
+            queues.send(buffer[:size], READ_BYTES, partial(self._buffers.release, buffer))
+            buffer = self._buffers.acquire()
         queues.await_room(READ_BYTES)
         return buffer
 

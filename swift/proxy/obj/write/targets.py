@@ -88,7 +88,7 @@ class UploadTarget:
         #: The other writer that has the reservation, zero when it is unknown.
         self.reserved_for = ZERO
         #: The version that the node has, by which it evaluates the condition; None when it does not say.
-        self.predecessor = reservation.predecessor_of(exchange.continue_headers)
+        self.predecessor = reservation.parse_predecessor(exchange.continue_headers)
         #: The final response that came instead of waiting for the confirmation.
         self.refusal: BackendResponse | None = None
         #: The first stage was sent with the head.
@@ -170,8 +170,8 @@ class UploadTarget:
             self.is_stored = True
             reported = self._exchange.continue_headers
             self.is_reserved = not self.can_reserve or reservation.is_held(reported)
-            self.reserved_for = reservation.holder_of(reported)
-            self.predecessor = reservation.predecessor_of(reported)
+            self.reserved_for = reservation.parse_holder(reported)
+            self.predecessor = reservation.parse_predecessor(reported)
             return
         self.alive = False
         self._backends.record_status(self.node, early.status)
@@ -277,7 +277,7 @@ class TargetOpener:
 
 def without_version_conditions(headers: HeaderMap) -> HeaderMap:
     """Return the headers for a handoff, which may not have the version that a condition is about."""
-    return {name: value for name, value in headers.items() if name not in reservation.ABOUT_VERSION}
+    return {name: value for name, value in headers.items() if name not in reservation.VERSION_HEADERS}
 
 
 def open_targets(

@@ -116,9 +116,9 @@ class Bench:
             return Response(201)
         return Response(204)
 
-    def once(self):
+    def run_once(self):
         """What was counted."""
-        assert self.rig.runner(self.task, server_type="container").once()
+        assert self.rig.runner(self.task, server_type="container").run_once()
         facts = self.rig.recon("container").read()
         return {name: count for name, count in facts.get("reconciler_stats", {}).items() if count}
 
@@ -144,14 +144,14 @@ def make(tmp_path):
 
 def test_the_right_copy_is_above_the_wrong_one_s_tombstone_and_the_entry_goes_last(make):
     bench = make()
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.changes == [("PUT", 0, above(3)), ("DELETE", 1, above(1))]
     assert sorted(bench.popped) == [(n, above(2, Timestamp(NOW_S - 900))) for n in range(3)]
 
 
 def test_what_belongs_to_the_object_goes_with_it_and_nothing_of_the_answer(make):
     bench = make()
-    bench.once()
+    bench.run_once()
     (sent,) = [headers for method, _, _, headers in bench.asked if method == "PUT"]
     assert (sent["etag"], sent["x-object-meta-a"]) == ("e", "b")
     # A link is moved as it is stored: by what is shown of it another one would be made.
@@ -163,7 +163,7 @@ def test_what_was_written_over_the_misplaced_version_since_is_what_moves(make):
     bench = make()
     newer = Timestamp(NOW_S - 500)
     bench.objects[1] = (200, {"x-backend-timestamp": newer.internal})
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.changes[0] == ("PUT", 0, above(3, newer))
 
 
@@ -171,14 +171,14 @@ def test_what_was_written_over_the_misplaced_version_since_is_what_moves(make):
 def test_what_the_right_policy_has_as_new_is_not_written_over(make, status):
     bench = make()
     bench.objects[0] = (status, {"x-backend-timestamp": STAMP.internal})
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.changes == [("DELETE", 1, above(1))]
 
 
 def test_a_deletion_is_repeated_in_the_right_policy_even_if_the_wrong_one_forgot_it(make):
     bench = make(entry(is_delete=True))
     bench.objects[1] = (404, {})
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.changes == [("DELETE", 0, above(3)), ("DELETE", 1, above(1))]
 
 
@@ -186,7 +186,7 @@ def test_an_older_object_than_the_entry_s_does_not_move(make):
     """The node that has the newest one may be away."""
     bench = make()
     bench.objects[1] = (200, {"x-backend-timestamp": Timestamp(NOW_S - 2000).internal})
-    assert bench.once() == {"unavailable_source": 1}
+    assert bench.run_once() == {"unavailable_source": 1}
     assert bench.changes == bench.popped == []
 
 
@@ -194,14 +194,14 @@ def test_an_older_object_than_the_entry_s_does_not_move(make):
 def test_an_object_that_does_not_say_when_it_was_written_stays(make, said):
     bench = make()
     bench.objects[1] = (200, said)
-    assert bench.once() == {"unavailable_source": 1}
+    assert bench.run_once() == {"unavailable_source": 1}
     assert bench.changes == bench.popped == []
 
 
 def test_what_nobody_has_had_for_long_is_given_up(make):
     bench = make(reclaim_age=999)
     bench.objects.clear()
-    assert bench.once() == {"lost_source": 1}
+    assert bench.run_once() == {"lost_source": 1}
     assert {index for _, index, _ in bench.changes} == {-1}, "but the container of the queue"
     assert len(bench.popped) == 3
     assert any("is dropped" in line for line in bench.log.lines)
@@ -211,7 +211,7 @@ def test_where_an_offset_has_no_room_above_it_the_right_copy_is_of_the_next_tick
     last = Timestamp(STAMP, offset=2**64 - 1)
     bench = make(entry(stamp=last))
     bench.objects[1] = (200, {"x-backend-timestamp": last.internal})
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     after = Timestamp.from_raw(STAMP.raw + 1)
     assert bench.changes == [("PUT", 0, above(2, after)), ("DELETE", 1, after.internal)]
     assert len(bench.popped) == 3
@@ -221,14 +221,14 @@ def test_the_last_of_all_times_is_an_error_and_not_the_end(make):
     last = Timestamp("9999999999.99999_ffffffffffffffff")
     bench = make(entry(stamp=last), entry())
     bench.objects[1] = (200, {"x-backend-timestamp": last.internal})
-    assert bench.once() == {"errors": 2}
+    assert bench.run_once() == {"errors": 2}
     assert bench.popped == []
     assert sum("not a timestamp" in line for line in bench.log.lines) == 2
 
 
 def test_an_entry_of_the_container_s_own_policy_only_goes(make):
     bench = make(entry(0))
-    assert bench.once() == {"noop_object": 1}
+    assert bench.run_once() == {"noop_object": 1}
     assert bench.asked == [] and len(bench.popped) == 3
 
 
@@ -236,7 +236,7 @@ def test_an_entry_of_the_container_s_own_policy_only_goes(make):
 def test_while_partitions_of_either_policy_are_split_nothing_moves(make, splitting):
     bench = make()
     bench.rings.splitting = {splitting}
-    assert bench.once() == {"unavailable_policy": 1}
+    assert bench.run_once() == {"unavailable_policy": 1}
     assert bench.asked == bench.popped == []
 
 
@@ -245,7 +245,7 @@ def test_a_policy_that_is_not_known_here_is_left_alone(make, entry_of, container
     bench = make(entry(entry_of))
     for number in range(3):
         bench.rig.nodes.answers[number] = claim(container)
-    assert bench.once() == {"unknown_policy": 1}
+    assert bench.run_once() == {"unknown_policy": 1}
     assert bench.asked == bench.popped == []
 
 
@@ -261,7 +261,7 @@ def test_a_policy_that_is_not_known_here_is_left_alone(make, entry_of, container
 def test_without_a_majority_that_can_say_the_container_s_policy_nothing_is_done(make, answers):
     bench = make()
     bench.rig.nodes.answers.update(enumerate(answers))
-    assert bench.once() == {"unavailable_container": 1}
+    assert bench.run_once() == {"unavailable_container": 1}
     assert bench.asked == bench.popped == []
 
 
@@ -269,7 +269,7 @@ def test_where_servers_disagree_the_container_that_was_there_first_is_right(make
     bench = make(entry(0))
     bench.rig.nodes.answers.update({0: claim(0, put=20.0), 1: claim(1, put=10.0), 2: claim(0, put=20.0)})
     bench.objects = {0: (200, {"x-backend-timestamp": STAMP.internal})}
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
     assert bench.changes[0][:2] == ("PUT", 1)
 
 
@@ -297,30 +297,30 @@ def test_a_server_that_talks_nonsense_claims_nothing(broken):
 def test_whatever_is_refused_the_entry_stays_for_the_next_pass(make, method):
     bench = make()
     bench.refuses = {method: 503}
-    assert bench.once() == {"errors": 1}
+    assert bench.run_once() == {"errors": 1}
     assert bench.popped == []
     bench.refuses = {}
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
 
 
 def test_a_queue_that_cannot_be_read_is_read_in_the_next_pass(make):
     bench = make()
     bench.queue.broken = True
-    assert bench.once() == {"errors": 1}
+    assert bench.run_once() == {"errors": 1}
     bench.queue.broken = False
-    assert bench.once() == {"success": 1}
+    assert bench.run_once() == {"success": 1}
 
 
 def test_a_container_of_the_queue_that_cannot_be_read_does_not_keep_the_others(make):
     bench = make(entry(hour="4999996800"), entry(hour="4999993200"))
     bench.queue.unreadable = {"4999996800"}
-    assert bench.once() == {"success": 1, "errors": 1}
+    assert bench.run_once() == {"success": 1, "errors": 1}
 
 
 def test_containers_of_the_queue_go_when_they_are_empty_and_old(make):
     old, older, recent = str(NOW_S - 7200), str(NOW_S - 10800), str(NOW_S - 60)
     bench = make(entry(hour=old), entry(hour=older), entry(hour=recent), reclaim_age=3600)
     bench.queue.left = {older}
-    bench.once()
+    bench.run_once()
     gone = [stamp for method, index, stamp, _ in bench.asked if (method, index) == ("DELETE", -1)]
     assert len(gone) == 1

@@ -56,8 +56,8 @@ class Bench:
         broker.close()
         return place
 
-    def once(self):
-        assert self.rig.runner(self.task, server_type="container").once()
+    def run_once(self):
+        assert self.rig.runner(self.task, server_type="container").run_once()
         return self.rig.recon("container").read()["sharding_stats"]
 
 
@@ -75,7 +75,7 @@ def test_only_containers_that_are_to_be_split_are_visited(make):
     bench.container("small", 1, **ASKED)
     bench.container("off", 5, X_Container_Sysmeta_Sharding="")
     large = bench.container("large", 5, **ASKED)
-    stats = bench.once()
+    stats = bench.run_once()
     assert (stats["attempted"], stats["success"], stats["failure"]) == (2, 2, 0)
     assert stats["sharding"]["visited"] == {"attempted": 2, "failure": 0}
     assert stats["sharding"]["scanned"]["found"] == 1
@@ -85,12 +85,12 @@ def test_only_containers_that_are_to_be_split_are_visited(make):
 def test_who_is_not_the_first_of_the_nodes_begins_no_split(make):
     bench = make(1)
     large = bench.container("large", 5, **ASKED)
-    assert bench.once()["attempted"] == 1
+    assert bench.run_once()["attempted"] == 1
     assert [name for name in os.listdir(large.directory) if name.endswith(".db")] == [f"{large.name_hash}.db"]
 
 
 def test_recon_hears_of_every_kind_of_event_also_where_there_was_none(make):
-    stats = make().once()
+    stats = make().run_once()
     assert stats["attempted"] == 0
     assert {"visited", "scanned", "created", "cleaved", "misplaced", "audit_root"} < stats["sharding"].keys()
     assert stats["sharding"]["created"] == {"success": 0, "failure": 0}
@@ -100,7 +100,7 @@ def test_recon_hears_of_every_kind_of_event_also_where_there_was_none(make):
 def test_large_containers_are_candidates_although_nobody_splits_them(make):
     bench = make(auto_shard=False)
     bench.container("large", 5, **ASKED)
-    found = bench.once()["sharding"]["sharding_candidates"]
+    found = bench.run_once()["sharding"]["sharding_candidates"]
     assert found["found"] == 1 and found["top"][0]["container"] == "large"
 
 
@@ -110,7 +110,7 @@ def test_one_that_cannot_be_read_is_quarantined_and_the_others_are_visited(make)
     broken = bench.container("broken", 1, **ASKED)
     with open(broken.file(), "wb") as file:
         file.write(b"\xff" * 8192)
-    stats = bench.once()
+    stats = bench.run_once()
     assert stats["failure"] == 1
     assert any("quarantined to" in line and broken.name_hash in line for line in bench.log.lines)
     assert os.listdir(f"{broken.device_path}/quarantined/containers") == [broken.name_hash]
@@ -122,7 +122,7 @@ def test_a_root_that_cannot_be_asked_is_a_failure_of_its_shard_alone(make):
     root = {"X_Container_Sysmeta_Shard_Quoted_Root": "a/c", **ASKED}
     bench.container("c-1", 1, account=".shards_a", **root)
     bench.root_answer = Response(503)
-    bench.once()
+    bench.run_once()
     assert bench.asked and all(path == "/v1/a/c" for path in bench.asked)
     assert not [line for line in bench.log.lines if "Traceback" in line]
 
@@ -132,7 +132,7 @@ def test_a_device_that_is_away_and_things_that_are_no_containers_end_nothing(mak
     containers = bench.rig.root / "sda/containers/7/abc"
     for name in ("z" * 32, "short"):
         (containers / name).mkdir(parents=True)
-    assert bench.once()["attempted"] == 0
+    assert bench.run_once()["attempted"] == 0
     assert not [line for line in bench.log.lines if line.startswith("ERROR")]
 
 

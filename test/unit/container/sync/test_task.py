@@ -88,10 +88,10 @@ class Bench:
 
         self.broker.write(write)
 
-    def once(self):
+    def run_once(self):
         """What came over in a pass."""
         self.far.names = []
-        assert self.rig.runner(self.task, server_type="container").once() or self.rig.stop.requested
+        assert self.rig.runner(self.task, server_type="container").run_once() or self.rig.stop.requested
         return sorted(self.far.names)
 
     @property
@@ -125,9 +125,9 @@ def test_the_primaries_share_what_is_new_and_each_looks_at_all_of_it_later(make)
     for own in range(3):
         bench = make(own)
         bench.put(*NAMES)
-        shares.append(bench.once())
-        assert bench.once() == NAMES
-        assert bench.once() == []
+        shares.append(bench.run_once())
+        assert bench.run_once() == NAMES
+        assert bench.run_once() == []
     assert all(shares)
     assert sorted(name for share in shares for name in share) == NAMES
 
@@ -135,9 +135,9 @@ def test_the_primaries_share_what_is_new_and_each_looks_at_all_of_it_later(make)
 def test_what_others_are_to_copy_is_not_taken_for_what_they_were_to(make):
     bench = make()
     bench.put(*NAMES[:5])
-    bench.once()
+    bench.run_once()
     bench.put(*NAMES[5:])
-    came = bench.once()
+    came = bench.run_once()
     assert came[:5] == NAMES[:5]
     assert len(came) < 12 and bench.points == (12, 5)
 
@@ -145,20 +145,20 @@ def test_what_others_are_to_copy_is_not_taken_for_what_they_were_to(make):
 def test_a_handoff_copies_nothing(make):
     bench = make(4)
     bench.put(*NAMES)
-    assert bench.once() == []
+    assert bench.run_once() == []
     assert (bench.counts, bench.points) == ({"skips": 1}, (-1, -1))
 
 
 def test_a_copy_that_failed_is_made_again_and_what_follows_it_is_not_held_up(make):
     bench = make(sync_row_concurrency=2)
     bench.put(*NAMES)
-    bench.once()
+    bench.run_once()
     bench.far.fails = {"o03", "o07"}
-    assert bench.once() == [name for name in NAMES if name not in bench.far.fails]
+    assert bench.run_once() == [name for name in NAMES if name not in bench.far.fails]
     assert bench.points == (12, 3)
     assert bench.counts == {"syncs": 1, "puts": 10, "failures": 2}
     bench.far.fails = set()
-    assert bench.once() == NAMES[3:]
+    assert bench.run_once() == NAMES[3:]
     assert bench.points == (12, 12)
 
 
@@ -167,23 +167,23 @@ def test_a_row_that_cannot_be_read_is_told_and_holds_nobody_up(make, damage):
     bench = make()
     bench.put(*NAMES)
     bench.damage(f"SET {damage} WHERE name = 'o03'")
-    bench.once()
+    bench.run_once()
     bench.far.names = []
-    assert bench.once() == [name for name in NAMES if name != "o03"]
+    assert bench.run_once() == [name for name in NAMES if name != "o03"]
     assert bench.counts == {"syncs": 1, "puts": 11, "failures": 1}
     assert bench.points == (12, 3)
     assert any("cannot copy row 4 of /a/c" in line for line in bench.log.lines)
     bench.damage("SET name = 'o03', created_at = '0000000900.00000', size = 1 WHERE ROWID = 4")
-    assert bench.once() == NAMES[3:]
+    assert bench.run_once() == NAMES[3:]
     assert bench.points == (12, 12)
 
 
 def test_a_row_whose_copy_fails_unforeseen_holds_nobody_up(make):
     bench = make()
     bench.put(*NAMES)
-    bench.once()
+    bench.run_once()
     bench.far.faulty = "o03"
-    assert bench.once() == [name for name in NAMES if name != "o03"]
+    assert bench.run_once() == [name for name in NAMES if name != "o03"]
     assert (bench.points, bench.counts["failures"]) == ((12, 3), 1)
 
 
@@ -191,15 +191,15 @@ def test_what_was_forgotten_since_keeps_nobody_from_an_end(make):
     """Tombstones are reclaimed: there may be no row any more where new ones began."""
     bench = make()
     bench.put("o")
-    bench.once()
+    bench.run_once()
     bench.broker.write(lambda connection: connection.execute("DELETE FROM object").rowcount)
-    bench.once()
+    bench.run_once()
     assert bench.points == (1, 1)
     bench.put("p")
     bench.far.fails = {"p"}
-    bench.once()
+    bench.run_once()
     assert bench.points == (2, 1)
-    bench.once()
+    bench.run_once()
     assert bench.points == (2, 1), "as long as it fails it is tried again"
 
 
@@ -207,20 +207,20 @@ def test_a_container_s_time_ends_between_rows_and_the_next_pass_goes_on(make):
     bench = make(sync_row_concurrency=1, container_time=5.0)
     bench.put(*NAMES)
     bench.far.after = lambda: bench.rig.clock.advance(6.0)
-    assert len(bench.once()) == 1
+    assert len(bench.run_once()) == 1
     first = bench.points
     assert 0 < first[0] < 12 and first[1] == -1
     bench.far.after = lambda: None
-    bench.once()
+    bench.run_once()
     assert bench.points == (12, first[0])
 
 
 def test_a_daemon_that_is_to_end_does_not_begin_with_other_rows(make):
     bench = make(sync_row_concurrency=1)
     bench.put(*NAMES)
-    bench.once()
+    bench.run_once()
     bench.far.after = bench.rig.stop.request
-    assert bench.once() == ["o00"]
+    assert bench.run_once() == ["o00"]
     assert bench.points == (12, 1)
 
 
@@ -229,7 +229,7 @@ def test_a_target_that_cannot_be_is_told_and_counted(make, to):
     bench = make()
     bench.put("o")
     bench.ask_for_copies(to, at=7)
-    assert bench.once() == []
+    assert bench.run_once() == []
     assert bench.counts == {"failures": 1}
     assert any("a/c cannot be copied" in line for line in bench.log.lines)
 
@@ -241,7 +241,7 @@ def test_a_container_of_versions_is_skipped(make, name):
     bench = make()
     bench.put("o")
     bench.ask_for_copies(SYNC_TO, at=7, **{name: "x"})
-    assert bench.once() == []
+    assert bench.run_once() == []
     assert bench.counts == {"skips": 1}
 
 
@@ -251,7 +251,7 @@ def test_a_link_of_a_container_that_is_not_copied_any_more_goes(make):
     bench.ask_for_copies("", at=7)
     link = link_of(bench.broker.place)
     assert os.path.lexists(link)
-    assert bench.once() == []
+    assert bench.run_once() == []
     assert not os.path.lexists(link)
 
 
@@ -266,7 +266,7 @@ def test_a_link_to_nothing_and_a_database_that_is_none_do_not_end_the_pass(make)
             os.makedirs(place.directory)
             with open(place.file(), "wb") as file:
                 file.write(content)
-    bench.once()
+    bench.run_once()
     assert bench.points[0] == 1
     assert bench.counts["failures"] == 1
     assert os.listdir(bench.rig.root / "sda/quarantined/containers") == [place.name_hash]

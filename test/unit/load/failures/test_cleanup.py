@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from swift.cli.load import main
-from swift.load.failures.cleanup import RECORD, StaleRun, own_folder, remove, stale_runs
+from swift.load.failures.cleanup import RECORD, StaleRun, remove_run, run_folder, stale_runs
 
 #: A run: it makes its folder, starts a child with a path in it that no signal but SIGKILL ends, and waits.
 RUN = """
 import subprocess, sys, time
 from pathlib import Path
-from swift.load.failures.cleanup import own_folder
-from swift.aio.xfs import ending_in_order
+from swift.load.failures.cleanup import run_folder
+from swift.aio.xfs import exit_on_sigterm
 from swift.aio.xfs import make_image, mount_image
-with ending_in_order(), own_folder(Path(sys.argv[1])) as folder:
+with exit_on_sigterm(), run_folder(Path(sys.argv[1])) as folder:
     if sys.argv[2] == "xfs":
         (folder / "d 1").mkdir()
         make_image(folder / "a.img", 300 << 20)
@@ -55,7 +55,7 @@ def start(tmp_path):
         run.wait()
         run.stdout.close()
     for left in stale_runs(tmp_path):
-        remove(left)
+        remove_run(left)
 
 
 def is_alive(pid):
@@ -105,7 +105,7 @@ def test_mounts_of_a_run_go_however_it_ends(start, tmp_path, number):
     if number == signal.SIGKILL:
         assert str(folder) in mounts()
         (left,) = stale_runs(tmp_path)
-        remove(left)
+        remove_run(left)
     assert str(folder) not in mounts()
     loops = subprocess.run(["losetup", "--list"], capture_output=True, text=True, check=True).stdout
     assert str(folder) not in loops
@@ -126,7 +126,7 @@ def test_a_record_that_says_nothing_is_that_of_an_unknown_process(tmp_path, cont
     (folder / RECORD).write_bytes(content)
     (found,) = stale_runs(tmp_path)
     assert found.folder == folder
-    remove(found)
+    remove_run(found)
     assert not folder.exists()
 
 
@@ -145,7 +145,7 @@ def test_what_others_put_there_is_no_leftover(tmp_path):
 
 
 def test_a_run_removes_what_it_made_when_it_fails(tmp_path):
-    with pytest.raises(ZeroDivisionError), own_folder(tmp_path) as folder:
+    with pytest.raises(ZeroDivisionError), run_folder(tmp_path) as folder:
         (folder / "a" / "b").mkdir(parents=True)
         1 / 0  # noqa: B018
     assert list(tmp_path.iterdir()) == []

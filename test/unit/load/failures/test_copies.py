@@ -7,7 +7,7 @@ from swift.aio.plan import new_plan
 from swift.base.timestamp import Timestamp
 from swift.cluster.rings import Rings
 from swift.config.cluster import read_cluster_config
-from swift.load.failures.copies import Copies
+from swift.load.failures.copies import ReplicaCounter
 from swift.policy.policy import Policies
 from test.support.processes import free_ports, free_range
 
@@ -37,7 +37,7 @@ def copies(plan):
         for folder in device.glob("objects*"):
             for file in sorted(folder.rglob("*"), reverse=True):
                 file.rmdir() if file.is_dir() else file.unlink()
-    return Copies(plan)
+    return ReplicaCounter(plan)
 
 
 def nodes_of(plan, index):
@@ -54,7 +54,7 @@ def store(plan, index, device, name):
 
 
 def lacking(copies):
-    found = copies.lacking(copies.versions())
+    found = copies.missing_replicas(copies.versions())
     return found.copies, found.objects, found.known
 
 
@@ -78,7 +78,7 @@ def test_an_older_version_is_no_copy_and_a_newer_one_is(plan, copies):
     for node in (second, third):
         store(plan, 0, node.device, f"{OLD.internal}.data")
     assert lacking(copies) == (2, 1, 1)
-    assert copies.lacking({(0, 7, HASH): OLD}).copies == 0
+    assert copies.missing_replicas({(0, 7, HASH): OLD}).copies == 0
 
 
 def test_a_tombstone_is_a_version(plan, copies):
@@ -111,6 +111,6 @@ def test_a_device_that_is_gone_has_nothing(plan, copies):
     path = plan.device_path(third.device)
     path.rename(path.with_name("away"))
     try:
-        assert copies.lacking(known).copies == 1
+        assert copies.missing_replicas(known).copies == 1
     finally:
         path.with_name("away").rename(path)

@@ -46,7 +46,7 @@ class Copies:
     def versions(self):
         return {KEY: Timestamp("1500000000.00000")}
 
-    def lacking(self, versions):
+    def missing_replicas(self, versions):
         copies = self._lacking.pop(0) if len(self._lacking) > 1 else self._lacking[0]
         return MissingReplicas(copies, min(copies, 1), len(versions))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.middleware.admission.amounts import parse_amount, shown
+from swift.middleware.admission.amounts import format_amount, parse_amount
 
 
 @pytest.mark.parametrize(
@@ -46,10 +46,10 @@ def test_anything_else_is_refused_with_what_was_said(value):
     ],
 )
 def test_amounts_are_shown_in_the_largest_unit_that_fits(amount, resource, text):
-    assert shown(amount, resource) == text
+    assert format_amount(amount, resource) == text
 
 
 @given(st.integers(1, 10**6))
 def test_what_is_shown_of_bytes_is_read_back(kilobytes):
-    text = shown(kilobytes * 1000.0, "bytes").removesuffix("/s")
+    text = format_amount(kilobytes * 1000.0, "bytes").removesuffix("/s")
     assert parse_amount(text) == pytest.approx(kilobytes * 1000, rel=1e-3)

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from swift.http.body import BytesBody, ClientDisconnected, Pieces, body_of, chunks_of
+from swift.http.body import BytesBody, ClientDisconnected, IterableBody, as_response_body, iter_body_bytes
 from swift.middleware.admission.bodies import MeteredDownload, MeteredUpload
 
 DATA = b"0123456789"
@@ -16,7 +16,7 @@ def drawn():
 
 
 def read_by_pieces(body):
-    return b"".join(chunks_of(body))
+    return b"".join(iter_body_bytes(body))
 
 
 def read_by_size(body):
@@ -45,15 +45,15 @@ def read_by_splice(body):
 @pytest.mark.parametrize(
     "read", [read_by_pieces, read_by_size, read_into_buffers], ids=lambda read: read.__name__
 )
-@pytest.mark.parametrize("source", [DATA, Pieces([b"01234", b"", b"56789"])], ids=["bytes", "pieces"])
+@pytest.mark.parametrize("source", [DATA, IterableBody([b"01234", b"", b"56789"])], ids=["bytes", "pieces"])
 def test_a_download_draws_all_that_it_gives(drawn, read, source):
-    source = Pieces([b"01234", b"", b"56789"]) if isinstance(source, Pieces) else source
-    assert read(MeteredDownload(body_of(source), drawn.append)) == DATA
+    source = IterableBody([b"01234", b"", b"56789"]) if isinstance(source, IterableBody) else source
+    assert read(MeteredDownload(as_response_body(source), drawn.append)) == DATA
     assert sum(drawn) == len(DATA) and 0 not in drawn
 
 
 def test_what_goes_through_a_pipe_is_drawn_too(drawn):
-    class Spliced(Pieces):
+    class Spliced(IterableBody):
         left = 10
 
         def splice_into(self, pipe, size):
@@ -67,7 +67,7 @@ def test_what_goes_through_a_pipe_is_drawn_too(drawn):
 
 def test_a_download_has_the_length_of_what_it_gives_and_closes_it(drawn):
     closed = []
-    body = MeteredDownload(Pieces([DATA], 10, lambda: closed.append(1)), drawn.append)
+    body = MeteredDownload(IterableBody([DATA], 10, lambda: closed.append(1)), drawn.append)
     assert body.length == 10
     body.close()
     assert closed == [1]

@@ -33,7 +33,7 @@ class Bench:
 
     def end(self, count=1):
         for _ in range(count):
-            self.open.pop(0).ended(0, True)
+            self.open.pop(0).report_end(0, True)
 
 
 def test_without_options_everything_passes():

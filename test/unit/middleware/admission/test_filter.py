@@ -5,7 +5,7 @@ import pytest
 from swift.base.errors import ConfigError
 from test.support.filters import AdmissionFixture, SharedCache, reserving, ticket_of
 
-LIMIT = '[[rule]]\nname = "{name}"\naccount = "AUTH_a"\ngreatest = {{ requests = {rate} }}\n'
+LIMIT_PREFIX = '[[rule]]\nname = "{name}"\naccount = "AUTH_a"\ngreatest = {{ requests = {rate} }}\n'
 
 
 def write(path, text):
@@ -34,7 +34,7 @@ def test_a_refusal_says_why_and_when():
 
 
 def test_a_client_beyond_its_own_limit_is_told_429(tmp_path):
-    path = write(tmp_path / "r.toml", LIMIT.format(name="slow", rate=2))
+    path = write(tmp_path / "r.toml", LIMIT_PREFIX.format(name="slow", rate=2))
     bench = AdmissionFixture(rules_path=path)
     assert bench.statuses(5).count(429) == 3
     assert bench.ask().reason == "Too Many Requests"
@@ -60,7 +60,7 @@ def test_streams_that_move_more_than_there_is_wait():
 
 
 def test_rules_are_read_again_and_bad_ones_change_nothing(tmp_path):
-    path = write(tmp_path / "r.toml", LIMIT.format(name="slow", rate=2))
+    path = write(tmp_path / "r.toml", LIMIT_PREFIX.format(name="slow", rate=2))
     bench = AdmissionFixture(rules_path=path)
     assert 429 in bench.statuses(9)
     write(path, "[[rule]]\nname = 5\n")
@@ -71,7 +71,7 @@ def test_rules_are_read_again_and_bad_ones_change_nothing(tmp_path):
     path.unlink()
     bench.clock.advance(5)
     assert 429 in bench.statuses(9)
-    write(path, LIMIT.format(name="quick", rate=1000))
+    write(path, LIMIT_PREFIX.format(name="quick", rate=1000))
     bench.clock.advance(5)
     assert set(bench.statuses(9)) == {200}
 

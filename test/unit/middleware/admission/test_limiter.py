@@ -1,11 +1,11 @@
 """Requests are let in, or refused with the reason and a time (doc/explanation/admission.md)."""
 
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.limiter import Admitted, Limiter, Rejection, ReservedClass
-from swift.middleware.admission.rules import AdmissionFacts, AdmissionRules, parse_rules
+from swift.middleware.admission.limiter import AdmittedRequest, Limiter, Rejection, ReservedClass
+from swift.middleware.admission.rules import AdmissionRules, RequestProperties, parse_rules
 
-EVERYBODY = AdmissionFacts("AUTH_a")
-BACKUP = AdmissionFacts("AUTH_backup")
+EVERYBODY = RequestProperties("AUTH_a")
+BACKUP = RequestProperties("AUTH_backup")
 
 
 def gate_of(text="", **capacity):
@@ -13,7 +13,7 @@ def gate_of(text="", **capacity):
 
 
 def let_in(gate, facts, now, count, **more):
-    return [g for _ in range(count) if isinstance(g := gate.admit(facts, now, **more), Admitted)]
+    return [g for _ in range(count) if isinstance(g := gate.admit(facts, now, **more), AdmittedRequest)]
 
 
 def test_without_rules_and_capacity_everything_is_let_in():
@@ -30,7 +30,7 @@ def test_beyond_capacity_is_503_with_a_reason_and_a_time():
     assert (
         refusal.reason == "No requests are free for account:AUTH_a: all 10 requests/s are in use or promised."
     )
-    assert isinstance(gate.admit(EVERYBODY, refusal.wait_s + 0.11), Admitted)
+    assert isinstance(gate.admit(EVERYBODY, refusal.wait_s + 0.11), AdmittedRequest)
 
 
 def test_beyond_an_own_limit_is_429_that_names_the_rule():
@@ -43,7 +43,7 @@ def test_beyond_an_own_limit_is_429_that_names_the_rule():
 
 def test_each_account_is_bounded_for_itself_where_the_rule_says_each():
     gate = gate_of('[[rule]]\nname = "each"\naccount = "*"\ngreatest = { streams = 3 }\n')
-    assert [len(let_in(gate, AdmissionFacts(f"AUTH_{n}"), 0.0, 10)) for n in range(3)] == [3, 3, 3]
+    assert [len(let_in(gate, RequestProperties(f"AUTH_{n}"), 0.0, 10)) for n in range(3)] == [3, 3, 3]
 
 
 def test_a_stream_that_ends_leaves_its_place():
@@ -69,7 +69,7 @@ def test_one_who_has_many_streams_leaves_some_to_those_who_come_later():
     assert len(first) == 100, "alone it may have all"
     for grant in first[:30]:
         grant.end(0.0)
-    others = [grant for n in range(20) for grant in let_in(gate, AdmissionFacts(f"AUTH_{n}"), 0.0, 1)]
+    others = [grant for n in range(20) for grant in let_in(gate, RequestProperties(f"AUTH_{n}"), 0.0, 1)]
     assert len(others) == 20
     assert len(let_in(gate, EVERYBODY, 0.0, 1000)) == 0
 
@@ -77,19 +77,19 @@ def test_one_who_has_many_streams_leaves_some_to_those_who_come_later():
 def test_streams_under_way_wait_when_their_lane_owes():
     gate = gate_of(bytes=1000.0)
     (grant,) = let_in(gate, EVERYBODY, 0.0, 1, expected_bytes=0)
-    assert grant.draw(400, 0.0) == 0
-    wait_s = grant.draw(1000, 0.0)
+    assert grant.count_bytes(400, 0.0) == 0
+    wait_s = grant.count_bytes(1000, 0.0)
     assert 0.5 < wait_s < 1.5
 
 
 def test_what_was_expected_is_counted_once_and_given_back_when_it_does_not_come():
     gate = gate_of(bytes=1000.0)
     (grant,) = let_in(gate, EVERYBODY, 0.0, 1, expected_bytes=500)
-    assert grant.draw(500, 0.0) == 0
+    assert grant.count_bytes(500, 0.0) == 0
     (empty,) = let_in(gate, EVERYBODY, 10.0, 1, expected_bytes=1_000_000)
     assert isinstance(gate.admit(EVERYBODY, 10.0), Rejection)
     empty.end(10.0)
-    assert isinstance(gate.admit(EVERYBODY, 10.0), Admitted)
+    assert isinstance(gate.admit(EVERYBODY, 10.0), AdmittedRequest)
 
 
 def test_the_size_of_what_is_asked_next_is_learnt():
@@ -98,7 +98,7 @@ def test_the_size_of_what_is_asked_next_is_learnt():
     for _ in range(200):
         now += 1.0
         (grant,) = let_in(gate, EVERYBODY, now, 1)
-        grant.draw(1000, now)
+        grant.count_bytes(1000, now)
         grant.end(now)
     assert len(let_in(gate, EVERYBODY, now + 10, 2000)) > 300, "small objects are expected by now"
 
@@ -111,8 +111,8 @@ def test_a_promise_is_a_lane_of_its_own():
     while now < 10.0:
         for facts, promise in ((EVERYBODY, None), (EVERYBODY, ReservedClass("ticket:1", 800.0))):
             grant = gate.admit(facts, now, expected_bytes=10, reserved=promise)
-            if isinstance(grant, Admitted):
-                grant.draw(10, now)
+            if isinstance(grant, AdmittedRequest):
+                grant.count_bytes(10, now)
                 grant.end(now)
                 if promise:
                     promised += 10
@@ -128,7 +128,7 @@ def test_other_rules_hold_at_once():
     let_in(gate, EVERYBODY, 0.0, 1)
     assert isinstance(gate.admit(EVERYBODY, 0.0), Rejection)
     gate.set_rules(AdmissionRules(), 0.0)
-    assert isinstance(gate.admit(EVERYBODY, 0.0), Admitted)
+    assert isinstance(gate.admit(EVERYBODY, 0.0), AdmittedRequest)
 
 
 def test_a_process_has_its_part_of_everything():
@@ -154,21 +154,21 @@ def test_a_report_says_what_was_asked_and_keeps_open_streams():
     gate = gate_of()
     grants = let_in(gate, EVERYBODY, 0.0, 3, expected_bytes=10)
     grants[0].end(0.0)
-    told = gate.report()["account:AUTH_a"]
+    told = gate.take_report()["account:AUTH_a"]
     assert (told.bytes, told.requests, told.streams) == (20.0, 3.0, 2)
-    assert gate.report()["account:AUTH_a"].requests == 0
+    assert gate.take_report()["account:AUTH_a"].requests == 0
     for grant in grants:
         grant.end(0.0)
-    gate.report()
-    assert "account:AUTH_a" not in gate.report()
+    gate.take_report()
+    assert "account:AUTH_a" not in gate.take_report()
 
 
 def test_names_cannot_fill_the_memory():
     gate = gate_of('[[rule]]\nname = "r"\naccount = "*"\ngreatest = { requests = 5 }\n', requests=1e9)
     for n in range(25_000):
-        for grant in let_in(gate, AdmissionFacts(f"AUTH_{n}"), n * 0.001, 1):
+        for grant in let_in(gate, RequestProperties(f"AUTH_{n}"), n * 0.001, 1):
             grant.end(n * 0.001)
         if n % 1000 == 0:
-            gate.report()
-    assert max(len(gate._rate_limits), len(gate._known), len(gate._sizes)) <= 10_000
+            gate.take_report()
+    assert max(len(gate._rate_limits), len(gate._class_settings), len(gate._sizes)) <= 10_000
     assert len(gate._classes["requests"]._classes) < 10_000

@@ -4,13 +4,13 @@ import pytest
 
 from swift.cluster.memcache import MemcacheError
 from swift.middleware.admission.reservations import SharedReservations
-from swift.middleware.admission.tickets import ReservedShare, free_for
+from swift.middleware.admission.tickets import ReservedShare, unreserved_bandwidth
 from test.support.filters import SharedCache
 
 
 def wish(number, rate=40.0, ends=100.0):
     def decide(rivals):
-        free = free_for(rivals, promisable=100.0, begins=0.0, ends=ends)
+        free = unreserved_bandwidth(rivals, promisable=100.0, begins=0.0, ends=ends)
         return ReservedShare(f"r{number}", "a", "read", rate, 0.0, ends) if rate <= free else None
 
     return decide
@@ -38,9 +38,9 @@ def test_a_memcached_that_forgot_is_told_again():
     cache, one, other = SharedCache(), ledger(), ledger()
     one.reserve(cache, wish(1, 100.0), 1.0)
     cache.values.clear()
-    one.receive(cache, 2.0)
+    one.synchronize(cache, 2.0)
     assert not other.reserve(cache, wish(2, 100.0), 2.0)
-    assert set(other.known(2.0)) == {"r1"}
+    assert set(other.unexpired(2.0)) == {"r1"}
 
 
 def test_without_memcached_nothing_is_reserved():
@@ -63,5 +63,5 @@ def test_rubbish_in_the_list_is_left_out():
     cache.values["admission/reservations"] = ["x", {"id": 1}, None]
     assert proxy.reserve(cache, wish(1), 1.0)
     cache.values["admission/reservations"] = "no list"
-    proxy.receive(cache, 1.0)
+    proxy.synchronize(cache, 1.0)
     assert len(cache.values["admission/reservations"]) == 1

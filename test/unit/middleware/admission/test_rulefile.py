@@ -7,8 +7,8 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.middleware.admission.amounts import Amounts
-from swift.middleware.admission.announced import Announcement
 from swift.middleware.admission.rulefile import RuleFile
+from swift.middleware.admission.rulesexchange import RulesUpdate
 
 ONE = '[[rule]]\nname = "one"\naccount = "AUTH_a"\nweight = 2\n'
 TWO = ONE.replace("one", "two")
@@ -35,11 +35,11 @@ def names(rules):
 def test_a_changed_file_is_followed_once(path, said):
     file = RuleFile(str(path), ALL, said.append)
     assert names(file.rules) == ["one"]
-    assert not file.look(ALL)
+    assert not file.reload_if_changed(ALL)
     path.write_text(TWO)
-    assert file.look(ALL)
+    assert file.reload_if_changed(ALL)
     assert names(file.rules) == ["two"]
-    assert not file.look(ALL)
+    assert not file.reload_if_changed(ALL)
     assert not said
 
 
@@ -47,8 +47,8 @@ def test_a_changed_file_is_followed_once(path, said):
 def test_one_that_cannot_be_used_leaves_the_old_rules_and_is_told_of_once(path, said, broken):
     file = RuleFile(str(path), ALL, said.append)
     path.write_text(broken)
-    assert not file.look(ALL)
-    assert not file.look(ALL)
+    assert not file.reload_if_changed(ALL)
+    assert not file.reload_if_changed(ALL)
     assert names(file.rules) == ["one"]
     assert len(said) == 1
     assert str(path) in said[0]
@@ -71,20 +71,20 @@ def test_bytes_that_are_no_text_are_said_to_be_none(path, said):
 def test_rules_of_another_process_are_written_where_they_are_newer(path, said):
     file = RuleFile(str(path), ALL, said.append)
     path.chmod(0o600)
-    assert file.follow(Announcement(20, TWO), ALL)
+    assert file.apply_update(RulesUpdate(20, TWO), ALL)
     assert path.read_text() == TWO
     assert path.stat().st_mtime_ns == 20
     assert stat.S_IMODE(path.stat().st_mode) == 0o600, "its permissions stay"
-    assert not file.look(ALL), "what was written by itself is no news"
-    assert not file.follow(Announcement(15, ONE), ALL)
-    assert not file.follow(None, ALL)
+    assert not file.reload_if_changed(ALL), "what was written by itself is no news"
+    assert not file.apply_update(RulesUpdate(15, ONE), ALL)
+    assert not file.apply_update(None, ALL)
     assert names(file.rules) == ["two"]
 
 
 def test_rules_of_another_process_that_cannot_be_used_change_nothing(path, said):
     file = RuleFile(str(path), ALL, said.append)
     for _ in range(2):
-        assert not file.follow(Announcement(20, "[[rule]\n"), ALL)
+        assert not file.apply_update(RulesUpdate(20, "[[rule]\n"), ALL)
     assert path.read_text() == ONE
     assert len(said) == 1
 
@@ -92,16 +92,16 @@ def test_rules_of_another_process_that_cannot_be_used_change_nothing(path, said)
 def test_without_a_file_rules_are_those_that_were_given(said):
     file = RuleFile("", ALL, said.append)
     assert names(file.rules) == []
-    assert file.follow(Announcement(20, ONE), ALL)
-    assert not file.write(Announcement(20, ONE))
+    assert file.apply_update(RulesUpdate(20, ONE), ALL)
+    assert not file.write(RulesUpdate(20, ONE))
     assert names(file.rules) == ["one"]
-    assert not file.look(ALL)
+    assert not file.reload_if_changed(ALL)
 
 
 def test_a_file_behind_a_link_is_written_and_the_link_stays(path, said, tmp_path):
     link = tmp_path / "link.toml"
     link.symlink_to(path)
     file = RuleFile(str(link), ALL, said.append)
-    assert file.follow(Announcement(20, TWO), ALL)
+    assert file.apply_update(RulesUpdate(20, TWO), ALL)
     assert link.is_symlink()
     assert path.read_text() == TWO

@@ -6,8 +6,8 @@ See doc/explanation/admission.md.
 import pytest
 
 from swift.base.errors import ConfigError
-from swift.middleware.admission.amounts import Amounts, shown
-from swift.middleware.admission.rules import AdmissionFacts, parse_rules
+from swift.middleware.admission.amounts import Amounts, format_amount
+from swift.middleware.admission.rules import RequestProperties, parse_rules
 
 GOOD = """
 # who gets what
@@ -38,42 +38,42 @@ def test_a_rule_says_whom_it_is_for_and_how_much():
     assert backup.guaranteed == Amounts(bytes=50e6, streams=4)
     assert backup.greatest == Amounts(bytes=200e6, requests=500)
     assert (backup.line, each.line, copies.line) == (3, 9, 14)
-    assert (backup.makes_lane, each.makes_lane, copies.makes_lane) == (True, False, True)
+    assert (backup.defines_class, each.defines_class, copies.defines_class) == (True, False, True)
     assert rules("").rules == ()
 
 
 def test_the_first_rule_that_holds_gives_the_lane_and_all_that_hold_bound():
     found = rules(GOOD)
-    facts = AdmissionFacts("AUTH_backup", kind="replication")
-    assert found.class_of(facts)[0] == "rule:backup"
-    assert [key for key, _rule in found.limits_of(facts)] == ["limit:backup", "limit:each/AUTH_backup"]
-    assert found.class_of(AdmissionFacts("AUTH_b", kind="replication"))[0] == "rule:copies"
-    assert found.class_of(AdmissionFacts("AUTH_b"))[0] == "account:AUTH_b"
+    facts = RequestProperties("AUTH_backup", kind="replication")
+    assert found.find_class(facts)[0] == "rule:backup"
+    assert [key for key, _rule in found.matching_limits(facts)] == ["limit:backup", "limit:each/AUTH_backup"]
+    assert found.find_class(RequestProperties("AUTH_b", kind="replication"))[0] == "rule:copies"
+    assert found.find_class(RequestProperties("AUTH_b"))[0] == "account:AUTH_b"
 
 
 @pytest.mark.parametrize(
     ("condition", "facts", "holds"),
     [
-        ('container = "a/c"', AdmissionFacts("a", "c"), True),
-        ('container = "a/c"', AdmissionFacts("b", "c"), False),
-        ('container = "*"', AdmissionFacts("a"), False),
-        ('user = "a:me"', AdmissionFacts("a", user="a:me"), True),
-        ('user = "*"', AdmissionFacts("a"), False),
-        ('class = "s3"', AdmissionFacts("a"), False),
-        ('account = "a"\nclass = "s3"', AdmissionFacts("a", kind="s3"), True),
-        ('account = "a"\nclass = "s3"', AdmissionFacts("b", kind="s3"), False),
+        ('container = "a/c"', RequestProperties("a", "c"), True),
+        ('container = "a/c"', RequestProperties("b", "c"), False),
+        ('container = "*"', RequestProperties("a"), False),
+        ('user = "a:me"', RequestProperties("a", user="a:me"), True),
+        ('user = "*"', RequestProperties("a"), False),
+        ('class = "s3"', RequestProperties("a"), False),
+        ('account = "a"\nclass = "s3"', RequestProperties("a", kind="s3"), True),
+        ('account = "a"\nclass = "s3"', RequestProperties("b", kind="s3"), False),
     ],
 )
 def test_all_conditions_of_a_rule_must_hold(condition, facts, holds):
     (rule,) = rules(f'[[rule]]\nname = "r"\nweight = 1\n{condition}\n').rules
-    assert rule.holds(facts) is holds
+    assert rule.matches(facts) is holds
 
 
 def test_amounts_are_shown_as_people_read_them():
-    assert shown(2.5e9, "bytes") == "2.5 GB/s"
-    assert shown(12, "bytes") == "12 B/s"
-    assert shown(3, "streams") == "3 streams"
-    assert shown(1000, "requests") == "1000 requests/s"
+    assert format_amount(2.5e9, "bytes") == "2.5 GB/s"
+    assert format_amount(12, "bytes") == "12 B/s"
+    assert format_amount(3, "streams") == "3 streams"
+    assert format_amount(1000, "requests") == "1000 requests/s"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ import random
 
 import pytest
 
-from swift.middleware.admission.tickets import BadTicket, ReservedShare, checked, free_for, live, signed
+from swift.middleware.admission.tickets import (
+    BadTicket,
+    ReservedShare,
+    sign_ticket,
+    unexpired,
+    unreserved_bandwidth,
+    verify_ticket,
+)
 from test.support.checks import every
 
 KEY = b"secret"
@@ -15,11 +22,11 @@ HELD = ReservedShare("r1", "AUTH_a", "read", 50e6, 100.0, 200.0)
 
 
 def check(ticket, **more):
-    return checked(ticket, KEY, **{"account": "AUTH_a", "direction": "read", "now": 150.0, **more})
+    return verify_ticket(ticket, KEY, **{"account": "AUTH_a", "direction": "read", "now": 150.0, **more})
 
 
 def test_a_ticket_says_what_was_reserved():
-    assert check(signed(HELD, KEY)) == HELD
+    assert check(sign_ticket(HELD, KEY)) == HELD
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ def test_a_ticket_says_what_was_reserved():
 )
 def test_it_is_good_for_nothing_else(change, reason):
     with pytest.raises(BadTicket) as error:
-        check(signed(HELD, KEY), **change)
+        check(sign_ticket(HELD, KEY), **change)
     assert error.value.reason == reason
 
 
@@ -44,7 +51,7 @@ def test_what_is_no_ticket_is_refused(ticket):
 
 
 def test_no_byte_of_it_can_be_changed():
-    ticket = signed(HELD, KEY)
+    ticket = sign_ticket(HELD, KEY)
     draw = random.Random(7)
     for _ in range(300):
         place = draw.randrange(len(ticket))
@@ -53,7 +60,7 @@ def test_no_byte_of_it_can_be_changed():
             with pytest.raises(BadTicket):
                 check(changed)
     with pytest.raises(BadTicket, match="forged"):
-        check(signed(HELD, b"another"))
+        check(sign_ticket(HELD, b"another"))
 
 
 @pytest.mark.parametrize(
@@ -69,15 +76,15 @@ def test_at_no_moment_is_more_promised_than_may_be(seed):
     for n in range(60):
         begins = draw.uniform(0, 100)
         ends = begins + draw.uniform(1, 40)
-        free = free_for(made, promisable=promisable, begins=begins, ends=ends)
+        free = unreserved_bandwidth(made, promisable=promisable, begins=begins, ends=ends)
         wanted = draw.uniform(1, 400)
         if wanted <= free:
             made.append(ReservedShare(str(n), "a", "read", wanted, begins, ends))
     for moment in {r.begins for r in made} | {r.ends for r in made}:
-        assert sum(r.bytes for r in made if r.holds(moment)) <= promisable
+        assert sum(r.bytes for r in made if r.is_active(moment)) <= promisable
     assert len(made) > 5
 
 
 def test_those_that_are_over_are_forgotten():
-    assert live([HELD], 199.0) == {"r1": HELD}
-    assert live([HELD], 200.0) == {}
+    assert unexpired([HELD], 199.0) == {"r1": HELD}
+    assert unexpired([HELD], 200.0) == {}

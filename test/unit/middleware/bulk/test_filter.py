@@ -3,7 +3,7 @@
 import pytest
 
 from swift import green
-from swift.http.body import chunks_of
+from swift.http.body import iter_body_bytes
 from swift.http.request import Request
 from test.support.filters import delete, make
 
@@ -62,7 +62,7 @@ def test_a_client_that_waits_is_shown_that_something_happens(app):
     app.wait = green.Event()
     sent = {"content-length": "3", "accept": "text/xml"}
     request = Request("POST", "/v1/a", sent, b"c/a", query="bulk-delete")
-    pieces = chunks_of(make(app, yield_frequency="0.02").handle(request).body)
+    pieces = iter_body_bytes(make(app, yield_frequency="0.02").handle(request).body)
     assert next(pieces) == b'<?xml version="1.0" encoding="UTF-8"?>\n'
     assert next(pieces) == b" "
     app.wait.set()
@@ -88,7 +88,7 @@ def test_a_status_line_that_waits_is_that_of_the_report(app, data, headers, stat
         response = make(app, yield_frequency="0.01").handle(Request("POST", "/v1/a", sent, data, query=query))
         assert response.status == shown
     response = make(app).handle(Request("POST", "/v1/a", sent, data, query="bulk-delete&heartbeat=off"))
-    assert str(status).encode() in b"".join(chunks_of(response.body))
+    assert str(status).encode() in b"".join(iter_body_bytes(response.body))
 
 
 def test_work_ends_with_its_client(app):
@@ -106,12 +106,12 @@ def test_xml_shows_names_as_text(app):
     request = Request(
         "POST", "/v1/a", {"content-length": "1", "accept": "text/xml"}, b"c/<&>", query="bulk-delete"
     )
-    body = b"".join(chunks_of(make(app).handle(request).body))
+    body = b"".join(iter_body_bytes(make(app).handle(request).body))
     assert b"<name>c/%3C%26%3E</name><status>403 Forbidden</status>" in body
 
 
 @pytest.mark.parametrize("accept", ["image/png", "junk"])
 def test_an_answer_nobody_can_read_is_not_worked_for(app, accept):
     request = Request("POST", "/v1/a", {"content-length": "1", "accept": accept}, b"c/a", query="bulk-delete")
-    assert b"406 Not Acceptable" in b"".join(chunks_of(make(app).handle(request).body))
+    assert b"406 Not Acceptable" in b"".join(iter_body_bytes(make(app).handle(request).body))
     assert app.asked == []

@@ -7,8 +7,8 @@ import pytest
 
 from swift.base.ranges import ByteRanges
 from swift.http import fields
-from swift.http.body import BodyError, Pieces, chunks_of
-from swift.http.cryptokeys import NoKeys
+from swift.http.body import BodyError, IterableBody, iter_body_bytes
+from swift.http.cryptokeys import EncryptionKeysUnavailable
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.encryption import cipher
@@ -34,7 +34,7 @@ def front(sim):
 
 def fetch(key_id=None):
     if key_id is not None and key_id != KEY_ID:
-        raise NoKeys("another secret")
+        raise EncryptionKeysUnavailable("another secret")
     return {"object": OBJECT, "container": CONTAINER, "id": KEY_ID, "all_ids": [KEY_ID]}
 
 
@@ -68,7 +68,7 @@ def test_several_ranges_are_parts_of_the_plain_body(front):
 
 def plain_of(response, request=None, meta=None):
     decrypt_body(request or Request("GET", "/v1/a/c/o"), response, meta or body_meta(), fetch)
-    return b"".join(chunks_of(response.body))
+    return b"".join(iter_body_bytes(response.body))
 
 
 @pytest.mark.parametrize("content_range", ["", "bytes */4", "bytes x-3/4", "bytes -3/4"])
@@ -98,7 +98,7 @@ def test_what_has_no_parts_is_not_read_to_its_end():
     pieces = iter([b"x" * 10_000] * 100)
     request = Request("GET", "/v1/a/c/o", {"range": "bytes=0-1,5-6"})
     with pytest.raises(BodyError):
-        plain_of(Response(206, MULTIPART, Pieces(pieces)), request)
+        plain_of(Response(206, MULTIPART, IterableBody(pieces)), request)
     assert len(list(pieces)) > 90
 
 
@@ -127,7 +127,7 @@ def test_parts_that_break_off_are_no_whole_answer(front):
 def test_a_key_that_cannot_be_unwrapped_is_told_as_such(changes):
     changes = {name: value for name, value in changes.items() if value is not None}
     meta = body_meta(**changes) if changes else cipher.dump_meta({**META, "iv": IV})
-    with pytest.raises((cipher.CryptoError, NoKeys)):
+    with pytest.raises((cipher.CryptoError, EncryptionKeysUnavailable)):
         plain_of(Response(200, {}, b"data"), meta=meta)
 
 
@@ -142,7 +142,7 @@ def test_damaged_crypto_meta_is_an_error_and_no_traceback(front, sim):
 
 @pytest.mark.parametrize("key_id", ["text", 1, ["path"]])
 def test_a_key_id_that_is_none_has_no_key(key_id):
-    with pytest.raises(NoKeys):
+    with pytest.raises(EncryptionKeysUnavailable):
         fetch_stored_keys(fetch, {"key_id": key_id})
 
 

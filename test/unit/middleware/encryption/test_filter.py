@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.http import environkeys, fields
-from swift.http.cryptokeys import NoKeys
+from swift.http.cryptokeys import EncryptionKeysUnavailable
 from swift.http.request import Request
 from swift.http.response import HTTPError
 from swift.middleware.copy import Copy, CopySettings
@@ -101,7 +101,7 @@ def test_a_filter_without_keys_leaves_everything_as_it_is(sim):
 
 def test_an_upload_without_keys_stores_nothing(sim):
     def none(key_id=None):
-        raise NoKeys("the secret is away")
+        raise EncryptionKeysUnavailable("the secret is away")
 
     encryption = EncryptionFixture(sim).filter.app
     for method in ("PUT", "POST"):

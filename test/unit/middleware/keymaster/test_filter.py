@@ -6,7 +6,7 @@ import pytest
 
 from swift.base.errors import ConfigError
 from swift.http import environkeys
-from swift.http.cryptokeys import NoKeys
+from swift.http.cryptokeys import EncryptionKeysUnavailable
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.middleware.keymaster.derivation import RootSecrets
@@ -25,7 +25,7 @@ def test_an_unknown_secret_is_looked_for_in_the_next_keymaster():
     key_id = {"v": "2", "path": "/a/c/o"}
     assert app.fetch(key_id)["object"] != app.fetch({**key_id, "secret_id": "two"})["object"]
     for unknown in ({**key_id, "secret_id": "no"}, {"v": "9", "path": "/a/c/o"}, {"v": "2", "path": "x"}):
-        with pytest.raises(NoKeys):
+        with pytest.raises(EncryptionKeysUnavailable):
             app.fetch(unknown)
 
 

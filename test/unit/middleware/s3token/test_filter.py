@@ -14,7 +14,7 @@ from swift.middleware.s3token.filter import S3Token
 from swift.middleware.s3token.keystone import HTTPKeystone, KeystoneUnavailable
 from swift.middleware.s3token.settings import S3TokenSettings, validate_settings
 from swift.middleware.s3token.tokens import parse_identity
-from swift.runtime.wsgi import answered
+from swift.runtime.wsgi import response_or_error
 from swift.s3.filter import S3Api
 from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
@@ -88,7 +88,7 @@ class Front:
         head = signed_headers(method, f"http://h{path}", user=user, secret=secret, version=version)
         sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
         env = {"swift.cache": self.cache, "swift.trans_id": "tx"}
-        return answered(self.filter.handle, Request(method, path, sent, env=env))
+        return response_or_error(self.filter.handle, Request(method, path, sent, env=env))
 
 
 def code_of(response):
@@ -111,7 +111,7 @@ def test_each_text_that_a_client_may_have_signed_is_tried():
     head = signed_headers("HEAD", "http://h/bucket/", user="key1", secret="secret1", version=2)
     sent = {"host": "h", **{name.lower(): value for name, value in head.items()}}
     request = Request("HEAD", "/bucket", sent, env={"swift.cache": front.cache, "swift.trans_id": "tx"})
-    answered(front.filter.handle, request)
+    response_or_error(front.filter.handle, request)
     assert front.store.seen[-1].raw_path == "/v1/AUTH_p1/bucket"
 
 

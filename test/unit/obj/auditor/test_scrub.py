@@ -116,7 +116,7 @@ def test_an_auditor_takes_the_time_that_was_promised_and_tells_recon(tmp_path):
     for number in range(40):
         bench.put(f"o{number}", partition=str(number))
     started_s = bench.rig.clock.monotonic()
-    assert bench.once(bench.settings.schedule) == {"units": 40}
+    assert bench.run_once(bench.settings.schedule) == {"units": 40}
     assert 0.001 * DAY_S < bench.rig.clock.monotonic() - started_s <= 0.0101 * DAY_S
     told = bench.recon()["object_auditor_scrub"]["sda"]
     assert told["kept"] is True
@@ -133,5 +133,5 @@ def test_devices_that_are_read_one_after_another_share_the_time(tmp_path):
 def test_without_a_promise_nothing_is_told(tmp_path):
     bench = Bench(tmp_path)
     bench.put()
-    bench.once()
+    bench.run_once()
     assert "object_auditor_scrub" not in bench.recon()

@@ -76,11 +76,11 @@ class Bench:
         (found,) = self.rig.root.glob(f"{device}/objects*/{partition}/*/{digits}/*.data")
         return found
 
-    def once(self, schedule=None):
+    def run_once(self, schedule=None):
         """One pass; what it counted."""
         seen = []
         report, self.task.report = self.task.report, lambda passed: seen.append(passed) or report(passed)
-        done = self.rig.runner(self.task, schedule or Schedule(30.0)).once()
+        done = self.rig.runner(self.task, schedule or Schedule(30.0)).run_once()
         del self.task.report
         if not done:
             return None
@@ -112,7 +112,7 @@ def bench(tmp_path):
 def test_sound_objects_of_all_policies_and_devices_are_left_alone(tmp_path):
     bench = Bench(tmp_path, devices=("sda", "sdb"))
     paths = [bench.put("a"), bench.put("b", policy=1), bench.put("c", device="sdb", partition="9")]
-    assert bench.once() == {"units": 3}
+    assert bench.run_once() == {"units": 3}
     assert all(map(os.path.exists, paths))
     stats = bench.recon()["object_auditor_stats_ALL"]
     assert (stats["passes"], stats["errors"], stats["quarantined"]) == (3, 0, 0)
@@ -122,7 +122,7 @@ def test_sound_objects_of_all_policies_and_devices_are_left_alone(tmp_path):
 def test_a_damaged_body_is_quarantined_and_nothing_else_is(bench):
     damaged, sound = bench.put("damaged"), bench.put("sound")
     spoil(damaged)
-    assert bench.once() == {"units": 2, "quarantines": 1}
+    assert bench.run_once() == {"units": 2, "quarantines": 1}
     assert not damaged.exists()
     assert sound.exists()
     assert bench.quarantined() == [damaged.parent.name]
@@ -134,7 +134,7 @@ def test_the_quick_pass_reads_no_bodies_but_finds_what_is_cut_short(tmp_path):
     damaged, cut = bench.put("damaged"), bench.put("cut")
     spoil(damaged)
     os.truncate(cut, 0)
-    assert bench.once() == {"units": 2, "quarantines": 1}
+    assert bench.run_once() == {"units": 2, "quarantines": 1}
     assert damaged.exists()
     assert not cut.exists()
     assert bench.recon()["object_auditor_stats_ZBF"]["bytes_processed"] == 0
@@ -145,9 +145,9 @@ def test_a_pass_goes_on_where_the_last_one_stopped(bench):
         bench.put(f"o{number}", partition=str(number))
     status = bench.rig.root / "sda" / "objects" / "auditor_status_ALL.json"
     status.write_text(json.dumps({"partitions": ["2", "3"]}))
-    assert bench.once() == {"units": 2}
+    assert bench.run_once() == {"units": 2}
     assert not status.exists()
-    assert bench.once() == {"units": 4}
+    assert bench.run_once() == {"units": 4}
 
 
 def test_where_a_pass_is_when_it_is_stopped_stays_on_the_device(tmp_path):
@@ -165,7 +165,7 @@ def test_where_a_pass_is_when_it_is_stopped_stays_on_the_device(tmp_path):
             bench.rig.stop.request()
 
     stopper.see_object = stop_after_two
-    assert bench.once() is None
+    assert bench.run_once() is None
     status = bench.rig.root / "sda" / "objects" / "auditor_status_ALL.json"
     left = json.loads(status.read_text())["partitions"]
     seen = {name for name, _there in stopper.seen[1:3]}
@@ -177,7 +177,7 @@ def test_where_a_pass_is_when_it_is_stopped_stays_on_the_device(tmp_path):
 def test_a_place_that_cannot_be_read_is_none(bench, text):
     bench.put()
     (bench.rig.root / "sda" / "objects" / "auditor_status_ALL.json").write_text(text)
-    assert bench.once() == {"units": 1}
+    assert bench.run_once() == {"units": 1}
 
 
 def test_a_selection_neither_uses_nor_changes_the_place(tmp_path):
@@ -185,7 +185,7 @@ def test_a_selection_neither_uses_nor_changes_the_place(tmp_path):
     bench.put("a", partition="7")
     bench.put("b", partition="8")
     status = bench.rig.root / "sda" / "objects" / "auditor_status_ALL.json"
-    assert bench.once() == {"units": 1}
+    assert bench.run_once() == {"units": 1}
     assert not status.exists()
 
 
@@ -193,7 +193,7 @@ def test_a_lost_device_is_skipped(tmp_path):
     bench = Bench(tmp_path, devices=("sda", "sdb"))
     bench.put()
     (tmp_path / "srv" / "sdb").rmdir()
-    assert bench.once()["units"] == 1
+    assert bench.run_once()["units"] == 1
 
 
 def test_old_partial_files_of_rsync_are_removed(bench):
@@ -201,7 +201,7 @@ def test_old_partial_files_of_rsync_are_removed(bench):
     partial = path.parent / f".{path.name}.Ab1Cd2"
     partial.write_bytes(b"half")
     os.utime(partial, (bench.rig.clock.time() - 1001,) * 2)
-    bench.once()
+    bench.run_once()
     assert not partial.exists()
     assert path.exists()
 
@@ -210,7 +210,7 @@ def test_reading_keeps_to_bytes_per_second(bench):
     for number in range(3):
         bench.put(f"o{number}", b"x" * 1000)
     started_s = bench.rig.clock.monotonic()
-    bench.once(Schedule(30.0, bytes_per_second=100.0))
+    bench.run_once(Schedule(30.0, bytes_per_second=100.0))
     assert bench.rig.clock.monotonic() - started_s >= 20
 
 
@@ -220,7 +220,7 @@ def test_sizes_are_told_as_a_histogram(tmp_path):
         bench.put(name, b"x" * size)
     facts = []
     report, bench.task.report = bench.task.report, lambda passed: facts.append(passed) or report(passed)
-    bench.rig.runner(bench.task).once()
+    bench.rig.runner(bench.task).run_once()
     (result,) = facts[0].results.values()
     assert result.facts["sizes"] == {"10": 2, "100": 1, "OVER": 1}
 
@@ -233,7 +233,7 @@ def test_watchers_see_every_sound_object(tmp_path):
     bench = Bench(tmp_path, watcher=eyes)
     bench.put("sound")
     spoil(bench.put("damaged"))
-    bench.once()
+    bench.run_once()
     assert eyes.seen == ["ALL", ("/AUTH_a/c/sound", True), "end"]
 
 
@@ -248,7 +248,7 @@ ForeignRequest.__name__ = "QuarantineRequest"
 def test_a_watcher_may_have_an_object_quarantined(tmp_path, request_):
     bench = Bench(tmp_path, watcher=Eyes(request_))
     path = bench.put()
-    assert bench.once() == {"units": 1, "quarantines": 1}
+    assert bench.run_once() == {"units": 1, "quarantines": 1}
     assert not path.exists()
     assert bench.quarantined() == [path.parent.name]
 
@@ -256,7 +256,7 @@ def test_a_watcher_may_have_an_object_quarantined(tmp_path, request_):
 def test_a_watcher_may_have_an_object_removed(tmp_path):
     bench = Bench(tmp_path, watcher=Eyes(DeleteRequest("dark")))
     path = bench.put()
-    assert bench.once() == {"units": 1, "deletes": 1}
+    assert bench.run_once() == {"units": 1, "deletes": 1}
     assert not path.parent.exists()
     assert bench.quarantined() == []
 
@@ -264,7 +264,7 @@ def test_a_watcher_may_have_an_object_removed(tmp_path):
 def test_a_failing_watcher_harms_neither_audit_nor_object(tmp_path):
     bench = Bench(tmp_path, watcher=Eyes(RuntimeError("a bug")))
     path = bench.put()
-    assert bench.once() == {"units": 1}
+    assert bench.run_once() == {"units": 1}
     assert path.exists()
 
 
@@ -292,7 +292,7 @@ def misplace(bench, count, *, partition="7"):
 def test_a_pass_ends_where_nothing_is_in_its_place_and_moves_nothing(bench):
     """With a wrong hash path suffix the auditor would quarantine every object of the node."""
     misplace(bench, 30)
-    assert bench.once() == {"units": 10, "errors": 10}
+    assert bench.run_once() == {"units": 10, "errors": 10}
     assert bench.quarantined() == []
 
 
@@ -301,7 +301,7 @@ def test_of_misplaced_objects_among_sound_ones_only_few_are_moved(bench):
         bench.put(f"o{number}", partition="1")
     misplace(bench, 40)
     bench.task.rng = random.Random(1)
-    counted = [bench.once()["units"] for _ in range(12)]
+    counted = [bench.run_once()["units"] for _ in range(12)]
     # Some pass began with the sound ones.
     assert min(counted) < 15 <= max(counted)
     assert len(bench.quarantined()) == 10

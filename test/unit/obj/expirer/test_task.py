@@ -48,8 +48,8 @@ class Bench:
         queue = ExpirerQueue(self.client, settings.account, Delays({}))
         self.task = ObjectExpirer(self.rig.context, FakeRing(), settings, self.client, queue)
 
-    def once(self):
-        assert self.rig.runner(self.task).once()
+    def run_once(self):
+        assert self.rig.runner(self.task).run_once()
         path = self.rig.root.parent / "recon" / "object.recon"
         with contextlib.suppress(FileNotFoundError):
             return json.loads(path.read_text())
@@ -61,7 +61,7 @@ class Bench:
 
 def test_an_expired_object_is_deleted_as_of_its_moment_and_its_task_at_all_servers(tmp_path):
     bench = Bench(tmp_path, [DUE])
-    told = bench.once()
+    told = bench.run_once()
     path, headers = bench.client.asked[0]
     assert path == "/a/c/o"
     assert headers == {
@@ -80,14 +80,14 @@ def test_an_expired_object_is_deleted_as_of_its_moment_and_its_task_at_all_serve
 )
 def test_a_task_stays_until_the_object_is_known_to_be_gone(tmp_path, status, is_done):
     bench = Bench(tmp_path, [DUE], {"/a/c/o": status})
-    bench.once()
+    bench.run_once()
     assert bool(bench.popped) is is_done
 
 
 @pytest.mark.parametrize("status", [404, 412])
 def test_a_task_that_finds_nothing_is_given_up_one_day(tmp_path, status):
     bench = Bench(tmp_path, [DUE], {"/a/c/o": status}, reclaim_age=5)
-    bench.once()
+    bench.run_once()
     assert bench.popped
 
 
@@ -95,14 +95,14 @@ def test_a_task_that_finds_nothing_is_given_up_one_day(tmp_path, status):
 def test_what_a_client_left_to_us_is_deleted_whatever_the_object_says(tmp_path, status, is_done):
     row = {"name": f"{NOW_S - 10}.54355-a/c/seg", "content_type": "application/async-deleted"}
     bench = Bench(tmp_path, [row], {"/a/c/seg": status})
-    bench.once()
+    bench.run_once()
     assert bench.client.asked[0] == ("/a/c/seg", {"x-timestamp": f"{NOW_S - 10}.54355"})
     assert bool(bench.popped) is is_done
 
 
 def test_one_failure_does_not_keep_the_others(tmp_path):
     bench = Bench(tmp_path, [DUE, f"{NOW_S - 9}-a/c/p"], {"/a/c/o": 503})
-    bench.once()
+    bench.run_once()
     assert len(bench.popped) == 3
     assert all(path.endswith("/p") for _number, _method, path in bench.popped)
 
@@ -110,14 +110,14 @@ def test_one_failure_does_not_keep_the_others(tmp_path):
 def test_a_container_of_the_queue_that_cannot_be_read_does_not_keep_the_others(tmp_path):
     bench = Bench(tmp_path, [DUE])
     bench.client.tasks["4999881600"] = None
-    bench.once()
+    bench.run_once()
     assert len(bench.popped) == 3
 
 
 def test_an_empty_container_of_the_queue_is_removed(tmp_path):
     bench = Bench(tmp_path, [])
-    bench.once()
+    bench.run_once()
     assert bench.client.asked == [("/.expiring_objects/4999968000", {})]
     busy = Bench(tmp_path / "busy", [f"{NOW_S + 10}-a/c/o"]) if (tmp_path / "busy").mkdir() is None else None
-    busy.once()
+    busy.run_once()
     assert busy.client.asked == []

@@ -138,7 +138,7 @@ def test_nodes_that_have_strays_of_each_other_bring_them_home_at_the_same_time(n
         put_archive(nodes[number], part, "o", 2, BODY)
     settings = ObjectReconstructorSettings(conn_timeout=2.0)
     began_s = time.monotonic()
-    green.gather([nodes.runner(number, ObjectReconstructor, settings).once for number in range(4)])
+    green.gather([nodes.runner(number, ObjectReconstructor, settings).run_once for number in range(4)])
     assert time.monotonic() - began_s < LOCK_S
     for number in range(4):
         part = (number + 1) % 4

@@ -58,7 +58,7 @@ def reconstruct(nodes, number, selection=None, **options):
     """One pass of node ``number``; what it told recon."""
     settings = ObjectReconstructorSettings(**{"conn_timeout": 2.0, **options})
     runner = nodes.runner(number, ObjectReconstructor, settings, **(selection or {}))
-    assert runner.once()
+    assert runner.run_once()
     path = nodes[number].root / "recon/object.recon"
     return json.loads(path.read_text()) if path.exists() else {}
 

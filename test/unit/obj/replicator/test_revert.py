@@ -32,7 +32,7 @@ def put(node, part, name, body=b"body"):
 def replicate(nodes, number, **options):
     settings = ObjectReplicatorSettings(sync_method="ssync", conn_timeout=2.0, **options)
     runner = nodes.runner(number, ObjectReplicator, settings)
-    assert runner.once()
+    assert runner.run_once()
     return runner
 
 

@@ -56,7 +56,7 @@ def nodes(make):
 def replicate(nodes, number, settings, **selection):
     """One pass of node ``number``; what it told recon."""
     runner = nodes.runner(number, ObjectReplicator, settings, **selection)
-    assert runner.once()
+    assert runner.run_once()
     path = nodes[number].root / "recon/object.recon"
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -105,9 +105,9 @@ def test_a_partition_that_was_settled_and_is_being_written_is_left_alone(make, i
     settings = ObjectReplicatorSettings(sync_method="ssync", conn_timeout=2.0, interval=interval)
     put(nodes, 0, "o", [0, 1, 2])
     runner = nodes.runner(0, ObjectReplicator, settings)
-    assert runner.once()
+    assert runner.run_once()
     put(nodes, 0, "p", [0, 1])
-    assert runner.once()
+    assert runner.run_once()
     assert nodes[2].ask("GET", "/0/a/c/p").status == status
 
 
@@ -118,13 +118,13 @@ def test_nothing_is_left_alone_once_a_partner_has_lost_something(make):
     for part in parts:
         put(nodes, part, f"o{part}", [0, 1, 2])
     runner = nodes.runner(0, ObjectReplicator, settings)
-    assert runner.once()
+    assert runner.run_once()
     nodes[2].wipe()
     put(nodes, 0, "busy", [0, 1])
     # A third partition, new since, tells it.
     put(nodes, 8, "o8", [0, 1])
-    assert runner.once()
-    assert runner.once()
+    assert runner.run_once()
+    assert runner.run_once()
     assert [nodes[2].ask("GET", f"/{part}/a/c/o{part}").status for part in parts] == [200, 200]
 
 
@@ -243,7 +243,7 @@ def test_the_partition_with_the_fewest_copies_is_first(nodes):
         return turn
 
     runner.task.begin = begin
-    assert runner.once()
+    assert runner.run_once()
     assert command == [12, 8, 4]
 
 
@@ -313,7 +313,7 @@ def test_a_new_ring_ends_the_pass_that_the_old_one_planned(nodes):
         return turn
 
     runner.task.begin = begin
-    assert runner.once()
+    assert runner.run_once()
     assert nodes[3].ask("GET", "/0/a/c/o").status == 200
 
 

@@ -6,9 +6,13 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http.body import BodyError, BodyTimeout, ClientDisconnected, RequestBody
-from swift.wire.ssync import Offer, Subrequest, line, put_of
+from swift.wire.ssync import Offer, Subrequest, encode_line, put_subrequest
 
-OPENING = [line(":MISSING_CHECK: START"), line(":MISSING_CHECK: END"), line(":UPDATES: START")]
+OPENING = [
+    encode_line(":MISSING_CHECK: START"),
+    encode_line(":MISSING_CHECK: END"),
+    encode_line(":UPDATES: START"),
+]
 
 
 class Script(RequestBody):
@@ -30,13 +34,13 @@ class Script(RequestBody):
     def send_continue(self, headers):
         pass
 
-    def next_stage(self):
+    def begin_next_body(self):
         pass
 
 
 def put(name, second, body, **headers):
     metadata = {"Content-Length": str(len(body)), "Content-Type": "t/p", **headers}
-    return put_of(f"/a/c/{name}", {**metadata, "X-Timestamp": f"{second:010d}.00000"}).encode() + body
+    return put_subrequest(f"/a/c/{name}", {**metadata, "X-Timestamp": f"{second:010d}.00000"}).encode() + body
 
 
 def serve(bench, *pieces, headers=None):
@@ -54,9 +58,9 @@ def serve(bench, *pieces, headers=None):
 
 def test_objects_arrive_with_all_their_metadata(bench):
     headers = {"X-Object-Meta-A": "1", "X-Object-Sysmeta-B": "2", "X-Delete-At": "0000000001"}
-    said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
+    said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), encode_line(":UPDATES: END"), b"")
     assert error is None
-    assert said.endswith(line(":UPDATES: START") + line(":UPDATES: END"))
+    assert said.endswith(encode_line(":UPDATES: START") + encode_line(":UPDATES: END"))
     response = bench.ask("GET", "/sda/1/a/c/o", {"x-backend-open-expired": "true"})
     assert response.read_body() == b"body"
     assert response.headers["x-object-sysmeta-b"] == "2"
@@ -88,7 +92,7 @@ def test_the_place_and_the_locks_are_free_after_any_end(make_bench):
         said, _error = serve(bench, *pieces)
         assert b"503" not in said
         assert b"seconds" not in said
-    said, error = serve(bench, *OPENING, line(":UPDATES: END"), b"")
+    said, error = serve(bench, *OPENING, encode_line(":UPDATES: END"), b"")
     assert error is None
 
 
@@ -127,7 +131,7 @@ def test_failed_updates_are_counted_and_their_bodies_skipped(bench):
         *OPENING,
         put("o", 5, b"older, refused with 409"),
         put("p", 5, b"fine"),
-        line(":UPDATES: END"),
+        encode_line(":UPDATES: END"),
     )
     assert said.endswith(b":ERROR: 500 b'ERROR: With :UPDATES: 1 failures to 1 successes'\n")
     assert error is not None
@@ -139,7 +143,7 @@ def test_too_many_failures_end_the_conversation_at_once(make_bench):
     bench = make_bench(replication_failure_threshold=2)
     bench.ask("PUT", "/sda/1/a/c/o", {"x-timestamp": "0000000009.00000"}, b"newer")
     stale = [put("o", second, b"old") for second in (1, 2, 3)]
-    said, _error = serve(bench, *OPENING, *stale, line(":UPDATES: END"))
+    said, _error = serve(bench, *OPENING, *stale, encode_line(":UPDATES: END"))
     assert said.endswith(b":ERROR: 0 'Too many 2 failures to 0 successes'\n")
 
 
@@ -151,14 +155,16 @@ def test_offers_are_compared_with_what_is_here_in_any_number(bench):
         if number % 2:
             bench.ask("PUT", f"/sda/1/a/c/{name}", {"x-timestamp": "0000000005.00000"}, b"x")
         digest = hasher.hexdigest("a", "c", name)
-        offers.append(line(Offer.of(digest, Timestamp("5")).encode()))
-    said, _error = serve(bench, OPENING[0], *offers, OPENING[1], OPENING[2], line(":UPDATES: END"), b"")
+        offers.append(encode_line(Offer.of(digest, Timestamp("5")).encode()))
+    said, _error = serve(
+        bench, OPENING[0], *offers, OPENING[1], OPENING[2], encode_line(":UPDATES: END"), b""
+    )
     assert said.count(b" dm\r\n") == 125
 
 
 def test_what_is_no_hash_never_becomes_a_path(bench):
     for text in ("../../../../etc 5000000000.00000", "F" * 32 + " 5000000000.00000"):
-        said, error = serve(bench, OPENING[0], line(text), OPENING[1])
+        said, error = serve(bench, OPENING[0], encode_line(text), OPENING[1])
         assert b":ERROR: 0 " in said
         assert error is not None
 
@@ -168,7 +174,7 @@ def test_a_delete_leaves_a_tombstone_and_a_post_metadata(bench):
     bench.clock.now_s = 100.0
     delete = Subrequest("DELETE", "/a/c/gone", {"x-timestamp": "0000000007.00000"}).encode()
     post = Subrequest("POST", "/a/c/o", {"x-timestamp": "0000000006.00000", "x-object-meta-b": "2"}).encode()
-    said, error = serve(bench, *OPENING, delete, post, line(":UPDATES: END"), b"")
+    said, error = serve(bench, *OPENING, delete, post, encode_line(":UPDATES: END"), b"")
     assert error is None, said
     assert bench.ask("HEAD", "/sda/1/a/c/o").headers["x-object-meta-b"] == "2"
     gone = bench.ask("HEAD", "/sda/1/a/c/gone")
@@ -184,9 +190,11 @@ def test_ssync_is_a_replication_verb_and_checks_its_path(bench):
 
 
 HOSTILE = [
-    put_of("2/a/c/o", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
-    put_of("", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
-    put_of("/a/c", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
+    put_subrequest(
+        "2/a/c/o", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}
+    ),
+    put_subrequest("", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
+    put_subrequest("/a/c", {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}),
 ]
 
 
@@ -194,7 +202,7 @@ HOSTILE = [
 def test_a_subrequest_cannot_leave_the_locked_partition(bench, subrequest):
     before = set(bench.root.rglob("*"))
     said, _error = serve(
-        bench, *OPENING, subrequest.encode() + b"x", put("o", 6, b"y"), line(":UPDATES: END")
+        bench, *OPENING, subrequest.encode() + b"x", put("o", 6, b"y"), encode_line(":UPDATES: END")
     )
     assert b"1 failures to 1 successes" in said
     made = {path.relative_to(bench.root).parts for path in set(bench.root.rglob("*")) - before}
@@ -209,7 +217,7 @@ def test_metadata_with_a_nul_or_a_line_break_is_not_stored(bench, mark, where):
     times = {"Content-Length": "1", "Content-Type": "t/p", "X-Timestamp": "0000000005.00000"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in {**times, **metadata}.items())
     bad = f"PUT /a/c/bad\r\n{lines}\r\nx".encode()
-    said, _error = serve(bench, *OPENING, bad, put("o", 6, b"y"), line(":UPDATES: END"))
+    said, _error = serve(bench, *OPENING, bad, put("o", 6, b"y"), encode_line(":UPDATES: END"))
     assert b"1 failures to 1 successes" in said
     assert bench.ask("GET", "/sda/1/a/c/bad").status == 404
     assert bench.ask("GET", "/sda/1/a/c/o").status == 200
@@ -227,7 +235,7 @@ def test_an_object_that_arrives_tells_nobody_and_waits_for_nothing(bench):
         "If-None-Match": "*",
         "Transfer-Encoding": "chunked",
     }
-    _said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), line(":UPDATES: END"), b"")
+    _said, error = serve(bench, *OPENING, put("o", 5, b"body", **headers), encode_line(":UPDATES: END"), b"")
     assert error is None
     assert bench.containers.requests == []
     assert bench.pendings() == []

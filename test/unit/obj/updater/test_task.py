@@ -54,11 +54,11 @@ class Bench:
         (path,) = self.rig.root.glob(f"{device}/async_pending*/*/{name}")
         return str(path)
 
-    def once(self):
+    def run_once(self):
         """One pass; what it counted on all devices."""
         seen = []
         report, self.task.report = self.task.report, lambda passed: seen.append(passed) or report(passed)
-        assert self.rig.runner(self.task, self.settings.schedule).once()
+        assert self.rig.runner(self.task, self.settings.schedule).run_once()
         del self.task.report
         counts = {}
         for result in seen[0].results.values():
@@ -88,7 +88,7 @@ def moved(location, at, **more):
 
 def test_an_update_goes_to_every_replica_and_is_removed(bench):
     bench.save("object é", op="PUT")
-    assert bench.once() == {"successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"successes": 1, "unlinks": 1}
     assert bench.nodes.asked == [0, 1, 2]
     number, method, path, headers = bench.nodes.requests[0]
     assert (method, path) == ("PUT", f"/d{number}/7/AUTH_a/c/object%20%C3%A9")
@@ -102,35 +102,35 @@ def test_an_update_goes_to_every_replica_and_is_removed(bench):
 
 
 def test_nothing_to_do_asks_nobody(bench):
-    assert bench.once() == {}
+    assert bench.run_once() == {}
     assert bench.nodes.requests == []
 
 
 def test_a_delete_is_sent_as_such(bench):
     bench.save(op="DELETE")
-    bench.once()
+    bench.run_once()
     assert {method for _, method, *_ in bench.nodes.requests} == {"DELETE"}
 
 
 def test_the_directorys_policy_is_named_unless_the_record_names_one(bench):
     bench.save(policy=1)
-    bench.once()
+    bench.run_once()
     assert bench.nodes.requests[0][3]["x-backend-storage-policy-index"] == "1"
 
 
 def test_who_has_it_is_remembered_and_not_asked_again(bench):
     bench.save()
     bench.nodes.answers = {1: 503, 2: TransportError("no route")}
-    assert bench.once() == {"failures": 1}
+    assert bench.run_once() == {"failures": 1}
     assert bench.record()["successes"] == [0]
     bench.nodes.requests.clear()
     bench.nodes.answers = {2: 404}
-    assert bench.once() == {"failures": 1}
+    assert bench.run_once() == {"failures": 1}
     assert bench.nodes.asked == [1, 2]
     assert sorted(bench.record()["successes"]) == [0, 1]
     bench.nodes.requests.clear()
     bench.nodes.answers = {}
-    assert bench.once() == {"successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"successes": 1, "unlinks": 1}
     assert bench.nodes.asked == [2]
     assert bench.pendings() == []
 
@@ -140,7 +140,7 @@ def test_a_record_is_left_untouched_when_nothing_new_succeeded(bench):
     (path,) = bench.rig.root.glob("*/async_pending/*/*")
     before = path.stat()
     bench.nodes.answers = {0: 503, 1: 503, 2: 404}
-    bench.once()
+    bench.run_once()
     assert path.stat().st_ino == before.st_ino
     assert path.stat().st_mtime_ns == before.st_mtime_ns
 
@@ -149,7 +149,7 @@ def test_only_the_newest_update_of_an_object_is_sent(bench):
     for second in range(4):
         bench.save("o", NOW + second)
     bench.save("other", NOW)
-    assert bench.once() == {"successes": 2, "unlinks": 2, "outdated_unlinks": 3}
+    assert bench.run_once() == {"successes": 2, "unlinks": 2, "outdated_unlinks": 3}
     sent = {headers["x-timestamp"] for _, _, path, headers in bench.nodes.requests if path.endswith("/o")}
     assert sent == {Timestamp(NOW + 3).internal}
     assert bench.pendings() == []
@@ -159,7 +159,7 @@ def test_a_damaged_update_is_quarantined_and_stops_nothing(bench):
     path = bench.save("bad")
     Path(path).write_bytes(b"\x80garbage")
     bench.save("good")
-    assert bench.once() == {"successes": 1, "unlinks": 1, "quarantines": 1}
+    assert bench.run_once() == {"successes": 1, "unlinks": 1, "quarantines": 1}
     assert bench.pendings() == []
     assert (bench.rig.root / "sda/quarantined/objects" / path.rpartition("/")[2]).exists()
 
@@ -168,7 +168,7 @@ def test_an_older_update_stands_in_for_a_damaged_newest(bench):
     bench.save("o", NOW)
     newest = bench.save("o", NOW + 5)
     Path(newest).write_bytes(b"")
-    assert bench.once() == {"quarantines": 1, "successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"quarantines": 1, "successes": 1, "unlinks": 1}
     assert {headers["x-timestamp"] for *_, headers in bench.nodes.requests} == {Timestamp(NOW).internal}
 
 
@@ -177,7 +177,7 @@ def test_a_file_with_a_strange_name_is_an_error_and_stays(bench):
     folder.mkdir(parents=True)
     (folder / "strange").touch()
     bench.save()
-    assert bench.once() == {"errors": 1, "successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"errors": 1, "successes": 1, "unlinks": 1}
     assert bench.pendings() == ["strange"]
 
 
@@ -186,7 +186,7 @@ def test_all_devices_and_policies_are_visited_but_lost_ones(tmp_path):
     bench.save("o1", device="sda")
     bench.save("o2", device="sda", policy=1)
     bench.save("o3", device="sdb", policy=1)
-    assert bench.once() == {"successes": 3, "unlinks": 3}
+    assert bench.run_once() == {"successes": 3, "unlinks": 3}
     assert set(bench.recon["object_updater_per_device"]) == {"sda", "sdb", "sdc"}
 
 
@@ -195,14 +195,14 @@ def test_an_unmounted_device_is_skipped(tmp_path):
     bench.save(device="sdb")
     bench.rig.context.devices.mount_check = True
     (tmp_path / "srv/sdb/.ismount").touch()
-    assert bench.once() == {"errors": 1, "successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"errors": 1, "successes": 1, "unlinks": 1}
 
 
 def test_a_missing_ring_is_one_error_and_loses_nothing(bench):
     bench.save("o1")
     bench.save("o2")
     bench.ring.error = FileNotFoundError("container.ring.gz")
-    assert bench.once() == {"errors": 1}
+    assert bench.run_once() == {"errors": 1}
     assert len(bench.pendings()) == 2
 
 
@@ -215,7 +215,7 @@ def test_a_redirect_is_followed_once_to_the_newest_shard(bench):
     answers[1].headers["x-backend-location-is-quoted"] = "true"
     for number, answer in answers.items():
         bench.nodes.answers[number] = lambda _m, path, a=answer: a if "/AUTH_a/" in path else 201
-    assert bench.once() == {"redirects": 1, "successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"redirects": 1, "successes": 1, "unlinks": 1}
     second = [path for _, _, path, _ in bench.nodes.requests if "/.shards_a/" in path]
     assert sorted(second) == [f"/d{n}/7/.shards_a/new%2Bx/o" for n in range(3)]
 
@@ -226,14 +226,14 @@ def test_where_a_redirect_led_is_remembered(bench):
         bench.nodes.answers[number] = lambda _m, path, n=number: (
             moved("/.shards_a/s1/o", 5) if "/AUTH_a/" in path else (201 if n == 1 else 503)
         )
-    assert bench.once() == {"redirects": 1, "failures": 1}
+    assert bench.run_once() == {"redirects": 1, "failures": 1}
     record = bench.record()
     assert record["container_path"] == ".shards_a/s1"
     assert record["redirect_history"] == [".shards_a/s1"]
     assert record["successes"] == [1]
     bench.nodes.requests.clear()
     bench.nodes.answers = {}
-    bench.once()
+    bench.run_once()
     assert [path for *_, path, _ in bench.nodes.requests] == [
         f"/d{n}/7/.shards_a/s1/o" for n, *_ in bench.nodes.requests
     ]
@@ -245,7 +245,7 @@ def test_a_circle_of_redirects_ends_at_the_own_container(bench):
     bench.nodes.answers = dict.fromkeys(
         range(3), lambda _m, path: moved("/.shards_a/s1/o", 5) if "s1" in path else 503
     )
-    bench.once()
+    bench.run_once()
     record = bench.record()
     assert "container_path" not in record or record["container_path"] is None
     assert record["successes"] == []
@@ -255,14 +255,14 @@ def test_a_circle_of_redirects_ends_at_the_own_container(bench):
 def test_an_update_for_a_shard_that_has_gone_goes_to_its_container(bench):
     bench.save(container_path=".shards_a/s1")
     bench.nodes.answers = dict.fromkeys(range(3), lambda _m, path: 404 if "s1" in path else 201)
-    assert bench.once() == {"redirects": 1, "successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"redirects": 1, "successes": 1, "unlinks": 1}
     assert bench.pendings() == []
 
 
 def test_a_shard_that_some_server_does_not_answer_for_may_be_there(bench):
     bench.save(container_path=".shards_a/s1")
     bench.nodes.answers = {0: 404, 1: 404, 2: 503}
-    assert bench.once() == {"failures": 1}
+    assert bench.run_once() == {"failures": 1}
     assert bench.record()["container_path"] == ".shards_a/s1"
 
 
@@ -279,7 +279,7 @@ def test_a_shard_that_some_server_does_not_answer_for_may_be_there(bench):
 def test_an_unusable_redirect_is_a_failure(bench, headers):
     bench.save()
     bench.nodes.answers = {0: BackendResponse(301, headers)}
-    assert bench.once() == {"failures": 1}
+    assert bench.run_once() == {"failures": 1}
     assert sorted(bench.record()["successes"]) == [1, 2]
 
 
@@ -300,11 +300,11 @@ def test_a_crash_between_any_two_steps_loses_nothing(tmp_path, broken):
         bench.save(f"o{number}")
     bench.nodes.answers = {} if broken == "unlink" else {2: 503}
     with pytest.raises(PowerCut):
-        bench.rig.runner(bench.task, bench.settings.schedule).once()
+        bench.rig.runner(bench.task, bench.settings.schedule).run_once()
     assert len(bench.pendings()) == 3
     Failing.armed = False
     bench.nodes.answers = {}
-    assert bench.once() == {"successes": 3, "unlinks": 3}
+    assert bench.run_once() == {"successes": 3, "unlinks": 3}
     assert bench.pendings() == []
 
 
@@ -319,7 +319,7 @@ def test_a_file_that_cannot_be_read_stays_with_its_older_ones(tmp_path):
     bench.save("o", NOW)
     bench.save("o", NOW + 1)
     bench.save("other", NOW)
-    assert bench.once() == {"errors": 1, "successes": 1, "unlinks": 1}
+    assert bench.run_once() == {"errors": 1, "successes": 1, "unlinks": 1}
     assert len(bench.pendings()) == 2
 
 
@@ -342,7 +342,7 @@ def test_a_container_gets_only_so_many_updates_a_second(tmp_path):
     bench.nodes.answers = dict.fromkeys(
         range(3), lambda _m, path: moments.setdefault(path, bench.rig.clock.now_s) and 201
     )
-    counts = bench.once()
+    counts = bench.run_once()
     assert counts["successes"] == 25
     assert counts["deferrals"] >= 19
     busy = sorted(at for path, at in moments.items() if path.startswith("/d0/7/AUTH_a/busy/"))
@@ -357,7 +357,7 @@ def test_what_cannot_be_sent_before_the_next_pass_waits_on_disk(tmp_path):
     )
     for number in range(30):
         bench.save(f"o{number}")
-    counts = bench.once()
+    counts = bench.run_once()
     assert counts["successes"] == 10
     assert counts["skips"] == 20
     assert len(bench.pendings()) == 20
@@ -369,7 +369,7 @@ def test_not_more_than_allowed_is_held_back(tmp_path):
     )
     for number in range(20):
         bench.save(f"o{number}")
-    counts = bench.once()
+    counts = bench.run_once()
     assert counts["successes"] == 5
     assert counts["skips"] == 15
 
@@ -380,7 +380,7 @@ def test_the_recon_file_names_the_containers_that_wait_longest(tmp_path):
         bench.save(f"x{number}", NOW + 10 * number, container=f"c{number}")
     bench.save("y", NOW + 7, container="c0")
     bench.nodes.answers = {0: 503}
-    bench.once()
+    bench.run_once()
     stats = bench.recon["object_updater_stats"]
     assert stats["failures_oldest_timestamp"] == float(NOW)
     assert stats["failures_oldest_timestamp_age"] == pytest.approx(bench.rig.clock.now_s - NOW)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from swift.operations.health.copies import host_copies, ring_copies
+from swift.operations.health.copies import parse_host_copies, ring_copies
 from swift.operations.health.evaluate import ClusterSnapshot, Severity, evaluate
 from swift.operations.health.screen import screen
 from swift.operations.recon.client import Host
@@ -52,7 +52,7 @@ def said(ring, *, end="ended", seconds=100.0, **counts):
 
 
 def page(completed, under_way=None):
-    return host_copies({"state": completed, "progress": under_way}, "state", "progress")
+    return parse_host_copies({"state": completed, "progress": under_way}, "state", "progress")
 
 
 class Cluster:

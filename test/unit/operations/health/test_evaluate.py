@@ -6,10 +6,10 @@ from swift.operations.health.evaluate import (
     ClusterSnapshot,
     DeviceErrors,
     Severity,
+    absence_test,
+    count_ring_copies,
     evaluate,
-    is_away_by,
-    ring_state,
-    uses_mounts,
+    uses_mount_points,
 )
 from swift.operations.recon.client import Host
 from swift.ring.ringfile import load_table
@@ -29,7 +29,7 @@ def view(tmp_path):
 def heard_of(silent=(), unmounted=()):
     said = {"replication_last": NOW_S - 60, "replication_time": 120}
     return ClusterSnapshot(
-        silent={"object": list(silent)},
+        unresponsive={"object": list(silent)},
         present={host: ["sda"] for host in HOSTS if host not in silent},
         unmounted={host: ["sda"] for host in unmounted},
         replication={("object", host): said for host in HOSTS if host not in silent},
@@ -37,8 +37,8 @@ def heard_of(silent=(), unmounted=()):
 
 
 def health_of(view, snapshot, needed=1):
-    is_away = is_away_by(snapshot, "object", check_mounts=uses_mounts(snapshot))
-    state = ring_state(view, "object", "object", is_away, needed=needed)
+    is_away = absence_test(snapshot, "object", check_mounts=uses_mount_points(snapshot))
+    state = count_ring_copies(view, "object", "object", is_away, needed=needed)
     devices = {f"{host.ip}/sda": is_away(host, "sda") for host in HOSTS}
     return evaluate([state], devices, snapshot, NOW_S)
 

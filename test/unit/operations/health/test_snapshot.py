@@ -7,7 +7,7 @@ import pytest
 from swift.cluster.transport import BackendResponse, TransportError
 from swift.compose import cluster_of
 from swift.operations.health.evaluate import evaluate
-from swift.operations.health.snapshot import rings_of, take_snapshot
+from swift.operations.health.snapshot import load_rings, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
 from test.support.peer import SWIFT_CONF, make_rings
 
@@ -82,16 +82,16 @@ def etc(tmp_path):
 
 
 def record_snapshot(etc, servers):
-    rings = rings_of(str(etc), cluster_of({"swift_dir": str(etc)}).policies)
+    rings = load_rings(str(etc), cluster_of({"swift_dir": str(etc)}).policies)
     return take_snapshot(rings, ReconClient(5.0, transport=servers), str(etc))
 
 
 def test_there_is_a_ring_of_each_policy_that_has_one(etc):
     policies = cluster_of({"swift_dir": str(etc)}).policies
-    nouns = [ring.noun for ring in rings_of(str(etc), policies)]
+    nouns = [ring.noun for ring in load_rings(str(etc), policies)]
     assert nouns == ["account", "container", "object (gold)", "object (silver)"]
     (etc / "object-1.ring.gz").unlink()
-    assert [ring.server_type for ring in rings_of(str(etc), policies)] == ["account", "container", "object"]
+    assert [ring.server_type for ring in load_rings(str(etc), policies)] == ["account", "container", "object"]
 
 
 def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
@@ -107,7 +107,7 @@ def test_every_server_of_a_ring_is_asked_and_what_it_says_is_kept(etc):
 
 def test_a_server_that_is_down_is_silent_and_not_asked_for_more(etc):
     snapshot = record_snapshot(etc, Servers(down=True))
-    assert snapshot.silent["object"] == [SICK]
+    assert snapshot.unresponsive["object"] == [SICK]
     assert SICK not in snapshot.present
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from swift import green
 from swift.cluster.transport import BackendResponse, TransportError
-from swift.operations.recon.client import AT_ONCE, Host, ReconClient, hosts_of
+from swift.operations.recon.client import AT_ONCE, Host, ReconClient, unique_hosts
 from swift.ring.device import Device
 
 
@@ -75,7 +75,7 @@ def test_a_server_of_several_devices_is_one_host():
         return Device(number, region, 1, ip, 6200, ip, 6200, f"d{number}", 1.0, "")
 
     devices = [device(0, 1, "10.0.0.2"), None, device(2, 1, "10.0.0.2"), device(3, 2, "::1")]
-    assert hosts_of(devices) == [Host("10.0.0.2", 6200), Host("::1", 6200)]
-    assert hosts_of(devices, region=2) == [Host("::1", 6200)]
-    assert hosts_of(devices, zone=2) == []
+    assert unique_hosts(devices) == [Host("10.0.0.2", 6200), Host("::1", 6200)]
+    assert unique_hosts(devices, region=2) == [Host("::1", 6200)]
+    assert unique_hosts(devices, zone=2) == []
     assert str(Host("::1", 6200)) == "[::1]:6200"

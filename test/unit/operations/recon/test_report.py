@@ -99,8 +99,8 @@ def test_who_completed_longest_ago_and_who_never(lines):
 
 def test_a_report_for_programs_prints_nothing(lines):
     report = ReconReport(prints=False, verbose=True)
-    report.begin("x")
-    report.detail("y")
+    report.print_heading("x")
+    report.print_verbose("y")
     report.matched(1, 2, 1, "ok")
-    report.end()
+    report.print_rule()
     assert (lines(), report.facts) == ([], {"hosts": {"ok": 1, "of": 2, "errors": 1}})

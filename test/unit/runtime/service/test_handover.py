@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from swift.runtime.notify import READY, refusal
+from swift.runtime.notify import READY, refusal_message
 from swift.runtime.service.handover import ENVIRONMENT_KEY, SocketHandover
 from swift.telemetry.log import silent_log
 
@@ -50,7 +50,7 @@ def test_a_socket_that_was_left_for_an_address_goes_on_listening_and_is_not_inhe
     sock = handover.listen("127.0.0.1", port, 5)
     assert sock.fileno() == fd and not os.get_inheritable(fd)
     with socket.create_connection(("127.0.0.1", port), timeout=5):
-        handover.close_rest()
+        handover.close_unclaimed_sockets()
         assert sock.fileno() == fd
     handover.stop_listening()
     with pytest.raises(ConnectionRefusedError):
@@ -61,11 +61,11 @@ def test_sockets_of_addresses_that_are_no_longer_configured_are_closed(listening
     port = listening.getsockname()[1]
     fd = listening.detach()
     handover = SocketHandover(left({f"127.0.0.1:{port}": fd}))
-    handover.close_rest()
+    handover.close_unclaimed_sockets()
     with pytest.raises(OSError) as caught:
         os.fstat(fd)
     assert caught.value.errno == errno.EBADF
-    handover.close_rest()
+    handover.close_unclaimed_sockets()
 
 
 def test_an_address_that_another_process_has_is_an_error(listening):
@@ -95,12 +95,12 @@ class Renewal:
 
 def test_a_configuration_check_that_does_not_end_refuses_the_reload(monkeypatch, listening):
     renewal = Renewal(monkeypatch, listening, "import time; time.sleep(600)", check_timeout_s=0.2)
-    assert renewal.told == [refusal("the configuration check took longer than 0.2 s")]
+    assert renewal.told == [refusal_message("the configuration check took longer than 0.2 s")]
 
 
 def test_a_configuration_check_that_fails_refuses_the_reload_with_its_last_line(monkeypatch, listening):
     renewal = Renewal(monkeypatch, listening, "print('first'); raise SystemExit('no such filter')")
-    assert renewal.told == [refusal("no such filter")]
+    assert renewal.told == [refusal_message("no such filter")]
 
 
 def test_a_next_image_that_cannot_be_executed_leaves_the_server_as_it_was(monkeypatch, listening):
@@ -109,7 +109,7 @@ def test_a_next_image_that_cannot_be_executed_leaves_the_server_as_it_was(monkey
 
     monkeypatch.setattr(os, "execv", failing_execv)
     renewal = Renewal(monkeypatch, listening, "pass")
-    assert renewal.told == ["RELOADING=1", READY, refusal("[Errno 12] no memory")]
+    assert renewal.told == ["RELOADING=1", READY, refusal_message("[Errno 12] no memory")]
     assert renewal.environ == {}
     assert not os.get_inheritable(listening.fileno())
 

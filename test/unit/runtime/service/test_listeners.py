@@ -7,7 +7,7 @@ import pytest
 from swift.policy.policy import Policies, Policy
 from swift.ring.builder import RingBuilder
 from swift.ring.errors import RingFileError
-from swift.runtime.service.listeners import OnePort, PortFinder, RingPorts
+from swift.runtime.service.listeners import PerPortListeners, RingPortFinder, SharedListener
 
 
 class Socket:
@@ -43,7 +43,7 @@ class Bench:
         self.log = Lines()
         self.sockets = {}
         options = {"per_port": 2, "interval_s": 15.0, **options}
-        self.ports = RingPorts(self.find, self.listen, self.log, now=lambda: self.now, **options)
+        self.ports = PerPortListeners(self.find, self.listen, self.log, now=lambda: self.now, **options)
 
     def find(self):
         if isinstance(self.found, Exception):
@@ -63,16 +63,16 @@ class Bench:
 
 
 def test_all_workers_of_one_port_share_its_socket():
-    listeners = OnePort("socket", 3)
+    listeners = SharedListener("socket", 3)
     assert list(listeners.slots()) == [0, 1, 2]
-    assert {listeners.take(slot) for slot in listeners.slots()} == {"socket"}
+    assert {listeners.worker_socket(slot) for slot in listeners.slots()} == {"socket"}
 
 
 def test_every_port_has_its_workers_and_a_worker_only_its_port():
     bench = Bench()
     slots = bench.look(6200, 6201)
     assert len(slots) == len(set(slots)) == 4
-    ports = {slot: bench.ports.take(slot).port for slot in slots[:1]}
+    ports = {slot: bench.ports.worker_socket(slot).port for slot in slots[:1]}
     assert list(ports.values()) == [6200]
     assert bench.sockets[6200].is_open
     assert not bench.sockets[6201].is_open
@@ -143,7 +143,7 @@ def write_ring(folder, name, *devices):
 @pytest.fixture
 def finder(tmp_path):
     policies = Policies([Policy(0, "gold", is_default=True), Policy(1, "silver"), Policy(2, "new")])
-    return PortFinder(str(tmp_path), policies, "127.0.0.1")
+    return RingPortFinder(str(tmp_path), policies, "127.0.0.1")
 
 
 def test_ports_of_this_node_are_found_in_all_object_rings(tmp_path, finder):

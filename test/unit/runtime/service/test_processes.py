@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from swift.runtime.service.processes import RunningProcess, process, processes, program_of
+from swift.runtime.service.processes import RunningProcess, process, processes, program_name
 
 
 def running(*words):
@@ -31,7 +31,7 @@ def running(*words):
     ],
 )
 def test_a_command_has_its_name_however_it_was_started(words, name):
-    assert program_of(running(*words)) == name
+    assert program_name(running(*words)) == name
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_a_command_has_its_name_however_it_was_started(words, name):
 )
 def test_a_module_that_is_no_command_of_ours_does_not_look_like_one(module):
     """Who does is ended by ``swift-orphans --kill``."""
-    assert program_of(running("python3", "-m", module)) == module
-    assert not program_of(running("python3", "-m", module)).startswith("swift-")
+    assert program_name(running("python3", "-m", module)) == module
+    assert not program_name(running("python3", "-m", module)).startswith("swift-")
 
 
 def test_this_process_is_found_with_its_words_and_parent():
     found = process(os.getpid())
     assert found.parent == os.getppid() and found.age_s >= 0
-    assert os.path.basename(found.words[0]).startswith("python")
+    assert os.path.basename(found.arguments[0]).startswith("python")
     assert os.getpid() in {each.pid for each in processes()}
 
 
@@ -58,7 +58,7 @@ def test_a_name_in_brackets_may_hold_anything(tmp_path):
     (folder / "stat").write_text(f"9 (x) S 1 (y)) {' '.join(fields)}")
     (tmp_path / "uptime").write_text("1000.00 1.00")
     found = process(9, str(tmp_path))
-    assert found.words == ("a", "b c", "\ufffd") and (found.parent, found.session) == (3, 9)
+    assert found.arguments == ("a", "b c", "\ufffd") and (found.parent, found.session) == (3, 9)
 
 
 def test_one_that_has_ended_is_none():

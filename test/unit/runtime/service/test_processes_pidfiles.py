@@ -9,14 +9,14 @@ import threading
 
 import pytest
 
-from swift.runtime.notify import READY, refusal, reload_address
+from swift.runtime.notify import READY, refusal_message, reload_address
 from swift.runtime.service.processes import (
     ReadySocket,
     ReloadRefused,
     ServiceProcess,
     Signaller,
-    is_of,
-    running_of,
+    is_service_process,
+    running_processes,
 )
 from swift.runtime.service.services import Service, pid_file
 
@@ -57,7 +57,7 @@ def written(dirs, text):
 
 def test_a_running_process_is_found_with_its_configuration(dirs, child):
     path = written(dirs, f"{child.pid}\n")
-    [found] = running_of(SERVICE, *dirs)
+    [found] = running_processes(SERVICE, *dirs)
     assert (found.pid, found.pid_file) == (child.pid, path)
     assert found.config.endswith("object-server.conf")
     assert str(found) == f"{SERVICE} ({child.pid})"
@@ -66,7 +66,7 @@ def test_a_running_process_is_found_with_its_configuration(dirs, child):
 @pytest.mark.parametrize("text", ["", "x", "12 34", "²"])
 def test_a_pid_file_without_a_pid_is_removed(dirs, text, capsys):
     path = written(dirs, text)
-    assert running_of(SERVICE, *dirs) == []
+    assert running_processes(SERVICE, *dirs) == []
     assert not os.path.exists(path)
     assert "invalid pid" in capsys.readouterr().out
 
@@ -74,7 +74,7 @@ def test_a_pid_file_without_a_pid_is_removed(dirs, text, capsys):
 @pytest.mark.parametrize(("pid", "said"), [("1", "with wrong pid 1"), (str(os.getppid()), "with wrong pid")])
 def test_a_pid_file_of_another_process_is_removed_and_told(dirs, pid, said):
     path, told = written(dirs, pid), []
-    assert running_of(SERVICE, *dirs, told.append) == []
+    assert running_processes(SERVICE, *dirs, told.append) == []
     assert not os.path.exists(path)
     assert said in told[0]
 
@@ -84,9 +84,9 @@ def test_a_pid_file_of_a_process_that_has_gone_is_stale(dirs):
     gone.wait()
     told = []
     path = written(dirs, str(gone.pid))
-    assert running_of(SERVICE, *dirs, told.append) == []
+    assert running_processes(SERVICE, *dirs, told.append) == []
     assert told == [f"Removing stale pid file {path}"]
-    assert not is_of(SERVICE, 0)
+    assert not is_service_process(SERVICE, 0)
 
 
 def signaller(told, **more):
@@ -97,10 +97,10 @@ def test_a_process_that_ends_is_told_of_and_forgotten(dirs, child):
     path = written(dirs, str(child.pid))
     told = []
     hand = signaller(told)
-    running = hand.end(running_of(SERVICE, *dirs), graceful=False)
+    running = hand.end(running_processes(SERVICE, *dirs), graceful=False)
     reaper = threading.Thread(target=child.wait)
     reaper.start()
-    assert hand.await_ends(running) == 0
+    assert hand.wait_for_ends(running) == 0
     reaper.join()
     assert not os.path.exists(path)
     assert told == [
@@ -111,12 +111,12 @@ def test_a_process_that_ends_is_told_of_and_forgotten(dirs, child):
 
 def test_a_process_that_does_not_end_is_given_up_or_killed(dirs, child):
     written(dirs, str(child.pid))
-    told, running = [], running_of(SERVICE, *dirs)
-    assert signaller(told, wait_s=0.05, kills=False).await_ends(running) == 1
+    told, running = [], running_processes(SERVICE, *dirs)
+    assert signaller(told, wait_s=0.05, kills=False).wait_for_ends(running) == 1
     assert told == [f"Waited 0.05 seconds for {SERVICE} to die; giving up"]
     reaper = threading.Thread(target=child.wait)
     reaper.start()
-    assert signaller(told, wait_s=0.05).await_ends(running) == 0
+    assert signaller(told, wait_s=0.05).wait_for_ends(running) == 0
     reaper.join()
     assert child.returncode == -signal.SIGKILL
 
@@ -128,7 +128,7 @@ def test_a_process_that_is_gone_cannot_be_told():
     running = [ServiceProcess(SERVICE, gone.pid, "conf", "/nowhere/pid")]
     assert signaller(told).end(running, graceful=False) == []
     assert told[-1] == f"No {SERVICE} running"
-    running[0].forget()
+    running[0].remove_pid_file()
 
 
 def test_a_reloaded_process_says_that_it_is_ready():
@@ -143,6 +143,6 @@ def test_a_reloaded_process_says_that_it_is_ready():
 
 def test_a_process_that_cannot_be_reloaded_says_why():
     with ReadySocket(999_999_002) as word, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.sendto(refusal("it has no workers").encode(), reload_address(999_999_002))
+        sender.sendto(refusal_message("it has no workers").encode(), reload_address(999_999_002))
         with pytest.raises(ReloadRefused, match="^it has no workers$"):
             word.wait(5.0)

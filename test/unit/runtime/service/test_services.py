@@ -6,13 +6,13 @@ from swift.base.errors import ConfigError
 from swift.runtime.service.services import (
     GROUPS,
     Service,
-    configs_of,
+    config_paths,
     is_configured,
     is_group,
+    parse_service,
+    parse_services,
     pid_file,
     pid_files,
-    service_of,
-    services_of,
 )
 
 
@@ -27,7 +27,7 @@ def files(root, *names):
 
 
 def configs(root, word, number=0):
-    found = configs_of(service_of(word), str(root), number)
+    found = config_paths(parse_service(word), str(root), number)
     return [path.removeprefix(f"{root}/") for path in found]
 
 
@@ -42,12 +42,12 @@ def configs(root, word, number=0):
     ],
 )
 def test_a_word_is_a_service_and_perhaps_one_of_its_configurations(word, name, config):
-    assert service_of(word) == Service(name, config)
-    assert service_of(word).is_known is (name != "nonsense-server")
+    assert parse_service(word) == Service(name, config)
+    assert parse_service(word).is_known is (name != "nonsense-server")
 
 
 def test_each_service_is_named_once_in_the_order_of_the_words():
-    found = services_of(["object-updater", "main", "object", "object-*", "s3-*"])
+    found = parse_services(["object-updater", "main", "object", "object-*", "s3-*"])
     assert [str(service) for service in found] == [
         "object-updater",
         *GROUPS["main"],
@@ -58,12 +58,12 @@ def test_each_service_is_named_once_in_the_order_of_the_words():
         "s3-lifecycle",
         "s3-notifier",
     ]
-    assert services_of(["no*"]) == [] and is_group("no*") and is_group("all") and not is_group("object")
+    assert parse_services(["no*"]) == [] and is_group("no*") and is_group("all") and not is_group("object")
 
 
 def test_only_the_four_servers_are_servers():
-    assert [service.name for service in services_of(["all"]) if service.is_server] == list(GROUPS["main"])
-    assert {service.program for service in services_of(["main"])} == {f"swift-{n}" for n in GROUPS["main"]}
+    assert [service.name for service in parse_services(["all"]) if service.is_server] == list(GROUPS["main"])
+    assert {service.program for service in parse_services(["main"])} == {f"swift-{n}" for n in GROUPS["main"]}
 
 
 def test_daemons_read_the_files_of_their_server_but_for_those_with_their_own(tmp_path):
@@ -96,11 +96,11 @@ def test_a_server_may_have_many_files_and_directories_and_what_editors_leave_is_
 def test_the_expirer_has_a_file_of_its_own_unless_the_object_server_has_its_section(tmp_path):
     files(tmp_path, "object-server.conf", "object-expirer.conf")
     assert configs(tmp_path, "object-expirer") == ["object-expirer.conf"]
-    assert not is_configured(service_of("object-expirer"), str(tmp_path / "object-expirer.conf"))
+    assert not is_configured(parse_service("object-expirer"), str(tmp_path / "object-expirer.conf"))
     (tmp_path / "object-server.conf").write_text("[object-expirer]\n")
     assert configs(tmp_path, "object-expirer") == ["object-server.conf"]
-    assert is_configured(service_of("object-expirer"), str(tmp_path / "object-server.conf"))
-    assert is_configured(service_of("object"), str(tmp_path / "object-server.conf")), (
+    assert is_configured(parse_service("object-expirer"), str(tmp_path / "object-server.conf"))
+    assert is_configured(parse_service("object"), str(tmp_path / "object-server.conf")), (
         "servers need no section"
     )
 
@@ -126,9 +126,9 @@ def test_a_damaged_file_of_the_object_server_is_an_error_of_the_expirer(tmp_path
 def test_each_daemon_has_a_pid_file_for_each_configuration_and_it_is_found_again(tmp_path, word, config, pid):
     etc, run = tmp_path / "etc", tmp_path / "run"
     files(etc, config)
-    assert pid_file(service_of(word), str(etc / config), str(run), str(etc)) == str(run / pid)
+    assert pid_file(parse_service(word), str(etc / config), str(run), str(etc)) == str(run / pid)
     files(run, pid)
-    assert pid_files(service_of(word), str(run)) == [str(run / pid)]
+    assert pid_files(parse_service(word), str(run)) == [str(run / pid)]
     if "/" in pid:
-        assert pid_files(service_of(f"{word}.1"), str(run)) == [str(run / pid)]
-    assert pid_files(service_of(f"{word}.9"), str(run)) == []
+        assert pid_files(parse_service(f"{word}.1"), str(run)) == [str(run / pid)]
+    assert pid_files(parse_service(f"{word}.9"), str(run)) == []

@@ -47,13 +47,13 @@ def test_each_gives_the_published_value(name):
 @given(pieces=st.lists(st.binary(max_size=200), min_size=1, max_size=5))
 def test_crcs_of_parts_make_the_one_of_all_bytes(name, pieces):
     parts = [(digest_of(name, piece), len(piece)) for piece in pieces]
-    assert ALGORITHMS[name].joined(parts, FULL) == encoded(digest_of(name, b"".join(pieces)))
+    assert ALGORITHMS[name].combine(parts, FULL) == encoded(digest_of(name, b"".join(pieces)))
 
 
 def test_a_composite_one_is_that_of_the_parts_checksums_and_says_how_many():
     one, two = sha256(b"1").digest(), sha256(b"2").digest()
     expected = b64encode(sha256(one + two).digest()).decode() + "-2"
-    assert ALGORITHMS["SHA256"].joined([(one, 1), (two, 1)], COMPOSITE) == expected
+    assert ALGORITHMS["SHA256"].combine([(one, 1), (two, 1)], COMPOSITE) == expected
 
 
 @pytest.mark.parametrize(("name", "kind"), [("SHA256", FULL), ("MD5", FULL), ("CRC64NVME", COMPOSITE)])

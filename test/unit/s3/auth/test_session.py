@@ -26,7 +26,7 @@ class Below:
         details = request.env.get(environkeys.S3_AUTH_DETAILS)
         if details and details["access_key"] == self.user:
             if entity.path.account == self.user:
-                request.name(Entity("v1", entity.path._replace(account="AUTH_test")))
+                request.set_entity(Entity("v1", entity.path._replace(account="AUTH_test")))
             request.env[environkeys.REMOTE_USER] = "test"
             request.env[environkeys.AUTHORIZE] = self.authorise
             request.env[environkeys.OWNER] = self.owner
@@ -248,7 +248,7 @@ def test_what_is_decided_for_a_bucket_may_read_and_write_its_acl_and_no_more(key
     assert sub.env[environkeys.AUTHORIZE](sub) is None
     assert bool(sub.env.get(environkeys.OWNER)) is is_owner
     elsewhere = trusted(asking, "bucket").subrequest("POST", "bucket", key)
-    elsewhere.name(Entity("v1", elsewhere.entity.path._replace(container="other")))
+    elsewhere.set_entity(Entity("v1", elsewhere.entity.path._replace(container="other")))
     assert elsewhere.env[environkeys.AUTHORIZE](elsewhere).status == 403
     assert not elsewhere.env.get(environkeys.OWNER)
 

@@ -8,7 +8,7 @@ import pytest
 from swift.http.request import Request
 from swift.middleware.catch_errors import CatchErrors, CatchErrorsSettings
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
-from swift.runtime.wsgi import answered
+from swift.runtime.wsgi import response_or_error
 from swift.telemetry.log import silent_log
 from test.support.s3 import signed_headers, stamp_of
 from test.support.s3_fixtures import HOST, code_of
@@ -36,7 +36,7 @@ def test_headers_of_an_answer_that_a_client_signs_again_are_taken_as_it_sent_the
             name: value,
         }
         env = {"swift.cache": MemoryCache()}
-        answer = answered(app.handle, Request("PUT", "/bucket/key", headers, b"x", env=env))
+        answer = response_or_error(app.handle, Request("PUT", "/bucket/key", headers, b"x", env=env))
         assert answer.status == status
     sent = front.store.seen[-1].headers
     assert sent.get(name) != "sent"

@@ -30,7 +30,7 @@ def inventory_of(bench, **options):
     bench.sim.cache.values.clear()
     bench.client.create(REGISTRY)
     bench.client.put(registry_path("a", "b"), b"")
-    return bench.once(), lambda: manifest_of(bench)
+    return bench.run_once(), lambda: manifest_of(bench)
 
 
 def manifest_of(bench):
@@ -82,7 +82,7 @@ def test_an_inventory_is_taken_once_a_day(bench):
     bench.set_rules()
     inventory_of(bench)
     assert len(bench.names(STOCK)) == 3
-    assert bench.once(bench.daemon()) == {"buckets": 1, "inventories.there": 1}
+    assert bench.run_once(bench.daemon()) == {"buckets": 1, "inventories.there": 1}
     assert len(bench.names(STOCK)) == 3
 
 
@@ -126,7 +126,7 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
     gone = Inventory("gone", "nowhere")
     bench.client.create(BUCKET, stored_inventories([gone, Inventory("off", "b", is_enabled=False)]))
     bench.sim.cache.values.clear()
-    counts = bench.once()
+    counts = bench.run_once()
     assert counts == {"buckets": 1, "objects.ended": 1, "inventories.refused": 1}
     assert bench.names() == []
 

@@ -18,13 +18,13 @@ TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}
 def test_a_bucket_is_walked_over_once_a_day_and_when_its_rules_change(bench):
     bench.set_rules(LifecycleRule("r", prefix="p", days=1))
     bench.put("o")
-    assert bench.once() == {"buckets": 1}
-    assert bench.once() == {}
+    assert bench.run_once() == {"buckets": 1}
+    assert bench.run_once() == {}
     assert len(bench.asked) == 2, "an idle pass is a listing"
     bench.set_rules(LifecycleRule("r", days=1))
-    assert bench.once()["objects.ended"] == 1
+    assert bench.run_once()["objects.ended"] == 1
     bench.rig.clock.advance(86400)
-    assert bench.once() == {"buckets": 1}
+    assert bench.run_once() == {"buckets": 1}
 
 
 def test_a_bucket_in_which_something_failed_is_walked_over_again(bench):
@@ -36,15 +36,15 @@ def test_a_bucket_in_which_something_failed_is_walked_over_again(bench):
         return error_response(503) if request.method == "DELETE" else handle(request)
 
     bench.pipeline.handle = failing
-    assert bench.once()["errors"] == 1
+    assert bench.run_once()["errors"] == 1
     bench.pipeline.handle = handle
-    assert bench.once()["objects.ended"] == 1
+    assert bench.run_once()["objects.ended"] == 1
 
 
 def test_a_bucket_without_rules_is_forgotten_unless_they_are_set_again(bench):
     bench.set_rules(LifecycleRule("r", days=1))
     bench.set_rules()
-    assert bench.once() == {"forgotten": 1}
+    assert bench.run_once() == {"forgotten": 1}
     assert bench.names(REGISTRY) == []
     bench.set_rules(LifecycleRule("r", days=1))
     assert bench.names(REGISTRY) == ["a/b"]
@@ -57,14 +57,14 @@ def test_nothing_is_ended_in_a_bucket_whose_rules_are_damaged(bench):
     with bench.client.request("POST", BUCKET, damage):
         pass
     bench.sim.cache.values.clear()
-    assert bench.once() == {"errors": 1}
+    assert bench.run_once() == {"errors": 1}
     assert bench.names() == ["o"]
 
 
 def test_buckets_are_shared_among_processes(bench):
     bench.set_rules(LifecycleRule("r", days=1))
     bench.put("o")
-    counts = [bench.once(bench.daemon(processes=2, process=n)).get("objects.ended", 0) for n in (0, 1)]
+    counts = [bench.run_once(bench.daemon(processes=2, process=n)).get("objects.ended", 0) for n in (0, 1)]
     assert sorted(counts) == [0, 1]
 
 
@@ -81,12 +81,12 @@ def test_a_pass_that_was_cut_short_goes_on_where_it_was(bench):
         return ending(request)
 
     bench.pipeline.handle = stop_after_three
-    assert not bench.rig.runner(task, server_type="container").once()
+    assert not bench.rig.runner(task, server_type="container").run_once()
     bench.pipeline.handle = ending
     assert bench.names() == ["o3", "o4", "o5"]
     bench.rig.stop = type(bench.rig.stop)(bench.rig.clock, bench.rig.clock.sleep)
     bench.asked.clear()
-    bench.once(bench.daemon(page_size=2))
+    bench.run_once(bench.daemon(page_size=2))
     assert bench.names() == []
     listings = [path for _, path in bench.asked if path.startswith("/v1/a/b?")]
     assert "marker=o1" in listings[0]
@@ -100,7 +100,7 @@ def test_encrypted_objects_end_with_their_parts_where_the_pipeline_decrypts_them
     bench.put_large("large")
     assert bench.names(SEGMENTS) == ["large/up/1", "large/up/2"]
     for _ in range(3):
-        bench.once()
+        bench.run_once()
     assert bench.names() == []
     assert versions or bench.names(SEGMENTS) == []
 
@@ -112,9 +112,9 @@ def test_what_the_pipeline_cannot_decrypt_does_not_end(sim, tmp_path):
     bench.set_rules(LifecycleRule("r", days=1))
     writer.put("o", b"needle")
     writer.put_large("large")
-    assert bench.once()["errors"] == 2
+    assert bench.run_once()["errors"] == 2
     assert (bench.names(), bench.names(SEGMENTS)) == (["large", "o"], ["large/up/1", "large/up/2"])
-    assert writer.once()["objects.ended"] == 2
+    assert writer.run_once()["objects.ended"] == 2
 
 
 def test_lifecycles_of_all_buckets_come_before_any_inventory(bench):
@@ -124,7 +124,7 @@ def test_lifecycles_of_all_buckets_come_before_any_inventory(bench):
     bench.client.create(first, stored_inventories([Inventory("all", "stock")]))
     bench.client.create(STOCK)
     bench.client.put(registry_path("a", "a-first"), b"")
-    assert bench.once() == {"buckets": 2, "objects.ended": 1, "inventories.taken": 1}
+    assert bench.run_once() == {"buckets": 2, "objects.ended": 1, "inventories.taken": 1}
     asked = [(method, path) for method, path in bench.asked if method in ("DELETE", "PUT")]
     ended = next(n for n, (method, path) in enumerate(asked) if path.startswith("/v1/a/b/ended"))
     taken = next(n for n, (method, path) in enumerate(asked) if path.startswith("/v1/a/stock/"))

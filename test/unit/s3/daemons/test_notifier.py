@@ -53,8 +53,8 @@ class Bench:
         body = document if isinstance(document, bytes) else json.dumps(document).encode()
         self.client.put(EntityPath(EVENTS_ACCOUNT, str(hour), name), body)
 
-    def once(self):
-        assert self.rig.runner(self.task, server_type="container").once()
+    def run_once(self):
+        assert self.rig.runner(self.task, server_type="container").run_once()
         recon = json.loads((self.rig.root.parent / "recon" / "container.recon").read_text())
         return {name: n for name, n in recon["s3_notifier_stats"].items() if n}
 
@@ -74,27 +74,27 @@ def bench(sim, tmp_path):
 def test_events_are_told_in_order_and_forgotten(bench):
     for n in range(3):
         bench.put(f"{n}", {"target": "a", "event": {"n": n}})
-    assert bench.once() == {"told": 3}
+    assert bench.run_once() == {"told": 3}
     assert bench.told == [("a", {"n": n}) for n in range(3)]
     assert bench.left() == []
-    assert bench.once() == {}
+    assert bench.run_once() == {}
 
 
 def test_a_webhook_that_is_away_hears_later_and_holds_up_nobody_else(bench):
     bench.away.add("a")
     for n, target in enumerate("aab"):
         bench.put(f"{n}", {"target": target, "event": {"n": n}})
-    assert bench.once() == {"refused": 1, "waiting": 1, "told": 1}
+    assert bench.run_once() == {"refused": 1, "waiting": 1, "told": 1}
     assert bench.left() == ["0", "1"]
     bench.away.clear()
-    assert bench.once() == {"told": 2}
+    assert bench.run_once() == {"told": 2}
 
 
 def test_a_container_of_the_queue_that_cannot_be_read_holds_up_no_other(bench):
     bench.put("0", {"target": "a", "event": {"n": 0}}, hour=NOW - 200)
     bench.put("1", {"target": "a", "event": {"n": 1}})
     bench.unreadable = NOW - 200
-    assert bench.once() == {"told": 1, "errors": 1}
+    assert bench.run_once() == {"told": 1, "errors": 1}
     assert bench.told == [("a", {"n": 1})]
 
 
@@ -102,9 +102,9 @@ def test_an_event_that_is_not_forgotten_is_told_again(bench):
     bench.put("0", {"target": "a", "event": {"n": 0}})
     delete = bench.client.delete
     bench.client.delete = lambda *args, **more: (_ for _ in ()).throw(OSError("gone"))
-    bench.once()
+    bench.run_once()
     bench.client.delete = delete
-    bench.once()
+    bench.run_once()
     assert len(bench.told) == 2
 
 
@@ -112,13 +112,13 @@ def test_an_unknown_target_waits_and_what_is_too_old_or_no_event_is_dropped(benc
     bench.put("0", {"target": "nobody", "event": {}})
     bench.put("1", b"no event")
     bench.put("2", {"target": "a", "event": {}}, hour=NOW - 10**6)
-    assert bench.once() == {"waiting": 1, "dropped": 2}
+    assert bench.run_once() == {"waiting": 1, "dropped": 2}
     assert bench.left() == ["0"]
 
 
 def test_empty_containers_of_the_past_go(bench):
     bench.put("0", {"target": "a", "event": {}}, hour=NOW - 10_000)
-    bench.once()
+    bench.run_once()
     assert list(bench.client.containers(EVENTS_ACCOUNT)) == []
 
 
@@ -126,10 +126,10 @@ def test_events_that_are_stored_encrypted_wait_for_a_pipeline_that_decrypts_them
     plain, bench.pipeline = bench.pipeline, EncryptionFixture(sim).filter
     bench.put("0", {"target": "a", "event": {"n": 0}})
     bench.pipeline = plain
-    assert bench.once() == {"errors": 1}
+    assert bench.run_once() == {"errors": 1}
     assert (bench.told, bench.left()) == ([], ["0"])
     bench.pipeline = EncryptionFixture(sim).filter
-    assert bench.once() == {"told": 1}
+    assert bench.run_once() == {"told": 1}
     assert (bench.told, bench.left()) == ([("a", {"n": 0})], [])
 
 

@@ -36,7 +36,7 @@ def sweep(bench):
     """Passes of as many days as there may be between two looks."""
     found = {}
     for _ in range(DAYS):
-        for name, count in bench.once().items():
+        for name, count in bench.run_once().items():
             found[name] = found.get(name, 0) + count
         bench.rig.clock.advance(DAY_S)
     return {name: count for name, count in found.items() if name.startswith("leftovers") or name == "errors"}
@@ -53,7 +53,7 @@ def test_a_move_that_breaks_off_leaves_the_object_and_its_bytes_are_found_later(
         return handle(request)
 
     bench.pipeline.handle = failing
-    assert bench.once()["errors"] == 1
+    assert bench.run_once()["errors"] == 1
     bench.pipeline.handle = handle
     assert read(bench, BUCKET._replace(obj="o")) == BODY and len(bench.names(HOME)) == 1
     bench.set_rules()
@@ -66,7 +66,7 @@ def test_what_an_object_leaves_that_was_overwritten_goes_and_what_is_needed_stay
     bench.set_rules(RULE, versions=versions)
     for name in ("gone", "needed"):
         bench.put(name, BODY)
-    bench.once()
+    bench.run_once()
     bench.set_rules()
     bench.put("gone", b"new")
     assert len(bench.names(HOME)) == 2
@@ -83,7 +83,7 @@ def test_what_an_object_leaves_that_was_overwritten_goes_and_what_is_needed_stay
 def test_nothing_goes_while_the_listing_and_the_nodes_do_not_agree(bench, missed):
     bench.set_rules(RULE)
     bench.put("o", BODY)
-    bench.once()
+    bench.run_once()
     bench.set_rules()
     handle = bench.pipeline.handle
 

@@ -136,7 +136,7 @@ def test_an_outdated_writer_is_told_of_the_newest_version():
 # --- the decision
 
 
-YES = reservation.told(None, Timestamp(3))
+YES = reservation.failure_headers(None, Timestamp(3))
 TARGET = SimpleNamespace(majority=MAJORITY)
 
 
@@ -174,7 +174,7 @@ def test_when_nodes_vanish_nobody_commits():
 
 
 def test_when_nodes_judged_by_different_versions_nobody_commits():
-    other = reservation.told(None, Timestamp(4))
+    other = reservation.failure_headers(None, Timestamp(4))
     assert decide(StubNode(other), StubNode(YES), StubNode(YES)) == (VersionsDiffer, [False] * 3)
 
 

@@ -98,13 +98,13 @@ class World:
         if answer is None or answer.status != 200 or not wanted:
             return answer
         first, _, last = wanted.removeprefix("bytes=").partition("-")
-        data = answer.stream.whole
+        data = answer.stream.remaining_bytes
         first, last = (first, last) if first else (max(0, len(data) - int(last)), "")
         if int(first) >= len(data):
             return BackendResponse(416, answer.headers, stream=Body(b""))
         stop = min(len(data), int(last or len(data)) + 1)
         part = {**answer.headers, "content-range": f"bytes {first}-{stop - 1}/{len(data)}"}
-        answer.stream.whole = data[int(first) : stop]
+        answer.stream.remaining_bytes = data[int(first) : stop]
         return BackendResponse(206, part, stream=answer.stream)
 
     def record_failure(self, *_):
@@ -130,7 +130,7 @@ class World:
         """Bodies of answers that nobody closed or read to their end."""
         told = [reply for cluster in self.clusters for reply in cluster.every]
         pending = [reply for cluster in self.clusters for replies in cluster.responses for reply in replies]
-        return [r for r in told if not r.stream.is_closed and r.stream.whole and r not in pending]
+        return [r for r in told if not r.stream.is_closed and r.stream.remaining_bytes and r not in pending]
 
 
 def test_an_object_is_what_was_stored_and_its_archives_are_not_seen():

@@ -71,7 +71,7 @@ def test_a_short_one_is_whole_at_once_and_lets_its_sources_go():
     reader = Reader(b"abc")
     body = SpanBody(reader)
     body.start()
-    assert body.whole == b"abc"
+    assert body.remaining_bytes == b"abc"
     assert reader.closed
 
 

@@ -38,7 +38,9 @@ def found(*answers, **more):
         # Those that answer late are closed late.
         green.sleep()
     kept = [] if chosen is None else [holding.source for holding in chosen.members.values()]
-    left_open = [reply for reply in cluster.every if not reply.stream.is_closed and reply.stream.whole]
+    left_open = [
+        reply for reply in cluster.every if not reply.stream.is_closed and reply.stream.remaining_bytes
+    ]
     asked = [reply for reply in left_open if not any(reply in answers for answers in cluster.responses)]
     assert len(asked) == len(kept)
     return (None if chosen is None else sorted(chosen.members)), cluster.asked

@@ -9,7 +9,7 @@ from swift.base.clock import SystemClock
 from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
 from swift.runtime.report import Counters, Progress
-from swift.runtime.share import ShareResult, ShareRun, log_failure
+from swift.runtime.sharerun import ShareResult, ShareRun, log_failure
 from swift.runtime.stop import Stop
 from swift.runtime.throttle import Throttle
 from swift.telemetry.telemetry import Telemetry
@@ -57,7 +57,7 @@ class Share:
     """A run over a turn, with what it tells."""
 
     def __init__(self, turn, root="", concurrency=1):
-        self.turn = turn
+        self.wait_for_turn = turn
         self.log = Lines()
         telemetry = Telemetry(self.log)
         self.counters = Counters(telemetry, "daemon")
@@ -100,7 +100,7 @@ def test_a_share_is_done_and_told_of():
 def test_every_unit_is_done_once_however_many_at_a_time(concurrency):
     share = Share(Turn(range(20), lambda unit: green.sleep()), concurrency=concurrency)
     assert share.watch().units == 20
-    assert sorted(share.turn.done) == list(range(20))
+    assert sorted(share.wait_for_turn.done) == list(range(20))
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
@@ -144,7 +144,7 @@ def test_an_end_that_fails_is_told():
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_a_request_to_stop_ends_it_at_the_next_unit(concurrency):
     share = Share(Turn(range(100)), concurrency=concurrency)
-    share.turn.act = lambda unit: share.stop.request() if unit == 4 else None
+    share.wait_for_turn.act = lambda unit: share.stop.request() if unit == 4 else None
     result = share.watch()
     assert 5 <= result.units <= 5 + concurrency
 
@@ -172,7 +172,7 @@ def test_a_request_to_stop_does_not_wait_for_what_hangs(concurrency, place):
     hang.set()
     while not share.run.has_ended:
         green.sleep()
-    assert 1 not in share.turn.done or concurrency > 1
+    assert 1 not in share.wait_for_turn.done or concurrency > 1
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
@@ -182,7 +182,7 @@ def test_what_is_not_of_a_unit_but_of_the_process_ends_whoever_waits(error, conc
     with pytest.raises(type(error)):
         share.watch()
     assert share.run.has_ended
-    assert 8 not in share.turn.done
+    assert 8 not in share.wait_for_turn.done
 
 
 def test_a_share_in_which_nothing_moves_is_given_up_and_ends_at_its_next_unit():
@@ -195,7 +195,7 @@ def test_a_share_in_which_nothing_moves_is_given_up_and_ends_at_its_next_unit():
     hang.set()
     while not share.run.has_ended:
         green.sleep()
-    assert share.turn.done == [0, 1]
+    assert share.wait_for_turn.done == [0, 1]
 
 
 def test_a_long_unit_in_which_bytes_move_is_no_stall_and_is_told_of():
@@ -206,7 +206,7 @@ def test_a_long_unit_in_which_bytes_move_is_no_stall_and_is_told_of():
             green.sleep(0.1)
             share.progress.bytes += 1
 
-    share.turn.act = act
+    share.wait_for_turn.act = act
     assert share.watch(stall_s=0.4, tell_every_s=0.0).bytes == 6
     assert share.told and share.told[0].units == 0
 

@@ -2,23 +2,23 @@
 
 import pytest
 
-from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement, Announcements
+from swift.middleware.admission.rulesexchange import RULES_BYTES_MAX, RulesExchange, RulesUpdate
 from test.support.sim import MemoryCache
 
-OLD, NEW = Announcement(1, "old"), Announcement(2, "new")
+OLD, NEW = RulesUpdate(1, "old"), RulesUpdate(2, "new")
 
 
 def test_what_one_process_announces_another_hears():
-    cache, one, other = MemoryCache(), Announcements(), Announcements()
-    one.announce(cache, OLD)
+    cache, one, other = MemoryCache(), RulesExchange(), RulesExchange()
+    one.publish(cache, OLD)
     other.receive(cache)
     assert other.newest == OLD
 
 
 def test_the_newest_wins_whoever_tells_it_last():
-    cache, one, other = MemoryCache(), Announcements(), Announcements()
-    one.announce(cache, NEW)
-    other.announce(cache, OLD)
+    cache, one, other = MemoryCache(), RulesExchange(), RulesExchange()
+    one.publish(cache, NEW)
+    other.publish(cache, OLD)
     one.receive(cache)
     assert one.newest == NEW
     other.receive(cache)
@@ -26,11 +26,11 @@ def test_the_newest_wins_whoever_tells_it_last():
 
 
 def test_what_was_lost_is_brought_back():
-    cache, one = MemoryCache(), Announcements()
-    one.announce(cache, NEW)
+    cache, one = MemoryCache(), RulesExchange()
+    one.publish(cache, NEW)
     cache.values.clear()
     one.receive(cache)
-    later = Announcements()
+    later = RulesExchange()
     later.receive(cache)
     assert later.newest == NEW
 
@@ -50,8 +50,8 @@ def test_what_was_lost_is_brought_back():
     ],
 )
 def test_what_is_no_announcement_is_none(value):
-    assert Announcement.of(value) is None
-    cache, one = MemoryCache(), Announcements()
+    assert RulesUpdate.of(value) is None
+    cache, one = MemoryCache(), RulesExchange()
     cache.values["admission/rules"] = value
     one.receive(cache)
     assert one.newest is None

@@ -3,14 +3,14 @@
 import pytest
 
 from swift.plan.errors import PlanError
-from swift.plan.given import Parameter, counts_of, numbers_of
+from swift.plan.parameters import Parameter, parse_counts, parse_parameters
 
 KNOWN = {"rate": Parameter(20, 1, 100, "MB/s"), "size": Parameter(4, 0, 1000, "MB")}
 
 
 def test_what_is_not_given_has_its_default():
-    assert numbers_of([], KNOWN, "--x") == {"rate": 20, "size": 4}
-    assert numbers_of(["rate=50", "size=0", "rate=60"], KNOWN, "--x") == {"rate": 60, "size": 0}
+    assert parse_parameters([], KNOWN, "--x") == {"rate": 20, "size": 4}
+    assert parse_parameters(["rate=50", "size=0", "rate=60"], KNOWN, "--x") == {"rate": 60, "size": 0}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_what_is_not_given_has_its_default():
 )
 def test_a_wrong_word_is_named(word, said):
     with pytest.raises(PlanError) as error:
-        numbers_of([word], KNOWN, "--x")
+        parse_parameters([word], KNOWN, "--x")
     assert said in str(error.value) and str(error.value).startswith("--x ")
 
 
@@ -36,10 +36,10 @@ def test_a_wrong_word_is_named(word, said):
     ("text", "numbers"), [("1..4", (1, 2, 3, 4)), ("3", (3,)), ("8,1,8", (8, 1)), ("2..2", (2,))]
 )
 def test_counts_are_a_range_or_a_list(text, numbers):
-    assert counts_of(text, "devices", 8) == numbers
+    assert parse_counts(text, "devices", 8) == numbers
 
 
 @pytest.mark.parametrize("text", ["", "0", "9", "4..1", "1..", "..3", "1,,2", "x", "-1", "1.5", "1" * 9, "²"])
 def test_anything_else_is_no_count(text):
     with pytest.raises(PlanError, match="devices"):
-        counts_of(text, "devices", 8)
+        parse_counts(text, "devices", 8)

@@ -16,10 +16,10 @@ LISTING_BYTES_MAX = 64 << 20
 
 
 #: Returns the listing keys for the parameters of one row.
-Show = Callable[[Mapping[str, str]], Mapping[str, object]]
+MakeListingKeys = Callable[[Mapping[str, str]], Mapping[str, object]]
 
 
-def with_row_parameters(response: Response, names: Collection[str], show: Show) -> None:
+def move_etag_parameters_to_rows(response: Response, names: Collection[str], show: MakeListingKeys) -> None:
     """Move parameters of the hashes of a JSON listing to keys of the rows; others stay where they are."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip()
     if not response.is_success or kind != "application/json":
@@ -33,12 +33,14 @@ def with_row_parameters(response: Response, names: Collection[str], show: Show) 
     for row in rows:
         value = row.get("hash")
         if isinstance(value, str) and ";" in value:
-            _move(row, value, names, show)
+            _move_parameters(row, value, names, show)
     response.body = json.dumps(rows).encode("ascii")
     response.headers["content-length"] = str(len(response.body))
 
 
-def _move(row: dict[str, object], value: str, names: Collection[str], show: Show) -> None:
+def _move_parameters(
+    row: dict[str, object], value: str, names: Collection[str], show: MakeListingKeys
+) -> None:
     etag, *parameters = value.split(";")
     kept, taken = [], {}
     for parameter in parameters:
@@ -52,7 +54,7 @@ def _move(row: dict[str, object], value: str, names: Collection[str], show: Show
         row.update(show(taken))
 
 
-def with_parameters(override: str, etag: str, parameters: Mapping[str, str]) -> str:
+def add_etag_parameters(override: str, etag: str, parameters: Mapping[str, str]) -> str:
     """Return the ETag of a row with more parameters; ``override`` is the value from other filters.
 
     They may leave its beginning open: then it is ``etag``.
@@ -62,7 +64,7 @@ def with_parameters(override: str, etag: str, parameters: Mapping[str, str]) -> 
     return "; ".join([base or etag, *filter(None, others), *added])
 
 
-def parameters_of(override: str) -> dict[str, str]:
+def parse_etag_parameters(override: str) -> dict[str, str]:
     """Return the parameters of a row's ETag."""
     _base, *parts = override.split(";")
     pairs = (part.strip().partition("=") for part in parts)

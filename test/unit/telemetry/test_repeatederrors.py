@@ -3,7 +3,7 @@
 import pytest
 
 from swift.base.clock import ManualClock
-from swift.telemetry.repeated import ERRORS_MAX, QUIET_S, RepeatedErrors
+from swift.telemetry.repeatederrors import ERRORS_MAX, REPEAT_INTERVAL_S, RepeatedErrorLog
 from test.support.daemons import ErrorLog
 
 
@@ -19,7 +19,7 @@ def clock():
 
 @pytest.fixture
 def errors(log, clock):
-    return RepeatedErrors(log, clock)
+    return RepeatedErrorLog(log, clock)
 
 
 def test_the_first_of_each_reason_is_told_at_once(errors, log):
@@ -38,7 +38,7 @@ def test_repetitions_are_only_for_developers(errors, log):
 def test_what_has_not_gone_away_is_told_again_after_a_while_with_how_often_it_came(errors, log, clock):
     for _ in range(4):
         errors.error("status 507 from sda")
-    clock.advance(QUIET_S)
+    clock.advance(REPEAT_INTERVAL_S)
     errors.error("status 507 from sda", txid="tx5")
     assert log.errors[1:] == [("status 507 from sda; 3 more in the last 300 s", "tx5")]
     errors.error("status 507 from sda")
@@ -47,7 +47,7 @@ def test_what_has_not_gone_away_is_told_again_after_a_while_with_how_often_it_ca
 
 def test_what_came_back_later_is_told_as_the_first_time(errors, log, clock):
     errors.error("status 507 from sda")
-    clock.advance(QUIET_S)
+    clock.advance(REPEAT_INTERVAL_S)
     errors.error("status 507 from sda")
     assert log.errors == [("status 507 from sda", None)] * 2
 

@@ -1,6 +1,6 @@
 """One pass over one share: planned, paced, done unit by unit, watched from beside.
 
-The work is done in green threads; a waiting caller receives its progress, and goes on without it when
+The work is done in green threads; a waiting caller receives its progress, and continues without it if
 nothing has moved for ``stall_s``: neither a unit nor a byte nor a count. What hangs is told to stop, and what
 it may yet do is part of no report.
 """
@@ -41,7 +41,7 @@ class ShareResult:
     begun_s: float = 0.0
 
     def as_json(self) -> dict[str, object]:
-        """For the pipe between worker and parent; ``ShareResult(**value)`` reads it back."""
+        """Return the result for the pipe to the parent; ``ShareResult(**value)`` reads it back."""
         return asdict(self)
 
 
@@ -58,7 +58,7 @@ class UnitsOfWork(Protocol):
         """Return the figures to report so far."""
 
     def end(self) -> None:
-        """All units were done."""
+        """End the work after its last unit."""
 
 
 class ShareRun:
@@ -84,7 +84,7 @@ class ShareRun:
         self._cursor = cursor
         self._stop = stop
         self._units = units
-        self._places = max(1, concurrency)
+        self._slots = max(1, concurrency)
         self._log = log
         self._ended = green.Event()
         self._crash: BaseException | None = None
@@ -110,7 +110,7 @@ class ShareRun:
         ``tell_every_s`` seconds.
         """
         green.spawn_detached(self._work)
-        moved = self._moved()
+        moved = self._progress_marks()
         moved_s = told_s = clock.monotonic()
         stopped_s: float | None = None
         while not self._ended.wait(min(WATCH_S, grace_s)):
@@ -121,8 +121,8 @@ class ShareRun:
                     self._log.info(f"{self.share}: stopped within a unit that did not end in {grace_s:g}s")
                     self._save()
                     return None
-            if self._moved() != moved:
-                moved, moved_s = self._moved(), now_s
+            if self._progress_marks() != moved:
+                moved, moved_s = self._progress_marks(), now_s
             elif stall_s and now_s - moved_s >= stall_s:
                 self._stop.request()
                 self._counters.add("stalls")
@@ -137,7 +137,7 @@ class ShareRun:
             raise self._crash
         return self.result()
 
-    def _moved(self) -> tuple[int, ...]:
+    def _progress_marks(self) -> tuple[int, ...]:
         progress = self._progress
         return progress.units, progress.bytes, progress.planned, self._counters.activity
 
@@ -165,38 +165,38 @@ class ShareRun:
 
     def _do_all(self) -> None:
         try:
-            is_whole = self._drive()
+            is_whole = self._do_units()
         except Exception as error:
             # A share that cannot go on ends here; the next pass begins it anew.
             is_whole = True
-            self._fail(f"cannot go on with {self.share}", error)
+            self._log_failure(f"cannot go on with {self.share}", error)
         try:
             self._turn.end()
         except Exception as error:
-            self._fail(f"cannot end {self.share}", error)
+            self._log_failure(f"cannot end {self.share}", error)
         if is_whole:
             self._cursor.clear()
         else:
             self._save()
         self._progress.end(self._counters)
 
-    def _drive(self) -> bool:
-        """Do all units; whether that was not cut short."""
-        free = green.Semaphore(self._places)
+    def _do_units(self) -> bool:
+        """Do all units; return True if all were done."""
+        free = green.Semaphore(self._slots)
         try:
             for unit in self._turn.plan():
                 self._progress.planned += 1
-                self._units.turn()
+                self._units.wait_for_turn()
                 if self._is_over:
                     return False
-                if self._places == 1:
+                if self._slots == 1:
                     self._do(unit)
                     continue
                 free.acquire()
-                green.spawn_detached(self._do_and_free, unit, free)
+                green.spawn_detached(self._do_and_release_slot, unit, free)
         finally:
-            if self._places > 1:
-                for _ in range(self._places):
+            if self._slots > 1:
+                for _ in range(self._slots):
                     free.acquire()
         return not self._is_over
 
@@ -204,7 +204,7 @@ class ShareRun:
     def _is_over(self) -> bool:
         return self._stop.requested or self._crash is not None
 
-    def _do_and_free(self, unit: object, free: green.Semaphore) -> None:
+    def _do_and_release_slot(self, unit: object, free: green.Semaphore) -> None:
         try:
             self._do(unit)
         except BaseException as error:
@@ -217,7 +217,7 @@ class ShareRun:
         try:
             self._turn.do(unit)
         except Exception as error:
-            self._fail(f"{unit} failed", error)
+            self._log_failure(f"{unit} failed", error)
         self._progress.unit_done(self._counters)
         if self._cursor.save_if_due():
             self._save()
@@ -232,7 +232,7 @@ class ShareRun:
         resume_state.counts = dict(self._counters.counts)
         self._cursor.save()
 
-    def _fail(self, what: str, error: Exception) -> None:
+    def _log_failure(self, what: str, error: Exception) -> None:
         self._counters.add("errors")
         log_failure(self._log, what, error)
 

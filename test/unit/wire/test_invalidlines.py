@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swift.wire.oddlines import may_be_asked, means_something, take_out
+from swift.wire.invalidlines import extract_invalid_lines, is_allowed_in_request, is_significant
 
 
 def head(*lines):
@@ -22,13 +22,13 @@ def head(*lines):
     ],
 )
 def test_odd_lines_are_taken_out_and_the_rest_stays_as_it_is(line, odd):
-    rest, found = take_out(head(b"Host: h", line, b"Content-Length: 5"))
+    rest, found = extract_invalid_lines(head(b"Host: h", line, b"Content-Length: 5"))
     assert rest == head(b"Host: h", b"Content-Length: 5")
     assert found == [odd]
 
 
 def test_a_regular_head_has_none():
-    assert take_out(head(b"Host: h", b"X-Object-Meta-A: b")) is None
+    assert extract_invalid_lines(head(b"Host: h", b"X-Object-Meta-A: b")) is None
 
 
 @pytest.mark.parametrize(
@@ -46,14 +46,14 @@ def test_a_regular_head_has_none():
     ],
 )
 def test_what_could_be_about_framing_is_not_let_through(line):
-    assert take_out(head(b"Host: h", line)) is None
+    assert extract_invalid_lines(head(b"Host: h", line)) is None
 
 
 @given(st.lists(st.binary(max_size=20)))
 def test_whatever_comes_what_is_left_has_regular_lines_only(lines):
-    found = take_out(head(*(line.replace(b"\r\n", b"") for line in lines)))
+    found = extract_invalid_lines(head(*(line.replace(b"\r\n", b"") for line in lines)))
     if found is not None:
-        assert take_out(found[0]) is None
+        assert extract_invalid_lines(found[0]) is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_whatever_comes_what_is_left_has_regular_lines_only(lines):
     ],
 )
 def test_line_breaks_are_never_asked_and_nul_only_of_metadata(name, value, allowed):
-    assert may_be_asked([(name, value)]) is allowed
+    assert is_allowed_in_request([(name, value)]) is allowed
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_line_breaks_are_never_asked_and_nul_only_of_metadata(name, value, allow
     ],
 )
 def test_odd_names_mean_something_as_metadata_only(name, meant):
-    assert means_something(name) is meant
+    assert is_significant(name) is meant

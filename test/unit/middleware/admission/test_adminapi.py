@@ -8,10 +8,10 @@ import tomllib
 import pytest
 
 from swift.http.body import RequestBody
-from swift.middleware.admission.announced import RULES_BYTES_MAX, Announcement
+from swift.middleware.admission.rulesexchange import RULES_BYTES_MAX, RulesUpdate
 from test.support.checks import every
 from test.support.filters import SharedCache
-from test.unit.middleware.admission.test_filter import LIMIT, AdmissionFixture
+from test.unit.middleware.admission.test_filter import LIMIT_PREFIX, AdmissionFixture
 
 STATE, RULES = "/v1/.admission/cluster/state", "/v1/.admission/cluster/rules"
 ADMIN = {"reseller_request": True, "REMOTE_USER": "admin"}
@@ -28,7 +28,7 @@ def turn(bench):
 
 
 def rule(rate, name="slow"):
-    return LIMIT.format(name=name, rate=rate)
+    return LIMIT_PREFIX.format(name=name, rate=rate)
 
 
 def limit_of(bench):
@@ -238,7 +238,7 @@ def test_a_file_that_can_be_written_is_enough_and_memcached_is_told_when_it_is_b
     [7, "x", {}, {"at_ns": "5", "text": ""}, {"at_ns": 1 << 70, "text": ""}, {"at_ns": 5, "text": b"x"}],
 )
 def test_nonsense_in_memcached_is_nothing(value):
-    assert Announcement.of(value) is None
+    assert RulesUpdate.of(value) is None
     cache = SharedCache()
     cache.values["admission/rules"] = value
     bench = AdmissionFixture(cache=cache)

@@ -1,6 +1,6 @@
 """Operator API of admission: shows usage and changes rules at run time (doc/explanation/admission.md).
 
-    GET /v1/.admission/cluster/state    what is known, asked for and promised, as JSON
+    GET /v1/.admission/cluster/state    capacity, usage and reservations, as JSON
     GET /v1/.admission/cluster/rules    the rules in force, as they were written
     PUT /v1/.admission/cluster/rules    other rules, for all workers of all proxies
 
@@ -20,10 +20,10 @@ from swift.http import environkeys
 from swift.http.body import RequestBody
 from swift.http.request import Request
 from swift.http.response import TEXT, HTTPError, Response, error_response
-from swift.middleware.admission.announced import RULES_BYTES_MAX
-from swift.middleware.admission.limiter import SPARE
-from swift.middleware.admission.rules import LANE, LIMIT, AdmissionRules
-from swift.middleware.admission.shares import DELIVERED, Report
+from swift.middleware.admission.capacityshares import DELIVERED_KEY, UsageReport
+from swift.middleware.admission.limiter import UNGUARANTEED_KEY
+from swift.middleware.admission.rules import CLASS_PREFIX, LIMIT_PREFIX, AdmissionRules
+from swift.middleware.admission.rulesexchange import RULES_BYTES_MAX
 from swift.middleware.authorization import unauthorized_response
 
 #: No account has this name.
@@ -34,18 +34,18 @@ _TOML = "application/toml; charset=utf-8"
 
 
 class RulesNotStored(Exception):
-    """Rules can neither be written nor told."""
+    """The rules could neither be written to the file nor sent to other processes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Console:
-    """Answers for one process. ``change`` raises ``ConfigError`` and ``RulesNotStored``."""
+class AdminApi:
+    """The operator API of one process. ``change_rules`` raises ``ConfigError`` and ``RulesNotStored``."""
 
-    state: Callable[[], dict[str, object]]
-    rules: Callable[[], str]
-    change: Callable[[str], dict[str, object]]
+    read_state: Callable[[], dict[str, object]]
+    read_rules: Callable[[], str]
+    change_rules: Callable[[str], dict[str, object]]
 
-    def answer(self, request: Request) -> Response:
+    def handle(self, request: Request) -> Response:
         """Return the response to a request for the account; raises ``HTTPError``."""
         assert request.entity is not None, "it names the account"
         if not request.env.get(environkeys.RESELLER_REQUEST):
@@ -59,15 +59,15 @@ class Console:
             return error_response(404)
         is_rules = path.obj == _RULES
         if request.method in ("GET", "HEAD"):
-            return _text(self.rules(), _TOML) if is_rules else _json(self.state())
+            return _text_response(self.read_rules(), _TOML) if is_rules else _json_response(self.read_state())
         if request.method == "PUT" and is_rules:
             return self._put(request)
         return error_response(405, headers={"allow": "GET, HEAD, PUT" if is_rules else "GET, HEAD"})
 
     def _put(self, request: Request) -> Response:
-        data = _read(request.body)
+        data = _read_body(request.body)
         try:
-            return _json(self.change(data.decode("utf-8")))
+            return _json_response(self.change_rules(data.decode("utf-8")))
         except UnicodeDecodeError as error:
             raise HTTPError(400, f"rules: byte {error.start} is no UTF-8\n", content_type=TEXT)
         except ConfigError as error:
@@ -77,25 +77,25 @@ class Console:
             raise HTTPError(503, text, content_type=TEXT)
 
 
-def uses_of(totals: Report, rules: AdmissionRules) -> dict[str, object]:
+def usage_by_name(totals: UsageReport, rules: AdmissionRules) -> dict[str, object]:
     """Return the requested and delivered rates of each class and limit as JSON-able values."""
-    guarantees, lanes, limits = rules.guarantees(), {}, {}
+    guarantees, qos_classes, limits = rules.guarantees(), {}, {}
     for key in sorted(totals):
         size, requests, streams = totals[key]
         use: dict[str, object] = {"bytes": size, "requests": requests, "streams": int(streams)}
-        if key in (DELIVERED, SPARE):
+        if key in (DELIVERED_KEY, UNGUARANTEED_KEY):
             continue
-        if key.startswith(LIMIT):
-            limits[key.removeprefix(LIMIT)] = use
+        if key.startswith(LIMIT_PREFIX):
+            limits[key.removeprefix(LIMIT_PREFIX)] = use
             continue
         if key in guarantees:
             use["guaranteed"] = asdict(guarantees[key])
-        lanes[key.removeprefix(LANE)] = use
-    size, requests, _ = totals.get(DELIVERED, (0.0, 0.0, 0.0))
-    return {"delivered": {"bytes": size, "requests": requests}, "lanes": lanes, "limits": limits}
+        qos_classes[key.removeprefix(CLASS_PREFIX)] = use
+    size, requests, _ = totals.get(DELIVERED_KEY, (0.0, 0.0, 0.0))
+    return {"delivered": {"bytes": size, "requests": requests}, "lanes": qos_classes, "limits": limits}
 
 
-def _read(body: RequestBody) -> bytes:
+def _read_body(body: RequestBody) -> bytes:
     """Return the whole body; raises ``HTTPError`` 413."""
     pieces, size = [], body.length or 0
     while size <= RULES_BYTES_MAX and (piece := body.read(65536)):
@@ -106,9 +106,9 @@ def _read(body: RequestBody) -> bytes:
     return b"".join(pieces)
 
 
-def _text(text: str, kind: str) -> Response:
+def _text_response(text: str, kind: str) -> Response:
     return Response(200, {"content-type": kind}, text.encode("utf-8", "surrogateescape"))
 
 
-def _json(content: dict[str, object]) -> Response:
-    return _text(json.dumps(content, indent=1) + "\n", _JSON)
+def _json_response(content: dict[str, object]) -> Response:
+    return _text_response(json.dumps(content, indent=1) + "\n", _JSON)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.telemetry.features import InfoRegistry
+from swift.telemetry.inforegistry import InfoRegistry
 
 
 @pytest.fixture

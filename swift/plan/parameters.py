@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from swift.plan.assumptions import number_in
+from swift.plan.assumptions import parse_number
 from swift.plan.errors import PlanError
 
 _RANGE = ".."
@@ -21,8 +21,8 @@ class Parameter:
     doc: str
 
 
-def numbers_of(words: Sequence[str], known: Mapping[str, Parameter], where: str) -> dict[str, float]:
-    """All numbers by name, those that are not given by their defaults; raises ``PlanError``."""
+def parse_parameters(words: Sequence[str], known: Mapping[str, Parameter], where: str) -> dict[str, float]:
+    """Return all numbers by name, with defaults for the others; raises ``PlanError``."""
     found = {name: given.default for name, given in known.items()}
     for word in words:
         name, separator, text = word.partition("=")
@@ -34,7 +34,7 @@ def numbers_of(words: Sequence[str], known: Mapping[str, Parameter], where: str)
 
 def _number(text: str, given: Parameter, where: str) -> float:
     try:
-        number = float(number_in(float(text), where, given.low))
+        number = float(parse_number(float(text), where, given.low))
     except ValueError:
         raise PlanError(f"{where}: {text!r} is not a number")
     if number > given.high:
@@ -42,8 +42,8 @@ def _number(text: str, given: Parameter, where: str) -> float:
     return number
 
 
-def counts_of(text: str, where: str, most: int) -> tuple[int, ...]:
-    """``1..8`` or ``1,2,4`` as numbers from 1 to ``most``; raises ``PlanError``."""
+def parse_counts(text: str, where: str, most: int) -> tuple[int, ...]:
+    """Parse ``1..8`` or ``1,2,4`` as numbers from 1 to ``most``; raises ``PlanError``."""
     first, separator, last = text.partition(_RANGE)
     words = text.split(",") if not separator else [first, last]
     if not all(word.isascii() and word.isdecimal() and len(word) < 6 for word in words):

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from swift.runtime.daemon import Schedule
-from swift.runtime.share import ShareResult
-from swift.runtime.stop import plain_stop
-from swift.runtime.supervise import Workers
+from swift.runtime.sharerun import ShareResult
+from swift.runtime.shareworkers import ShareWorkers
+from swift.runtime.stop import make_blocking_stop
 from swift.telemetry.log import silent_log
 from test.support.daemons import CountingTask, DaemonFixture
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.process
 
 def run(work, shares="abcd", limit=2, stop=None, *, workers=None, told=None, stall_s=0.0, **more):
     """Do shares in processes; the facts of those that ended well."""
-    workers = workers or Workers(silent_log(), **more)
+    workers = workers or ShareWorkers(silent_log(), **more)
     results = {}
 
     def tell(share, so_far):
@@ -30,7 +30,9 @@ def run(work, shares="abcd", limit=2, stop=None, *, workers=None, told=None, sta
         facts = work(share) if told is None else work(share, say)
         return ShareResult(facts)
 
-    for _ in workers.run(list(shares), result_of, limit, stop or plain_stop(), results, tell, stall_s):
+    for _ in workers.run(
+        list(shares), result_of, limit, stop or make_blocking_stop(), results, tell, stall_s
+    ):
         time.sleep(0.005)
     return {share: result.facts for share, result in results.items()}
 
@@ -71,7 +73,7 @@ def test_at_most_so_many_run_at_a_time(tmp_path):
 
 
 def test_a_stop_is_told_to_the_workers_and_starts_no_more():
-    stop = plain_stop()
+    stop = make_blocking_stop()
 
     def work(share):
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
@@ -85,7 +87,7 @@ def test_a_stop_is_told_to_the_workers_and_starts_no_more():
 
 
 def test_workers_that_do_not_listen_are_killed():
-    stop = plain_stop()
+    stop = make_blocking_stop()
 
     def work(share):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -120,7 +122,7 @@ def test_workers_tell_how_far_they_are(tmp_path):
 
 
 def test_a_silent_worker_is_killed_and_its_share_tried_again_in_the_next_pass():
-    workers = Workers(silent_log())
+    workers = ShareWorkers(silent_log())
 
     def hang(share):
         if share == "a":
@@ -137,9 +139,9 @@ def test_a_silent_worker_is_killed_and_its_share_tried_again_in_the_next_pass():
 
 def test_a_runner_with_workers_joins_their_results_and_counts(tmp_path):
     rig = DaemonFixture(tmp_path)
-    rig.stop = plain_stop()
+    rig.stop = make_blocking_stop()
     task = CountingTask(units=3, shares=("sda", "sdb", "sdc"))
-    assert rig.runner(task, Schedule(30, workers=2)).once()
+    assert rig.runner(task, Schedule(30, workers=2)).run_once()
     (passed,) = task.reports
     assert {share: result.units for share, result in passed.results.items()} == dict.fromkeys(
         ("sda", "sdb", "sdc"), 3

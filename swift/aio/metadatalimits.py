@@ -32,7 +32,7 @@ HEADER_BYTES = 255
 ITEM_BYTES = 50
 _ETAG = "0" * 32
 _NUMBER = "0" * 10
-_CODED: Metadata = {
+_EC_METADATA: Metadata = {
     title_case(fields.SYSMETA_EC_ETAG): _ETAG,
     title_case(fields.SYSMETA_EC_CONTENT_LENGTH): _NUMBER,
     title_case(fields.SYSMETA_EC_FRAG_INDEX): "00",
@@ -47,19 +47,19 @@ def measure_attribute_room(directory: Path) -> int:
 
     Raises ``ConfigError`` where files carry no user attributes, and OSError.
     """
-    if not _fits(directory, 1):
+    if not _can_store_attribute(directory, 1):
         return 0
     low, high = 1, PIECE_BYTES
     while low < high:
         middle = (low + high + 1) // 2
-        if _fits(directory, middle):
+        if _can_store_attribute(directory, middle):
             low = middle
         else:
             high = middle - 1
     return low
 
 
-def _fits(directory: Path, size_bytes: int) -> bool:
+def _can_store_attribute(directory: Path, size_bytes: int) -> bool:
     with tempfile.NamedTemporaryFile(dir=directory) as probe:
         try:
             os.setxattr(probe.fileno(), METADATA_ATTRIBUTE, b"0" * size_bytes)
@@ -85,7 +85,7 @@ def fitting_limits(room_bytes: int, *, coded: bool, limits: Limits | None = None
     when not even an object without metadata of its own fits.
     """
     limits = limits or Limits()
-    spare = room_bytes - len(encode_metadata(_largest(limits, coded=coded)))
+    spare = room_bytes - len(encode_metadata(_largest_metadata(limits, coded=coded)))
     item = _item_overhead()
     if spare >= limits.max_meta_overall_size + limits.max_meta_count * item:
         return {}
@@ -106,7 +106,7 @@ def fitting_limits(room_bytes: int, *, coded: bool, limits: Limits | None = None
     }
 
 
-def _largest(limits: Limits, *, coded: bool) -> Metadata:
+def _largest_metadata(limits: Limits, *, coded: bool) -> Metadata:
     """Return an object's system metadata with every value at its maximum length."""
     names = limits.max_account_name_length + limits.max_container_name_length + limits.max_object_name_length
     return {
@@ -116,7 +116,7 @@ def _largest(limits: Limits, *, coded: bool) -> Metadata:
         "ETag": _ETAG,
         "X-Delete-At": _NUMBER,
         title_case(fields.OBJECT_SYSMETA): "0" * HEADER_BYTES,
-        **(_CODED if coded else {}),
+        **(_EC_METADATA if coded else {}),
         "name": "0" * (names + len("///")),
     }
 

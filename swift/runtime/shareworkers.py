@@ -1,4 +1,4 @@
-"""Worker processes of a daemon's pass: each takes one share, tells how far it is, and ends.
+"""Worker processes of a daemon's pass: each does one share, reports its progress, and ends.
 
 A process per share and pass gives its memory back, and a share whose device hangs or whose worker is killed
 delays no other worker: its result is missing from this pass and tried again in the next. A worker that says
@@ -16,21 +16,21 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from swift.runtime.share import ShareResult
+from swift.runtime.sharerun import ShareResult
 from swift.runtime.stop import Stop
 from swift.runtime.workers import GRACE_S, die_with_parent
 from swift.telemetry.log import Log
 
-#: A worker that hangs says so itself; one that is silent for so many times as long is beyond that.
+#: A hanging worker reports that itself; one without reports for so many times as long is killed.
 SILENCE_FACTOR = 1.5
 
 #: Takes what has come of a share so far.
-Tell = Callable[[ShareResult], None]
-#: Runs in the child: does a share, telling now and then; None when it could not be ended.
-ShareWork = Callable[[str, Tell], ShareResult | None]
+ReportProgress = Callable[[ShareResult], None]
+#: Runs in the child: does a share and reports at intervals; returns None if it could not be ended.
+ShareWork = Callable[[str, ReportProgress], ShareResult | None]
 
 
-class Workers:
+class ShareWorkers:
     """The worker processes of one daemon task, from pass to pass."""
 
     def __init__(self, log: Log, *, grace_s: float = GRACE_S):
@@ -60,7 +60,7 @@ class Workers:
         It goes on with every step of the iterator. When ``stop`` is requested no further one is started, and
         the running ones are told; who does not end in time is killed.
         """
-        waiting = self._not_left_behind(shares)
+        waiting = self._startable(shares)
         kill_at: float | None = None
         while self._running or (waiting and not stop.requested):
             while waiting and len(self._running) < limit and not stop.requested:
@@ -92,13 +92,13 @@ class Workers:
                 results[child.share] = child.result
         elif latest_report is not None:
             tell(child.share, latest_report)
-        elif stall_s and time.monotonic() - child.heard_s > stall_s * SILENCE_FACTOR:
+        elif stall_s and time.monotonic() - child.reported_s > stall_s * SILENCE_FACTOR:
             self._log.error(f"ERROR worker for {child.share} (pid {child.pid}) is unresponsive; it is killed")
             del self._running[child.pid]
             self._left_behind[child.share] = child
             _signal([child.pid], signal.SIGKILL)
 
-    def _not_left_behind(self, shares: Sequence[str]) -> list[str]:
+    def _startable(self, shares: Sequence[str]) -> list[str]:
         for share, child in list(self._left_behind.items()):
             if child.has_ended():
                 child.close(self._log)
@@ -109,14 +109,14 @@ class Workers:
 
 
 class _Child:
-    """A running worker; what it says comes as lines through a file in memory, the last one is the result."""
+    """A running worker; its reports are lines of a file in memory, the last one is the result."""
 
     def __init__(self, pid: int, share: str, fd: int):
         self.pid = pid
         self.share = share
         self.result: ShareResult | None = None
-        #: Monotonic seconds at which it said something last.
-        self.heard_s = time.monotonic()
+        #: Monotonic seconds of its last report.
+        self.reported_s = time.monotonic()
         self._fd = fd
         self._read = 0
         self._status: int | None = None
@@ -137,7 +137,7 @@ class _Child:
         if not lines:
             return None
         self._read += len(lines) + 1
-        self.heard_s = time.monotonic()
+        self.reported_s = time.monotonic()
         value = json.loads(lines.rpartition(b"\n")[2])
         said = ShareResult(**value["result"])
         if not value["is_last"]:

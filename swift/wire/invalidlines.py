@@ -43,7 +43,7 @@ _METADATA = (
 )
 
 
-def take_out(head: bytes) -> tuple[bytes, list[Line]] | None:
+def extract_invalid_lines(head: bytes) -> tuple[bytes, list[Line]] | None:
     """Return a complete head without its odd lines, and these as (name, value).
 
     None when there are none, or when one of them cannot be told from a broken or smuggled line: no colon, a
@@ -66,7 +66,7 @@ def _resembles_framing(name: bytes) -> bool:
     return _NO_TOKEN.sub(b"", name).replace(b"-", b"").lower() in _FRAMING
 
 
-def may_be_asked(odd: list[Line]) -> bool:
+def is_allowed_in_request(odd: list[Line]) -> bool:
     """Return True if these may be in a request: no line break is part of them, NUL and spaces before the
     colon only of metadata.
     """
@@ -78,7 +78,7 @@ def may_be_asked(odd: list[Line]) -> bool:
     return True
 
 
-def means_something(name: bytes) -> bool:
+def is_significant(name: bytes) -> bool:
     """Return True if a request's odd line is more than ignored: its name is a usual one or metadata's."""
     return bool(_TOKEN.match(name)) or _is_metadata(name)
 

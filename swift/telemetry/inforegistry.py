@@ -26,14 +26,14 @@ class InfoRegistry:
         target.setdefault(section, {}).update(facts or {})
 
     def public(self, disallowed: Iterable[str] = ()) -> dict[str, object]:
-        """All public facts without the ``disallowed`` dotted paths."""
+        """Return all public facts without the ``disallowed`` dotted paths."""
         facts: dict[str, object] = {**copy.deepcopy(self._public)}
         for path in disallowed:
             _remove(facts, path.strip().split("."))
         return facts
 
     def with_admin(self, disallowed: Iterable[str] = ()) -> dict[str, object]:
-        """Public facts and the ``admin`` section."""
+        """Return the public facts and the ``admin`` section."""
         disallowed = list(disallowed)
         facts = self.public(disallowed)
         facts["admin"] = {**copy.deepcopy(self._admin), "disallowed_sections": disallowed}

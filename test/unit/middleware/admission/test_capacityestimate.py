@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.middleware.admission.learned import LearnedRate
+from swift.middleware.admission.capacityestimate import LearnedRate
 
 
 class Devices:
@@ -24,11 +24,13 @@ class Devices:
 def test_it_is_found_when_more_is_offered_and_most_of_it_is_used(rate):
     devices, learnt, done, bounds = Devices(rate), LearnedRate(), [], []
     for _ in range(600):
-        offered = 1.5 * rate if learnt.bound is None else min(1.5 * rate, learnt.bound)
-        delivered, answer_s = devices.second(offered)
-        learnt.learn(delivered, answer_s, 100)
+        offered = (
+            1.5 * rate if learnt.capacity_per_second is None else min(1.5 * rate, learnt.capacity_per_second)
+        )
+        delivered, response_s = devices.second(offered)
+        learnt.update(delivered, response_s, 100)
         done.append(delivered)
-        bounds.append(learnt.bound)
+        bounds.append(learnt.capacity_per_second)
     assert sum(bounds[300:]) / 300 == pytest.approx(rate, rel=0.15)
     assert max(bounds[300:]) < 1.3 * rate
     assert sum(done[100:]) >= 0.9 * rate * 500
@@ -37,7 +39,7 @@ def test_it_is_found_when_more_is_offered_and_most_of_it_is_used(rate):
 def test_while_nothing_is_slow_nothing_is_bounded():
     learnt = LearnedRate()
     for n in range(100):
-        assert learnt.learn(1000.0 * n, 0.01, 100) is None
+        assert learnt.update(1000.0 * n, 0.01, 100) is None
 
 
 def test_it_follows_devices_that_become_faster_and_slower():
@@ -45,13 +47,15 @@ def test_it_follows_devices_that_become_faster_and_slower():
     for rate in (1000.0, 3000.0, 500.0):
         devices.rate = rate
         for _ in range(400):
-            offered = 4500.0 if learnt.bound is None else min(4500.0, learnt.bound)
-            learnt.learn(*devices.second(offered), 100)
-        assert learnt.bound == pytest.approx(rate, rel=0.25)
+            offered = (
+                4500.0 if learnt.capacity_per_second is None else min(4500.0, learnt.capacity_per_second)
+            )
+            learnt.update(*devices.second(offered), 100)
+        assert learnt.capacity_per_second == pytest.approx(rate, rel=0.25)
 
 
 def test_few_answers_say_nothing():
     learnt = LearnedRate()
-    learnt.learn(1000.0, 0.01, 100)
-    assert learnt.learn(10.0, 5.0, 2) is None
-    assert learnt.learn(0.0, 5.0, 200) is None
+    learnt.update(1000.0, 0.01, 100)
+    assert learnt.update(10.0, 5.0, 2) is None
+    assert learnt.update(0.0, 5.0, 200) is None

@@ -1,9 +1,9 @@
-"""Parameters of a row's ETag become keys of the row (swift/http/rows.py)."""
+"""Parameters of a row's ETag become keys of the row (swift/http/etagparameters.py)."""
 
 import json
 
+from swift.http.etagparameters import add_etag_parameters, move_etag_parameters_to_rows
 from swift.http.response import Response
-from swift.http.rows import with_parameters, with_row_parameters
 
 JSON = {"content-type": "application/json; charset=utf-8"}
 
@@ -14,7 +14,7 @@ def quoted(parameters):
 
 def shown(rows, **headers):
     response = Response(200, {**JSON, **headers}, json.dumps(rows).encode())
-    with_row_parameters(response, ("slo_etag",), quoted)
+    move_etag_parameters_to_rows(response, ("slo_etag",), quoted)
     assert response.headers.get("content-length", str(len(response.body))) == str(len(response.body))
     return json.loads(response.body)
 
@@ -39,11 +39,11 @@ def test_other_answers_are_left_alone():
         (204, "application/json", b""),
     ):
         response = Response(status, {"content-type": kind}, body)
-        with_row_parameters(response, ("slo_etag",), quoted)
+        move_etag_parameters_to_rows(response, ("slo_etag",), quoted)
         assert response.body == body
 
 
 def test_parameters_are_added_to_what_other_filters_want():
-    assert with_parameters("", "m", {"a": "1", "b": "2"}) == "m; a=1; b=2"
-    assert with_parameters("; x=y", "m", {"a": "1"}) == "m; x=y; a=1"
-    assert with_parameters("other;x=y", "m", {"a": "1"}) == "other; x=y; a=1"
+    assert add_etag_parameters("", "m", {"a": "1", "b": "2"}) == "m; a=1; b=2"
+    assert add_etag_parameters("; x=y", "m", {"a": "1"}) == "m; x=y; a=1"
+    assert add_etag_parameters("other;x=y", "m", {"a": "1"}) == "other; x=y; a=1"

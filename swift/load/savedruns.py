@@ -1,4 +1,4 @@
-"""A run as its JSON tells of it: what reports and comparisons are made of."""
+"""A run read from its JSON, for reports and comparisons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SavedPhase:
 
 
 @dataclass(frozen=True)
-class Saved:
+class SavedRun:
     """A run."""
 
     workload: str
@@ -39,10 +39,10 @@ class Saved:
     phases: list[SavedPhase]
 
 
-def read(path: Path) -> Saved:
+def read_saved_run(path: Path) -> SavedRun:
     """Return the run of a file; raises ``BadResult``."""
     try:
-        return of_json(json.loads(path.read_text()))
+        return parse_saved_run(json.loads(path.read_text()))
     except (OSError, UnicodeDecodeError) as error:
         raise BadResult(f"{path}: cannot be read: {error}")
     except Exception as error:
@@ -50,14 +50,14 @@ def read(path: Path) -> Saved:
         raise BadResult(f"{path}: no result of swift-load run --json ({type(error).__name__}: {error})")
 
 
-def of_json(found: Mapping[str, object]) -> Saved:
+def parse_saved_run(found: Mapping[str, object]) -> SavedRun:
     """Return the run of ``summary.to_json``; raises KeyError, TypeError and ValueError."""
-    return Saved(
+    return SavedRun(
         str(found["workload"]),
         str(found["description"]),
         found["interrupted"] is True,
-        [OperationRow(**_checked(row, OperationRow)) for row in _tables(found["rows"])],
-        [PhaseCosts(**_checked(costs, PhaseCosts)) for costs in _tables(found["costs"])],
+        [OperationRow(**_check_types(row, OperationRow)) for row in _tables(found["rows"])],
+        [PhaseCosts(**_check_types(costs, PhaseCosts)) for costs in _tables(found["costs"])],
         [
             SavedPhase(
                 str(phase["name"]),
@@ -71,7 +71,7 @@ def of_json(found: Mapping[str, object]) -> Saved:
     )
 
 
-def _checked(table: dict, kind: type[OperationRow] | type[PhaseCosts]) -> dict:  # type: ignore[type-arg]
+def _check_types(table: dict, kind: type[OperationRow] | type[PhaseCosts]) -> dict:  # type: ignore[type-arg]
     """Return the table, with text and numbers where they belong; raises KeyError and TypeError."""
     for name, wanted in kind.__annotations__.items():
         value = table[name]
