@@ -216,7 +216,7 @@ class _BufferedPiece:
         if self._error is not None:
             raise self._error
         if self._got != self.size:
-            raise BodyError(f"a segment gave {self._got} of {self.size} bytes")
+            raise BodyError(f"a segment sent {self._got} of {self.size} bytes")
         return Response(200, {}, MemoryBody(self._buffer))
 
     def abandon(self) -> None:

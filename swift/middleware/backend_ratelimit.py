@@ -135,7 +135,7 @@ class BackendRatelimit(Filter):
         try:
             self._settings = self._read()
         except ConfigError as error:
-            self._telemetry.log.warning(f"ignored {self._path}: {error}")
+            self._telemetry.log.warning(f"ignored the invalid rates in {self._path}: {error}")
 
     def _mtime_now(self) -> float | None:
         try:

@@ -168,7 +168,9 @@ class Copy(Filter):
             return render_report(shape, "copy", values, failed)
 
         def failed(error: Exception) -> bytes:
-            self._log.exception("a copy failed", error, txid=request.env.get(environkeys.TRANS_ID))
+            self._log.exception(
+                "unexpected error while copying an object", error, txid=request.env.get(environkeys.TRANS_ID)
+            )
             return report_of(error_response(500))
 
         body = Heartbeat(

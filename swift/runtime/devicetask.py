@@ -110,7 +110,7 @@ class DatabasePassBase(DevicePassBase):
         """Count and log a directory that cannot be listed; the walk goes on beside it."""
         self._counters.add(self.unavailable_event)
         self._note(error)
-        self._log.error(f"ERROR cannot list databases: {error}")
+        self._log.error(f"ERROR cannot list databases of {self._device}: {error}")
 
     def _due_among(
         self, unchanged_databases: UnchangedDatabases, device_path: str, directory: str, some: Sequence[str]

@@ -248,7 +248,9 @@ class Admission(Filter):
     def _away(self, is_away: bool) -> None:
         if is_away and not self._is_away:
             count = self._exchange.processes
-            self._telemetry.log.warning(f"memcached is away: each of {count} processes uses an even share")
+            self._telemetry.log.warning(
+                f"memcached does not respond: each of {count} processes limits requests to an equal share"
+            )
         self._is_away = is_away
 
     def _learn(self, delivered: tuple[float, float], answer_s: float, answers: int) -> None:
@@ -264,7 +266,9 @@ class Admission(Filter):
 
     def _rules_changed(self) -> None:
         self.limiter.set_rules(self._file.rules, self._clock.monotonic())
-        self._telemetry.log.info(f"{self._file.source}: {len(self._file.rules.rules)} rules")
+        self._telemetry.log.info(
+            f"loaded {len(self._file.rules.rules)} admission rules from {self._file.source}"
+        )
 
     def _change_rules(self, cache: Cache | None, text: str) -> dict[str, object]:
         """Other rules for all; see ``Console``."""

@@ -128,7 +128,7 @@ class S3Token(Filter):
         try:
             secret = self._keystone.secret(known.user_id, access)
         except Unreachable as error:
-            self._log.warning(f"secret keys cannot be kept: {error}")
+            self._log.warning(f"cannot cache a secret key of Keystone: {error}")
             return
         if secret is not None and details["check_signature"](secret):
             tenant = {"id": known.project_id, "name": known.project_name}

@@ -100,7 +100,11 @@ class Removal:
             return outcome.render(shape)
 
         def failed(error: Exception) -> bytes:
-            self._log.exception("a deletion failed", error, txid=request.env.get(environkeys.TRANS_ID))
+            self._log.exception(
+                "unexpected error while deleting a static large object",
+                error,
+                txid=request.env.get(environkeys.TRANS_ID),
+            )
             outcome.status = status_line(500)
             return _Outcome(outcome.status).render(shape)
 
