@@ -293,7 +293,7 @@ def own_client(parts: DaemonParts, name: str, conf_path: str, tries: int) -> Int
     """
     if not conf_path and parser_of(parts.conf_path).has_section("app:container-server"):
         parts.context.telemetry.log.warning(
-            f"{parts.conf_path} [{name}]: internal_client_conf_path is not set; nothing is done here"
+            f"{parts.conf_path} [{name}]: the daemon stays idle because internal_client_conf_path is not set"
         )
         return None
     path = conf_path or parts.conf_path

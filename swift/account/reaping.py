@@ -159,7 +159,9 @@ class ContainerReaper:
         if policy is None:
             self._counters.add("errors")
             self._counters.add("objects_remaining", len(page.names))
-            self._log_error(f"{page.listed_by} has the unknown policy {page.policy_index}")
+            self._log_error(
+                f"cannot reap {page.listed_by}: it has the unknown policy index {page.policy_index}"
+            )
             return
 
         def delete(name: str) -> None:

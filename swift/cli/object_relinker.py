@@ -271,7 +271,9 @@ class DeviceRelinker:
             with store.replication_lock(device, part, job.policy, 15.0):
                 store.maintenance.remove_partition(device, part, job.policy)
         except LockTimeout:
-            self._log.warning(f"{device}/{part} is busy; kept its empty directory")
+            self._log.warning(
+                f"cannot remove the empty partition directory {device}/{part}: another process holds its lock"
+            )
 
     def _log_progress(
         self, device: str, job: RelinkJob, done: int, of: int, total: RelinkCounts, begin_s: float
@@ -309,7 +311,7 @@ def _device_lock(path: str) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise ConfigError(f"another relinker is at work ({path})")
+            raise ConfigError(f"another relinker is running (it holds {path})")
         yield
     finally:
         os.close(fd)
@@ -341,7 +343,9 @@ def relink_jobs(
         if phase(table.part_power, table.next_part_power) is not wanted or table.next_part_power is None:
             continue
         if load_factory(policy.diskfile_module) is not file_store:
-            log.warning(f"policy {policy.name} has an engine of its own, which splits no partitions here")
+            log.warning(
+                f"skipped policy {policy.name}: its storage engine does not support part power increases"
+            )
             continue
         jobs.append(RelinkJob(policy, action, table.part_power, table.next_part_power))
     return jobs
@@ -357,7 +361,7 @@ def relink_devices(
             try:
                 done = relinker.run(device, job)
             except (SwiftError, OSError) as error:
-                log.error(f"{device}: {error}")
+                log.error(f"cannot {job.action} {device}: {error}")
                 failed = True
                 continue
             failed = failed or bool(done.errors)

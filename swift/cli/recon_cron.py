@@ -44,7 +44,7 @@ def count_pending(context: BackendContext, stores: StoreRegistry) -> int:
                     objects, _others = updates.objects(device, policy, group)
                     count += sum(map(len, objects))
             except (DeviceUnavailable, OSError) as error:
-                context.telemetry.log.error(f"cannot count the updates of {device}: {error}")
+                context.telemetry.log.error(f"cannot count the pending updates of {device}: {error}")
     return count
 
 

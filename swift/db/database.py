@@ -127,7 +127,7 @@ class Dialect:
         """Raise ``DatabaseBroken`` unless a database holds its names."""
         row = connection.execute(self.names).fetchone()
         if row is None or not all(isinstance(name, str) and name for name in row):
-            raise DatabaseBroken(path, "does not say of whom it is")
+            raise DatabaseBroken(path, "has no account or container name")
 
 
 class Database:

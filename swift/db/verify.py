@@ -90,7 +90,11 @@ def quarantine_and_log(
         note(failure)
         tell(f"{error}; cannot be quarantined: {failure}")
         return False
-    tell(f"{error}; valid when read again" if moved is None else f"{error}; quarantined to {moved}")
+    tell(
+        f"{error}; valid when read again, so it was not quarantined"
+        if moved is None
+        else f"{error}; quarantined to {moved}"
+    )
     return moved is not None
 
 

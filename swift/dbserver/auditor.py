@@ -153,7 +153,7 @@ class DatabaseAuditPass(DatabasePassBase):
                 raise DatabaseMissing(error.path, "was replaced")
             moved = quarantine_broken(disk, place, error)
         if moved is None:
-            self._log.error(f"{error}; valid when read again")
+            self._log.error(f"{error}; valid when read again, so it was not quarantined")
             return
         self._counters.add("failures")
         self._counters.add("quarantines")

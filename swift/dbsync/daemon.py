@@ -83,7 +83,9 @@ class DatabaseReplicator(DeviceTask):
         view = self.ring.view()
         names = self.own.names(view)
         if not names:
-            self.context.telemetry.log.error("Can't find itself in the ring, not replicating")
+            self.context.telemetry.log.error(
+                "Can't find itself in the ring, not replicating: no device has an address of this node"
+            )
         names = self.selection.filter_devices(names)
         self.rng.shuffle(names)
         return names

@@ -189,7 +189,7 @@ class ReceivedDatabase:
         Raises ``DatabaseMissing`` when ``target`` is not the only database there any more.
         """
         if files.database_files(self._disk, self._place) != (target,):
-            raise DatabaseMissing(target, "is not the only one")
+            raise DatabaseMissing(target, "has several database files")
         self._merge_rows(have)
         with Transaction(self._connection, self.path) as connection:
             self._replica.absorb(connection, have, now)

@@ -69,5 +69,5 @@ def run(args: list[str], timeout_s: float) -> str:
         raise RsyncFailed(str(error))
     if done.status:
         words = done.output[:4096].split()
-        raise RsyncFailed(f"rsync to {args[-1]} ended with {done.status}: {' '.join(words)}")
+        raise RsyncFailed(f"rsync to {args[-1]} failed with exit status {done.status}: {' '.join(words)}")
     return done.output

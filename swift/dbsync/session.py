@@ -138,7 +138,7 @@ class ReplicationSession:
         while (batch := batch_after(point))[1] > point:
             if sent == self._settings.max_diffs:
                 self._counters.add("diff_caps")
-                raise NodeFailed(f"more than {sent} messages of rows are to be sent; the rest follows later")
+                raise NodeFailed(f"{sent} messages of rows were sent; the next pass sends the rest")
             text, point = batch
             self._remote.send_items(text, own_id)
             sent += 1

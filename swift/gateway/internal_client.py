@@ -238,7 +238,7 @@ def _rows_of(body: bytes) -> list[JsonObject]:
     if not isinstance(rows, list) or not all(
         isinstance(row, dict) and (row.get("name") or row.get("subdir")) for row in rows
     ):
-        raise ValueError("it is no listing")
+        raise ValueError("the response is not a listing")
     return rows
 
 

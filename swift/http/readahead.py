@@ -216,7 +216,7 @@ class _BufferedResponse:
         if self._error is not None:
             raise self._error
         if self._received != self.size:
-            raise BodyError(f"a segment gave {self._received} of {self.size} bytes")
+            raise BodyError(f"a segment sent {self._received} of {self.size} bytes")
         return Response(200, {}, MemoryViewBody(self._buffer))
 
     def abandon(self) -> None:

@@ -93,7 +93,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
             current.discard()
             current.report_end(self._taken, complete)
             if not complete:
-                raise BodyError(f"a segment gave {self._taken} of {self._size} bytes")
+                raise BodyError(f"a segment sent {self._taken} of {self._size} bytes")
         self._taken = 0
 
     def _prefetch(self) -> None:
@@ -103,7 +103,7 @@ class SegmentedBody(ResponseBody, Generic[S]):
     def _count_sent(self, size: int) -> None:
         self._taken += size
         if self._size is not None and self._taken > self._size:
-            raise BodyError(f"a segment gives more than {self._size} bytes")
+            raise BodyError(f"a segment sent more than {self._size} bytes")
         self._prefetch()
 
     def read_into(self, buffer: memoryview) -> int:

@@ -172,7 +172,7 @@ class ForwardedBody(RequestBody):
         try:
             data = self._source.read(min(size, FILE_CHUNK_BYTES))
         except BodyError as error:
-            raise SourceBodyError(f"the source broke off: {error}")
+            raise SourceBodyError(f"the source failed: {error}")
         self._count(len(data))
         return data
 
@@ -181,7 +181,7 @@ class ForwardedBody(RequestBody):
         try:
             size = self._source.read_into(view)
         except BodyError as error:
-            raise SourceBodyError(f"the source broke off: {error}")
+            raise SourceBodyError(f"the source failed: {error}")
         self._count(size)
         return size
 
@@ -189,7 +189,7 @@ class ForwardedBody(RequestBody):
         self.received += size
         length = self.length
         if length is not None and (self.received > length or (not size and self.received < length)):
-            raise SourceBodyError(f"the source gave {self.received} of {length} bytes")
+            raise SourceBodyError(f"the source sent {self.received} of {length} bytes")
         self._complete = not size or self.received == length
 
     def close(self) -> None:

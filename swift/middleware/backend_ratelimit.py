@@ -139,7 +139,7 @@ class BackendRatelimit(Filter):
         try:
             self._settings = self._read_settings()
         except ConfigError as error:
-            self._telemetry.log.warning(f"ignored {self._path}: {error}")
+            self._telemetry.log.warning(f"ignored the invalid rates in {self._path}: {error}")
 
     def _read_mtime(self) -> float | None:
         try:

@@ -171,7 +171,9 @@ class Copy(Filter):
             return render_report(report_format, "copy", values, failures)
 
         def render_failure(error: Exception) -> bytes:
-            self._log.exception("a copy failed", error, txid=request.env.get(environkeys.TRANS_ID))
+            self._log.exception(
+                "unexpected error while copying an object", error, txid=request.env.get(environkeys.TRANS_ID)
+            )
             return render_result(error_response(500))
 
         body = Heartbeat(

@@ -58,12 +58,12 @@ def read_small(body: RequestBody, size: int) -> bytes:
         while got < size:
             piece = body.read(size - got)
             if not piece:
-                raise ClientDisconnected(f"{got} of {size} bytes came")
+                raise ClientDisconnected(f"received {got} of {size} bytes")
             pieces.append(piece)
             got += len(piece)
         data = b"".join(pieces)
     if body.length != size and body.read(1):
-        raise ClientDisconnected(f"more than the announced {size} bytes came")
+        raise ClientDisconnected(f"received more than the announced {size} bytes")
     return data
 
 
@@ -142,14 +142,14 @@ def receive_all(
         if writer.size + len(batch) > limit:
             if size is None:
                 raise HTTPError(413, "Your request is too large.", content_type="text/plain")
-            raise ClientDisconnected(f"more than the announced {limit} bytes came")
+            raise ClientDisconnected(f"received more than the announced {limit} bytes")
         if batch:
             # Waits for the batch before, whose buffer is the next to be filled.
             writer.write(batch)
     writer.wait()
     buffers.end()
     if size is not None and writer.size != size:
-        raise ClientDisconnected(f"{writer.size} of {size} bytes came")
+        raise ClientDisconnected(f"received {writer.size} of {size} bytes")
 
 
 def receive_exactly(body: RequestBody, writer: DraftWriter, size: int, deadline: float) -> None:
@@ -158,7 +158,7 @@ def receive_exactly(body: RequestBody, writer: DraftWriter, size: int, deadline:
     while left:
         batch = _fill(body, buffers.next()[:left], deadline)
         if not batch:
-            raise ClientDisconnected(f"{size - left} of {size} bytes came")
+            raise ClientDisconnected(f"received {size - left} of {size} bytes")
         writer.write(batch)
         left -= len(batch)
     writer.wait()
@@ -288,7 +288,7 @@ class MimeBody:
             receive_exactly(self._body, writer, left - len(held), self._deadline)
 
         def refuse(_batch: bytes) -> None:
-            raise ClientDisconnected(f"more than the announced {size} bytes came")
+            raise ClientDisconnected(f"received more than the announced {size} bytes")
 
         return self.copy(refuse)
 
@@ -343,7 +343,7 @@ def receive(documents: MimeBody, stages: PutStages, plan: PutPlan, writer: Draft
         add_footers(plan, _read_footers(documents, more=more))
     writer.wait()
     if plan.size is not None and writer.size != plan.size:
-        raise ClientDisconnected(f"{writer.size} of {plan.size} bytes came")
+        raise ClientDisconnected(f"received {writer.size} of {plan.size} bytes")
     if stages.etag_follows:
         accept_trailers(writer.draft, plan.footers)
 

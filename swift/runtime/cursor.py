@@ -79,7 +79,7 @@ class Cursor:
             make_directories(os.path.dirname(self.path))
             replace_text(self.path, json.dumps(vars(self.resume_state)) + "\n")
         except OSError as error:
-            self._log.warning(f"cannot write {self.path}: {error.strerror}")
+            self._log.warning(f"cannot save the position of the pass in {self.path}: {error.strerror}")
 
     def clear(self) -> None:
         """Forget the position after a complete pass."""

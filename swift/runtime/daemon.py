@@ -263,7 +263,7 @@ class Runner:
         log = self._telemetry.log
         lost = self._lost.get(share)
         if lost is not None and not lost.has_ended:
-            log.error(f"ERROR {share} has hung since an earlier pass; skipped")
+            log.error(f"ERROR {share} is skipped: its earlier pass still hangs")
             return None
         self._lost.pop(share, None)
         own_stop = stop.make_child()

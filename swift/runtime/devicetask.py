@@ -110,7 +110,7 @@ class DatabasePassBase(DevicePassBase):
         """Count and log a directory that cannot be listed; the walk continues beside it."""
         self._counters.add(self.unavailable_event)
         self._count_device_error(error)
-        self._log.error(f"ERROR cannot list databases: {error}")
+        self._log.error(f"ERROR cannot list databases of {self._device}: {error}")
 
     def _changed_databases(
         self, unchanged_databases: UnchangedDatabases, device_path: str, directory: str, some: Sequence[str]

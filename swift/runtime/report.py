@@ -156,4 +156,4 @@ class PrometheusFile:
         try:
             replace_text(self.path, self._telemetry.metrics.render())
         except OSError as error:
-            self._telemetry.log.warning(f"cannot write {self.path}: {error.strerror}")
+            self._telemetry.log.warning(f"cannot write metrics to {self.path}: {error.strerror}")

@@ -118,7 +118,9 @@ class ShareRun:
             if self._stop.requested:
                 stopped_s = now_s if stopped_s is None else stopped_s
                 if now_s - stopped_s >= grace_s:
-                    self._log.info(f"{self.share}: stopped within a unit that did not end in {grace_s:g}s")
+                    self._log.info(
+                        f"{self.share}: stopped in the middle of a unit that did not end within {grace_s:g}s"
+                    )
                     self._save()
                     return None
             if self._progress_marks() != moved:
@@ -127,7 +129,7 @@ class ShareRun:
                 self._stop.request()
                 self._counters.add("stalls")
                 self._log.error(
-                    f"ERROR {self.share} has not moved for {stall_s:g}s; the pass goes on without it"
+                    f"ERROR {self.share} has not moved for {stall_s:g}s; the pass continues without it"
                 )
                 return None
             if now_s - told_s >= tell_every_s:

@@ -104,7 +104,7 @@ class ShareWorkers:
                 child.close(self._log)
                 del self._left_behind[share]
             elif share in shares:
-                self._log.error(f"ERROR {share} has hung since an earlier pass; skipped")
+                self._log.error(f"ERROR {share} is skipped: its earlier pass still hangs")
         return [share for share in shares if share not in self._left_behind]
 
 

@@ -195,7 +195,7 @@ class Master:
             self._main(index)
             status = 0
         except Exception as error:
-            self._log.exception("a worker failed", error)
+            self._log.exception("unexpected error; the worker ends", error)
         finally:
             sys.stderr.flush()
             os._exit(status)

@@ -1,7 +1,7 @@
-"""Every error that the S3 API answers: one table of code, status and text (spec: middleware.md §21).
+"""Errors of the S3 API: one table of code, status and text (spec: middleware.md §21).
 
-Handlers raise ``S3Error``; the filter makes one document of it. What the rest of the pipeline refuses becomes
-one of these in ``refusal``.
+Handlers raise ``S3Error``; the filter renders one XML document from it. ``error_for_status`` maps error
+statuses of the rest of the pipeline to S3 errors.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from swift.http.body import BodyError
 from swift.http.headers import HeaderMap
 
 
-class Meaning(NamedTuple):
+class ErrorDefinition(NamedTuple):
     """Status and text of a code."""
 
     status: int
     text: str
 
 
-#: Status, code and text of each error; a long text goes on in the next line, indented.
-_TABLE = """\
+#: Status, code and text of each error; an indented line continues a long text.
+_ERROR_TABLE = """\
 400 AccessControlListNotSupported The bucket does not allow ACLs.
 403 AccessDenied Access Denied.
 403 AccessForbidden Access Forbidden.
@@ -123,14 +123,14 @@ _TABLE = """\
 400 XAmzContentSHA256Mismatch The provided 'x-amz-content-sha256' header does not match what was computed.
 """
 #: Code → its status and text.
-ERRORS: dict[str, Meaning] = {}
-for _row in _TABLE.replace("\n    ", " ").splitlines():
+ERRORS: dict[str, ErrorDefinition] = {}
+for _row in _ERROR_TABLE.replace("\n    ", " ").splitlines():
     _status, _code, _text = _row.split(" ", 2)
-    ERRORS[_code] = Meaning(int(_status), _text)
+    ERRORS[_code] = ErrorDefinition(int(_status), _text)
 
 
 class S3Error(SwiftError):
-    """Answers with the error document of ``code``; ``text`` and ``details`` say more than the table."""
+    """An error response of the S3 API; ``text`` and ``details`` add to the table's entry for ``code``."""
 
     def __init__(
         self,
@@ -141,35 +141,35 @@ class S3Error(SwiftError):
         headers: HeaderMap | None = None,
         reason: str = "",
     ):
-        meaning = ERRORS[code]
+        definition = ERRORS[code]
         self.code = code
-        self.status = meaning.status
-        self.text = text or meaning.text
-        #: More elements of the document, names as they stand there.
+        self.status = definition.status
+        self.text = text or definition.text
+        #: More elements of the error document, by name.
         self.details = dict(details or {})
         self.headers = dict(headers or {})
-        #: What metrics and the access log add to the code.
+        #: Added to the code in metrics and the access log.
         self.reason = reason
         super().__init__(f"{self.status} {code}: {self.text}")
 
     @property
-    def metric(self) -> str:
-        """``403.AccessDenied.invalid_date``."""
+    def metric_suffix(self) -> str:
+        """The status, code and reason in a metric's name: ``403.AccessDenied.invalid_date``."""
         return ".".join(filter(None, (str(self.status), self.code, self.reason)))
 
 
-class RefusedBody(BodyError):
-    """A body that is not what its sender promised: nothing of it is stored, ``problem`` is the answer."""
+class RejectedBody(BodyError):
+    """A body that violates the declarations of its headers; ``s3_error`` is the response."""
 
-    def __init__(self, problem: S3Error):
-        super().__init__(problem.text)
-        self.problem = problem
-        # What others make of it must look like no refusal of their own.
+    def __init__(self, s3_error: S3Error):
+        super().__init__(s3_error.text)
+        self.s3_error = s3_error
+        # Other filters map this status; it must not look like an error of theirs.
         self.status = 400
 
 
 #: Status of the rest of the pipeline → code, where it means one thing everywhere.
-_REFUSALS = {
+_CODE_OF_STATUS = {
     401: "SignatureDoesNotMatch",
     403: "AccessDenied",
     405: "MethodNotAllowed",
@@ -187,9 +187,11 @@ _REFUSALS = {
 }
 
 
-def refusal(status: int, *, missing: str = "NoSuchKey", conflict: str = "ServiceUnavailable") -> S3Error:
-    """Return the S3 error for a status of the rest of the pipeline."""
-    code = missing if status == 404 else conflict if status == 409 else _REFUSALS.get(status)
+def error_for_status(
+    status: int, *, missing: str = "NoSuchKey", conflict: str = "ServiceUnavailable"
+) -> S3Error:
+    """Return the S3 error for an error status of the rest of the pipeline."""
+    code = missing if status == 404 else conflict if status == 409 else _CODE_OF_STATUS.get(status)
     if code is None:
         code = "InvalidRequest" if 400 <= status <= 499 else "InternalError"
     headers = {"connection": "close"} if code == "RequestTimeout" else {}

@@ -1,4 +1,4 @@
-"""Names of buckets and keys, and the ones that a request names (spec: middleware.md §19, §20)."""
+"""Names of buckets and keys, and parsing of requests that name them (spec: middleware.md §19, §20)."""
 
 from __future__ import annotations
 
@@ -10,61 +10,65 @@ from swift.base.documents import JsonObject
 from swift.base.entity import API_VERSIONS, RESERVED, EntityPath, NotUTF8
 from swift.http.headers import utf8_value
 from swift.http.request import Request
-from swift.s3.api.router import MARKS
+from swift.s3.api.router import SELECTORS
 from swift.s3.errors import S3Error
 
 KEY_BYTES_MAX = 1024
-#: What the container of a bucket's parts is called after it.
-SEGMENTS = "+segments"
-_parts_home = re.compile(r"([^+/]+)(?:\+[A-Z][A-Z0-9_]{0,63})?\+segments").fullmatch
-_dns = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?").fullmatch
-_loose = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
-_address = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}").fullmatch
-_NEVER = ("..", ".-", "-.")
-DNS_MAX, LOOSE_MAX, NAME_MIN = 63, 255, 3
+#: Suffix of a bucket's name in the name of its segments container.
+SEGMENTS_SUFFIX = "+segments"
+_match_segments_container = re.compile(r"([^+/]+)(?:\+[A-Z][A-Z0-9_]{0,63})?\+segments").fullmatch
+_is_dns_name = re.compile(r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?").fullmatch
+_is_loose_name = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?").fullmatch
+_is_ip_address = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}").fullmatch
+_FORBIDDEN_SEQUENCES = ("..", ".-", "-.")
+DNS_NAME_MAX, LOOSE_NAME_MAX, NAME_MIN = 63, 255, 3
 
 
-def segments_of(bucket: str, kind: str = "") -> str:
-    """Return the container of a bucket's parts.
+def segments_container(bucket: str, storage_class: str = "") -> str:
+    """Return the name of the container of a bucket's parts.
 
-    Of a storage class that is not the bucket's there is another one.
+    Parts of another storage class than the bucket's have a container of their own.
     """
-    return f"{bucket}+{kind}{SEGMENTS}" if kind else bucket + SEGMENTS
+    return f"{bucket}+{storage_class}{SEGMENTS_SUFFIX}" if storage_class else bucket + SEGMENTS_SUFFIX
 
 
-def bucket_of(container: str) -> str:
-    """Return the bucket to which a container of parts belongs; the name itself of any other container."""
-    found = _parts_home(container)
-    return container if found is None else found[1]
+def bucket_of_container(container: str) -> str:
+    """Return the bucket that a segments container belongs to; for any other container its own name."""
+    match = _match_segments_container(container)
+    return container if match is None else match[1]
 
 
 def own_parts(bucket: str, manifest: Iterable[JsonObject]) -> list[tuple[str, str]]:
-    """Return container and name of the bucket's own parts in a stored manifest."""
+    """Return container and name of each part in a manifest that is in the bucket's segments containers."""
     places = (str(entry.get("name", "")).lstrip("/").partition("/") for entry in manifest)
-    return [(home, name) for home, _, name in places if home != bucket and bucket_of(home) == bucket]
+    return [
+        (segments, name)
+        for segments, _, name in places
+        if segments != bucket and bucket_of_container(segments) == bucket
+    ]
 
 
 def is_bucket_name(name: str, *, dns: bool) -> bool:
-    """Return True if a container of this name is a bucket."""
-    most = DNS_MAX if dns else LOOSE_MAX
-    if not NAME_MIN <= len(name) <= most or (_dns if dns else _loose)(name) is None:
+    """Return True if the name is a valid bucket name."""
+    length_max = DNS_NAME_MAX if dns else LOOSE_NAME_MAX
+    if not NAME_MIN <= len(name) <= length_max or (_is_dns_name if dns else _is_loose_name)(name) is None:
         return False
-    return not any(word in name for word in _NEVER) and _address(name) is None
+    return not any(word in name for word in _FORBIDDEN_SEQUENCES) and _is_ip_address(name) is None
 
 
-def is_text(value: str) -> bool:
-    """Return True if a Latin-1 view of bytes is UTF-8."""
+def is_utf8(value: str) -> bool:
+    """Return True if the bytes behind a Latin-1 string are valid UTF-8."""
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in utf8_value(value))
 
 
 # --- targets of requests ------------------------------------------------------------------------------
 
-#: What stands between the name of an account and that of a bucket of it: ``/AUTH_test:photos/key``.
-ACCOUNT_MARK = ":"
+#: Separates the account from the bucket in a path: ``/AUTH_test:photos/key``.
+ACCOUNT_SEPARATOR = ":"
 
 
 class S3Target(NamedTuple):
-    """Bucket and key as text, either may be empty; ``account`` is the bucket's if the request says it."""
+    """Bucket and key of a request, either may be empty; ``account`` is set if the request names it."""
 
     bucket: str
     key: str
@@ -72,7 +76,7 @@ class S3Target(NamedTuple):
 
 
 def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
-    """Return the bucket in front of one of our domains, in lower case; empty when the host names none."""
+    """Return the bucket in the host name below one of the domains, in lower case; empty for none."""
     if not domains:
         return ""
     host = request.headers.get("host", "").rpartition(":")
@@ -84,7 +88,7 @@ def host_bucket_of(request: Request, domains: tuple[str, ...]) -> str:
     return ""
 
 
-def target_of(request: Request, host_bucket: str) -> S3Target:
+def parse_target(request: Request, host_bucket: str) -> S3Target:
     """Return the bucket and key of a request; raise ``S3Error``."""
     try:
         path = request.path
@@ -100,7 +104,7 @@ def target_of(request: Request, host_bucket: str) -> S3Target:
     bucket, _, key = path[1:].partition("/")
     if key and not bucket:
         raise S3Error("InvalidBucketName", details={"BucketName": ""})
-    account, colon, name = bucket.partition(ACCOUNT_MARK)
+    account, colon, name = bucket.partition(ACCOUNT_SEPARATOR)
     return S3Target(name, key, account) if colon and account else S3Target(bucket, key)
 
 
@@ -108,37 +112,39 @@ def _invalid_uri(request: Request, text: str | None = None) -> S3Error:
     return S3Error("InvalidURI", text, details={"Uri": request.raw_path})
 
 
-def allows_anonymous(request: Request, host_bucket: str, account: str) -> bool:
-    """Return True if a request without a signature is one for a bucket: its host, or its path, names one.
+def is_anonymous_bucket_request(request: Request, host_bucket: str, account: str) -> bool:
+    """Return True if a request without a signature names a bucket in its host or path.
 
-    ``account`` is whose buckets are meant where nothing says whose; empty: no account.
+    ``account`` owns the buckets of requests that name no account; empty: there is no such account.
     """
     if host_bucket:
         return bool(account)
     first = request.lossy_path.split("/", 2)[1:2]
-    if not first or first[0] in _SWIFTS:
+    if not first or first[0] in _SWIFT_PATH_PREFIXES:
         return False
-    if ACCOUNT_MARK in first[0]:
-        owner, _, bucket = first[0].partition(ACCOUNT_MARK)
+    if ACCOUNT_SEPARATOR in first[0]:
+        owner, _, bucket = first[0].partition(ACCOUNT_SEPARATOR)
         return bool(owner) and is_bucket_name(bucket, dns=True)
     return bool(account) and is_bucket_name(first[0], dns=True)
 
 
-def only_s3_means(request: Request) -> bool:
-    """Return True if no other API has such a request: a sub-resource of S3, or a POST to a bucket.
+def is_s3_only_request(request: Request) -> bool:
+    """Return True if only S3 has such a request: a sub-resource, or a POST to a bucket.
 
-    A request with a token of Swift is Swift's.
+    A request with a Swift token is a Swift request.
     """
     if "x-auth-token" in request.headers or "x-storage-token" in request.headers:
         return False
     bucket, _slash, key = request.lossy_path.removeprefix("/").partition("/")
-    if bucket in _SWIFTS or not is_bucket_name(bucket, dns=True):
+    if bucket in _SWIFT_PATH_PREFIXES or not is_bucket_name(bucket, dns=True):
         return False
-    return (request.method == "POST" and not key) or not MARKS.isdisjoint(request.params)
+    return (request.method == "POST" and not key) or not SELECTORS.isdisjoint(request.params)
 
 
 #: First words of paths that are not of buckets.
-_SWIFTS = frozenset((*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "crossdomain.xml"))
+_SWIFT_PATH_PREFIXES = frozenset(
+    (*API_VERSIONS, "auth", "info", "endpoints", "recon", "healthcheck", "crossdomain.xml")
+)
 
 
 # --- the registry of the lifecycle daemon -------------------------------------------------------------

@@ -1,6 +1,6 @@
 """XML of the API in both directions from declared schemas; no entity is ever expanded (middleware.md §21).
 
-    TAGGING = Group("Tagging", Group("TagSet", Many("Tag", Text("Key"), Text("Value"))))
+    TAGGING = Group("Tagging", Group("TagSet", RepeatedGroup("Tag", Text("Key"), Text("Value"))))
     parse(TAGGING, body)  ->  {"TagSet": {"Tag": [{"Key": "a", "Value": "b"}]}}
     render(TAGGING, value) -> bytes
 
@@ -23,8 +23,8 @@ XSI = "http://www.w3.org/2001/XMLSchema-instance"
 DECLARATION = b"<?xml version='1.0' encoding='UTF-8'?>\n"
 
 
-class Fragment(str):
-    """An element that is written already."""
+class RenderedElement(str):
+    """XML of an element that is rendered already."""
 
 
 #: What an element holds.
@@ -34,9 +34,9 @@ Parsed = Union[str, Tree, "list[Parsed]"]
 
 
 class Element:
-    """An element: its name, what is in it, and how often it may come."""
+    """An element of a schema: its name, its children, and how often it may occur."""
 
-    __slots__ = ("name", "children", "required", "many", "attribute")
+    __slots__ = ("name", "children", "required", "is_repeated", "is_attribute")
 
     def __init__(
         self,
@@ -44,41 +44,43 @@ class Element:
         children: tuple[Element, ...] | None = None,
         *,
         required: bool = False,
-        many: bool = False,
-        attribute: bool = False,
+        is_repeated: bool = False,
+        is_attribute: bool = False,
     ):
         self.name = name
         #: None: text.
         self.children = None if children is None else {child.name: child for child in children}
         self.required = required
-        self.many = many
+        self.is_repeated = is_repeated
         #: The attribute ``xsi:type`` instead of an element.
-        self.attribute = attribute
+        self.is_attribute = is_attribute
 
 
 def Text(name: str, *, required: bool = False) -> Element:  # noqa: N802
-    """Return an element with text."""
+    """Return the schema of an element with text."""
     return Element(name, required=required)
 
 
-def Texts(name: str) -> Element:  # noqa: N802
-    """Return any number of elements with text."""
-    return Element(name, many=True)
+def RepeatedText(name: str) -> Element:  # noqa: N802
+    """Return the schema of an element with text that may occur several times."""
+    return Element(name, is_repeated=True)
 
 
 def Group(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
-    """Return an element with elements."""
+    """Return the schema of an element with child elements."""
     return Element(name, children, required=required)
 
 
-def Many(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
-    """Return any number of elements with elements; ``required``: one at least."""
-    return Element(name, children, required=required, many=True)
+def RepeatedGroup(name: str, *children: Element, required: bool = False) -> Element:  # noqa: N802
+    """Return the schema of an element with children that may occur several times; ``required``: at least
+    once.
+    """
+    return Element(name, children, required=required, is_repeated=True)
 
 
-def Kind(name: str = "type") -> Element:  # noqa: N802
-    """Return the attribute ``xsi:type``."""
-    return Element(name, attribute=True)
+def TypeAttribute(name: str = "type") -> Element:  # noqa: N802
+    """Return the schema of the attribute ``xsi:type``."""
+    return Element(name, is_attribute=True)
 
 
 # --- reading ------------------------------------------------------------------------------------------
@@ -98,13 +100,13 @@ def parse(schema: Element, body: bytes, *, error: str = "MalformedXML") -> Tree:
         root = etree.fromstring(body, parser)
     except (etree.XMLSyntaxError, ValueError):
         raise S3Error(error)
-    if root is None or root.getroottree().docinfo.doctype or _local(root) != schema.name:
+    if root is None or root.getroottree().docinfo.doctype or _local_name(root) != schema.name:
         raise S3Error(error)
-    value = _read(schema, root, error)
+    value = _parse_element(schema, root, error)
     return value if isinstance(value, dict) else {}
 
 
-def _local(element: etree._Element) -> str | None:
+def _local_name(element: etree._Element) -> str | None:
     tag = element.tag
     if not isinstance(tag, str):
         return None
@@ -112,7 +114,7 @@ def _local(element: etree._Element) -> str | None:
     return name if not brace or space[1:] == NAMESPACE else None
 
 
-def _read(schema: Element, element: etree._Element, error: str) -> Parsed:
+def _parse_element(schema: Element, element: etree._Element, error: str) -> Parsed:
     if schema.children is None:
         if len(element):
             raise S3Error(error)
@@ -122,12 +124,12 @@ def _read(schema: Element, element: etree._Element, error: str) -> Parsed:
     if kind is not None and "type" in schema.children:
         found["type"] = kind
     for child in element:
-        name = _local(child)
+        name = _local_name(child)
         node = schema.children.get(name) if name is not None else None
-        if name is None or node is None or node.attribute:
+        if name is None or node is None or node.is_attribute:
             raise S3Error(error)
-        value = _read(node, child, error)
-        if node.many:
+        value = _parse_element(node, child, error)
+        if node.is_repeated:
             values = found.setdefault(name, [])
             assert isinstance(values, list), "what may come often is a list"
             values.append(value)
@@ -142,54 +144,54 @@ def _read(schema: Element, element: etree._Element, error: str) -> Parsed:
 
 
 def text_of(value: Parsed | None) -> str:
-    """Return the text of an element that may be missing."""
+    """Return the text of an element; empty if it is missing."""
     return value.strip() if isinstance(value, str) else ""
 
 
 def tree_of(value: Parsed | None) -> Tree:
-    """Return the content of an element that may be missing."""
+    """Return the children of an element; empty if it is missing."""
     return value if isinstance(value, dict) else {}
 
 
 def trees_of(value: Parsed | None) -> list[Tree]:
-    """Return the elements of one name."""
+    """Return the children of each occurrence of a repeated element."""
     return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
 # --- writing ------------------------------------------------------------------------------------------
 
 #: What XML 1.0 cannot carry, not as references either (section 2.2).
-_NO_CHARACTERS = r"\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff"
-_special = re.compile(rf"[&<>\r{_NO_CHARACTERS}]").search
-_replace = re.compile(rf"[&<>\r{_NO_CHARACTERS}]").sub
-_NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xd;"}
+_INVALID_CHARACTERS = r"\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff"
+_has_special_characters = re.compile(rf"[&<>\r{_INVALID_CHARACTERS}]").search
+_replace_special_characters = re.compile(rf"[&<>\r{_INVALID_CHARACTERS}]").sub
+_CHARACTER_REFERENCES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#xd;"}
 
 
-def _written(match: re.Match[str]) -> str:
-    return _NAMED.get(match[0], "\ufffd")
+def _character_reference(match: re.Match[str]) -> str:
+    return _CHARACTER_REFERENCES.get(match[0], "\ufffd")
 
 
 def escape(text: str) -> str:
-    """Return text as the content of an element; what XML cannot carry becomes U+FFFD.
+    """Return text escaped as the content of an element; characters that XML forbids become U+FFFD.
 
-    S3 writes references to such characters, at which parsers refuse all of the answer. Who needs keys with
-    them asks for ``encoding-type=url``.
+    S3 writes character references instead, and XML parsers reject the whole response. Clients that need
+    such keys request ``encoding-type=url``.
     """
-    return _replace(_written, text) if _special(text) else text
+    return _replace_special_characters(_character_reference, text) if _has_special_characters(text) else text
 
 
 def render(schema: Element, value: Value, *, namespace: bool = True, declaration: bool = True) -> bytes:
-    """Return the document of a value; children in the order of the schema, absent ones left out."""
+    """Return the XML document of a value; children in the order of the schema, absent ones left out."""
     pieces: list[str] = []
     space = f' xmlns="{NAMESPACE}"' if namespace else ""
-    _write(pieces, schema, value, space)
+    _render_element(pieces, schema, value, space)
     body = "".join(pieces).encode("utf-8")
     return DECLARATION + body if declaration else body
 
 
-def _write(pieces: list[str], schema: Element, value: Value, attributes: str = "") -> None:
+def _render_element(pieces: list[str], schema: Element, value: Value, attributes: str = "") -> None:
     name = schema.name
-    if isinstance(value, Fragment):
+    if isinstance(value, RenderedElement):
         pieces.append(value)
         return
     if schema.children is None:
@@ -205,17 +207,17 @@ def _write(pieces: list[str], schema: Element, value: Value, attributes: str = "
     start = len(pieces)
     pieces.append("")
     for child_name, child in schema.children.items():
-        if child.attribute:
+        if child.is_attribute:
             continue
-        if child.many:
+        if child.is_repeated:
             items = value.get(child_name, ())
             assert isinstance(items, Sequence), f"{child_name} may come often"
             for item in items:
-                _write(pieces, child, item)
+                _render_element(pieces, child, item)
         else:
             inner = value.get(child_name)
             if inner is not None:
-                _write(pieces, child, inner)
+                _render_element(pieces, child, inner)
     if len(pieces) == start + 1:
         pieces[start] = f"<{name}{attributes}/>"
         return

@@ -144,7 +144,7 @@ class Linker:
                 if keeps_new:
                     continue
                 if not self._clobber:
-                    core.notice(f"{target} is another file than {source}")
+                    core.notice(f"cannot link {source}: {target} exists and is another file")
                     done.errors += 1
                     continue
                 reason = f"{name} is another file than in {old}"

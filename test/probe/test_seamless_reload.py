@@ -148,7 +148,7 @@ def test_workers_go_on_when_the_next_image_cannot_start(server):
         )
         os.kill(server.process.pid, signal.SIGUSR1)
         LiveCluster.await_true(
-            lambda: "workers from before it go on" in (server.root / "log").read_text(),
+            lambda: "the old workers continue" in (server.root / "log").read_text(),
             "the reload fails",
             60,
         )

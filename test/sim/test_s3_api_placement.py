@@ -4,7 +4,7 @@ import pytest
 
 from swift.http.response import error_response
 from swift.s3.api.call import Features
-from swift.s3.api.metadata import classes_of
+from swift.s3.api.metadata import parse_storage_classes
 from test.support.s3_fixtures import S3Cluster
 
 COLD = {"x-amz-storage-class": "COLD"}
@@ -14,7 +14,9 @@ DATA = b"the bytes of an object"
 @pytest.fixture
 def s3(sim):
     default = next(policy.name for policy in sim.policies if policy.is_default)
-    features = Features(classes=classes_of((f"STANDARD:{default}", "COLD:ec32"), sim.policies))
+    features = Features(
+        storage_classes=parse_storage_classes((f"STANDARD:{default}", "COLD:ec32"), sim.policies)
+    )
     world = S3Cluster(sim, features)
     assert world("PUT", "/bucket").status == 200
     return world

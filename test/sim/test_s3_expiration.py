@@ -20,7 +20,7 @@ TAG = {fields.TRANSIENT_S3_TAGGING: "k=v"}
 
 def test_objects_end_whose_name_size_and_tags_a_rule_is_about(bench):
     bench.set_rules(
-        LifecycleRule("r", prefix="p/", greater=1, tags=(("k", "v"),), days=1),
+        LifecycleRule("r", prefix="p/", size_greater_than=1, tags=(("k", "v"),), days=1),
         LifecycleRule("t", prefix="tmp/", date=86400),
     )
     for name, body, headers in (
@@ -140,7 +140,7 @@ def test_a_version_that_became_the_object_again_stays(bench):
 
 
 def test_a_delete_marker_ends_when_nothing_is_below_it(bench):
-    bench.set_rules(LifecycleRule("r", ends_markers=True), versions="true")
+    bench.set_rules(LifecycleRule("r", expires_delete_markers=True), versions="true")
     gone, kept = bench.put("gone"), bench.put("kept")
     for name in ("gone", "kept"):
         bench.client.delete(BUCKET._replace(obj=name))

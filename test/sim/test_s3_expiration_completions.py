@@ -6,10 +6,10 @@ import pytest
 
 from swift.base.timestamp import Timestamp
 from swift.http import fields
-from swift.s3.api.uploads import CompletionDecision, Record, Swap, read_state, swap
+from swift.s3.api.uploadstate import CompletionDecision, MarkerRecord, SwapOutcome, read_state, swap_record
 from swift.s3.config.lifecyclerules import LifecycleRule
-from swift.s3.daemons.expiration import UNDER_WAY_S, CompletionRecovery, UnfinishedUpload
-from swift.s3.daemons.walk import DaemonObjects, RegisteredBucket
+from swift.s3.daemons.expiration import COMPLETION_GRACE_S, CompletionRecovery, UnfinishedUpload
+from swift.s3.daemons.walk import DaemonObjectClient, RegisteredBucket
 from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture, etag_of
 
 ENTRY = RegisteredBucket("a", "b", Timestamp(0))
@@ -33,16 +33,16 @@ def decide(bench, **changes):
     headers = {fields.SYSMETA_S3_UPLOAD_ID: "id", fields.SYSMETA_S3_ETAG: "e-2"}
     parts = tuple((number, etag_of(b"part")) for number in (1, 2))
     decision = CompletionDecision("d", now.internal, "e-2", parts, headers, 1)
-    objects = DaemonObjects(bench.client, "a")
+    objects = DaemonObjectClient(bench.client, "a")
     state = read_state(objects, "b", "o", "id")
-    assert swap(objects, state, Record(decision=replace(decision, **changes))) is Swap.WON
+    assert swap_record(objects, state, MarkerRecord(decision=replace(decision, **changes))) is SwapOutcome.WON
     return now
 
 
 def finish(bench, now):
-    finishing = CompletionRecovery(bench.client, lambda: now.seconds + UNDER_WAY_S + 1, 1)
-    assert list(finishing.find(ENTRY)) == [UNIT]
-    return finishing.finish(UNIT)
+    finishing = CompletionRecovery(bench.client, lambda: now.seconds + COMPLETION_GRACE_S + 1, 1)
+    assert list(finishing.find_unfinished(ENTRY)) == [UNIT]
+    return finishing.finish_upload(UNIT)
 
 
 def read(bench):
@@ -60,7 +60,7 @@ def test_a_decision_that_broke_off_is_carried_out(bench):
 
 def test_a_decision_that_is_being_carried_out_is_left_alone(bench):
     now = decide(bench)
-    assert CompletionRecovery(bench.client, lambda: now.seconds, 1).finish(UNIT) == "kept"
+    assert CompletionRecovery(bench.client, lambda: now.seconds, 1).finish_upload(UNIT) == "kept"
     assert read(bench)[0] == 404
 
 
@@ -81,7 +81,7 @@ def test_what_would_have_been_refused_is_not_stored(bench, changes):
 def test_a_decision_that_is_too_old_ends_without_an_object(bench):
     now = decide(bench)
     late = CompletionRecovery(bench.client, lambda: now.seconds + 6 * 86400, 1)
-    assert late.finish(UNIT) == "ended"
+    assert late.finish_upload(UNIT) == "ended"
     assert read(bench) == (404, ["o/id/1", "o/id/2"])
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from swift.http.response import error_response
-from swift.s3.config.notifications import EVENTS_ACCOUNT, container_of
+from swift.s3.config.notifications import EVENTS_ACCOUNT, queue_container
 from test.support.s3_fixtures import Multipart, S3Cluster
 
 
@@ -110,5 +110,5 @@ def test_a_client_hears_of_an_event_that_could_not_be_kept(told):
 
 
 def test_an_hour_has_one_container():
-    assert container_of(7200.0) == container_of(10799.9) == "7200"
-    assert container_of(10800.0) == "10800"
+    assert queue_container(7200.0) == queue_container(10799.9) == "7200"
+    assert queue_container(10800.0) == "10800"

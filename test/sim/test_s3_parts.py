@@ -6,7 +6,7 @@ import pytest
 
 from swift.http.body import BytesBody
 from swift.http.response import error_response
-from swift.s3.api.parts import Rewindable
+from swift.s3.api.parts import RewindableBody
 from test.support.s3_fixtures import Multipart, meddling
 
 
@@ -89,10 +89,10 @@ def test_nodes_that_keep_no_conditions_store_parts_as_before(s3, upload):
 
 
 def test_a_body_is_read_again_while_its_beginning_is_all_that_was_read():
-    body = Rewindable(BytesBody(b"abc" * 1000))
+    body = RewindableBody(BytesBody(b"abc" * 1000))
     assert body.read(2) == b"ab" and body.rewind()
     assert body.read(1) == b"a" and body.received == 1
     assert body.rewind() and body.read() == b"abc" * 1000
-    large = Rewindable(BytesBody(b"x" * 100_000))
+    large = RewindableBody(BytesBody(b"x" * 100_000))
     large.read()
     assert not large.rewind()

@@ -16,7 +16,7 @@ from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture
 #: The code of three and two.
 COLD = 1
 HOME = EntityPath("a", "b+COLD+segments")
-RULE = LifecycleRule("r", greater=0, transitions=(Transition("COLD", 1),))
+RULE = LifecycleRule("r", size_greater_than=0, transitions=(Transition("COLD", 1),))
 OBJECT = BUCKET._replace(obj="o")
 BODY = b"the bytes of an object"
 
@@ -92,7 +92,9 @@ def test_small_objects_stay_unless_the_rule_speaks_of_sizes(bench):
 
 @pytest.mark.parametrize("tagged", [True, False])
 def test_tags_decide_when_the_object_is_looked_at(bench, tagged):
-    bench.set_rules(LifecycleRule("r", tags=(("k", "v"),), greater=0, transitions=(Transition("COLD", 1),)))
+    bench.set_rules(
+        LifecycleRule("r", tags=(("k", "v"),), size_greater_than=0, transitions=(Transition("COLD", 1),))
+    )
     bench.put("o", BODY, **({fields.TRANSIENT_S3_TAGGING: "k=v"} if tagged else {}))
     assert bench.run_once()["objects.moved" if tagged else "objects.kept"] == 1
     assert read(bench)[1] == BODY
@@ -235,8 +237,8 @@ def test_a_deletion_while_a_version_moves_stays_one(bench):
 
 
 def test_versions_that_are_not_current_move_but_some_stay(bench):
-    moves = (Transition("COLD", 1, newer=1),)
-    bench.set_rules(LifecycleRule("r", greater=0, noncurrent_transitions=moves), versions="true")
+    moves = (Transition("COLD", 1, newer_versions=1),)
+    bench.set_rules(LifecycleRule("r", size_greater_than=0, noncurrent_transitions=moves), versions="true")
     ids = [bench.put("o", BODY + bytes([65 + n])) for n in range(4)]
     assert bench.run_once() == {"buckets": 1, "versions.moved": 2}
     found = [read(bench, query=f"version-id={version}") for version in ids]
@@ -254,7 +256,8 @@ def test_versions_that_are_not_current_move_but_some_stay(bench):
 
 def test_a_version_that_is_made_current_while_it_moves_can_be_read(bench):
     bench.set_rules(
-        LifecycleRule("r", greater=0, noncurrent_transitions=(Transition("COLD", 1),)), versions="true"
+        LifecycleRule("r", size_greater_than=0, noncurrent_transitions=(Transition("COLD", 1),)),
+        versions="true",
     )
     old, _ = bench.put("o", BODY), bench.put("o", b"new")
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.s3.daemons.walk import DaemonObjects, remove_parts
+from swift.s3.daemons.walk import DaemonObjectClient, remove_parts
 from test.support.s3_fixtures import SEGMENTS, LifecycleFixture
 
 
@@ -21,7 +21,7 @@ def test_parts_of_an_upload_of_a_longer_key_stay(bench):
 
 
 def test_the_daemon_reads_objects_and_what_is_not_there(bench):
-    objects = DaemonObjects(bench.client, "a")
-    assert objects.send("PUT", "b+segments", "o", {}, b"body").is_success
-    assert objects.send("GET", "b+segments", "o").body == b"body"
-    assert objects.send("GET", "b+segments", "p").status == 404
+    objects = DaemonObjectClient(bench.client, "a")
+    assert objects.request("PUT", "b+segments", "o", {}, b"body").is_success
+    assert objects.request("GET", "b+segments", "o").body == b"body"
+    assert objects.request("GET", "b+segments", "p").status == 404

@@ -19,11 +19,11 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.policy.policy import Policies, Policy
-from swift.s3.api.metadata import echoed_metadata
-from swift.s3.api.uploads import DECISION_S
+from swift.s3.api.metadata import metadata_for_post
+from swift.s3.api.uploadstate import DECISION_VALID_S
 from swift.s3.daemons.expiration import ENDED, CompletionRecovery, Expiration
 from swift.s3.daemons.orphans import OrphanCleanup
-from swift.s3.daemons.walk import RegisteredBucket, UploadCandidates, Walk
+from swift.s3.daemons.walk import BucketWalk, RegisteredBucket, UploadCandidates
 from test.support.s3_fixtures import S3Cluster, etag_of
 
 # --- memorystore ------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class MemoryStore:
         if found is not None and found.at >= stamp:
             return error_response(202)
         headers = {n: v for n, v in request.headers.items() if n.startswith(_STORED) or n == "x-delete-at"}
-        headers |= echoed_metadata(request.headers)
+        headers |= metadata_for_post(request.headers)
         headers |= {"x-static-large-object": "True"} if "x-static-large-object" in request.headers else {}
         self.objects[path] = Stored(stamp, body, headers)
         return Response(201, {"etag": md5(body).hexdigest(), "last-modified": stamp.http_date})
@@ -552,7 +552,7 @@ class Race:
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
         ending = Expiration(self.daemon(faults=True), lambda: 2e9, lambda _s: None, 0.0)
         try:
-            outcome = ending.uploads(UploadCandidates(entry, [("key", upload_id)]))
+            outcome = ending.abort_uploads(UploadCandidates(entry, [("key", upload_id)]))
             status = 204 if outcome == ENDED else 404
         except (Crash, UnexpectedResponse):
             pass
@@ -564,8 +564,8 @@ class Race:
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
         finishing = CompletionRecovery(self.daemon(faults=True), _now_s, 3, -1.0)
         try:
-            for unit in finishing.find(entry):
-                finishing.finish(unit)
+            for unit in finishing.find_unfinished(entry):
+                finishing.finish_upload(unit)
         except (Crash, UnexpectedResponse):
             return
 
@@ -574,21 +574,21 @@ class Race:
         self.store.chance = None
         self.store.faults.clear()
         entry = RegisteredBucket(ACCOUNT, "bucket", Timestamp(0))
-        for later_s in (0.0, DECISION_S + 1):
+        for later_s in (0.0, DECISION_VALID_S + 1):
             client = self.daemon(faults=False)
             finishing = CompletionRecovery(client, lambda: _now_s() + later_s, 3, -1.0)  # noqa: B023
             leftovers = OrphanCleanup(client, _now_s, 3, -60.0)
-            homes = leftovers.containers(entry)
-            for unit in list(finishing.find(entry)):
+            homes = leftovers.list_segments_containers(entry)
+            for unit in list(finishing.find_unfinished(entry)):
                 # A bucket whose deletion broke off may take no objects until its decisions are too old.
                 with contextlib.suppress(UnexpectedResponse):
-                    finishing.finish(unit)
+                    finishing.finish_upload(unit)
             if not client.exists(BUCKET):
                 ending = Expiration(client, _now_s, lambda _s: None, 0.0)
-                for unit in list(Walk(client, entry, [], 2e9, 3).uploads_before(2e9)):
-                    ending.uploads(unit)
-            for unit in list(leftovers.find(entry, homes)):
-                leftovers.end(unit)
+                for unit in list(BucketWalk(client, entry, [], 2e9, 3).upload_candidates_before(2e9)):
+                    ending.abort_uploads(unit)
+            for unit in list(leftovers.find_candidates(entry, homes)):
+                leftovers.remove_orphan(unit)
             if not client.exists(BUCKET):
                 for home in homes:
                     client.delete(home, accept=(2, 404, 409))

@@ -23,11 +23,11 @@ from swift.middleware.versioned_writes.filter import VersionedWrites
 from swift.middleware.versioned_writes.settings import VersionedWritesSettings
 from swift.runtime.wsgi import response_or_error
 from swift.s3.api.call import Features
-from swift.s3.config.lifecycle import stored_rules
+from swift.s3.config.lifecycle import encode_rules
 from swift.s3.daemons.lifecycle import Lifecycle, LifecycleSettings
 from swift.s3.filter import S3Api
 from swift.s3.names import REGISTRY, registry_path
-from swift.s3.policy.document import PolicyRequest, PolicyVerdict, Principal, decide, parse_policy
+from swift.s3.policy.document import PolicyRequest, PolicyVerdict, Principal, evaluate_policy, parse_policy
 from swift.s3.settings import S3Settings
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -288,7 +288,7 @@ class LifecycleFixture:
         return Lifecycle(settings, self.client, silent_log())
 
     def set_rules(self, *rules, versions=None):
-        headers = stored_rules(rules)
+        headers = encode_rules(rules)
         if versions is not None:
             headers["x-versions-enabled"] = versions
         self.client.create(BUCKET, headers)
@@ -375,4 +375,4 @@ def policy(*statements, version="2012-10-17"):
 
 
 def verdict(found, caller=BOB, action="s3:GetObject", key="k", facts=None):
-    return decide(found, PolicyRequest(caller, action, "photos", key, facts or Known()))
+    return evaluate_policy(found, PolicyRequest(caller, action, "photos", key, facts or Known()))

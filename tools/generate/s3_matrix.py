@@ -145,7 +145,7 @@ def matrix_text() -> str:
 
 
 def _row(operation: Operation) -> str:
-    query = "&".join(sorted(operation.marks))
+    query = "&".join(sorted(operation.selectors))
     path = {PathLevel.SERVICE: "/", PathLevel.BUCKET: "/bucket", PathLevel.OBJECT: "/bucket/key"}[
         operation.level
     ]

@@ -221,7 +221,9 @@ class ReconcilerPass:
         now_s = self._pass_context.clock.time()
         if entry.timestamp.seconds + self._task.settings.reclaim_age > now_s:
             return "unavailable_source"
-        self._log.error(f"{entry.path} is in no policy and was not found for long: {entry} is dropped")
+        self._log.error(
+            f"{entry.path} was not found in any policy within reclaim_age; removing queue entry {entry}"
+        )
         return "lost_source"
 
     def _throw_tombstone(self, entry: MisplacedObject) -> None:

@@ -184,7 +184,7 @@ class SyncPass(DatabasePassBase):
             target = self._target(info)
         except SyncToError as error:
             self._counters.add("failures")
-            self._log.error(f"ERROR {broker.own_name} cannot be copied: {error}")
+            self._log.error(f"ERROR container sync of {broker.own_name} is misconfigured: {error}")
             return False
         if target is None:
             self._counters.add("skips")

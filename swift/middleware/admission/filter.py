@@ -270,7 +270,9 @@ class Admission(Filter):
     def _set_memcached_away(self, is_away: bool) -> None:
         if is_away and not self._is_memcached_away:
             count = self._share_exchange.processes
-            self._telemetry.log.warning(f"memcached is away: each of {count} processes uses an even share")
+            self._telemetry.log.warning(
+                f"memcached does not respond: each of {count} processes limits requests to an equal share"
+            )
         self._is_memcached_away = is_away
 
     def _learn_capacity(self, delivered: tuple[float, float], response_s: float, answers: int) -> None:
@@ -286,7 +288,9 @@ class Admission(Filter):
 
     def _apply_rules(self) -> None:
         self.limiter.set_rules(self._rule_file.rules, self._clock.monotonic())
-        self._telemetry.log.info(f"{self._rule_file.source}: {len(self._rule_file.rules.rules)} rules")
+        self._telemetry.log.info(
+            f"loaded {len(self._rule_file.rules.rules)} admission rules from {self._rule_file.source}"
+        )
 
     def _change_rules(self, cache: Cache | None, text: str) -> dict[str, object]:
         """Replace the rules of all processes; see ``AdminApi``."""

@@ -134,7 +134,7 @@ class S3Token(Filter):
         try:
             secret = self._keystone.get_secret_key(identity.user_id, access_key)
         except KeystoneUnavailable as error:
-            self._log.warning(f"secret keys cannot be kept: {error}")
+            self._log.warning(f"cannot cache a secret key of Keystone: {error}")
             return
         if secret is not None and details["check_signature"](secret):
             tenant = {"id": identity.project_id, "name": identity.project_name}

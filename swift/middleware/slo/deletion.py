@@ -103,7 +103,11 @@ class ManifestDeletion:
             return result.render(report_format)
 
         def failed(error: Exception) -> bytes:
-            self._log.exception("a deletion failed", error, txid=request.env.get(environkeys.TRANS_ID))
+            self._log.exception(
+                "unexpected error while deleting a static large object",
+                error,
+                txid=request.env.get(environkeys.TRANS_ID),
+            )
             result.status = status_line(500)
             return _DeletionResult(result.status).render(report_format)
 

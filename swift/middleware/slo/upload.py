@@ -262,7 +262,11 @@ class ManifestUpload:
             if isinstance(error, HTTPError):
                 response = error.response
             else:
-                self._log.exception("an upload failed", error, txid=request.env.get(environkeys.TRANS_ID))
+                self._log.exception(
+                    "unexpected error while storing a static large object",
+                    error,
+                    txid=request.env.get(environkeys.TRANS_ID),
+                )
                 response = error_response(500)
             line, text = status_line(response.status), _error_text(response)
             return render_report(

@@ -82,7 +82,7 @@ class Listings:
         for node in nodes:
             reply = self._direct.request_entity(node, part, "GET", EntityPath(*where), dict(headers), query)
             if reply is None or not (reply.is_success or reply.status == 404):
-                raise Unknown(f"{node.replication_key} gave no listing")
+                raise Unknown(f"{node.replication_key} sent no listing")
             if reply.is_success:
                 found.append((_json_of(reply), reply.headers.get(fields.BACKEND_RECORD_TYPE) == "shard"))
         return found
@@ -94,7 +94,7 @@ def _json_of(reply: BackendResponse) -> list[object]:
     except (ValueError, RecursionError):
         raise Unknown("a listing is not JSON")
     if not isinstance(rows, list):
-        raise Unknown("a listing is no list")
+        raise Unknown("a listing is not a list")
     return rows
 
 

@@ -352,7 +352,7 @@ class AuditPass(DevicePassBase):
         self._counters.add("errors")
         self._misplaced += 1
         if self._misplaced <= MOVES_IN_A_ROW_MAX:
-            self._log.error(f"ERROR object {unit.hash} of {self._device} is left where it is: {error}")
+            self._log.error(f"ERROR object {unit.hash} of {self._device} was not quarantined: {error}")
         if self._misplaced == MOVES_IN_A_ROW_MAX:
             self._log.error(
                 f"ERROR {MOVES_IN_A_ROW_MAX} objects in a row on {self._device} are not where their names "
@@ -391,7 +391,9 @@ class AuditPass(DevicePassBase):
             synced = SyncedVersion(state.data_timestamp, index, state.durable, state.timestamp)
             maintenance.purge(unit, synced)
             self._counters.add("deletes")
-            self._log.warning(f"object {unit.hash} of {self._device} was removed: {request}")
+            self._log.warning(
+                f"object {unit.hash} of {self._device} was removed by an audit watcher: {request}"
+            )
             return
         maintenance.quarantine(unit, str(request))
         self._note_quarantine(unit, str(request))

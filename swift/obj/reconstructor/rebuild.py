@@ -203,7 +203,7 @@ class Rebuilder:
         """See ``ssync.sender.Rebuild``; raises ``CannotRebuild``."""
         key, written = found.key, found.state.written
         if key is None or written is None:
-            raise CannotRebuild("it is gone")
+            raise CannotRebuild("it was deleted meanwhile")
         missing = [name for name in _NEEDED if name not in written]
         if missing:
             self._quarantine(key, f"metadata lacks {missing[0]}")
@@ -325,7 +325,7 @@ def _verified(
             held = codec.reconstruct(fragments, index)
         etag = written[_ETAG]
         if digest.hexdigest() != etag:
-            raise CannotRebuild(f"the archives give an object with MD5 {digest.hexdigest()}, not {etag}")
+            raise CannotRebuild(f"the archives decode to an object with MD5 {digest.hexdigest()}, not {etag}")
         if held:
             yield held
     except (CodecError, TransportError, BodyError, CorruptBody, OSError) as error:

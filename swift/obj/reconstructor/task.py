@@ -265,7 +265,7 @@ class ReconstructorPass(DeviceSyncPass[ObjectReconstructor]):
         try:
             pushed = self._senders[policy.index].push(job, rebuild)
         except PushFailed as error:
-            self._log.error(f"ERROR partition {job.partition} of policy {policy.index}: {error}")
+            self._log.error(f"ERROR cannot push partition {job.partition} of policy {policy.index}: {error}")
             self.count_failure(job.node)
             return None
         self._counters.add("suffix.syncs", len(job.suffixes))

@@ -69,7 +69,7 @@ class RemoteNodes:
                 replication_address(node), "REPLICATE", below, sent, body, more_time_s=self._extra_s
             )
         except TransportError as error:
-            self._log.warning(f"{node.replication_key}: {error}")
+            self._log.warning(f"REPLICATE to {node.replication_key} failed: {error}")
             self._health.mark_absent(replication_server(node))
             return BackendResponse(NO_RESPONSE)
 

@@ -197,7 +197,9 @@ class SyncTask(DeviceTask, Generic[S]):
                     f"ERROR cannot load the ring of policy {policy.index}: {error}"
                 )
         if not names and self.policies():
-            self.context.telemetry.log.error("Can't find itself in any ring; nothing is compared")
+            self.context.telemetry.log.error(
+                "Can't find itself in any ring, not replicating: no device has an address of this node"
+            )
         chosen = self.selection.filter_devices(sorted(names))
         self.rng.shuffle(chosen)
         return chosen

@@ -150,7 +150,7 @@ class Revert:
                 context.counters.add("rsyncs")
                 context.counters.add("suffix.syncs", len(job.suffixes))
         except DeliveryFailed as error:
-            context.log.error(f"ERROR {self._unit}: {error}")
+            context.log.error(f"ERROR cannot revert {self._unit}: {error}")
             context.count_failure(node)
             return None
         if result.failed:

@@ -255,7 +255,7 @@ class ReplicatorPass(DeviceSyncPass[ObjectReplicator]):
         try:
             result = self._delivery(policy).push(job, node, other_region=other_region)
         except DeliveryFailed as error:
-            self._log.error(f"ERROR {local}: {error}")
+            self._log.error(f"ERROR cannot replicate {local}: {error}")
             self.count_failure(node)
             return False
         self._counters.add("suffix.syncs", len(suffixes))

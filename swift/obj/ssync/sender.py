@@ -150,7 +150,10 @@ class Sender:
                 pushed.failed += len(left_out)
                 return pushed
             except _BodyTruncated as error:
-                self.log.error(f"ERROR {job.partition} of {job.device}: {error.hash} broke off: {error}")
+                self.log.error(
+                    f"ERROR cannot push object {error.hash} of partition {job.partition} of {job.device}: "
+                    f"{error}"
+                )
                 left_out.add(error.hash)
                 if len(left_out) > BROKEN_MAX:
                     raise PushFailed(f"{len(left_out)} objects cannot be read")
@@ -204,7 +207,7 @@ class _SsyncSession:
 
     def _exchange_offers(self, reply: BackendResponse) -> None:
         if reply.status != 200:
-            raise SsyncError(f"was answered {reply.status}")
+            raise SsyncError(f"had the response {reply.status}")
         # A receiver without support for uncommitted archives would make them durable.
         accepts = is_true(reply.headers.get(fields.BACKEND_ACCEPT_NO_COMMIT, ""))
         self._uncommitted = self._job.uncommitted and accepts
@@ -410,5 +413,5 @@ def _read_lines(lines: LineReader, reader: WantsReader | UpdatesReader) -> None:
     while not reader.finished:
         text = lines.next_line()
         if text is None:
-            raise SsyncError("the receiver hung up")
+            raise SsyncError("the receiver closed the connection")
         reader.feed(text)

@@ -229,7 +229,9 @@ class UpdaterPass(DevicePassBase):
             kept = self._pending_of(policy)
             if policy is policies[0]:
                 for name in kept.unknown_policies(self._device, policies):
-                    self._log.warning(f"{self._device}/{name} belongs to no policy; it is left alone")
+                    self._log.warning(
+                        f"skipped {self._device}/{name}: swift.conf has no policy with this index"
+                    )
             groups = kept.groups(self._device, policy)
             # So that no object is always last.
             self._task.rng.shuffle(groups)

@@ -65,7 +65,7 @@ class Schemes:
             try:
                 codec = Codec(policy.ec.ec_type, policy.ec.data, policy.ec.parity)
             except CodecError as error:
-                self._context.telemetry.log.error(f"ERROR policy {policy.name}: {error}")
+                self._context.telemetry.log.error(f"ERROR cannot serve policy {policy.name}: {error}")
                 raise HTTPError(503)
             geometry = geometry_of(codec, policy.ec.segment_size)
             scheme = self._made[policy.index] = Scheme(policy.ec, codec, geometry)

@@ -78,14 +78,14 @@ class SocketHandover:
             self._exec_next_image(workers, log, tell)
         except Exception as error:
             # Anything: an error that left this method would end the server.
-            log.exception("reload failed, the server goes on as before", error)
+            log.exception("reload failed; the server continues with its old configuration", error)
             tell(refusal_message(str(error) or repr(error)))
 
     def _exec_next_image(self, workers: Sequence[int], log: Log, tell: Callable[[str], None]) -> None:
         command = [sys.executable, *sys.orig_argv[1:]]
         problem = _startup_problem(command, self._check_timeout_s)
         if problem:
-            log.error(f"reload refused, the server goes on as before: {problem}")
+            log.error(f"reload refused; the server continues with its old configuration: {problem}")
             tell(refusal_message(problem))
             return
         tell("RELOADING=1")

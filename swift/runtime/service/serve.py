@@ -317,7 +317,7 @@ def _adopt_previous_workers(
 ) -> int:
     """Keep supervising the workers from before a reload, because the new image cannot start."""
     log = telemetry_of({CONSOLE_KEY: "true"} if verbose else {}, name=section).log
-    message = "reload failed, the workers from before it go on; send SIGUSR1 to try again"
+    message = "reload failed; the old workers continue; send SIGUSR1 to try again"
     if isinstance(error, (SwiftError, OSError)):
         log.error(f"{message}: {error}")
     else:

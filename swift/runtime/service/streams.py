@@ -68,6 +68,6 @@ def detach_streams(log: Log, *, console: bool) -> None:
         sys.stderr = LogStream(log, "STDERR")
 
         def report(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
-            log.exception("the process ends", error)
+            log.exception("unexpected error; the process ends", error)
 
         sys.excepthook = report

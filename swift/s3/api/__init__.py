@@ -1,1 +1,1 @@
-"""Operations of the S3 API: a file for each group, and what they share."""
+"""Operations of the S3 API, a module for each group, and their common parts."""

@@ -1,4 +1,4 @@
-"""Operations on buckets: creating, deleting and listing them."""
+"""Operations on buckets: create, delete and list."""
 
 from __future__ import annotations
 
@@ -11,24 +11,31 @@ from swift.http.headers import HeaderMap
 from swift.http.objectlock import ENABLED
 from swift.http.response import Response
 from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.listing import person, person_of
-from swift.s3.api.parts import CallerObjects
+from swift.s3.api.listing import render_user, user_element
+from swift.s3.api.parts import CallerObjectClient
 from swift.s3.api.placement import segments_containers
 from swift.s3.api.retention import enable_lock
-from swift.s3.api.tags import BUCKET_TAGS_MAX, stored_tags, tags_of_items
-from swift.s3.api.uploads import Swap, end, forget, marker_of, number_of, read_state
-from swift.s3.errors import S3Error, refusal
-from swift.s3.names import is_bucket_name, segments_of
-from swift.s3.policy.acls import stored_acl
-from swift.s3.policy.authorize import bucket_acl, new_bucket_acl
-from swift.s3.policy.context import ENFORCED, OWNERSHIPS
-from swift.s3.policy.document import ARN
-from swift.s3.xml import Group, Many, Text, Value, parse, text_of, tree_of, trees_of
+from swift.s3.api.tags import BUCKET_TAGS_MAX, encode_tags, parse_tag_elements
+from swift.s3.api.uploadstate import (
+    SwapOutcome,
+    delete_marker,
+    end_upload,
+    marker_name,
+    part_number_of_name,
+    read_state,
+)
+from swift.s3.errors import S3Error, error_for_status
+from swift.s3.names import is_bucket_name, segments_container
+from swift.s3.policy.acls import parse_stored_acl
+from swift.s3.policy.authorize import new_bucket_acl_headers, read_bucket_acl
+from swift.s3.policy.context import OWNER_ENFORCED, OWNERSHIPS
+from swift.s3.policy.document import BUCKET_ARN_PREFIX
+from swift.s3.xml import Group, RepeatedGroup, Text, Value, parse, text_of, tree_of, trees_of
 
-CREATE = Group(
+CREATE_BUCKET = Group(
     "CreateBucketConfiguration",
     Text("LocationConstraint"),
-    Group("Tags", Many("Tag", Text("Key", required=True), Text("Value", required=True))),
+    Group("Tags", RepeatedGroup("Tag", Text("Key", required=True), Text("Value", required=True))),
 )
 LOCATION = Text("LocationConstraint")
 #: The region whose name is left out of documents.
@@ -38,23 +45,23 @@ UNNAMED_REGION = "us-east-1"
 def create_bucket(call: Call) -> Response:
     """CreateBucket."""
     body = call.read_body()
-    tree = parse(CREATE, body) if body else {}
+    tree = parse(CREATE_BUCKET, body) if body else {}
     location = text_of(tree.get("LocationConstraint"))
     region, colon, kind = location.partition(":")
-    policy = call.features.classes.policy_of(kind)
+    policy = call.features.storage_classes.policy_of_class(kind)
     if region not in ("", call.settings.location) or (colon and policy is None):
         raise S3Error("InvalidLocationConstraint", details={"LocationConstraint": location})
-    tags = tags_of_items(trees_of(tree_of(tree.get("Tags")).get("Tag")), BUCKET_TAGS_MAX)
+    tags = parse_tag_elements(trees_of(tree_of(tree.get("Tags")).get("Tag")), BUCKET_TAGS_MAX)
     settings = {
-        **new_bucket_acl(call),
-        **({fields.SYSMETA_S3_BUCKET_TAGGING: stored_tags(tags)} if tags else {}),
+        **new_bucket_acl_headers(call),
+        **({fields.SYSMETA_S3_BUCKET_TAGGING: encode_tags(tags)} if tags else {}),
     }
     ownership = call.headers.get("x-amz-object-ownership")
     if ownership is not None:
         if ownership not in OWNERSHIPS:
             text = f"Invalid x-amz-object-ownership header: {ownership}"
             raise invalid_argument("x-amz-object-ownership", ownership, text)
-        if ownership == ENFORCED and call.headers.get("x-amz-acl", "private") != "private":
+        if ownership == OWNER_ENFORCED and call.headers.get("x-amz-acl", "private") != "private":
             raise S3Error("InvalidBucketAclWithObjectOwnership")
         settings[fields.SYSMETA_S3_BUCKET_OWNERSHIP] = ownership
     locks = call.headers.get("x-amz-bucket-object-lock-enabled", "").lower() == "true"
@@ -62,44 +69,46 @@ def create_bucket(call: Call) -> Response:
         if not call.features.versioning:
             raise S3Error("NotImplemented", "There is no object versioning here, which object lock needs.")
         settings["x-versions-enabled"] = "true"
-    _make(call, settings, {} if policy is None else {"x-storage-policy": policy})
+    _create_container(call, settings, {} if policy is None else {"x-storage-policy": policy})
     if locks:
         enable_lock(call, ENABLED)
-    return Response(200, {"location": f"/{call.bucket}", "x-amz-bucket-arn": f"{ARN}{call.bucket}"})
+    return Response(
+        200, {"location": f"/{call.bucket}", "x-amz-bucket-arn": f"{BUCKET_ARN_PREFIX}{call.bucket}"}
+    )
 
 
-def _make(call: Call, settings: HeaderMap, placement: HeaderMap) -> None:
-    """Make a container and then set it; raise ``S3Error``, without any change, if it exists.
+def _create_container(call: Call, settings: HeaderMap, placement: HeaderMap) -> None:
+    """Create a container, then store its settings; raise ``S3Error`` if it exists.
 
     Of concurrent requests one gets 201. A PUT with the settings would replace those of an existing bucket.
     """
     session = call.session
-    with session.ask("PUT", call.bucket, headers=placement) as response:
+    with session.open_response("PUT", call.bucket, headers=placement) as response:
         status = response.status
     if status in (202, 409):
         # 409: the existing container has another storage policy.
-        raise _exists(call)
+        raise _bucket_exists_error(call)
     if not 200 <= status <= 299:
-        raise refusal(status, missing="NoSuchBucket")
+        raise error_for_status(status, missing="NoSuchBucket")
     if not settings:
         return
     try:
-        session.done("POST", call.bucket, headers=settings)
+        session.require_success("POST", call.bucket, headers=settings)
     except S3Error:
         # Without its settings the bucket would have no owner.
-        with session.ask("DELETE", call.bucket):
+        with session.open_response("DELETE", call.bucket):
             raise
 
 
-def _exists(call: Call) -> S3Error:
+def _bucket_exists_error(call: Call) -> S3Error:
     """Return the error for an existing bucket, which depends on its owner."""
     head = call.session.head(call.bucket)
     if not head.is_success:
-        raise refusal(head.status, missing="OperationAborted")
+        raise error_for_status(head.status, missing="OperationAborted")
     is_own = True
     if call.settings.s3_acl:
-        acl = stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
-        is_own = acl is not None and acl.owner == call.session.owner
+        acl = parse_stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
+        is_own = acl is not None and acl.owner == call.session.user_id
     code = "BucketAlreadyOwnedByYou" if is_own else "BucketAlreadyExists"
     return S3Error(code, details={"BucketName": call.bucket})
 
@@ -108,12 +117,12 @@ def head_bucket(call: Call) -> Response:
     """HeadBucket."""
     response = call.session.head(call.bucket)
     if not response.is_success:
-        raise _missing(call, response.status)
+        raise _bucket_error(call, response.status)
     return Response(200, {"x-amz-bucket-region": call.settings.location, "content-type": "application/xml"})
 
 
-def _missing(call: Call, status: int) -> S3Error:
-    error = refusal(status, missing="NoSuchBucket")
+def _bucket_error(call: Call, status: int) -> S3Error:
+    error = error_for_status(status, missing="NoSuchBucket")
     if error.code == "NoSuchBucket":
         error.details["BucketName"] = call.bucket
     return error
@@ -123,87 +132,87 @@ def get_location(call: Call) -> Response:
     """GetBucketLocation."""
     response = call.session.head(call.bucket)
     if not response.is_success:
-        raise _missing(call, response.status)
+        raise _bucket_error(call, response.status)
     location = call.settings.location
     return xml_response(LOCATION, "" if location == UNNAMED_REGION else location)
 
 
 def delete_bucket(call: Call) -> Response:
-    """DeleteBucket, and after it the container of its parts, which no object can need any more."""
+    """DeleteBucket; then delete its segments containers, whose parts no object needs."""
     session = call.session
     head = session.head(call.bucket)
     is_versioned = "x-versions-enabled" in head.headers
     if head.is_success and int(head.headers.get("x-container-object-count") or 0):
-        raise _not_empty(call, is_versioned=is_versioned)
+        raise _not_empty_error(call, is_versioned=is_versioned)
     status = head.status
     if head.is_success:
-        with session.ask("DELETE", call.bucket) as response:
+        with session.open_response("DELETE", call.bucket) as response:
             status = response.status
     if status == 409:
-        raise _not_empty(call, is_versioned=is_versioned)
+        raise _not_empty_error(call, is_versioned=is_versioned)
     if call.features.multipart and (status == 404 or 200 <= status <= 299):
         # Also for a bucket that is gone: its deletion may have broken off here.
         removable: dict[str, bool] = {}
         for name in segments_containers(call):
-            _delete_segments(call, name, removable)
+            _delete_segments_container(call, name, removable)
     if not 200 <= status <= 299:
-        raise _missing(call, status)
+        raise _bucket_error(call, status)
     return no_content()
 
 
-def _not_empty(call: Call, *, is_versioned: bool) -> S3Error:
+def _not_empty_error(call: Call, *, is_versioned: bool) -> S3Error:
     text = "The bucket you tried to delete is not empty."
     if is_versioned:
         text += " You must delete all versions in the bucket."
     return S3Error("BucketNotEmpty", text, details={"BucketName": call.bucket})
 
 
-def _delete_segments(call: Call, name: str, removable: dict[str, bool]) -> None:
-    """Remove parts that no object needs and their container; a bucket without parts has none.
+def _delete_segments_container(call: Call, name: str, removable: dict[str, bool]) -> None:
+    """Delete parts that no object needs, and their container if it exists.
 
-    ``removable`` is kept for all containers of a bucket: marker → its parts may go. Those of an upload that
-    completes stay with its marker: the daemon ends it.
+    ``removable`` is shared by all segments containers of a bucket: marker → True if its parts may be
+    deleted. The marker and parts of an upload that completes stay; the lifecycle daemon ends it.
     """
     session, marker = call.session, ""
     while True:
         query = f"format=json&marker={quote(marker, safe='')}"
-        with session.ask("GET", name, query=query) as response:
+        with session.open_response("GET", name, query=query) as response:
             if response.status == 404:
                 return
             if not response.is_success:
-                raise refusal(response.status, missing="NoSuchBucket")
+                raise error_for_status(response.status, missing="NoSuchBucket")
             names = [row["name"] for row in json.loads(response.read_body())]
         if not names:
             break
         for key in names:
             start, _, last = key.rpartition("/")
-            if start and number_of(last) is None and name == segments_of(call.bucket):
-                _end_upload(call, start, last, removable)
+            if start and part_number_of_name(last) is None and name == segments_container(call.bucket):
+                _abort_upload(call, start, last, removable)
                 continue
             if start not in removable:
                 removable[start] = not _is_completed(call, start)
             if removable[start]:
-                session.remove(name, key)
+                session.delete_object(name, key)
         marker = names[-1]
-    with session.ask("DELETE", name) as response:
+    with session.open_response("DELETE", name) as response:
         if not response.is_success and response.status not in (404, 409):
-            raise refusal(response.status)
+            raise error_for_status(response.status)
 
 
-def _end_upload(call: Call, key: str, upload_id: str, removable: dict[str, bool]) -> None:
-    """Remove the marker of an upload that does not complete, and note if its parts may go."""
-    objects = CallerObjects(call.session)
+def _abort_upload(call: Call, key: str, upload_id: str, removable: dict[str, bool]) -> None:
+    """Delete the marker of an upload unless it completes, and note if its parts may be deleted."""
+    objects = CallerObjectClient(call.session)
     state = read_state(objects, call.bucket, key, upload_id)
     if state is None:
         return
-    outcome = Swap.LOST if state.is_completing else end(objects, state)
-    if outcome is Swap.WEAK:
-        forget(objects, state)
-    removable[marker_of(key, upload_id)] = outcome is not Swap.LOST
+    outcome = SwapOutcome.LOST if state.is_completing else end_upload(objects, state)
+    if outcome is SwapOutcome.UNSUPPORTED:
+        delete_marker(objects, state)
+    removable[marker_name(key, upload_id)] = outcome is not SwapOutcome.LOST
 
 
 def _is_completed(call: Call, start: str) -> bool:
-    """Return True if the object of an upload may have been stored while its bucket was deleted."""
+    """Return True if an upload's object may have been stored while its bucket was deleted."""
     key, _, upload_id = start.rpartition("/")
     if not key:
         return False
@@ -217,15 +226,15 @@ def _is_completed(call: Call, start: str) -> bool:
 
 # --- ListBuckets --------------------------------------------------------------------------------------
 
-BUCKETS = Group(
+LIST_BUCKETS_RESULT = Group(
     "ListAllMyBucketsResult",
-    person("Owner"),
-    Group("Buckets", Many("Bucket", Text("Name"), Text("CreationDate"))),
+    user_element("Owner"),
+    Group("Buckets", RepeatedGroup("Bucket", Text("Name"), Text("CreationDate"))),
     Text("Prefix"),
     Text("ContinuationToken"),
 )
-#: Containers do not tell when they were made; what the peer says of all.
-CREATED = "2009-02-03T16:45:09.000Z"
+#: Containers have no creation date; OpenStack Swift reports this one for all.
+CREATION_DATE = "2009-02-03T16:45:09.000Z"
 BUCKETS_MAX = 10000
 #: Rows of an account that are read at least, since a bucket may have a container of parts beside it. From the
 #: second number on a request reads as many as a listing has.
@@ -233,9 +242,9 @@ _ROWS_MIN, ROWS_MAX = 16, 1000
 
 
 def list_buckets(call: Call) -> Response:
-    """Return the buckets of the caller's account, in pages if that is asked for.
+    """ListBuckets: the buckets of the caller's account, in pages if requested.
 
-    With ``s3_acl`` a caller without rights in the account lists those that it owns.
+    With ``s3_acl`` a caller without rights in the account lists the buckets it owns.
     """
     prefix, marker = call.text_param("prefix"), call.text_param("continuation-token")
     most = call.count_param("max-buckets", BUCKETS_MAX)
@@ -247,27 +256,27 @@ def list_buckets(call: Call) -> Response:
     while len(found) <= most:
         size = max(size, 2 * (most + 1 - len(found)))
         limit = size if size < ROWS_MAX else 0
-        names, has_rights = _containers(call, prefix, marker, limit)
+        names, has_rights = _list_containers(call, prefix, marker, limit)
         if not names:
             break
         size *= 2
         marker = names[-1]
         for name in names:
             if len(found) <= most and is_bucket_name(name, dns=call.settings.dns_compliant_bucket_names):
-                found += [name] if not only_own and has_rights or _owns(call, name) else []
+                found += [name] if not only_own and has_rights or _is_bucket_owner(call, name) else []
     value: dict[str, Value] = {
-        "Owner": person_of(call.session.owner),
-        "Buckets": {"Bucket": [{"Name": name, "CreationDate": CREATED} for name in found[:most]]},
+        "Owner": render_user(call.session.user_id),
+        "Buckets": {"Bucket": [{"Name": name, "CreationDate": CREATION_DATE} for name in found[:most]]},
     }
     if prefix:
         value["Prefix"] = prefix
     if len(found) > most:
         value["ContinuationToken"] = found[most - 1]
-    return xml_response(BUCKETS, value)
+    return xml_response(LIST_BUCKETS_RESULT, value)
 
 
-def _containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[str], bool]:
-    """Return a page of the account's containers, and whether the caller may list them; raises ``S3Error``."""
+def _list_containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[str], bool]:
+    """Return a page of the account's containers, and True if the caller may list it; raise ``S3Error``."""
     session, query = call.session, "format=json"
     if prefix:
         query += f"&prefix={quote(prefix, safe='')}"
@@ -276,26 +285,26 @@ def _containers(call: Call, prefix: str, marker: str, limit: int) -> tuple[list[
     if limit:
         query += f"&limit={limit}"
     try:
-        with session.ask("GET", query=query) as response:
+        with session.open_response("GET", query=query) as response:
             if not response.is_success:
-                raise refusal(response.status, missing="AccessDenied")
+                raise error_for_status(response.status, missing="AccessDenied")
             rows = json.loads(response.read_body())
         return [row["name"] for row in rows if "name" in row], True
     except S3Error as error:
         if error.code != "AccessDenied" or not (call.settings.s3_acl and session.own_account):
             raise
-    return session.hidden.containers(EntityPath(session.account), query=query), False
+    return session.privileged.list_containers(EntityPath(session.account), query=query), False
 
 
-def _owns(call: Call, bucket: str) -> bool:
-    """Return True if a bucket is the caller's; raises ``S3Error`` if that cannot be known."""
+def _is_bucket_owner(call: Call, bucket: str) -> bool:
+    """Return True if the caller owns a bucket; raise ``S3Error`` if the owner cannot be read."""
     try:
-        acl = bucket_acl(call, bucket)
+        acl = read_bucket_acl(call, bucket)
     except S3Error as error:
         if error.code != "NoSuchBucket":
             raise
         return False
-    return acl is not None and acl.owner == call.session.owner
+    return acl is not None and acl.owner == call.session.user_id
 
 
 HANDLERS: dict[str, Handler] = {

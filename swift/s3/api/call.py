@@ -1,4 +1,4 @@
-"""A call: one S3 request as its handler sees it; and the responses that handlers give."""
+"""A call: one S3 request as its handler gets it; and responses of handlers."""
 
 from __future__ import annotations
 
@@ -16,46 +16,46 @@ from swift.http.body import BodyError, RequestBody, ResponseBody
 from swift.http.headers import HeaderMap, utf8_value
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
-from swift.s3.api.checksums import PREFIX, Algorithm, usual_algorithm
+from swift.s3.api.checksums import CHECKSUM_HEADER_PREFIX, Algorithm, default_algorithm
 from swift.s3.api.metadata import STANDARD, StorageClasses
-from swift.s3.api.payload import S3Upload, read_document, upload_of, validate_no_body
+from swift.s3.api.payload import S3Upload, make_upload, read_small_body, validate_no_body
 from swift.s3.api.router import Endpoint
 from swift.s3.auth.session import Session
-from swift.s3.errors import RefusedBody, S3Error, refusal
-from swift.s3.names import is_text
+from swift.s3.errors import RejectedBody, S3Error, error_for_status
+from swift.s3.names import is_utf8
 from swift.s3.policy.document import PolicyVerdict
 from swift.s3.settings import S3Settings
 from swift.s3.xml import DECLARATION, Element, Tree, Value, escape, parse, render
 from swift.telemetry.log import Log
 
-XML = "application/xml"
+XML_TYPE = "application/xml"
 #: The largest number of a parameter.
 COUNT_MAX = 2**31 - 1
-#: Bytes of a document that a client sends, where its kind says nothing else.
+#: Default limit of a document's size in bytes.
 DOCUMENT_MAX = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The features of the rest of the pipeline."""
+    """Features of the rest of the pipeline."""
 
     multipart: bool = True
     versioning: bool = True
     encryption: bool = False
-    classes: StorageClasses = field(default_factory=StorageClasses)
+    storage_classes: StorageClasses = field(default_factory=StorageClasses)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingRead:
     """The part of an access check that needs the object; see ``policy.authorize.open_object``."""
 
-    #: Tags of the object → the verdict of the bucket's policy; None if that is known to be silent.
+    #: Returns the policy's verdict for the object's tags; None if the policy is silent.
     verdict: Callable[[dict[str, str]], PolicyVerdict] | None = None
 
 
 @dataclass(slots=True)
 class Call:
-    """An endpoint, the request that asks for it, and the session of the caller."""
+    """An S3 request, its endpoint, and the session of the caller."""
 
     request: Request
     endpoint: Endpoint
@@ -63,8 +63,8 @@ class Call:
     settings: S3Settings
     features: Features
     log: Log
-    #: Of a GetObject or HeadObject: the check to be made on its answer.
-    pending: PendingRead | None = None
+    #: For GetObject and HeadObject: the check to make on the response.
+    pending_read: PendingRead | None = None
 
     @property
     def bucket(self) -> str:
@@ -87,21 +87,18 @@ class Call:
         return self.request.params
 
     def text_param(self, name: str) -> str:
-        """Return a parameter as text, empty when it is not there; raise ``S3Error``."""
+        """Return a query parameter as text, empty if it is missing; raise ``S3Error``."""
         value = self.params.get(name, "")
-        if not is_text(value):
+        if not is_utf8(value):
             raise invalid_argument(name, quote(value.encode("latin-1", "replace")))
         return utf8_value(value)
 
     def count_param(self, name: str, most: int) -> int:
-        """Return a parameter that is a number, no more than ``most``, which it is by default.
+        """Return a numeric query parameter, at most and by default ``most``; raise ``S3Error``."""
+        return min(self.parse_count_param(name, most), most)
 
-        Raise ``S3Error``.
-        """
-        return min(self.stated_count(name, most), most)
-
-    def stated_count(self, name: str, default: int) -> int:
-        """Return a parameter that is a number, as answers echo it; raise ``S3Error`` for others."""
+    def parse_count_param(self, name: str, default: int) -> int:
+        """Return a numeric query parameter as sent; raise ``S3Error`` if it is invalid."""
         text = self.params.get(name)
         if text is None:
             return default
@@ -116,95 +113,97 @@ class Call:
         return int(number)
 
     @property
-    def storage_class(self) -> str:
+    def bucket_storage_class(self) -> str:
         """The storage class of the bucket; raises ``S3Error`` if it does not exist."""
-        classes = self.features.classes
-        if classes.is_alone:
+        classes = self.features.storage_classes
+        if classes.is_single:
             return STANDARD
-        return classes.of_policy(self.session.bucket_info(self.bucket).policy_index)
+        return classes.class_of_policy(self.session.bucket_info(self.bucket).policy_index)
 
     # bodies
 
-    def upload(self, requested: Algorithm | None = None) -> S3Upload:
-        """Return the body as data, its checksum of a requested kind computed; raise ``S3Error``.
+    def make_upload(self, requested: Algorithm | None = None) -> S3Upload:
+        """Return the request's body as an upload; raise ``S3Error``.
 
-        Without a checksum, promised or requested, the usual one is computed.
+        Its checksum is the declared one, else one of the requested kind, else the default one.
         """
         request = self.request
         if request.body.length is None and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
         if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
             raise S3Error("MissingContentLength")
-        return upload_of(request.body, request.headers, self.session.claim, requested, usual_algorithm())
+        return make_upload(request.body, request.headers, self.session.claim, requested, default_algorithm())
 
     def read_body(self, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> bytes:
-        """Return the body of a small document, all promises kept; raise ``S3Error``.
+        """Return a small body, verified against its headers; raise ``S3Error``.
 
-        The signature of the request is checked first, so only a valid signature makes the server read the
-        body. At the end of a multipart upload the checksum in the head is that of the object, not of the
-        document. ``error`` is the code for a body that exceeds the limit.
+        The signature of the request is validated first, so only callers with a valid one make the server
+        read the body. The checksum headers of CompleteMultipartUpload are the object's, not the body's.
+        ``error`` is the code for a body that exceeds the limit.
         """
         self.session.identify()
         headers = self.request.headers
         if self.endpoint.operation.name == "CompleteMultipartUpload":
-            of_object = (PREFIX, "x-amz-sdk-checksum-algorithm")
+            of_object = (CHECKSUM_HEADER_PREFIX, "x-amz-sdk-checksum-algorithm")
             headers = {name: text for name, text in headers.items() if not name.startswith(of_object)}
-        return read_document(self.request.body, headers, self.session.claim, limit, error)
+        return read_small_body(self.request.body, headers, self.session.claim, limit, error)
 
-    def document(self, schema: Element, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
-        """Return the body as a document; raise ``S3Error``."""
+    def parse_body(self, schema: Element, *, limit: int = DOCUMENT_MAX, error: str = "MalformedXML") -> Tree:
+        """Return the body as an XML document; raise ``S3Error``."""
         body = self.read_body(limit, error)
         if not body:
             raise S3Error("MissingRequestBodyError")
         return parse(schema, body, error=error)
 
-    def take_no_body(self) -> None:
-        """Raise ``S3Error`` when there is a body where none belongs, or one was stated that is not empty."""
+    def require_no_body(self) -> None:
+        """Raise ``S3Error`` if the request has a body or headers that declare one."""
         body: RequestBody = self.request.body
         if body.length or (body.length is None and body.read(1)):
             raise S3Error("UnexpectedContent")
         validate_no_body(self.headers, self.session.claim)
 
-    def remove_unneeded(self, container: str, name: str) -> None:
-        """Remove a part that no object refers to; log it if it stays."""
-        with self.session.ask("DELETE", container, name) as response:
+    def delete_unreferenced_part(self, container: str, name: str) -> None:
+        """Delete a part that no object refers to; log a failure."""
+        with self.session.open_response("DELETE", container, name) as response:
             if not response.is_success and response.status != 404:
-                self.log.warning(f"cannot delete unused {container}/{name}: {response.status}")
+                self.log.warning(
+                    f"cannot delete unreferenced part {container}/{name}: status {response.status}"
+                )
 
     def __repr__(self) -> str:
         return f"<Call {self.endpoint.operation.name} {self.bucket}/{self.key}>"
 
 
-#: What answers an operation.
+#: Returns the response of an operation.
 Handler = Callable[[Call], Response]
 
 
 def xml_response(
     schema: Element, value: Value, *, headers: HeaderMap | None = None, status: int = 200
 ) -> Response:
-    """Return a document as an answer."""
-    return Response(status, {"content-type": XML, **(headers or {})}, render(schema, value))
+    """Return a response with an XML document."""
+    return Response(status, {"content-type": XML_TYPE, **(headers or {})}, render(schema, value))
 
 
 def no_content(headers: HeaderMap | None = None) -> Response:
-    """Return a 204."""
+    """Return a 204 response."""
     return Response(204, dict(headers or {}))
 
 
 def invalid_argument(name: str, value: str, text: str | None = None) -> S3Error:
-    """Return a 400 that names an argument."""
+    """Return a 400 error that names an argument."""
     return S3Error(
         "InvalidArgument", text, details={"ArgumentName": name, "ArgumentValue": utf8_value(value)}
     )
 
 
 def iso_time(seconds: float) -> str:
-    """Return ``2026-11-22T18:00:00.000Z``, rounded up as all times of the API are."""
+    """Return ``2026-11-22T18:00:00.000Z``, rounded up to seconds as everywhere in the API."""
     return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(math.ceil(seconds)))
 
 
-def iso_of_row(text: str) -> str:
-    """Return the same from the ``last_modified`` of a row of a listing (``2026-11-22T18:00:00.123450``)."""
+def iso_time_of_row(text: str) -> str:
+    """Return the same for the ``last_modified`` of a listing row (``2026-11-22T18:00:00.123450``)."""
     whole, _, fraction = text.partition(".")
     if not fraction.strip("0"):
         return f"{whole}.000Z"
@@ -215,20 +214,20 @@ def iso_of_row(text: str) -> str:
 
 
 def as_s3_error(error: Exception) -> S3Error | None:
-    """Return an exception that carries an answer as an error of the API; None for others."""
+    """Return the ``S3Error`` for an exception that carries a response; None for others."""
     if isinstance(error, S3Error):
         return error
-    if isinstance(error, RefusedBody):
-        return error.problem
+    if isinstance(error, RejectedBody):
+        return error.s3_error
     if isinstance(error, HTTPError):
-        return refusal(error.response.status)
+        return error_for_status(error.response.status)
     if isinstance(error, BodyError):
-        return refusal(error.status)
+        return error_for_status(error.status)
     return None
 
 
 def error_document(request: Request, error: S3Error) -> bytes:
-    """Return the document of an error; everything from the client is escaped."""
+    """Return the XML document of an error; text from the client is escaped."""
     txid = str(request.env.get(environkeys.TRANS_ID, ""))
     elements = [("Code", error.code), ("Message", error.text), ("RequestId", txid)]
     elements += [(name, str(value)) for name, value in error.details.items()]
@@ -236,70 +235,72 @@ def error_document(request: Request, error: S3Error) -> bytes:
     return DECLARATION + f"<Error>{inner}</Error>".encode("utf-8", "replace")
 
 
-def explain(call: Call, error: Exception) -> bytes:
-    """Return the document of an error that comes too late for a status."""
+def late_error_document(call: Call, error: Exception) -> bytes:
+    """Return the XML document of an error that occurs after the status line was sent."""
     known = as_s3_error(error)
     if known is None:
         txid = call.request.env.get(environkeys.TRANS_ID)
-        call.log.exception(f"{call.endpoint.operation.name} failed", error, txid=txid)
+        call.log.exception(f"unexpected error in {call.endpoint.operation.name}", error, txid=txid)
         known = S3Error("InternalError")
     return error_document(call.request, known)
 
 
 # --- keep-alive responses -----------------------------------------------------------------------------
-# What ends early is answered with its own status. Later the status line is out: what went wrong then is the
+# Work that ends early has its own status. Later the status line was sent: an error is then the
 # document of a 200, as S3 does it.
 
 Work = Callable[[], Response]
 #: The document of an error, or None for one without a response.
-Explain = Callable[[Exception], bytes]
+RenderError = Callable[[Exception], bytes]
 
 
-def keep_alive(call: Call, work: Work) -> Response:
-    """Return the response of ``work``, with spaces before its document if it takes long."""
+def respond_with_keep_alive(call: Call, work: Work) -> Response:
+    """Return the response of ``work``; send spaces before its document while it takes long."""
     interval_s = call.settings.keep_alive_seconds
-    return keep_alive_response(work, lambda error: explain(call, error), interval_s=interval_s)
+    return keep_alive_response(work, lambda error: late_error_document(call, error), interval_s=interval_s)
 
 
-def keep_alive_response(work: Work, explain: Explain, *, interval_s: float) -> Response:
-    """Return the response of ``work``, or one that begins before the result is known."""
-    box: green.Queue[Response | Exception] = green.Queue()
+def keep_alive_response(work: Work, render_error: RenderError, *, interval_s: float) -> Response:
+    """Return the response of ``work``, or one whose body begins before the result is known."""
+    result_queue: green.Queue[Response | Exception] = green.Queue()
 
     def run() -> None:
         try:
-            box.put(work())
+            result_queue.put(work())
         except Exception as error:
             # The waiting caller raises or reports it.
-            box.put(error)
+            result_queue.put(error)
 
     green.spawn_detached(run)
     try:
-        result = box.get(time.monotonic() + interval_s)
+        result = result_queue.get(time.monotonic() + interval_s)
     except green.DeadlineExceeded:
-        headers: HeaderMap = {"content-type": XML}
-        return Response(200, headers, _KeepAliveBody(box, explain, interval_s))
+        headers: HeaderMap = {"content-type": XML_TYPE}
+        return Response(200, headers, _KeepAliveBody(result_queue, render_error, interval_s))
     if isinstance(result, Exception):
         raise result
     return result
 
 
 class _KeepAliveBody(ResponseBody):
-    """The declaration, spaces, and at last the document."""
+    """The XML declaration, spaces while the work lasts, and then the document."""
 
-    def __init__(self, box: green.Queue[Response | Exception], explain: Explain, interval_s: float):
+    def __init__(
+        self, result_queue: green.Queue[Response | Exception], render_error: RenderError, interval_s: float
+    ):
         self.length = None
-        self._box = box
-        self._explain = explain
+        self._result_queue = result_queue
+        self._render_error = render_error
         self._interval_s = interval_s
 
     def __iter__(self) -> Iterator[bytes]:
         yield DECLARATION
         while True:
             try:
-                result = self._box.get(time.monotonic() + self._interval_s)
+                result = self._result_queue.get(time.monotonic() + self._interval_s)
             except green.DeadlineExceeded:
                 yield b" "
                 continue
-            document = self._explain(result) if isinstance(result, Exception) else result.read_body()
+            document = self._render_error(result) if isinstance(result, Exception) else result.read_body()
             yield document.removeprefix(DECLARATION)
             return

@@ -1,7 +1,7 @@
-"""The checksums of the API: computed while a body passes by, and put together for multipart objects.
+"""Checksums of the API: computed while a body is read, and combined for multipart objects.
 
-A *composite* checksum is that of the parts' checksums one after the other; a *full-object* one is that of
-all the bytes, which CRCs can have without reading them again.
+A *composite* checksum is computed over the parts' checksums. A *full-object* one covers all bytes; CRCs of
+the parts can be combined to it without reading the bytes again.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from swift.base.crc import CRC32, CRC32C, CRC64NVME, Polynomial
 from swift.platform import fastcrc
 from swift.s3.errors import S3Error
 
-PREFIX = "x-amz-checksum-"
-COMPOSITE, FULL = "COMPOSITE", "FULL_OBJECT"
+CHECKSUM_HEADER_PREFIX = "x-amz-checksum-"
+COMPOSITE, FULL_OBJECT = "COMPOSITE", "FULL_OBJECT"
 
 
 class RunningChecksum(Protocol):
-    """A checksum that is being computed."""
+    """A checksum in computation."""
 
     def update(self, data: bytes | memoryview, /) -> None:
-        """Take the next bytes."""
+        """Add the next bytes."""
 
     def digest(self) -> bytes:
         """Return the checksum so far."""
 
 
 class _Crc:
-    """A CRC that is being computed."""
+    """A CRC in computation."""
 
     __slots__ = ("_compute", "_value", "_size")
 
@@ -53,7 +53,7 @@ class _Crc:
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """One kind of checksum, by AWS's name."""
+    """A checksum algorithm, by AWS's name."""
 
     name: str
     size: int
@@ -62,39 +62,42 @@ class Algorithm:
 
     @property
     def header(self) -> str:
-        """The header that has it in base64."""
-        return PREFIX + self.name.lower()
+        """The header for its base64 value."""
+        return CHECKSUM_HEADER_PREFIX + self.name.lower()
 
     @property
     def element(self) -> str:
-        """The element that has it in documents."""
+        """The XML element for its base64 value."""
         return f"Checksum{self.name}"
 
     @property
-    def usual_type(self) -> str:
+    def default_type(self) -> str:
         """The type of a multipart object's checksum if the client names none."""
-        return FULL if self.name == "CRC64NVME" else COMPOSITE
+        return FULL_OBJECT if self.name == "CRC64NVME" else COMPOSITE
 
-    def check_type(self, kind: str) -> None:
-        """Raise ``S3Error`` when a multipart object cannot have it so."""
-        check_kind(kind)
-        if (kind == FULL and self.polynomial is None) or (kind == COMPOSITE and self.name == "CRC64NVME"):
+    def validate_type(self, checksum_type: str) -> None:
+        """Raise ``S3Error`` if a multipart object cannot have this type of checksum."""
+        validate_checksum_type(checksum_type)
+        if (checksum_type == FULL_OBJECT and self.polynomial is None) or (
+            checksum_type == COMPOSITE and self.name == "CRC64NVME"
+        ):
             raise S3Error(
                 "InvalidRequest",
-                f"The {kind} checksum type cannot be used with the {self.name.lower()} checksum algorithm.",
+                f"The {checksum_type} checksum type cannot be used with the {self.name.lower()} checksum "
+                "algorithm.",
             )
 
-    def combine(self, parts: Sequence[tuple[bytes, int]], kind: str) -> str:
-        """Return the checksum of an object as its header has it, from checksum and size of each part."""
-        if kind == COMPOSITE:
+    def combine_parts(self, parts: Sequence[tuple[bytes, int]], checksum_type: str) -> str:
+        """Return the checksum of an object as in its header, from checksum and size of each part."""
+        if checksum_type == COMPOSITE:
             whole = self.start()
             whole.update(b"".join(digest for digest, _ in parts))
-            return f"{encoded(whole.digest())}-{len(parts)}"
+            return f"{encode_checksum(whole.digest())}-{len(parts)}"
         assert self.polynomial is not None, "only CRCs can be put together"
         value = 0
         for digest, size in parts:
             value = self.polynomial.combine(value, int.from_bytes(digest, "big"), size)
-        return encoded(value.to_bytes(self.size, "big"))
+        return encode_checksum(value.to_bytes(self.size, "big"))
 
 
 def _crc32c() -> RunningChecksum:
@@ -120,35 +123,35 @@ ALGORITHMS: dict[str, Algorithm] = {
         Algorithm("XXHASH128", 16, xxhash.xxh3_128),
     )
 }
-_BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
+_ALGORITHM_OF_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
 
 
-def usual_algorithm() -> Algorithm | None:
-    """Return the algorithm for bodies without a checksum, as AWS does; None where it is slow."""
+def default_algorithm() -> Algorithm | None:
+    """Return the algorithm for bodies without a checksum, as AWS does; None if it would be slow."""
     return ALGORITHMS["CRC64NVME"] if fastcrc.crc64nvme() is not None else None
 
 
-def check_kind(kind: str) -> None:
-    """Raise ``S3Error`` for what is no kind of a multipart object's checksum."""
-    if kind.upper() not in (COMPOSITE, FULL):
+def validate_checksum_type(checksum_type: str) -> None:
+    """Raise ``S3Error`` for an invalid type of a multipart object's checksum."""
+    if checksum_type.upper() not in (COMPOSITE, FULL_OBJECT):
         raise S3Error("InvalidRequest", "Value for x-amz-checksum-type header is invalid.")
 
 
-_SINGLE = "Expecting a single x-amz-checksum- header"
+_SINGLE_CHECKSUM_TEXT = "Expecting a single x-amz-checksum- header"
 
 
-def several_checksums() -> S3Error:
-    """Return the answer to a request with more than one."""
-    return S3Error("InvalidRequest", f"{_SINGLE}. Multiple checksum Types are not allowed.")
+def multiple_checksums_error() -> S3Error:
+    """Return the error for a request with more than one checksum."""
+    return S3Error("InvalidRequest", f"{_SINGLE_CHECKSUM_TEXT}. Multiple checksum Types are not allowed.")
 
 
-def encoded(digest: bytes) -> str:
-    """Return a checksum as headers have it."""
+def encode_checksum(digest: bytes) -> str:
+    """Return a checksum in base64."""
     return b64encode(digest).decode("ascii")
 
 
-def decoded(algorithm: Algorithm, text: str) -> bytes | None:
-    """Return the bytes of a checksum; None when the text is none of this kind."""
+def decode_checksum(algorithm: Algorithm, text: str) -> bytes | None:
+    """Return the bytes of a base64 checksum; None if it is invalid for the algorithm."""
     try:
         digest = b64decode(text, validate=True)
     except ValueError:
@@ -156,7 +159,7 @@ def decoded(algorithm: Algorithm, text: str) -> bytes | None:
     return digest if len(digest) == algorithm.size else None
 
 
-def algorithm_named(name: str) -> Algorithm:
+def find_algorithm(name: str) -> Algorithm:
     """Return an algorithm by its name in any case; raise ``S3Error``."""
     found = ALGORITHMS.get(name.upper())
     if found is None:
@@ -169,56 +172,60 @@ def algorithm_named(name: str) -> Algorithm:
 
 
 @dataclass(frozen=True, slots=True)
-class StatedChecksum:
-    """The checksum that a body is said to have.
+class DeclaredChecksum:
+    """The checksum that a request declares for its body.
 
-    ``text`` is None when it comes in the trailer, and empty when nothing is said and it is only computed.
+    ``text`` is None if it follows in the trailer, and empty if it is only computed.
     """
 
     algorithm: Algorithm
     text: str | None
 
 
-def announced_trailer(headers: Mapping[str, str]) -> str:
+def parse_checksum_trailer(headers: Mapping[str, str]) -> str:
     """Return the checksum header that ``x-amz-trailer`` announces, empty for none; raise ``S3Error``."""
     names = [name.strip() for name in headers.get("x-amz-trailer", "").split(",")]
     if len(names) > 1 and not names[-1]:
         names.pop()
     if names == [""] and "," not in headers.get("x-amz-trailer", ""):
         return ""
-    if any(name not in _BY_HEADER for name in names):
+    if any(name not in _ALGORITHM_OF_HEADER for name in names):
         raise S3Error("InvalidRequest", "The value specified in the x-amz-trailer header is not supported")
     if len(names) > 1:
-        raise several_checksums()
+        raise multiple_checksums_error()
     return names[0]
 
 
-def stated_checksum(headers: Mapping[str, str], *, of_body: bool = True) -> StatedChecksum | None:
-    """Return the checksum that the headers of an upload state; raise ``S3Error``."""
-    given = [name for name in headers if name.startswith(PREFIX) and name in _BY_HEADER]
+def parse_declared_checksum(headers: Mapping[str, str], *, of_body: bool = True) -> DeclaredChecksum | None:
+    """Return the checksum that an upload's headers declare, None for none; raise ``S3Error``."""
+    given = [
+        name for name in headers if name.startswith(CHECKSUM_HEADER_PREFIX) and name in _ALGORITHM_OF_HEADER
+    ]
     unknown = [
         n
         for n in headers
-        if n.startswith(PREFIX) and n not in _BY_HEADER and not n.endswith(("-type", "-algorithm"))
+        if n.startswith(CHECKSUM_HEADER_PREFIX)
+        and n not in _ALGORITHM_OF_HEADER
+        and not n.endswith(("-type", "-algorithm"))
     ]
-    trailer = announced_trailer(headers) if of_body else ""
+    trailer = parse_checksum_trailer(headers) if of_body else ""
     if unknown:
         raise S3Error(
             "InvalidRequest", "The algorithm type you specified in x-amz-checksum- header is invalid."
         )
     if len(given) > 1:
-        raise several_checksums()
+        raise multiple_checksums_error()
     if given and trailer:
-        raise S3Error("InvalidRequest", _SINGLE)
+        raise S3Error("InvalidRequest", _SINGLE_CHECKSUM_TEXT)
     if trailer:
-        _validate_algorithm_name(headers, _BY_HEADER[trailer])
-        return StatedChecksum(_BY_HEADER[trailer], None)
+        _validate_algorithm_name(headers, _ALGORITHM_OF_HEADER[trailer])
+        return DeclaredChecksum(_ALGORITHM_OF_HEADER[trailer], None)
     if given:
-        algorithm, text = _BY_HEADER[given[0]], headers[given[0]].strip()
-        if decoded(algorithm, text) is None:
+        algorithm, text = _ALGORITHM_OF_HEADER[given[0]], headers[given[0]].strip()
+        if decode_checksum(algorithm, text) is None:
             raise S3Error("InvalidRequest", f"Value for {given[0]} header is invalid.")
         _validate_algorithm_name(headers, algorithm)
-        return StatedChecksum(algorithm, text)
+        return DeclaredChecksum(algorithm, text)
     if of_body and "x-amz-sdk-checksum-algorithm" in headers:
         raise S3Error(
             "InvalidRequest",
@@ -229,7 +236,7 @@ def stated_checksum(headers: Mapping[str, str], *, of_body: bool = True) -> Stat
 
 
 def _validate_algorithm_name(headers: Mapping[str, str], algorithm: Algorithm) -> None:
-    """Raise ``S3Error`` when an SDK names another kind than it brings."""
+    """Raise ``S3Error`` if the SDK header names another algorithm than the checksum has."""
     named = headers.get("x-amz-sdk-checksum-algorithm", "")
     if named and named.upper() != algorithm.name:
         raise S3Error("InvalidRequest", "Value for x-amz-sdk-checksum-algorithm header is invalid.")

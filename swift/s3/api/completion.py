@@ -1,7 +1,7 @@
-"""CompleteMultipartUpload: the parts become one object (spec: middleware.md §20).
+"""CompleteMultipartUpload: combines the parts to one object (spec: middleware.md §20).
 
-The manifest is stored by slo, which looks at every part; so the object appears at once and whole. A client
-that repeats a completion that was done hears the same again.
+slo stores the manifest and checks every part, so the object appears at once and complete. A repeated
+completion gets the same response again.
 """
 
 from __future__ import annotations
@@ -21,73 +21,78 @@ from swift.gateway.subrequest import open_response
 from swift.http import environkeys, fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, keep_alive, xml_response
+from swift.s3.api.call import Call, Handler, invalid_argument, respond_with_keep_alive, xml_response
 from swift.s3.api.checksums import (
     ALGORITHMS,
+    CHECKSUM_HEADER_PREFIX,
     COMPOSITE,
-    FULL,
-    PREFIX,
+    FULL_OBJECT,
     Algorithm,
-    check_kind,
-    decoded,
-    encoded,
-    stated_checksum,
-    usual_algorithm,
+    decode_checksum,
+    default_algorithm,
+    encode_checksum,
+    parse_declared_checksum,
+    validate_checksum_type,
 )
-from swift.s3.api.encryption import AES, STORED, completed_headers
-from swift.s3.api.encryption import HEADER as ENCRYPTION
-from swift.s3.api.metadata import USUAL_TYPE, manifest_headers
+from swift.s3.api.encryption import AES256, KEY_METADATA, SSE_HEADER, completed_key_metadata
+from swift.s3.api.metadata import DEFAULT_CONTENT_TYPE, manifest_headers
 from swift.s3.api.multipart import remove_parts, require_multipart
-from swift.s3.api.objectlock import completed_lock, lock_parts
-from swift.s3.api.parts import CallerObjects, find_state
+from swift.s3.api.objectlock import completed_lock_metadata, lock_parts
+from swift.s3.api.parts import CallerObjectClient, read_upload_state
 from swift.s3.api.placement import manifest_request
-from swift.s3.api.put import expiry_headers, unmet, writing_conditions
-from swift.s3.api.uploads import (
+from swift.s3.api.uploadstate import (
     CompletionDecision,
     DecisionStatus,
     RequestedChecksum,
-    Swap,
+    SwapOutcome,
     UploadState,
-    decision_status,
-    end,
-    join,
-    marker_of,
-    newest_state,
+    end_upload,
+    join_decision,
+    marker_name,
+    multipart_etag,
+    newest_timestamp,
     no_such_upload,
-    requested_checksum,
-    revert,
-    swap,
-    upload_id_of,
-    whole_etag,
+    parse_requested_checksum,
+    parse_upload_id,
+    read_decision_status,
+    revert_decision,
+    swap_record,
 )
-from swift.s3.config.notifications import announce
-from swift.s3.errors import S3Error, refusal
-from swift.s3.names import segments_of
-from swift.s3.xml import Group, Many, Text, Tree, Value, text_of, trees_of
+from swift.s3.api.writes import expiry_headers, parse_write_conditions, precondition_error
+from swift.s3.config.notifications import enqueue_event
+from swift.s3.errors import S3Error, error_for_status
+from swift.s3.names import segments_container
+from swift.s3.xml import Group, RepeatedGroup, Text, Tree, Value, text_of, trees_of
 
-_SUMS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
-COMPLETE = Group(
+_CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
+COMPLETE_UPLOAD = Group(
     "CompleteMultipartUpload",
-    Many("Part", Text("PartNumber", required=True), Text("ETag", required=True), *_SUMS, required=True),
+    RepeatedGroup(
+        "Part",
+        Text("PartNumber", required=True),
+        Text("ETag", required=True),
+        *_CHECKSUM_ELEMENTS,
+        required=True,
+    ),
 )
-RESULT = Group(
+COMPLETE_RESULT = Group(
     "CompleteMultipartUploadResult",
     Text("Location"),
     Text("Bucket"),
     Text("Key"),
     Text("ETag"),
-    *_SUMS,
+    *_CHECKSUM_ELEMENTS,
     Text("ChecksumType"),
 )
 #: Bytes of a document that names one part.
-_BYTES_OF_ONE = 512
-_LOOKERS = 8
-#: Attempts to change a marker that others change in between.
-_SWAPS_MAX = 50
-#: So far ahead of this clock a state may be dated that a completion supersedes, seconds.
-_AHEAD_S = 60.0
-#: Errors of a client's after which the object may have been stored.
-_UNCERTAIN = frozenset(("RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown"))
+_BYTES_PER_PART = 512
+_CONCURRENT_HEADS = 8
+#: Attempts to change a marker that other requests change at the same time.
+_ATTEMPTS_MAX = 50
+#: Seconds by which the timestamp of a state that a completion replaces may be ahead of this clock.
+_CLOCK_AHEAD_MAX_S = 60.0
+#: 4xx errors after which the object may have been stored.
+_UNCERTAIN_CODES = frozenset(("RequestTimeout", "OperationAborted", "ConditionalRequestConflict", "SlowDown"))
 
 
 #: (container, name) of a part → the headers of its HEAD.
@@ -95,8 +100,8 @@ PartHeads = dict[tuple[str, str], HeaderMap]
 
 
 @dataclass(frozen=True, slots=True)
-class StatedPart:
-    """A part as the client names it."""
+class RequestedPart:
+    """A part as named in the request."""
 
     number: int
     etag: str
@@ -105,30 +110,32 @@ class StatedPart:
 
 
 def complete_upload(call: Call) -> Response:
-    """CompleteMultipartUpload; the answer begins with spaces when it takes long."""
+    """CompleteMultipartUpload; the response begins with spaces if it takes long."""
     require_multipart(call)
-    upload_id = upload_id_of(call)
-    conditions = writing_conditions(call.headers)
+    upload_id = parse_upload_id(call)
+    conditions = parse_write_conditions(call.headers)
     expiry_headers(call.headers)
-    size = _stated_size(call)
-    _validate_stated_checksum(call.headers)
-    tree = call.document(COMPLETE, limit=call.settings.max_upload_part_num * _BYTES_OF_ONE + 4096)
-    state = find_state(call, upload_id)
+    size = _parse_object_size(call)
+    _validate_checksum_headers(call.headers)
+    tree = call.parse_body(COMPLETE_UPLOAD, limit=call.settings.max_upload_part_num * _BYTES_PER_PART + 4096)
+    state = read_upload_state(call, upload_id)
     if state is None:
-        parts = _stated(call, tree, None)
-        return _repeated(call, upload_id, whole_etag([part.etag for part in parts]))
-    requested = requested_checksum(state.headers)
+        parts = _parse_parts(call, tree, None)
+        return _repeated_response(call, upload_id, multipart_etag([part.etag for part in parts]))
+    requested = parse_requested_checksum(state.headers)
     if requested is not None:
-        _check_final(call, requested)
-    parts = _stated(call, tree, requested)
-    return keep_alive(call, lambda: _complete(call, state, parts, requested, conditions, size))
+        _validate_object_checksum(call, requested)
+    parts = _parse_parts(call, tree, requested)
+    return respond_with_keep_alive(
+        call, lambda: _decide_and_store(call, state, parts, requested, conditions, size)
+    )
 
 
-# --- what the client says -----------------------------------------------------------------------------
+# --- parsing the request ------------------------------------------------------------------------------
 
 
-def _stated(call: Call, tree: Tree, requested: RequestedChecksum | None) -> list[StatedPart]:
-    parts: list[StatedPart] = []
+def _parse_parts(call: Call, tree: Tree, requested: RequestedChecksum | None) -> list[RequestedPart]:
+    parts: list[RequestedPart] = []
     for item in trees_of(tree.get("Part")):
         text, etag = text_of(item.get("PartNumber")), unquote_etag(text_of(item.get("ETag"))).lower()
         if not is_digits(text.removeprefix("-")) or len(text) > 9:
@@ -141,18 +148,18 @@ def _stated(call: Call, tree: Tree, requested: RequestedChecksum | None) -> list
         if parts and number <= parts[-1].number:
             raise S3Error("InvalidPartOrder", details={"UploadId": call.params.get("uploadId", "")})
         if len(etag) != 32 or not all(letter in "0123456789abcdef" for letter in etag):
-            raise _invalid_part(call, number, etag)
-        checksum = _stated_sum(item, number, requested) if requested is not None else ""
-        parts.append(StatedPart(number, etag, checksum))
+            raise _invalid_part_error(call, number, etag)
+        checksum = _parse_part_checksum(item, number, requested) if requested is not None else ""
+        parts.append(RequestedPart(number, etag, checksum))
     return parts
 
 
-def _stated_sum(item: Tree, number: int, requested: RequestedChecksum) -> str:
-    """Return the checksum of a part as the client names it, empty where it need not; raise ``S3Error``."""
+def _parse_part_checksum(item: Tree, number: int, requested: RequestedChecksum) -> str:
+    """Return the checksum that the request has for a part, empty if optional; raise ``S3Error``."""
     given = [algorithm for algorithm in ALGORITHMS.values() if algorithm.element in item]
     texts = [text_of(item[algorithm.element]) for algorithm in given]
     if len(given) > 1 or any(
-        decoded(algorithm, text) is None for algorithm, text in zip(given, texts, strict=True)
+        decode_checksum(algorithm, text) is None for algorithm, text in zip(given, texts, strict=True)
     ):
         text = "Invalid Base64 or multiple checksums present in request"
         raise invalid_argument("Checksum", texts[0], text)
@@ -160,7 +167,7 @@ def _stated_sum(item: Tree, number: int, requested: RequestedChecksum) -> str:
         name = given[0].name.lower()
         text = f"The {name} you specified for part {number} did not match what we received."
         raise S3Error("BadDigest", text)
-    if not given and requested.kind == COMPOSITE:
+    if not given and requested.checksum_type == COMPOSITE:
         text = (
             f"The upload was created using a {requested.algorithm.name.lower()} checksum. The complete "
             "request must include the checksum for each part. It was missing for part "
@@ -170,8 +177,8 @@ def _stated_sum(item: Tree, number: int, requested: RequestedChecksum) -> str:
     return texts[0] if texts else ""
 
 
-def _stated_size(call: Call) -> int | None:
-    """Return the size that the object is said to have; raise ``S3Error``."""
+def _parse_object_size(call: Call) -> int | None:
+    """Return the object's size as declared in the request, None without; raise ``S3Error``."""
     text = call.headers.get("x-amz-mp-object-size")
     if text is None:
         return None
@@ -183,39 +190,41 @@ def _stated_size(call: Call) -> int | None:
     return int(text)
 
 
-def _validate_stated_checksum(headers: HeaderMap) -> None:
-    """Raise ``S3Error`` for headers that state no checksum of an object."""
+def _validate_checksum_headers(headers: HeaderMap) -> None:
+    """Raise ``S3Error`` for invalid checksum headers."""
     stated = {
-        name: text.partition("-")[0] if name.startswith(PREFIX) and not name.endswith("-type") else text
+        name: text.partition("-")[0]
+        if name.startswith(CHECKSUM_HEADER_PREFIX) and not name.endswith("-type")
+        else text
         for name, text in headers.items()
     }
-    stated_checksum(stated)
+    parse_declared_checksum(stated)
 
 
-def _check_final(call: Call, requested: RequestedChecksum) -> None:
-    """Raise ``S3Error`` for a checksum in the head that cannot be the object's."""
-    kind = call.headers.get(f"{PREFIX}type")
+def _validate_object_checksum(call: Call, requested: RequestedChecksum) -> None:
+    """Raise ``S3Error`` for checksum headers that do not fit the upload's checksum."""
+    kind = call.headers.get(f"{CHECKSUM_HEADER_PREFIX}type")
     if kind is not None:
-        check_kind(kind)
-        if kind.upper() != requested.kind:
+        validate_checksum_type(kind)
+        if kind.upper() != requested.checksum_type:
             text = (
-                f"The upload was created using the {requested.kind} checksum mode. The complete request "
-                "must use the same checksum mode."
+                f"The upload was created using the {requested.checksum_type} checksum mode. The complete "
+                "request must use the same checksum mode."
             )
             raise S3Error("InvalidRequest", text)
     for algorithm in ALGORITHMS.values():
         _, dash, count = call.headers.get(algorithm.header, "").partition("-")
-        if dash and not (requested.kind == COMPOSITE and is_digits(count)):
+        if dash and not (requested.checksum_type == COMPOSITE and is_digits(count)):
             raise S3Error("InvalidRequest", f"Value for {algorithm.header} header is invalid.")
 
 
-def _invalid_part(call: Call, number: int, etag: str) -> S3Error:
+def _invalid_part_error(call: Call, number: int, etag: str) -> S3Error:
     upload_id = call.params.get("uploadId", "")
     return S3Error("InvalidPart", details={"PartNumber": number, "ETag": etag, "UploadId": upload_id})
 
 
-def _repeated(call: Call, upload_id: str, etag: str) -> Response:
-    """Return the answer when there is no such upload: perhaps it has become the object already."""
+def _repeated_response(call: Call, upload_id: str, etag: str) -> Response:
+    """Return the response if the upload has become the object already; raise ``S3Error`` if it has not."""
     head = call.session.head(call.bucket, call.key)
     headers = head.headers
     same = (
@@ -224,10 +233,10 @@ def _repeated(call: Call, upload_id: str, etag: str) -> Response:
     if not head.is_success or not same:
         call.session.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
-    return xml_response(RESULT, _result(call, etag))
+    return xml_response(COMPLETE_RESULT, _result_values(call, etag))
 
 
-def _result(call: Call, etag: str) -> dict[str, Value]:
+def _result_values(call: Call, etag: str) -> dict[str, Value]:
     request = call.request
     url = f"{request.scheme}://{request.headers.get('host', 'localhost')}{request.raw_path}"
     return {"Location": url, "Bucket": call.bucket, "Key": call.key, "ETag": f'"{etag}"'}
@@ -236,71 +245,77 @@ def _result(call: Call, etag: str) -> dict[str, Value]:
 # --- doing it -----------------------------------------------------------------------------------------
 
 
-def _complete(
+def _decide_and_store(
     call: Call,
     state: UploadState,
-    parts: Sequence[StatedPart],
+    parts: Sequence[RequestedPart],
     requested: RequestedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
 ) -> Response:
-    """Decide that the upload completes and store the object; follow an earlier decision (0020)."""
-    objects, etag = CallerObjects(call.session), whole_etag([part.etag for part in parts])
-    for _ in range(_SWAPS_MAX):
+    """Decide that the upload completes and store the object; follow an existing decision (0020)."""
+    objects, etag = CallerObjectClient(call.session), multipart_etag([part.etag for part in parts])
+    for _ in range(_ATTEMPTS_MAX):
         known = state.record.decision
         if known is not None:
-            return _repeat(call, state, parts)
+            return _follow_decision(call, state, parts)
         heads: PartHeads = {}
-        decision = _decide(call, state, parts, requested, conditions, size, heads)
+        decision = _make_decision(call, state, parts, requested, conditions, size, heads)
         decided = replace(state, record=replace(state.record, decision=decision))
-        outcome = swap(objects, state, decided.record)
-        if outcome is not Swap.LOST:
-            is_weak = outcome is Swap.WEAK
-            # Without conditions a part may have been replaced meanwhile, and is looked at again.
-            version = _carry_out(call, decided, parts, {} if is_weak else heads, is_weak=is_weak)
-            return _finish(call, decided, version)
-        found = find_state(call, state.id)
+        outcome = swap_record(objects, state, decided.record)
+        if outcome is not SwapOutcome.LOST:
+            is_unconditional = outcome is SwapOutcome.UNSUPPORTED
+            # Without conditional writes a part may have been replaced meanwhile, so slo reads it again.
+            version = _store_decided_object(
+                call, decided, parts, {} if is_unconditional else heads, is_unconditional=is_unconditional
+            )
+            return _finish_upload(call, decided, version)
+        found = read_upload_state(call, state.id)
         if found is None:
-            return _repeated(call, state.id, etag)
+            return _repeated_response(call, state.id, etag)
         state = found
     raise S3Error("ServiceUnavailable")
 
 
-def _decide(
+def _make_decision(
     call: Call,
     state: UploadState,
-    parts: Sequence[StatedPart],
+    parts: Sequence[RequestedPart],
     requested: RequestedChecksum | None,
     conditions: HeaderMap,
     size: int | None,
     heads: PartHeads,
 ) -> CompletionDecision:
-    """Return the object that the upload becomes; raise ``S3Error`` if its parts are not as stated.
+    """Return the decision to make the object from these parts; raise ``S3Error`` if they do not match.
 
-    The headers of parts that are looked at go to ``heads``.
+    The headers of the parts that are read are added to ``heads``.
     """
-    marker, etag = state.headers, whole_etag([part.etag for part in parts])
-    sums = _sums(call, parts, state.places([part.number for part in parts]), requested, heads)
+    marker, etag = state.headers, multipart_etag([part.etag for part in parts])
+    sums = _read_part_checksums(
+        call, parts, state.part_locations([part.number for part in parts]), requested, heads
+    )
     if requested is None:
-        requested = _implied(sums)
+        requested = _default_checksum(sums)
     headers = {
-        "content-type": USUAL_TYPE,
+        "content-type": DEFAULT_CONTENT_TYPE,
         **_object_metadata(marker),
         **conditions,
         **expiry_headers(call.headers),
         "accept": "application/json",
     }
-    headers.update(completed_headers(marker))
+    headers.update(completed_key_metadata(marker))
     headers.update(manifest_headers(marker.get(fields.SYSMETA_S3_CLASS, ""), state.id, etag))
     if requested is not None:
-        checksum = _checksum(call, sums, requested)
-        headers[fields.SYSMETA_S3_CHECKSUM] = f"{requested.algorithm.name} {requested.kind} {checksum}"
-    headers.update(completed_lock(call, marker))
+        checksum = _object_checksum(call, sums, requested)
+        headers[fields.SYSMETA_S3_CHECKSUM] = (
+            f"{requested.algorithm.name} {requested.checksum_type} {checksum}"
+        )
+    headers.update(completed_lock_metadata(call, marker))
     return CompletionDecision(
         id=uuid4().hex,
-        at=_date(call).internal,
+        at=_object_timestamp(call).internal,
         etag=etag,
-        parts=_numbered(parts),
+        parts=_numbers_and_etags(parts),
         headers=headers,
         size_min=call.settings.min_segment_size,
         size=size,
@@ -308,7 +323,7 @@ def _decide(
 
 
 def _object_metadata(marker: Mapping[str, str]) -> HeaderMap:
-    """Return the metadata that the object of an upload takes from its marker."""
+    """Return the metadata that an object takes from its upload's marker."""
     kept = ("cache-control", "content-disposition", "content-encoding", "content-language", "expires")
     also = (fields.TRANSIENT_S3_TAGGING, fields.SYSMETA_S3_REDIRECT)
     found = {
@@ -324,101 +339,115 @@ def _object_metadata(marker: Mapping[str, str]) -> HeaderMap:
     return found
 
 
-def _numbered(parts: Sequence[StatedPart]) -> tuple[tuple[int, str], ...]:
+def _numbers_and_etags(parts: Sequence[RequestedPart]) -> tuple[tuple[int, str], ...]:
     return tuple((part.number, part.etag) for part in parts)
 
 
-def _date(call: Call) -> Timestamp:
-    """Return the time of the object: now, or just above a state whose clock is a little ahead."""
+def _object_timestamp(call: Call) -> Timestamp:
+    """Return the object's timestamp: now, or just above a newer state within the tolerated clock skew."""
     now = Timestamp.now()
-    newest = newest_state(CallerObjects(call.session), call.bucket, call.key)
-    return newest.above(1) if now <= newest and newest.seconds < now.seconds + _AHEAD_S else now
+    newest = newest_timestamp(CallerObjectClient(call.session), call.bucket, call.key)
+    return newest.above(1) if now <= newest and newest.seconds < now.seconds + _CLOCK_AHEAD_MAX_S else now
 
 
-def _repeat(call: Call, state: UploadState, parts: Sequence[StatedPart]) -> Response:
-    """Return the answer to a completion that was decided before; raise ``S3Error`` if it was another one."""
-    objects = CallerObjects(call.session)
-    joined = join(objects, state)
+def _follow_decision(call: Call, state: UploadState, parts: Sequence[RequestedPart]) -> Response:
+    """Return the response to a completion that was decided before; raise ``S3Error`` if its parts differ."""
+    objects = CallerObjectClient(call.session)
+    joined = join_decision(objects, state)
     if joined is None:
-        return _repeated(call, state.id, whole_etag([part.etag for part in parts]))
+        return _repeated_response(call, state.id, multipart_etag([part.etag for part in parts]))
     decision = joined.record.decision
-    if decision is None or decision.parts != _numbered(parts):
+    if decision is None or decision.parts != _numbers_and_etags(parts):
         raise no_such_upload(state.id)
-    found = decision_status(objects, joined, time.time())
+    found = read_decision_status(objects, joined, time.time())
     if found is DecisionStatus.OVERTAKEN:
-        end(objects, joined)
+        end_upload(objects, joined)
         raise no_such_upload(state.id)
     if found is DecisionStatus.DONE:
         head = call.session.head(call.bucket, call.key)
-        return _finish(call, joined, head.headers.get("x-object-version-id", ""))
-    return _finish(call, joined, _carry_out(call, joined, parts, {}, is_weak=False))
+        return _finish_upload(call, joined, head.headers.get("x-object-version-id", ""))
+    return _finish_upload(
+        call, joined, _store_decided_object(call, joined, parts, {}, is_unconditional=False)
+    )
 
 
-def _carry_out(
-    call: Call, state: UploadState, parts: Sequence[StatedPart], heads: PartHeads, *, is_weak: bool
+def _store_decided_object(
+    call: Call,
+    state: UploadState,
+    parts: Sequence[RequestedPart],
+    heads: PartHeads,
+    *,
+    is_unconditional: bool,
 ) -> str:
-    """Store the object and return its version. Raise ``S3Error``; the upload may be open then."""
+    """Store the object of a decision and return its version; raise ``S3Error``.
+
+    After an error the upload may be open again.
+    """
     decision = state.record.decision
     assert decision is not None, "only decisions are carried out"
     headers = dict(decision.headers)
-    if not is_weak:
+    if not is_unconditional:
         headers["x-timestamp"] = decision.at
     conditions: HeaderMap = {n: headers[n] for n in ("if-match", "if-none-match") if n in headers}
-    places = state.places([number for number, _ in decision.parts])
+    places = state.part_locations([number for number, _ in decision.parts])
     try:
-        return _store(call, parts, places, headers, conditions, decision.size, heads)
+        return _store_manifest(call, parts, places, headers, conditions, decision.size, heads)
     except S3Error as error:
-        if not is_weak and error.status < 500 and error.code not in _UNCERTAIN:
-            revert(CallerObjects(call.session), state, decision)
+        if not is_unconditional and error.status < 500 and error.code not in _UNCERTAIN_CODES:
+            revert_decision(CallerObjectClient(call.session), state, decision)
         raise
 
 
-def _finish(call: Call, state: UploadState, version: str) -> Response:
-    """Remove what the upload leaves beside its object; the answer."""
+def _finish_upload(call: Call, state: UploadState, version: str) -> Response:
+    """Delete the marker and unused parts of a completed upload and return the response."""
     decision = state.record.decision
     assert decision is not None, "only decisions end so"
     headers, etag = decision.headers, decision.etag
-    places = state.places([number for number, _ in decision.parts])
+    places = state.part_locations([number for number, _ in decision.parts])
     if fields.TRANSIENT_S3_LOCK in headers:
         lock_parts(call, places, {fields.TRANSIENT_S3_LOCK: headers[fields.TRANSIENT_S3_LOCK]})
-    with call.session.ask("DELETE", segments_of(call.bucket), marker_of(call.key, state.id)) as response:
+    with call.session.open_response(
+        "DELETE", segments_container(call.bucket), marker_name(call.key, state.id)
+    ) as response:
         if not response.is_success and response.status != 404:
-            call.log.warning(f"cannot delete the marker of upload {state.id}: {response.status}")
+            call.log.warning(
+                f"cannot delete the marker of completed upload {state.id}: status {response.status}"
+            )
     try:
         remove_parts(call, state, but=places)
     except S3Error as error:
         call.log.warning(f"cannot delete unused parts of upload {state.id}: {error}")
-    announce(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
-    value = _result(call, etag)
-    answer_headers: HeaderMap = (
-        {ENCRYPTION: AES} if call.features.encryption and STORED not in headers else {}
+    enqueue_event(call, "s3:ObjectCreated:CompleteMultipartUpload", call.key, etag=etag, version=version)
+    value = _result_values(call, etag)
+    response_headers: HeaderMap = (
+        {SSE_HEADER: AES256} if call.features.encryption and KEY_METADATA not in headers else {}
     )
     name, _, rest = headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
     if name in ALGORITHMS:
         value["ChecksumType"], _, value[ALGORITHMS[name].element] = rest.partition(" ")
     if version:
-        answer_headers["x-amz-version-id"] = version
-    return xml_response(RESULT, value, headers=answer_headers)
+        response_headers["x-amz-version-id"] = version
+    return xml_response(COMPLETE_RESULT, value, headers=response_headers)
 
 
-def _store(
+def _store_manifest(
     call: Call,
-    parts: Sequence[StatedPart],
+    parts: Sequence[RequestedPart],
     places: Sequence[tuple[str, str]],
     headers: HeaderMap,
     conditions: HeaderMap,
     size: int | None,
     heads: PartHeads,
 ) -> str:
-    """Have slo store the manifest and return its version; raise ``S3Error``.
+    """Let slo store the manifest and return its version; raise ``S3Error``.
 
-    slo looks at the parts that are not among ``heads``.
+    slo reads the parts that are not in ``heads``.
     """
     least = call.settings.min_segment_size
 
     found = 0
 
-    def misfit(entries: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
+    def find_size_problems(entries: Sequence[dict[str, object]]) -> list[tuple[str, str]]:
         nonlocal found
         sizes = [int(str(entry.get("bytes", 0))) for entry in entries]
         found = sum(sizes)
@@ -432,14 +461,14 @@ def _store(
 
     named = [(*place, part.etag) for place, part in zip(places, parts, strict=True)]
     sub = manifest_request(call, named, headers)
-    sub.env[environkeys.SLO_MANIFEST_HOOK] = misfit
+    sub.env[environkeys.SLO_MANIFEST_HOOK] = find_size_problems
     sub.env[environkeys.SLO_KNOWN_HEADS] = heads
-    with open_response(call.session.open, sub) as response:
+    with open_response(call.session.send, sub) as response:
         if response.is_success:
             return response.headers.get("x-object-version-id", "")
         status, report = response.status, response.read_body()
     if status == 412:
-        raise unmet(call.session, call.bucket, call.key, conditions)
+        raise precondition_error(call.session, call.bucket, call.key, conditions)
     if status == 409 and conditions:
         raise S3Error("ConditionalRequestConflict")
     if size is not None and found not in (0, size):
@@ -449,12 +478,12 @@ def _store(
         )
         raise S3Error("InvalidRequest", text)
     if status == 400:
-        raise _bad_parts(call, parts, headers[fields.SYSMETA_S3_UPLOAD_ID], report)
-    raise refusal(status, missing="NoSuchBucket", conflict="OperationAborted")
+        raise _manifest_error(call, parts, headers[fields.SYSMETA_S3_UPLOAD_ID], report)
+    raise error_for_status(status, missing="NoSuchBucket", conflict="OperationAborted")
 
 
-def _bad_parts(call: Call, parts: Sequence[StatedPart], upload_id: str, report: bytes) -> S3Error:
-    """Return the error for slo's report."""
+def _manifest_error(call: Call, parts: Sequence[RequestedPart], upload_id: str, report: bytes) -> S3Error:
+    """Return the error for a manifest that slo rejected with this report."""
     try:
         problems = {str(name): str(what) for name, what in json.loads(report).get("Errors", ())}
     except (ValueError, TypeError, AttributeError):
@@ -464,72 +493,76 @@ def _bad_parts(call: Call, parts: Sequence[StatedPart], upload_id: str, report: 
     bad = next(
         (p for p in parts if any(name.endswith(f"/{upload_id}/{p.number}") for name in problems)), None
     )
-    return S3Error("InvalidPart") if bad is None else _invalid_part(call, bad.number, bad.etag)
+    return S3Error("InvalidPart") if bad is None else _invalid_part_error(call, bad.number, bad.etag)
 
 
 # --- checksums ----------------------------------------------------------------------------------------
 
 
-class _Sum(NamedTuple):
-    """The checksum that is stored with a part, and the part's size."""
+class _PartChecksum(NamedTuple):
+    """The checksum stored with a part, and the part's size."""
 
     algorithm: Algorithm
     digest: bytes
     size: int
 
 
-def _sums(
+def _read_part_checksums(
     call: Call,
-    parts: Sequence[StatedPart],
+    parts: Sequence[RequestedPart],
     places: Sequence[tuple[str, str]],
     requested: RequestedChecksum | None,
     heads: PartHeads,
-) -> list[_Sum | None]:
-    """Return the checksum of each part, None of one without; raise ``S3Error`` if it is not as requested."""
+) -> list[_PartChecksum | None]:
+    """Return the checksum of each part, None if it has none; raise ``S3Error`` if one does not match."""
     if requested is None and len(parts) > 1:
-        # All but the last are too large to have the usual one.
+        # All but the last are too large to have the default one.
         return []
-    found: dict[int, _Sum | None] = {}
+    found: dict[int, _PartChecksum | None] = {}
     left = iter(zip(parts, places, strict=True))
 
-    def look() -> None:
+    def head_parts() -> None:
         for part, place in left:
             head = call.session.head(*place)
             if head.is_success:
                 heads[place] = head.headers
-            found[part.number] = seen = _sum_of(head)
+            found[part.number] = seen = _parse_part_checksum_of_head(head)
             is_requested = (
                 seen is not None and requested is not None and seen.algorithm is requested.algorithm
             )
-            text = encoded(seen.digest) if seen is not None else ""
+            text = encode_checksum(seen.digest) if seen is not None else ""
             if requested is not None and (not is_requested or (part.checksum and part.checksum != text)):
-                raise _invalid_part(call, part.number, part.etag)
+                raise _invalid_part_error(call, part.number, part.etag)
 
-    green.gather([look] * min(_LOOKERS, len(parts)))
+    green.gather([head_parts] * min(_CONCURRENT_HEADS, len(parts)))
     return [found[part.number] for part in parts]
 
 
-def _sum_of(head: Response) -> _Sum | None:
+def _parse_part_checksum_of_head(head: Response) -> _PartChecksum | None:
     name, _, rest = head.headers.get(fields.SYSMETA_S3_CHECKSUM, "").partition(" ")
     algorithm, text = ALGORITHMS.get(name), rest.partition(" ")[2]
-    digest = decoded(algorithm, text) if algorithm is not None and text else None
+    digest = decode_checksum(algorithm, text) if algorithm is not None and text else None
     if not head.is_success or algorithm is None or digest is None:
         return None
-    return _Sum(algorithm, digest, int(head.headers.get("content-length") or 0))
+    return _PartChecksum(algorithm, digest, int(head.headers.get("content-length") or 0))
 
 
-def _implied(sums: Sequence[_Sum | None]) -> RequestedChecksum | None:
-    """Return the checksum of an object without a requested one, if all its parts have it."""
-    usual = usual_algorithm()
-    if usual is None or not sums or not all(seen is not None and seen.algorithm is usual for seen in sums):
+def _default_checksum(sums: Sequence[_PartChecksum | None]) -> RequestedChecksum | None:
+    """Return the default checksum if all parts have it; None if not."""
+    default = default_algorithm()
+    if (
+        default is None
+        or not sums
+        or not all(seen is not None and seen.algorithm is default for seen in sums)
+    ):
         return None
-    return RequestedChecksum(usual, FULL)
+    return RequestedChecksum(default, FULL_OBJECT)
 
 
-def _checksum(call: Call, sums: Sequence[_Sum | None], requested: RequestedChecksum) -> str:
-    """Return the checksum of the object, from those of its parts; raise ``S3Error``."""
-    checksum = requested.algorithm.combine(
-        [(seen.digest, seen.size) for seen in sums if seen is not None], requested.kind
+def _object_checksum(call: Call, sums: Sequence[_PartChecksum | None], requested: RequestedChecksum) -> str:
+    """Return the object's checksum, combined from those of its parts; raise ``S3Error``."""
+    checksum = requested.algorithm.combine_parts(
+        [(seen.digest, seen.size) for seen in sums if seen is not None], requested.checksum_type
     )
     stated = call.headers.get(requested.algorithm.header)
     if stated is not None and stated.partition("-")[0] != checksum.partition("-")[0]:

@@ -1,10 +1,10 @@
-"""Encryption in S3's words: what the filter ``encryption`` does, and keys that customers bring (SSE-C).
+"""Server-side encryption of S3: the filter ``encryption``, and keys of customers (SSE-C).
 
-With the filter everything is encrypted with keys of the cluster, AES256 as S3 calls it, whether a client
-asks for it or not. A customer's key encrypts the body here, on its way to the rest of the pipeline; beside
-the object there is only a random beginning of the key stream, and a sum by which the key is known again.
-The key is never stored, so an object whose key is lost is lost. Each part of a multipart object has a
-beginning of its own, so that a part that is sent again shares no key stream with what it replaces.
+The filter encrypts everything with keys of the cluster, which S3 calls AES256, whether requested or not.
+This module encrypts with a customer's key. It stores a random initialization vector and a fingerprint of
+the key, never the key, so an object whose key is lost is lost. Each part of a multipart object has an
+initialization vector of its own, so that a part that is sent again shares no key stream with the one it
+replaces.
 """
 
 from __future__ import annotations
@@ -23,84 +23,89 @@ from swift.http.response import Response
 from swift.http.transform import SourceBodyError, TransformedBody, TransformedRequestBody
 from swift.s3.api.call import Call
 from swift.s3.api.payload import S3Upload
-from swift.s3.api.put import version_query
+from swift.s3.api.writes import version_query
 from swift.s3.auth.session import Session
 from swift.s3.errors import S3Error
 
-HEADER = "x-amz-server-side-encryption"
-CUSTOMER, SOURCE = f"{HEADER}-customer-", f"x-amz-copy-source-{HEADER.removeprefix('x-amz-')}-customer-"
-_WORDS = ("algorithm", "key", "key-md5")
-AES = "AES256"
-#: Metadata of what is encrypted with a customer's key: the beginning of the key stream, and the key's sum.
-STORED = fields.SYSMETA_S3_SSE_C
-#: Behind those of a multipart object: its parts have beginnings of their own.
-_OF_PARTS = "parts"
+SSE_HEADER = "x-amz-server-side-encryption"
+CUSTOMER_PREFIX, SOURCE_CUSTOMER_PREFIX = (
+    f"{SSE_HEADER}-customer-",
+    f"x-amz-copy-source-{SSE_HEADER.removeprefix('x-amz-')}-customer-",
+)
+_HEADER_SUFFIXES = ("algorithm", "key", "key-md5")
+AES256 = "AES256"
+#: Metadata of objects with a customer's key: the initialization vector and the key's fingerprint.
+KEY_METADATA = fields.SYSMETA_S3_SSE_C
+#: Follows them in the metadata of multipart objects, whose parts have initialization vectors of their own.
+_PARTS_MARK = "parts"
 _KEY_BYTES, _IV_BYTES = 32, 16
-_PURPOSE = b"swift s3api sse-c"
+_HMAC_PURPOSE = b"swift s3api sse-c"
 
 
 class CustomerKey(NamedTuple):
-    """A key that a request brings."""
+    """A customer's key in the headers of a request."""
 
     key: bytes
-    #: How clients name it: the base64 of its MD5.
-    name: str
+    #: The base64 of the key's MD5, by which clients refer to it.
+    md5_base64: str
 
     @property
-    def answer_headers(self) -> HeaderMap:
-        """The headers of answers about the key."""
-        return {f"{CUSTOMER}algorithm": AES, f"{CUSTOMER}key-md5": self.name}
+    def response_headers(self) -> HeaderMap:
+        """The headers of responses about the key."""
+        return {f"{CUSTOMER_PREFIX}algorithm": AES256, f"{CUSTOMER_PREFIX}key-md5": self.md5_base64}
 
-    def sum(self, start: bytes) -> str:
-        """Return the sum by which the key is recognized."""
-        return b64encode(hmac.digest(self.key, _PURPOSE + start, sha256)).decode("ascii")
+    def fingerprint(self, start: bytes) -> str:
+        """Return the fingerprint of the key for an initialization vector."""
+        return b64encode(hmac.digest(self.key, _HMAC_PURPOSE + start, sha256)).decode("ascii")
 
 
-def customer_key(headers: HeaderMap, prefix: str = CUSTOMER) -> CustomerKey | None:
-    """Return the key that a request brings, None when it brings none; raise ``S3Error``."""
-    algorithm, text, name = (headers.get(prefix + word) for word in _WORDS)
+def parse_customer_key(headers: HeaderMap, prefix: str = CUSTOMER_PREFIX) -> CustomerKey | None:
+    """Return the customer's key in a request's headers, None without one; raise ``S3Error``."""
+    algorithm, text, name = (headers.get(prefix + word) for word in _HEADER_SUFFIXES)
     if algorithm is text is name is None:
         return None
     if algorithm is None or text is None or name is None:
-        raise _argument("Requests with keys of customers must say algorithm, key and the key's MD5.")
-    if algorithm != AES:
+        raise _invalid_argument("Requests with keys of customers must say algorithm, key and the key's MD5.")
+    if algorithm != AES256:
         raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": f"{prefix}algorithm"})
     try:
         key = b64decode(text, validate=True)
     except ValueError:
         key = b""
     if len(key) != _KEY_BYTES:
-        raise _argument("The secret key was invalid for the specified algorithm.")
+        raise _invalid_argument("The secret key was invalid for the specified algorithm.")
     digest = b64encode(md5(key, usedforsecurity=False).digest()).decode("ascii")
     if not hmac.compare_digest(digest.encode(), name.encode("utf-8", "replace")):
-        raise _argument("The calculated MD5 hash of the key did not match the hash that was provided.")
+        raise _invalid_argument(
+            "The calculated MD5 hash of the key did not match the hash that was provided."
+        )
     return CustomerKey(key, digest)
 
 
-def _argument(text: str) -> S3Error:
+def _invalid_argument(text: str) -> S3Error:
     return S3Error("InvalidArgument", text)
 
 
 # --- keys of the cluster ------------------------------------------------------------------------------
 
 
-def managed_headers(call: Call) -> HeaderMap:
-    """Return the headers of a write's answer about the cluster's keys; raise ``S3Error``."""
-    requested = call.headers.get(HEADER)
+def cluster_encryption_headers(call: Call) -> HeaderMap:
+    """Return the response headers of a write about the cluster's encryption; raise ``S3Error``."""
+    requested = call.headers.get(SSE_HEADER)
     for name in call.headers:
-        if name.startswith(f"{HEADER}-") and not name.startswith(CUSTOMER):
+        if name.startswith(f"{SSE_HEADER}-") and not name.startswith(CUSTOMER_PREFIX):
             raise S3Error("NotImplemented", f"{name} is not implemented.", details={"Header": name})
     if requested is not None:
-        check_algorithm(call, requested)
-    return {HEADER: AES} if call.features.encryption else {}
+        validate_algorithm(call, requested)
+    return {SSE_HEADER: AES256} if call.features.encryption else {}
 
 
-def check_algorithm(call: Call, requested: str) -> None:
-    """Raise ``S3Error`` for what the cluster does not do."""
+def validate_algorithm(call: Call, requested: str) -> None:
+    """Raise ``S3Error`` for algorithms that the cluster does not support."""
     if requested in ("aws:kms", "aws:kms:dsse"):
         raise S3Error("NotImplemented", "There are no keys of a key service here.")
-    if requested != AES:
-        raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": HEADER})
+    if requested != AES256:
+        raise S3Error("InvalidEncryptionAlgorithmError", details={"ArgumentName": SSE_HEADER})
     if not call.features.encryption:
         raise S3Error("NotImplemented", "Server-side encryption is not supported.")
 
@@ -108,53 +113,55 @@ def check_algorithm(call: Call, requested: str) -> None:
 # --- keys of customers --------------------------------------------------------------------------------
 
 
-def encrypt(call: Call, upload: S3Upload) -> HeaderMap:
-    """Have an upload encrypted with the customer's key, if it brings one; what is stored beside it.
+def encrypt_upload(call: Call, upload: S3Upload) -> HeaderMap:
+    """Encrypt an upload with the customer's key, if there is one, and return the metadata to store.
 
-    Raises ``S3Error``. What the answer says is ``write_headers``.
+    Raise ``S3Error``. The response headers are those of ``encryption_response_headers``.
     """
-    key = customer_key(call.headers)
+    key = parse_customer_key(call.headers)
     if key is None:
         return {}
-    if HEADER in call.headers:
-        raise _both()
+    if SSE_HEADER in call.headers:
+        raise _conflicting_keys_error()
     if upload.headers.pop("etag", None) is not None:
         raise S3Error("NotImplemented", "With a customer's key send a checksum, not Content-MD5.")
-    cipher = _cipher()
+    cipher = _import_cipher()
     start = cipher.new_iv()
     upload.body = TransformedRequestBody(upload.body, cipher.KeyStream(key.key, start).update)
-    return {STORED: _known_by(key, start)}
+    return {KEY_METADATA: _key_metadata(key, start)}
 
 
-def _both() -> S3Error:
-    return _argument("Encryption with the cluster's and with a customer's key exclude each other.")
+def _conflicting_keys_error() -> S3Error:
+    return _invalid_argument("Encryption with the cluster's and with a customer's key exclude each other.")
 
 
-def _known_by(key: CustomerKey, start: bytes) -> str:
-    return f"{b64encode(start).decode('ascii')} {key.sum(start)}"
+def _key_metadata(key: CustomerKey, start: bytes) -> str:
+    return f"{b64encode(start).decode('ascii')} {key.fingerprint(start)}"
 
 
-def _start_of(key: CustomerKey, stored: str) -> bytes | None:
-    """Return the beginning of the key stream that metadata keeps; None when it was another key's."""
+def _parse_iv(key: CustomerKey, stored: str) -> bytes | None:
+    """Return the initialization vector in stored metadata; None if it belongs to another key."""
     text, known = [*stored.split(" "), ""][:2]
     start = b64decode(text)
-    is_known = len(start) == _IV_BYTES and hmac.compare_digest(key.sum(start).encode(), known.encode())
+    is_known = len(start) == _IV_BYTES and hmac.compare_digest(
+        key.fingerprint(start).encode(), known.encode()
+    )
     return start if is_known else None
 
 
-def upload_headers(call: Call) -> HeaderMap:
-    """Return the metadata of an upload whose parts come with a customer's key; raise ``S3Error``."""
-    key = customer_key(call.headers)
+def upload_key_metadata(call: Call) -> HeaderMap:
+    """Return the metadata of a multipart upload with a customer's key; raise ``S3Error``."""
+    key = parse_customer_key(call.headers)
     if key is None:
         return {}
-    if HEADER in call.headers:
-        raise _both()
-    return {STORED: _known_by(key, _cipher().new_iv())}
+    if SSE_HEADER in call.headers:
+        raise _conflicting_keys_error()
+    return {KEY_METADATA: _key_metadata(key, _import_cipher().new_iv())}
 
 
-def check_part_key(call: Call, marker: HeaderMap) -> None:
-    """Raise ``S3Error`` when a part does not come with the key that its upload was begun with."""
-    key, stored = customer_key(call.headers), marker.get(STORED)
+def validate_part_key(call: Call, marker: HeaderMap) -> None:
+    """Raise ``S3Error`` unless a part has the customer's key of its upload."""
+    key, stored = parse_customer_key(call.headers), marker.get(KEY_METADATA)
     if stored is None and key is not None:
         raise S3Error(
             "InvalidRequest",
@@ -167,31 +174,31 @@ def check_part_key(call: Call, marker: HeaderMap) -> None:
             "The multipart upload initiate requested encryption. Subsequent part requests must include the "
             "appropriate encryption parameters.",
         )
-    if stored is not None and key is not None and _start_of(key, stored) is None:
+    if stored is not None and key is not None and _parse_iv(key, stored) is None:
         raise S3Error(
             "InvalidRequest", "The provided encryption parameters did not match the ones used originally."
         )
 
 
-def completed_headers(marker: HeaderMap) -> HeaderMap:
-    """Return the metadata of an object whose parts have key streams of their own."""
-    stored = marker.get(STORED)
-    return {} if stored is None else {STORED: f"{stored} {_OF_PARTS}"}
+def completed_key_metadata(marker: HeaderMap) -> HeaderMap:
+    """Return the metadata of an object whose parts have initialization vectors of their own."""
+    stored = marker.get(KEY_METADATA)
+    return {} if stored is None else {KEY_METADATA: f"{stored} {_PARTS_MARK}"}
 
 
-def write_headers(call: Call) -> HeaderMap:
-    """Return the headers of a write's answer about its encryption; raise ``S3Error``."""
-    key = customer_key(call.headers)
-    return managed_headers(call) if key is None else key.answer_headers
+def encryption_response_headers(call: Call) -> HeaderMap:
+    """Return the response headers of a write about its encryption; raise ``S3Error``."""
+    key = parse_customer_key(call.headers)
+    return cluster_encryption_headers(call) if key is None else key.response_headers
 
 
-def decrypt(
-    call: Call, response: Response, source: Encrypted | None = None, prefix: str = CUSTOMER
+def decrypt_response(
+    call: Call, response: Response, source: EncryptedObject | None = None, prefix: str = CUSTOMER_PREFIX
 ) -> HeaderMap:
-    """Put the plain body into an answer about what a customer's key encrypted; what it says of the key.
+    """Decrypt the body of a response with the customer's key and return the headers about the key.
 
-    ``source`` is what the answer is of, without one the object that the call names. Raises ``S3Error``, after
-    which the answer is released.
+    ``source`` is the response's object, by default that of the call. Raise ``S3Error`` and release the
+    response.
     """
     try:
         return _decrypt(call, response, source, prefix)
@@ -200,31 +207,31 @@ def decrypt(
         raise
 
 
-def _decrypt(call: Call, response: Response, source: Encrypted | None, prefix: str) -> HeaderMap:
-    known = _known_key(call, response.headers, prefix)
+def _decrypt(call: Call, response: Response, source: EncryptedObject | None, prefix: str) -> HeaderMap:
+    known = _require_matching_key(call, response.headers, prefix)
     if known is None:
         return {}
     key, start = known
     if response.status in (200, 206) and call.request.method != "HEAD":
-        offset = _first_byte(response.headers) if response.status == 206 else 0
-        stored = response.headers[STORED]
-        if stored.endswith(f" {_OF_PARTS}"):
-            found = source or Encrypted(call.session, call.bucket, call.key, version_query(call))
-            update = _PartStreams(found, key, stored, offset).update
+        offset = _range_start(response.headers) if response.status == 206 else 0
+        stored = response.headers[KEY_METADATA]
+        if stored.endswith(f" {_PARTS_MARK}"):
+            found = source or EncryptedObject(call.session, call.bucket, call.key, version_query(call))
+            update = _PartDecryptor(found, key, stored, offset).update
         else:
-            update = _cipher().KeyStream(key.key, start, offset).update
+            update = _import_cipher().KeyStream(key.key, start, offset).update
         response.body = TransformedBody(response.body, update)
-    return key.answer_headers
+    return key.response_headers
 
 
-def check_key(call: Call, headers: HeaderMap) -> None:
-    """Raise ``S3Error`` when an object that was found is asked for without its customer's key."""
-    _known_key(call, headers, CUSTOMER)
+def validate_object_key(call: Call, headers: HeaderMap) -> None:
+    """Raise ``S3Error`` unless the request has the customer's key that an object needs."""
+    _require_matching_key(call, headers, CUSTOMER_PREFIX)
 
 
-def _known_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[CustomerKey, bytes] | None:
-    """Return the key that an object needs, and where its stream begins; None when it needs none."""
-    key, stored = customer_key(call.headers, prefix), headers.get(STORED)
+def _require_matching_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[CustomerKey, bytes] | None:
+    """Return the customer's key and initialization vector of an object; None if it needs no key."""
+    key, stored = parse_customer_key(call.headers, prefix), headers.get(KEY_METADATA)
     if stored is None:
         if key is not None:
             raise S3Error("InvalidRequest", "The object is not encrypted with a key of a customer.")
@@ -235,77 +242,77 @@ def _known_key(call: Call, headers: HeaderMap, prefix: str) -> tuple[CustomerKey
             "The object was stored using a form of Server Side Encryption. The correct parameters must be "
             "provided to retrieve the object.",
         )
-    start = _start_of(key, stored)
+    start = _parse_iv(key, stored)
     if start is None:
         raise S3Error("AccessDenied")
     return key, start
 
 
-class Encrypted(NamedTuple):
-    """An object that a customer's key encrypts, and the session that reads it."""
+class EncryptedObject(NamedTuple):
+    """An object encrypted with a customer's key, and the session that reads it."""
 
     session: Session
     bucket: str
     key: str
-    #: The query that asks for a version; empty for the current one.
+    #: The query that selects a version; empty for the current one.
     query: str = ""
 
 
-class _PartStreams:
-    """The key streams of an object's parts, one after the other, from a byte of the object on.
+class _PartDecryptor:
+    """Decrypts the parts of an object one after the other, from an offset of the object on.
 
-    Where a stream begins is in its part's metadata, which is asked for when the part before ends.
+    Each part's initialization vector is read from its metadata when the previous part ends.
     """
 
-    def __init__(self, source: Encrypted, key: CustomerKey, stored: str, offset: int):
-        """Prepare the streams of the parts; raises ``S3Error``."""
+    def __init__(self, source: EncryptedObject, key: CustomerKey, stored: str, offset: int):
+        """Read the manifest and begin the part at the offset; raise ``S3Error``."""
         self._source = source
         self._key = key
         query = f"{source.query}{'&' if source.query else ''}multipart-manifest=get"
-        with source.session.ask("GET", source.bucket, source.key, query=query) as response:
-            if not response.is_success or response.headers.get(STORED) != stored:
+        with source.session.open_response("GET", source.bucket, source.key, query=query) as response:
+            if not response.is_success or response.headers.get(KEY_METADATA) != stored:
                 # It was overwritten a moment ago.
                 raise S3Error("ServiceUnavailable")
             entries = json.loads(response.read_body())
         self._parts = [(str(entry["name"]), int(entry["bytes"])) for entry in entries]
-        self._next = 0
-        while self._next < len(self._parts) and offset >= self._parts[self._next][1]:
-            offset -= self._parts[self._next][1]
-            self._next += 1
-        self._left = 0
-        if self._next < len(self._parts):
-            self._begin(offset)
+        self._next_part = 0
+        while self._next_part < len(self._parts) and offset >= self._parts[self._next_part][1]:
+            offset -= self._parts[self._next_part][1]
+            self._next_part += 1
+        self._part_left = 0
+        if self._next_part < len(self._parts):
+            self._begin_part(offset)
 
-    def _begin(self, offset: int = 0) -> None:
-        """Go on with the next part, from a byte of it on; raises ``S3Error``."""
-        name, size = self._parts[self._next]
-        self._next += 1
+    def _begin_part(self, offset: int = 0) -> None:
+        """Begin the next part at an offset in it; raise ``S3Error``."""
+        name, size = self._parts[self._next_part]
+        self._next_part += 1
         container, _, part = name.lstrip("/").partition("/")
         head = self._source.session.head(container, part)
-        start = _start_of(self._key, head.headers.get(STORED, ""))
+        start = _parse_iv(self._key, head.headers.get(KEY_METADATA, ""))
         if not head.is_success or start is None:
             raise S3Error("ServiceUnavailable")
-        self._stream = _cipher().KeyStream(self._key.key, start, offset)
-        self._left = size - offset
+        self._stream = _import_cipher().KeyStream(self._key.key, start, offset)
+        self._part_left = size - offset
 
     def update(self, data: bytes) -> bytes:
-        """Return the next bytes; raise ``SourceBodyError`` when a part cannot be asked for."""
+        """Return the next bytes decrypted; raise ``SourceBodyError`` if a part cannot be read."""
         plain, view = [], memoryview(data)
         while view:
-            while not self._left:
+            while not self._part_left:
                 try:
-                    self._begin()
+                    self._begin_part()
                 except (S3Error, IndexError):
                     raise SourceBodyError("a part of what a customer's key encrypted is missing")
-            piece = view[: self._left]
+            piece = view[: self._part_left]
             plain.append(self._stream.update(piece))
-            self._left -= len(piece)
+            self._part_left -= len(piece)
             view = view[len(piece) :]
         return b"".join(plain)
 
 
-def _cipher() -> ModuleType:
-    """Return the cipher, which needs a library that the API does not need otherwise; raise ``S3Error``."""
+def _import_cipher() -> ModuleType:
+    """Return the cipher module, whose library is optional; raise ``S3Error`` without it."""
     try:
         from swift.middleware.encryption import cipher
     except ImportError:
@@ -313,7 +320,7 @@ def _cipher() -> ModuleType:
     return cipher
 
 
-def _first_byte(headers: HeaderMap) -> int:
+def _range_start(headers: HeaderMap) -> int:
     first = headers.get("content-range", "").removeprefix("bytes ").partition("-")[0]
     if not (first.isascii() and first.isdigit()):
         raise S3Error("NotImplemented", "Of what a customer's key encrypted one range is given at a time.")

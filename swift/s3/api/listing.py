@@ -12,23 +12,23 @@ from swift.base.digits import is_digits
 from swift.base.documents import JsonObject
 from swift.base.timestamp import InvalidTimestamp, Timestamp
 from swift.http.response import Response
-from swift.s3.api.call import Call, Handler, invalid_argument, iso_of_row, xml_response
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_class, row_etag
-from swift.s3.errors import S3Error, refusal
-from swift.s3.xml import Element, Fragment, Group, Many, Text, Value, escape
+from swift.s3.api.call import Call, Handler, invalid_argument, iso_time_of_row, xml_response
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, row_etag, row_storage_class
+from swift.s3.errors import S3Error, error_for_status
+from swift.s3.xml import Element, Group, RenderedElement, RepeatedGroup, Text, Value, escape
 
 
-def person(name: str) -> Element:
-    """Return an owner or initiator."""
+def user_element(name: str) -> Element:
+    """Return the schema element of an owner or initiator."""
     return Group(name, Text("ID"), Text("DisplayName"))
 
 
-def person_of(name: str) -> Value:
-    """Return an owner or initiator, by access key."""
+def render_user(name: str) -> Value:
+    """Return the value of an owner or initiator with this access key."""
     return {"ID": name, "DisplayName": name}
 
 
-class Encoding:
+class NameEncoding:
     """The encoding of names in a listing: plain, or percent-quoted (``encoding-type=url``)."""
 
     def __init__(self, call: Call):
@@ -42,11 +42,11 @@ class Encoding:
         self.is_url = requested == "url"
 
     def __call__(self, text: str) -> str:
-        """Return a name as it is written."""
+        """Return a name in this encoding."""
         return quote(text, safe="/-_.~*", errors="surrogateescape") if self.is_url and text else text
 
-    def mark(self, value: dict[str, Value]) -> None:
-        """Name the encoding in a document."""
+    def add_to_document(self, value: dict[str, Value]) -> None:
+        """Add the name of the encoding to a document."""
         if self.is_url:
             value["EncodingType"] = "url"
 
@@ -54,20 +54,20 @@ class Encoding:
 # --- common prefixes ----------------------------------------------------------------------------------
 # Versions lie under names that end with their times, so a delimiter with digits or dots would cut the
 # times; markers of uploads lie under names that end with the upload's id, and between parts. Such a
-# listing is read without a delimiter. Behind each common prefix it goes on with another request, so
-# that its cost is that of the answer and not of what the prefixes hold. Pure: the caller reads the
+# listing is read without a delimiter. After each common prefix another request continues, so
+# that its cost depends on the response and not on the rows below the prefixes. Pure: the caller reads the
 # rows.
 
 #: The characters of the times in names of versions.
-_OF_TIMES = frozenset("0123456789.")
-#: Sorts behind all names that begin with what it follows.
-AFTER_ALL = "\U0010ffff"
-#: Rows of the first request behind a common prefix; each further one asks for twice as many.
+_TIMESTAMP_CHARACTERS = frozenset("0123456789.")
+#: Appended to a prefix it sorts after all names with that prefix.
+LAST_CHARACTER = "\U0010ffff"
+#: Rows of the first request after a common prefix; each further request doubles them.
 _ROWS_MIN = 8
 
 
 class Page(NamedTuple):
-    """Rows of a listing, and True if there are more."""
+    """Rows of a listing, and True if more rows follow."""
 
     rows: list[JsonObject]
     is_truncated: bool
@@ -77,17 +77,17 @@ class Page(NamedTuple):
 ReadPage = Callable[[int, str, str], Page]
 
 
-def cuts_times(delimiter: str) -> bool:
-    """Return True if a delimiter could be inside of the time of a version."""
-    return not _OF_TIMES.isdisjoint(delimiter)
+def may_split_timestamps(delimiter: str) -> bool:
+    """Return True if a delimiter could occur in the timestamp of a version's name."""
+    return not _TIMESTAMP_CHARACTERS.isdisjoint(delimiter)
 
 
-def folded_page(
+def list_with_common_prefixes(
     read: ReadPage, *, prefix: str, delimiter: str, marker: str, version_marker: str, limit: int
 ) -> Page:
-    """Return up to ``limit`` rows and common prefixes behind a marker, which may be a common prefix."""
+    """Return up to ``limit`` rows and common prefixes after a marker, which may be a common prefix."""
     if delimiter and marker.startswith(prefix) and marker[len(prefix) :].endswith(delimiter):
-        marker += AFTER_ALL
+        marker += LAST_CHARACTER
     rows: list[JsonObject] = []
     count = limit
     while len(rows) <= limit:
@@ -98,7 +98,7 @@ def folded_page(
             if cut >= 0:
                 common = name[: cut + len(delimiter)]
                 rows.append({"subdir": common})
-                marker, version_marker, count = f"{common}{AFTER_ALL}", "", _ROWS_MIN // 2
+                marker, version_marker, count = f"{common}{LAST_CHARACTER}", "", _ROWS_MIN // 2
                 break
             rows.append(row)
             marker, version_marker = name, str(row.get("version_id", "null"))
@@ -111,41 +111,41 @@ def folded_page(
 
 # --- operations ---------------------------------------------------------------------------------------
 
-_PREFIXES = Many("CommonPrefixes", Text("Prefix"))
-_HEAD = (Text("Name"), Text("Prefix"))
-_TAIL = (Text("MaxKeys"), Text("Delimiter"), Text("EncodingType"), Text("IsTruncated"))
-_OBJECT = (
+_COMMON_PREFIXES = RepeatedGroup("CommonPrefixes", Text("Prefix"))
+_NAME_ELEMENTS = (Text("Name"), Text("Prefix"))
+_PAGE_ELEMENTS = (Text("MaxKeys"), Text("Delimiter"), Text("EncodingType"), Text("IsTruncated"))
+_OBJECT_ELEMENTS = (
     Text("Key"),
     Text("LastModified"),
     Text("ETag"),
     Text("Size"),
-    person("Owner"),
+    user_element("Owner"),
     Text("StorageClass"),
 )
-LIST = Group(
+LIST_RESULT = Group(
     "ListBucketResult",
-    *_HEAD,
+    *_NAME_ELEMENTS,
     Text("Marker"),
     Text("NextMarker"),
     Text("NextContinuationToken"),
     Text("ContinuationToken"),
     Text("StartAfter"),
     Text("KeyCount"),
-    *_TAIL,
-    Many("Contents", *_OBJECT),
-    _PREFIXES,
+    *_PAGE_ELEMENTS,
+    RepeatedGroup("Contents", *_OBJECT_ELEMENTS),
+    _COMMON_PREFIXES,
 )
-VERSIONS = Group(
+VERSIONS_RESULT = Group(
     "ListVersionsResult",
-    *_HEAD,
+    *_NAME_ELEMENTS,
     Text("KeyMarker"),
     Text("VersionIdMarker"),
     Text("NextKeyMarker"),
     Text("NextVersionIdMarker"),
-    *_TAIL,
-    Many("Version", Text("Key")),
-    Many("DeleteMarker", Text("Key")),
-    _PREFIXES,
+    *_PAGE_ELEMENTS,
+    RepeatedGroup("Version", Text("Key")),
+    RepeatedGroup("DeleteMarker", Text("Key")),
+    _COMMON_PREFIXES,
 )
 
 
@@ -159,47 +159,48 @@ def read_page(
     for name, value in parameters.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.session.ask("GET", container, query=query) as response:
+    with call.session.open_response("GET", container, query=query) as response:
         if response.status == 404:
             raise S3Error("NoSuchBucket", details={"BucketName": call.bucket})
         if not response.is_success:
-            raise refusal(response.status, missing="NoSuchBucket")
+            raise error_for_status(response.status, missing="NoSuchBucket")
         rows = json.loads(response.read_body()) if response.status == 200 else []
     return Page(rows[:limit], bool(limit) and len(rows) > limit)
 
 
-def last_name(row: JsonObject) -> str:
-    """Return the name that a row, or a prefix, stands for."""
+def row_name(row: JsonObject) -> str:
+    """Return the name or the prefix of a row."""
     return str(row["subdir"] if "subdir" in row else row["name"])
 
 
-def _common(call: Call, page: Page, encode: Encoding) -> dict[str, Value]:
+def _common_values(call: Call, page: Page, encode: NameEncoding) -> dict[str, Value]:
     delimiter = call.text_param("delimiter")
     value: dict[str, Value] = {
         "Name": call.bucket,
         "Prefix": encode(call.text_param("prefix")),
-        "MaxKeys": call.stated_count("max-keys", call.settings.max_bucket_listing),
+        "MaxKeys": call.parse_count_param("max-keys", call.settings.max_bucket_listing),
         "IsTruncated": "true" if page.is_truncated else "false",
         "CommonPrefixes": [{"Prefix": encode(row["subdir"])} for row in page.rows if "subdir" in row],
     }
     if delimiter:
         value["Delimiter"] = encode(delimiter)
-    encode.mark(value)
+    encode.add_to_document(value)
     return value
 
 
-def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[Value]:
-    who = ""
+def _render_contents(call: Call, page: Page, encode: NameEncoding, *, owner: bool) -> list[Value]:
+    owner_element = ""
     if owner:
-        name = escape(call.session.owner)
-        who = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
-    kind = call.storage_class
+        name = escape(call.session.user_id)
+        owner_element = f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>"
+    default_class = call.bucket_storage_class
     return [
-        Fragment(
+        RenderedElement(
             f"<Contents><Key>{escape(encode(row['name']))}</Key>"
-            f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>"
+            f"<LastModified>{iso_time_of_row(row['last_modified'])}</LastModified>"
             f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-            f"{who}<StorageClass>{row_class(row) or kind}</StorageClass></Contents>"
+            f"{owner_element}<StorageClass>{row_storage_class(row) or default_class}</StorageClass>"
+            "</Contents>"
         )
         for row in page.rows
         if "subdir" not in row
@@ -208,7 +209,7 @@ def _contents(call: Call, page: Page, encode: Encoding, *, owner: bool) -> list[
 
 def list_objects(call: Call) -> Response:
     """ListObjects."""
-    encode = Encoding(call)
+    encode = NameEncoding(call)
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     marker = call.text_param("marker")
     requested = {
@@ -217,12 +218,12 @@ def list_objects(call: Call) -> Response:
         "marker": marker,
     }
     page = read_page(call, call.bucket, limit, requested)
-    value = _common(call, page, encode)
+    value = _common_values(call, page, encode)
     value["Marker"] = encode(marker)
     if page.is_truncated and requested["delimiter"]:
-        value["NextMarker"] = encode(last_name(page.rows[-1]))
-    value["Contents"] = _contents(call, page, encode, owner=True)
-    return xml_response(LIST, value)
+        value["NextMarker"] = encode(row_name(page.rows[-1]))
+    value["Contents"] = _render_contents(call, page, encode, owner=True)
+    return xml_response(LIST_RESULT, value)
 
 
 def list_objects_v2(call: Call) -> Response:
@@ -232,30 +233,30 @@ def list_objects_v2(call: Call) -> Response:
         raise invalid_argument("list-type", kind, "Argument list-type must be an integer")
     if kind.lstrip("0") != "2":
         return list_objects(call)
-    encode = Encoding(call)
+    encode = NameEncoding(call)
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     token, start = call.params.get("continuation-token"), call.text_param("start-after")
-    marker = start if token is None else _name_of_token(token)
+    marker = start if token is None else _decode_token(token)
     requested = {
         "prefix": call.text_param("prefix"),
         "delimiter": call.text_param("delimiter"),
         "marker": marker,
     }
     page = read_page(call, call.bucket, limit, requested)
-    value = _common(call, page, encode)
+    value = _common_values(call, page, encode)
     value["KeyCount"] = len(page.rows)
     if page.is_truncated:
-        value["NextContinuationToken"] = b64encode(last_name(page.rows[-1]).encode()).decode("ascii")
+        value["NextContinuationToken"] = b64encode(row_name(page.rows[-1]).encode()).decode("ascii")
     if token is not None:
         value["ContinuationToken"] = token
     if "start-after" in call.params:
         value["StartAfter"] = encode(start)
     owner = call.params.get("fetch-owner", "").lower() == "true"
-    value["Contents"] = _contents(call, page, encode, owner=owner)
-    return xml_response(LIST, value)
+    value["Contents"] = _render_contents(call, page, encode, owner=owner)
+    return xml_response(LIST_RESULT, value)
 
 
-def _name_of_token(token: str) -> str:
+def _decode_token(token: str) -> str:
     try:
         name = b64decode(token, validate=True).decode("utf-8")
     except ValueError:
@@ -268,33 +269,33 @@ def _name_of_token(token: str) -> str:
 
 def list_versions(call: Call) -> Response:
     """ListObjectVersions."""
-    encode = Encoding(call)
+    encode = NameEncoding(call)
     limit = call.count_param("max-keys", call.settings.max_bucket_listing)
     marker, version_marker = call.text_param("key-marker"), call.text_param("version-id-marker")
     if "version-id-marker" in call.params:
-        _check_version_marker(version_marker, marker)
-    page = _page_of_versions(call, limit, marker, version_marker)
-    value = _common(call, page, encode)
+        _validate_version_marker(version_marker, marker)
+    page = _read_versions_page(call, limit, marker, version_marker)
+    value = _common_values(call, page, encode)
     value["KeyMarker"], value["VersionIdMarker"] = encode(marker), version_marker
     if "delimiter" in call.params:
         value["Delimiter"] = encode(call.text_param("delimiter"))
     if page.is_truncated:
         last = page.rows[-1]
-        value["NextKeyMarker"] = encode(last_name(last))
+        value["NextKeyMarker"] = encode(row_name(last))
         if "subdir" not in last:
             value["NextVersionIdMarker"] = last.get("version_id", "null")
     objects = [row for row in page.rows if "subdir" not in row]
-    kind = call.storage_class
-    # Both kinds in one order: what reads them relies on it within a name.
-    value["Version"] = [Fragment(_version(call, row, encode, kind)) for row in objects]
-    return xml_response(VERSIONS, value)
+    default_class = call.bucket_storage_class
+    # Versions and delete markers are in one order; clients rely on it within a name.
+    value["Version"] = [RenderedElement(_render_version(call, row, encode, default_class)) for row in objects]
+    return xml_response(VERSIONS_RESULT, value)
 
 
-def _page_of_versions(call: Call, limit: int, marker: str, version_marker: str) -> Page:
+def _read_versions_page(call: Call, limit: int, marker: str, version_marker: str) -> Page:
     flags = "&versions=true" if call.features.versioning else ""
     prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
     requested = {"prefix": prefix, "delimiter": delimiter, "marker": marker, "version_marker": version_marker}
-    if not flags or not cuts_times(delimiter):
+    if not flags or not may_split_timestamps(delimiter):
         return read_page(call, call.bucket, limit, requested, flags=flags)
 
     def read(count: int, key: str, version: str) -> Page:
@@ -303,12 +304,12 @@ def _page_of_versions(call: Call, limit: int, marker: str, version_marker: str) 
 
     if not limit:
         return read(0, "", "")
-    return folded_page(
+    return list_with_common_prefixes(
         read, prefix=prefix, delimiter=delimiter, marker=marker, version_marker=version_marker, limit=limit
     )
 
 
-def _check_version_marker(version: str, key: str) -> None:
+def _validate_version_marker(version: str, key: str) -> None:
     if not key:
         text = "A version-id marker cannot be specified without a key marker."
         raise invalid_argument("version-id-marker", version, text)
@@ -318,19 +319,19 @@ def _check_version_marker(version: str, key: str) -> None:
         raise invalid_argument("version-id-marker", version, "Invalid version id specified")
 
 
-def _version(call: Call, row: JsonObject, encode: Encoding, kind: str) -> str:
+def _render_version(call: Call, row: JsonObject, encode: NameEncoding, default_class: str) -> str:
     is_marker = row.get("content_type") == DELETE_MARKER_TYPE
     tag = "DeleteMarker" if is_marker else "Version"
-    name = escape(call.session.owner)
+    name = escape(call.session.user_id)
     data = storage_class = ""
     if not is_marker:
         data = f'<ETag>"{row_etag(row)}"</ETag><Size>{row["bytes"]}</Size>'
-        storage_class = f"<StorageClass>{row_class(row) or kind}</StorageClass>"
+        storage_class = f"<StorageClass>{row_storage_class(row) or default_class}</StorageClass>"
     return (
         f"<{tag}><Key>{escape(encode(row['name']))}</Key>"
         f"<VersionId>{escape(str(row.get('version_id', 'null')))}</VersionId>"
         f"<IsLatest>{'true' if row.get('is_latest', True) else 'false'}</IsLatest>"
-        f"<LastModified>{iso_of_row(row['last_modified'])}</LastModified>{data}"
+        f"<LastModified>{iso_time_of_row(row['last_modified'])}</LastModified>{data}"
         f"<Owner><ID>{name}</ID><DisplayName>{name}</DisplayName></Owner>{storage_class}</{tag}>"
     )
 

@@ -1,4 +1,6 @@
-"""Headers of objects between S3 and Swift, and storage classes (spec: middleware.md §20, decision 0018)."""
+"""Translation of object headers between S3 and Swift, and storage classes (spec: middleware.md §20,
+decision 0018).
+"""
 
 from __future__ import annotations
 
@@ -16,58 +18,65 @@ from swift.http.headers import HeaderMap, has_control_characters, utf8_value
 from swift.policy.policy import Policies
 from swift.s3.errors import S3Error
 
-#: The class of what no other class is said of.
+#: The default storage class.
 STANDARD = "STANDARD"
-_is_name = re.compile(r"[A-Z][A-Z0-9_]{0,63}").fullmatch
+_is_class_name = re.compile(r"[A-Z][A-Z0-9_]{0,63}").fullmatch
 
 
 class StorageClasses:
-    """Class → the name of its policy, and back from a policy's index."""
+    """Storage class → the name of its policy, and from a policy's index back to the class."""
 
     def __init__(
         self,
-        policies: Mapping[str, str] | None = None,
-        names: Mapping[int, str] | None = None,
-        usual: str | None = None,
-        indexes: Mapping[str, int] | None = None,
+        policy_of_class: Mapping[str, str] | None = None,
+        class_of_policy_index: Mapping[int, str] | None = None,
+        default_policy: str | None = None,
+        policy_index_of_class: Mapping[str, int] | None = None,
     ):
-        """``names`` are the classes of buckets by policy, ``indexes`` the policies of all classes.
+        """``class_of_policy_index`` has the classes of buckets, ``policy_index_of_class`` those of objects.
 
-        ``usual`` is the policy of ``STANDARD`` where no option says it; None when there is none."""
-        self._policies = dict(policies or {})
-        self._names = dict(names or {})
-        self._usual = usual
-        self._indexes = dict(indexes or {})
+        ``default_policy`` is the policy of ``STANDARD`` if no option names it; None if another class has
+        it.
+        """
+        self._policy_of_class = dict(policy_of_class or {})
+        self._class_of_policy_index = dict(class_of_policy_index or {})
+        self._default_policy = default_policy
+        self._policy_index_of_class = dict(policy_index_of_class or {})
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._policies, STANDARD)))
+        return iter(dict.fromkeys((*self._policy_of_class, STANDARD)))
 
     @property
-    def is_alone(self) -> bool:
+    def is_single(self) -> bool:
         """True if there is only one class."""
-        return not self._policies
+        return not self._policy_of_class
 
-    def of_policy(self, index: int) -> str:
+    def class_of_policy(self, index: int) -> str:
         """Return the class of a storage policy."""
-        return self._names.get(index, STANDARD)
+        return self._class_of_policy_index.get(index, STANDARD)
 
-    def is_in(self, name: str, index: int) -> bool:
-        """Return True if a class lies in a storage policy."""
-        return self._indexes[name] == index if name in self._indexes else self.of_policy(index) == name
+    def is_in_policy(self, name: str, index: int) -> bool:
+        """Return True if a class is stored in a storage policy."""
+        return (
+            self._policy_index_of_class[name] == index
+            if name in self._policy_index_of_class
+            else self.class_of_policy(index) == name
+        )
 
-    def policy_of(self, name: str) -> str | None:
-        """Return the policy of a class; None of one that there is not."""
-        return self._policies.get(name, self._usual if name == STANDARD else None)
+    def policy_of_class(self, name: str) -> str | None:
+        """Return the policy of a class; None for unknown classes."""
+        return self._policy_of_class.get(name, self._default_policy if name == STANDARD else None)
 
-    def has(self, name: str) -> bool:
-        """Return True if there is such a class."""
-        return name == STANDARD or name in self._policies
+    def has_class(self, name: str) -> bool:
+        """Return True if the class exists."""
+        return name == STANDARD or name in self._policy_of_class
 
     def __repr__(self) -> str:
-        return f"<StorageClasses {', '.join(f'{name}:{policy}' for name, policy in self._policies.items())}>"
+        pairs = (f"{name}:{policy}" for name, policy in self._policy_of_class.items())
+        return f"<StorageClasses {', '.join(pairs)}>"
 
 
-def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
+def parse_storage_classes(options: Sequence[str], policies: Policies) -> StorageClasses:
     """Return the classes of the option ``storage_classes`` (``CLASS:policy``); raise ``ConfigError``."""
     found: dict[str, str] = {}
     names: dict[int, str] = {}
@@ -75,22 +84,24 @@ def classes_of(options: Sequence[str], policies: Policies) -> StorageClasses:
     for option in options:
         name, _, policy_name = (word.strip() for word in option.partition(":"))
         policy = policies.named(policy_name)
-        if policy is None or _is_name(name) is None:
-            raise ConfigError(f"[filter:s3api] storage_classes: {option!r} is no CLASS:policy")
+        if policy is None or _is_class_name(name) is None:
+            raise ConfigError(
+                f"[filter:s3api] storage_classes: {option!r} is not CLASS:policy with an existing policy"
+            )
         if name in found:
-            raise ConfigError(f"[filter:s3api] storage_classes: {option!r} names something twice")
+            raise ConfigError(f"[filter:s3api] storage_classes: {option!r} repeats a storage class")
         found[name], indexes[name] = policy.name, policy.index
-        # Buckets of a policy with several classes have the first.
+        # Buckets of a policy with several classes have the first one.
         names.setdefault(policy.index, name)
-    usual = policies.default
-    return StorageClasses(found, names, None if usual.index in names else usual.name, indexes)
+    default = policies.default
+    return StorageClasses(found, names, None if default.index in names else default.name, indexes)
 
 
 # --- headers ------------------------------------------------------------------------------------------
 
-_META, _SWIFT_META = "x-amz-meta-", "x-object-meta-"
-#: Stored and shown under the same name.
-_PLAIN = (
+_S3_META_PREFIX, _SWIFT_META_PREFIX = "x-amz-meta-", "x-object-meta-"
+#: Stored and returned under the same name.
+_STANDARD_HEADERS = (
     "cache-control",
     "content-disposition",
     "content-encoding",
@@ -98,48 +109,48 @@ _PLAIN = (
     "expires",
     "x-robots-tag",
 )
-_is_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
+_is_single_range = re.compile(r"bytes=(\d+-\d*|-\d+)", re.ASCII | re.IGNORECASE).fullmatch
 #: Characters of names that are signed but, as in OpenStack Swift, not stored.
-_STRANGE = frozenset((*' "),/;<=>?@[\\]{}\x7f', *map(chr, range(32))))
-REDIRECT = "x-amz-website-redirect-location"
+_UNSTORED_CHARACTERS = frozenset((*' "),/;<=>?@[\\]{}\x7f', *map(chr, range(32))))
+REDIRECT_HEADER = "x-amz-website-redirect-location"
 #: The content type of delete markers.
 DELETE_MARKER_TYPE = "application/x-deleted;swift_versions_deleted=1"
 EMPTY_MD5 = "d41d8cd98f00b204e9800998ecf8427e"
-USUAL_TYPE = "binary/octet-stream"
+DEFAULT_CONTENT_TYPE = "binary/octet-stream"
 #: Of a GET or HEAD, for the object server.
-CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
+CONDITION_HEADERS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since")
 #: In which metadata conditions find an ETag.
-ETAG_PLACES = fields.SYSMETA_S3_ETAG
-#: The same where there may be a link to a version: a write does not request the target first.
-WRITE_ETAG_PLACES = f"{ETAG_PLACES},{fields.SYSMETA_SLO_ETAG},{fields.SYSMETA_SYMLINK_TARGET_ETAG}"
-_SHOWN = frozenset(
+ETAG_IS_AT = fields.SYSMETA_S3_ETAG
+#: The same for writes to a possible link to a version: they do not request its target first.
+WRITE_ETAG_IS_AT = f"{ETAG_IS_AT},{fields.SYSMETA_SLO_ETAG},{fields.SYSMETA_SYMLINK_TARGET_ETAG}"
+_RESPONSE_HEADERS = frozenset(
     (
         *("accept-ranges", "cache-control", "content-disposition", "content-encoding", "content-language"),
         *("content-length", "content-range", "content-type", "expires", "last-modified", "x-robots-tag"),
         *("connection",),
     )
 )
-#: What GetObject and HeadObject let a query say instead.
-_OVERRIDES = (
+#: Headers of GetObject and HeadObject that the query can override.
+_OVERRIDABLE_HEADERS = (
     *("cache-control", "content-disposition", "content-encoding", "content-language"),
     *("content-type", "expires"),
 )
 
 
-def stored_headers(headers: HeaderMap) -> HeaderMap:
-    """Return an upload's headers as Swift has them: type, user metadata and the few standard ones.
+def to_swift_headers(headers: HeaderMap) -> HeaderMap:
+    """Return an upload's headers as Swift's: type, user metadata and some standard headers.
 
-    Raises ``S3Error`` for metadata without a name.
+    Raise ``S3Error`` for metadata without a name.
     """
     found: HeaderMap = {}
     for name, value in headers.items():
-        if name.startswith(_META):
-            key = name[len(_META) :]
+        if name.startswith(_S3_META_PREFIX):
+            key = name[len(_S3_META_PREFIX) :]
             if not key:
                 raise S3Error("InvalidRequest", "Metadata name cannot be empty")
-            if not _STRANGE & set(key):
-                found[_SWIFT_META + key.replace("_", "=5f")] = value
-        elif name in _PLAIN:
+            if not _UNSTORED_CHARACTERS & set(key):
+                found[_SWIFT_META_PREFIX + key.replace("_", "=5f")] = value
+        elif name in _STANDARD_HEADERS:
             found[name] = value
     encoding = found.get("content-encoding")
     if encoding is not None and "aws-chunked" in encoding:
@@ -148,23 +159,23 @@ def stored_headers(headers: HeaderMap) -> HeaderMap:
             found["content-encoding"] = kept
         else:
             del found["content-encoding"]
-    found["content-type"] = headers.get("content-type") or USUAL_TYPE
+    found["content-type"] = headers.get("content-type") or DEFAULT_CONTENT_TYPE
     return found
 
 
-def echoed_metadata(found: HeaderMap) -> HeaderMap:
-    """Return the metadata of a HEAD that a POST must echo to keep it."""
+def metadata_for_post(found: HeaderMap) -> HeaderMap:
+    """Return the headers by which a POST preserves the metadata of a HEAD response."""
     return {
         name: value
         for name, value in found.items()
-        if name in _PLAIN
+        if name in _STANDARD_HEADERS
         or name == "x-delete-at"
-        or name.startswith((_SWIFT_META, fields.OBJECT_TRANSIENT_SYSMETA))
+        or name.startswith((_SWIFT_META_PREFIX, fields.OBJECT_TRANSIENT_SYSMETA))
     }
 
 
-#: Of the metadata of an object, what is made anew when it is written again.
-_MADE_ANEW = (
+#: Metadata of an object that is generated anew when the object is rewritten.
+_REGENERATED_PREFIXES = (
     fields.SYSMETA_EC,
     fields.SYSMETA_CRYPTO,
     fields.SYSMETA_UPDATE_OVERRIDE,
@@ -173,69 +184,63 @@ _MADE_ANEW = (
 )
 
 
-def copied_metadata(found: HeaderMap) -> HeaderMap:
-    """Return what a PUT that takes an object's place must say to keep its metadata."""
+def metadata_for_put(found: HeaderMap) -> HeaderMap:
+    """Return the headers by which a PUT that replaces an object preserves its metadata."""
     kept = {
         name: text
         for name, text in found.items()
-        if name.startswith(fields.OBJECT_SYSMETA) and not name.startswith(_MADE_ANEW)
+        if name.startswith(fields.OBJECT_SYSMETA) and not name.startswith(_REGENERATED_PREFIXES)
     }
-    kept.update(echoed_metadata(found))
+    kept.update(metadata_for_post(found))
     kept.pop(fields.TRANSIENT_CRYPTO_META, None)
     kept["content-type"] = found.get("content-type", "").partition(";swift_bytes=")[0]
     return kept
 
 
-def reading_headers(headers: HeaderMap) -> HeaderMap:
-    """Range and conditions of a GET or HEAD."""
-    found = {name: headers[name] for name in CONDITIONS if name in headers}
+def parse_read_headers(headers: HeaderMap) -> HeaderMap:
+    """Return the range and conditions of a GET or HEAD."""
+    found = {name: headers[name] for name in CONDITION_HEADERS if name in headers}
     for name in ("if-match", "if-none-match"):
         if "-N" in found.get(name, ""):
-            # How the ETag of a large object that came by Swift's API is shown.
+            # The suffix that ``object_etag`` adds to the ETag of a large object stored through Swift's API.
             found[name] = found[name].replace("-N", "")
-    drop_dates(found)
-    if requested_range(headers) is not None:
+    drop_date_conditions(found)
+    if parse_range(headers) is not None:
         found["range"] = headers["range"]
         if "if-range" in headers:
             found["if-range"] = headers["if-range"].replace("-N", "")
-    found[fields.BACKEND_ETAG_IS_AT] = ETAG_PLACES
+    found[fields.BACKEND_ETAG_IS_AT] = ETAG_IS_AT
     return found
 
 
-def requested_range(headers: HeaderMap) -> str | None:
-    """Return the range of a GET or HEAD.
-
-    S3 knows one at a time, and answers with everything to anything else.
-    """
+def parse_range(headers: HeaderMap) -> str | None:
+    """Return the range of a GET or HEAD; None if it has none or several, which S3 ignores."""
     text = headers.get("range")
-    return text if text is not None and _is_range(text) else None
+    return text if text is not None and _is_single_range(text) else None
 
 
-def drop_dates(conditions: HeaderMap) -> None:
-    """Leave out conditions on dates beside those on ETags, which say more (RFC 9110, 13.2.2)."""
+def drop_date_conditions(conditions: HeaderMap) -> None:
+    """Remove conditions on dates next to those on ETags, which take precedence (RFC 9110, 13.2.2)."""
     for etags, date in (("if-match", "if-unmodified-since"), ("if-none-match", "if-modified-since")):
         if etags in conditions:
             conditions.pop(date, None)
 
 
-def is_other_etag(requested: HeaderMap, headers: HeaderMap) -> bool:
-    """Return True if an answer about an object is not what If-Match requested.
-
-    Of two conditions this one is first.
-    """
+def fails_if_match(requested: HeaderMap, headers: HeaderMap) -> bool:
+    """Return True if the object of a response does not meet If-Match, which is evaluated first."""
     etags = EtagList.parse(requested["if-match"]) if "if-match" in requested else None
     return etags is not None and not etags.matches(object_etag(headers).strip('"').removesuffix("-N"))
 
 
-def is_changed_since(requested: HeaderMap, headers: HeaderMap) -> bool:
-    """Return True if an object is newer than If-Unmodified-Since, judged before If-None-Match."""
+def fails_if_unmodified_since(requested: HeaderMap, headers: HeaderMap) -> bool:
+    """Return True if an object is newer than If-Unmodified-Since, evaluated before If-None-Match."""
     limit_s = parse_http_date(requested.get("if-unmodified-since", ""))
     modified_s = parse_http_date(headers.get("last-modified", ""))
     return limit_s is not None and modified_s is not None and modified_s > limit_s
 
 
 def object_etag(headers: HeaderMap) -> str:
-    """Return the ETag of an answer about an object, in quotes."""
+    """Return the quoted ETag of a response's object."""
     etag = headers.get(fields.SYSMETA_S3_ETAG)
     if etag is None:
         etag = headers.get("etag", "").strip('"')
@@ -245,44 +250,44 @@ def object_etag(headers: HeaderMap) -> str:
 
 
 def is_multipart(headers: HeaderMap) -> bool:
-    """Return True for an object of parts, False for one that is stored apart for its class."""
+    """Return True for a multipart object, False for one with a manifest only for its storage class."""
     return is_large(headers) and "-" in headers.get(fields.SYSMETA_S3_ETAG, "-")
 
 
 def is_large(headers: HeaderMap) -> bool:
-    """Return True if an answer is of an object whose bytes are in others."""
+    """Return True if a response's object is a static large object."""
     return headers.get("x-static-large-object", "").lower() == "true"
 
 
-def object_class(headers: HeaderMap) -> str:
-    """Return the storage class that an answer about an object names; empty when it is that of the bucket."""
+def object_storage_class(headers: HeaderMap) -> str:
+    """Return the storage class of a response's object; empty if it is that of the bucket."""
     return headers.get(fields.SYSMETA_S3_CLASS, "") if is_large(headers) else ""
 
 
-def row_override(etag: str = "", kind: str = "") -> str:
-    """Return the parameters of an object's row: a manifest's ETag, a class that is not the bucket's."""
-    return (f"; s3_etag={etag}" if etag else "") + (f"; s3_class={kind}" if kind else "")
+def row_parameters(etag: str = "", storage_class: str = "") -> str:
+    """Return the parameters of an object's row: a manifest's ETag, another storage class."""
+    return (f"; s3_etag={etag}" if etag else "") + (f"; s3_class={storage_class}" if storage_class else "")
 
 
-def manifest_headers(kind: str, upload_id: str, etag: str) -> HeaderMap:
+def manifest_headers(storage_class: str, upload_id: str, etag: str) -> HeaderMap:
     """Return the metadata of a manifest and the parameters of its row."""
     headers = {
         fields.SYSMETA_S3_UPLOAD_ID: upload_id,
         fields.SYSMETA_S3_ETAG: etag,
-        fields.SYSMETA_UPDATE_OVERRIDE_ETAG: row_override(etag, kind),
+        fields.SYSMETA_UPDATE_OVERRIDE_ETAG: row_parameters(etag, storage_class),
     }
-    if kind:
-        headers[fields.SYSMETA_S3_CLASS] = kind
+    if storage_class:
+        headers[fields.SYSMETA_S3_CLASS] = storage_class
     return headers
 
 
-def row_class(row: JsonObject) -> str:
-    """Return the storage class that a row names; empty when it is that of the bucket."""
+def row_storage_class(row: JsonObject) -> str:
+    """Return the storage class in a row; empty if it is that of the bucket."""
     return str(row.get("hash", "")).partition("; s3_class=")[2].partition(";")[0]
 
 
 def row_etag(row: JsonObject) -> str:
-    """Return the ETag of a row, unquoted."""
+    """Return the unquoted ETag of a row."""
     etag = str(row.get("hash", ""))
     if "; s3_etag=" in etag:
         return etag.partition("; s3_etag=")[2].partition(";")[0]
@@ -292,20 +297,22 @@ def row_etag(row: JsonObject) -> str:
     return etag.partition(";")[0]
 
 
-def rendered_headers(headers: HeaderMap) -> HeaderMap:
-    """Return the headers of an answer about an object as S3 has them."""
+def to_s3_headers(headers: HeaderMap) -> HeaderMap:
+    """Return the headers of a response about an object as S3's."""
     found: HeaderMap = {}
     for name, value in headers.items():
-        if name in _SHOWN or name.startswith("access-control-"):
+        if name in _RESPONSE_HEADERS or name.startswith("access-control-"):
             found[name] = value
-        elif name.startswith(_SWIFT_META):
-            found[_META + name[len(_SWIFT_META) :].replace("=5f", "_")] = _printable(value)
+        elif name.startswith(_SWIFT_META_PREFIX):
+            found[_S3_META_PREFIX + name[len(_SWIFT_META_PREFIX) :].replace("=5f", "_")] = _encode_printable(
+                value
+            )
         elif name == "x-object-version-id":
             found["x-amz-version-id"] = value
         elif name == "x-parts-count" and is_multipart(headers):
             found["x-amz-mp-parts-count"] = value
         elif name == fields.SYSMETA_S3_REDIRECT:
-            found[REDIRECT] = value
+            found[REDIRECT_HEADER] = value
         elif name == fields.BACKEND_CRYPTO_CIPHER:
             found["x-amz-server-side-encryption"] = "AES256"
         elif name == fields.TRANSIENT_S3_TAGGING and value:
@@ -320,16 +327,16 @@ def rendered_headers(headers: HeaderMap) -> HeaderMap:
     return found
 
 
-def _printable(value: str) -> str:
-    """Return a value that any client can read: RFC 2047 for what is not ASCII."""
+def _encode_printable(value: str) -> str:
+    """Return a value that any client can read: RFC 2047 for non-ASCII text."""
     if value.isascii() and value.isprintable():
         return value
     return Header(utf8_value(value).encode("utf-8", "replace").decode(), "UTF-8").encode().replace("\n", "")
 
 
-def with_overrides(headers: HeaderMap, params: Mapping[str, str]) -> None:
-    """Replace what ``response-…`` parameters say; raises ``S3Error``."""
-    for name in _OVERRIDES:
+def apply_response_overrides(headers: HeaderMap, params: Mapping[str, str]) -> None:
+    """Replace headers by the ``response-…`` parameters of the query; raise ``S3Error``."""
+    for name in _OVERRIDABLE_HEADERS:
         value = params.get(f"response-{name}")
         if value:
             if has_control_characters(value):

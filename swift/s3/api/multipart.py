@@ -1,4 +1,4 @@
-"""Multipart uploads: beginning, parts, listing, aborting. Completing is in ``completion``."""
+"""Multipart uploads: creating, parts, listings, aborting. ``completion`` has their completion."""
 
 from __future__ import annotations
 
@@ -13,97 +13,123 @@ from swift.s3.api.call import (
     Call,
     Handler,
     invalid_argument,
-    iso_of_row,
-    keep_alive,
+    iso_time_of_row,
     no_content,
+    respond_with_keep_alive,
     xml_response,
 )
 from swift.s3.api.checksums import (
     ALGORITHMS,
     COMPOSITE,
-    StatedChecksum,
-    algorithm_named,
-    check_kind,
-    stated_checksum,
+    DeclaredChecksum,
+    find_algorithm,
+    parse_declared_checksum,
+    validate_checksum_type,
 )
-from swift.s3.api.copies import COPY_BYTES_MAX, CopySource, modified_of, open_source, source_of
-from swift.s3.api.encryption import check_part_key, encrypt, upload_headers, write_headers
-from swift.s3.api.listing import AFTER_ALL, Encoding, Page, folded_page, last_name, person, person_of
-from swift.s3.api.metadata import EMPTY_MD5, row_class, row_etag, row_override, stored_headers
-from swift.s3.api.objectlock import LOCK_CONFIGURATION, REQUESTED_LOCK, requested_lock, require_lockable
-from swift.s3.api.parts import CallerObjects, find_open_upload, find_upload, named_by_objects, put_part
-from swift.s3.api.payload import CheckedBody, S3Upload
+from swift.s3.api.copies import COPY_BYTES_MAX, CopySource, modified_time_of, open_source, parse_copy_source
+from swift.s3.api.encryption import (
+    encrypt_upload,
+    encryption_response_headers,
+    upload_key_metadata,
+    validate_part_key,
+)
+from swift.s3.api.listing import (
+    LAST_CHARACTER,
+    NameEncoding,
+    Page,
+    list_with_common_prefixes,
+    render_user,
+    row_name,
+    user_element,
+)
+from swift.s3.api.metadata import EMPTY_MD5, row_etag, row_parameters, row_storage_class, to_swift_headers
+from swift.s3.api.objectlock import (
+    LOCK_CONFIGURATION,
+    REQUESTED_LOCK_METADATA,
+    parse_requested_lock,
+    require_lockable,
+)
+from swift.s3.api.parts import (
+    CallerObjectClient,
+    find_parts_in_use,
+    put_part,
+    require_open_upload,
+    require_upload,
+)
+from swift.s3.api.payload import S3Upload, VerifiedBody
 from swift.s3.api.placement import make_segments_container
-from swift.s3.api.put import (
-    checksum_headers,
+from swift.s3.api.uploadstate import (
+    MARKER_CONTENT_TYPE,
+    REQUESTED_CHECKSUM_METADATA,
+    RequestedChecksum,
+    SwapOutcome,
+    UploadState,
+    end_upload,
+    is_upload_id,
+    list_segments,
+    marker_name,
+    new_upload_id,
+    parse_part_number,
+    parse_requested_checksum,
+    parse_upload_id,
+    part_name,
+    part_number_of_name,
+)
+from swift.s3.api.writes import (
     expiry_headers,
-    part_checksums,
+    parse_write_conditions,
+    part_checksum_elements,
     redirect_headers,
     tagging_headers,
+    upload_checksum_headers,
     validate_write,
     write_error,
-    writing_conditions,
-    written_headers,
-)
-from swift.s3.api.uploads import (
-    MARKER_TYPE,
-    REQUESTED_CHECKSUM,
-    RequestedChecksum,
-    Swap,
-    UploadState,
-    end,
-    is_upload_id,
-    marker_of,
-    new_upload_id,
-    number_of,
-    part_number_of,
-    part_of,
-    requested_checksum,
-    rows_of,
-    upload_id_of,
+    write_response_headers,
 )
 from swift.s3.errors import S3Error
-from swift.s3.names import segments_of
-from swift.s3.policy.authorize import new_object_acl
-from swift.s3.xml import Group, Many, Text, Value
+from swift.s3.names import segments_container
+from swift.s3.policy.authorize import new_object_acl_headers
+from swift.s3.xml import Group, RepeatedGroup, Text, Value
 
-INITIATED = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
-_SUMS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
-COPIED = Group("CopyPartResult", Text("LastModified"), Text("ETag"), *_SUMS)
-PARTS = Group(
+CREATE_RESULT = Group("InitiateMultipartUploadResult", Text("Bucket"), Text("Key"), Text("UploadId"))
+_CHECKSUM_ELEMENTS = tuple(Text(algorithm.element) for algorithm in ALGORITHMS.values())
+COPY_PART_RESULT = Group("CopyPartResult", Text("LastModified"), Text("ETag"), *_CHECKSUM_ELEMENTS)
+LIST_PARTS_RESULT = Group(
     "ListPartsResult",
     *(Text(n) for n in ("Bucket", "Key", "UploadId")),
-    person("Initiator"),
-    person("Owner"),
+    user_element("Initiator"),
+    user_element("Owner"),
     *(Text(n) for n in ("StorageClass", "PartNumberMarker", "NextPartNumberMarker", "MaxParts")),
     *(Text(n) for n in ("EncodingType", "IsTruncated", "ChecksumAlgorithm", "ChecksumType")),
-    Many("Part", *(Text(n) for n in ("PartNumber", "LastModified", "ETag", "Size")), *_SUMS),
+    RepeatedGroup(
+        "Part", *(Text(n) for n in ("PartNumber", "LastModified", "ETag", "Size")), *_CHECKSUM_ELEMENTS
+    ),
 )
-UPLOADS = Group(
+LIST_UPLOADS_RESULT = Group(
     "ListMultipartUploadsResult",
     *(Text(n) for n in ("Bucket", "KeyMarker", "UploadIdMarker", "NextKeyMarker", "NextUploadIdMarker")),
     *(Text(n) for n in ("Prefix", "Delimiter", "EncodingType", "MaxUploads", "IsTruncated")),
-    Many(
+    RepeatedGroup(
         "Upload",
         Text("Key"),
         Text("UploadId"),
-        person("Initiator"),
-        person("Owner"),
+        user_element("Initiator"),
+        user_element("Owner"),
         Text("StorageClass"),
         Text("Initiated"),
     ),
-    Many("CommonPrefixes", Text("Prefix")),
+    RepeatedGroup("CommonPrefixes", Text("Prefix")),
 )
 
 
-#: Rows of the container of parts that are read at least for a page of uploads.
+#: The least number of rows of the segments container that a page of uploads reads.
 _ROWS_MIN = 16
-#: Attempts to change an upload that others change in between.
-_SWAPS_MAX = 50
+#: Attempts to change an upload that other requests change at the same time.
+_ATTEMPTS_MAX = 50
 
 
 def require_multipart(call: Call) -> None:
-    """Raise ``S3Error`` where there are no multipart uploads."""
+    """Raise ``S3Error`` if the pipeline does not support multipart uploads."""
     if not call.features.multipart:
         raise S3Error("NotImplemented", "Multipart uploads are not offered.")
 
@@ -115,94 +141,96 @@ def create_upload(call: Call) -> Response:
     """CreateMultipartUpload."""
     require_multipart(call)
     headers = call.headers
-    kind = validate_write(call)
-    call.take_no_body()
-    answer_headers, sealed = write_headers(call), upload_headers(call)
-    requested = _requested(headers)
-    stored = stored_headers(headers)
-    stored.update(redirect_headers(headers), **sealed)
-    stored.update(tagging_headers(headers), **new_object_acl(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
-    wished = requested_lock(headers)
-    if wished is not None:
+    storage_class = validate_write(call)
+    call.require_no_body()
+    response_headers, key_metadata = encryption_response_headers(call), upload_key_metadata(call)
+    requested = _parse_requested_checksum(headers)
+    stored = to_swift_headers(headers)
+    stored.update(redirect_headers(headers), **key_metadata)
+    stored.update(tagging_headers(headers), **new_object_acl_headers(call, name=fields.SYSMETA_S3_UPLOAD_ACL))
+    lock = parse_requested_lock(headers)
+    if lock is not None:
         require_lockable(call, LOCK_CONFIGURATION)
-        stored[REQUESTED_LOCK] = str(wished)
+        stored[REQUESTED_LOCK_METADATA] = str(lock)
     named = "content-type" in headers
     stored[fields.SYSMETA_S3_HAS_CONTENT_TYPE] = "yes" if named else "no"
     if named:
         stored[fields.SYSMETA_S3_CONTENT_TYPE] = headers["content-type"]
-    stored["content-type"] = MARKER_TYPE
+    stored["content-type"] = MARKER_CONTENT_TYPE
     if requested is not None:
-        stored[REQUESTED_CHECKSUM] = f"{requested.algorithm.name} {requested.kind}"
-        answer_headers |= {
+        stored[REQUESTED_CHECKSUM_METADATA] = f"{requested.algorithm.name} {requested.checksum_type}"
+        response_headers |= {
             "x-amz-checksum-algorithm": requested.algorithm.name,
-            "x-amz-checksum-type": requested.kind,
+            "x-amz-checksum-type": requested.checksum_type,
         }
     upload_id = new_upload_id()
-    # Without room for the first there is none for any.
-    part_of(call.key, upload_id, 1)
+    # If the name of the first part is too long, that of every part is.
+    part_name(call.key, upload_id, 1)
     make_segments_container(call)
-    if kind:
-        make_segments_container(call, kind)
-        stored[fields.SYSMETA_S3_CLASS] = kind
-        # Listings of uploads say it too.
-        stored[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"{EMPTY_MD5}{row_override(kind=kind)}"
-    with call.session.ask(
-        "PUT", segments_of(call.bucket), marker_of(call.key, upload_id), headers=stored
+    if storage_class:
+        make_segments_container(call, storage_class)
+        stored[fields.SYSMETA_S3_CLASS] = storage_class
+        # Listings of uploads show the class too.
+        stored[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = (
+            f"{EMPTY_MD5}{row_parameters(storage_class=storage_class)}"
+        )
+    with call.session.open_response(
+        "PUT", segments_container(call.bucket), marker_name(call.key, upload_id), headers=stored
     ) as response:
         if not response.is_success:
             raise write_error(call.session, call.bucket, response.status, headers)
     value = {"Bucket": call.bucket, "Key": call.key, "UploadId": upload_id}
-    return xml_response(INITIATED, value, headers=answer_headers)
+    return xml_response(CREATE_RESULT, value, headers=response_headers)
 
 
-def _requested(headers: HeaderMap) -> RequestedChecksum | None:
+def _parse_requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
     name, kind = headers.get("x-amz-checksum-algorithm"), headers.get("x-amz-checksum-type")
     if kind is not None:
-        check_kind(kind)
+        validate_checksum_type(kind)
     if name is None:
         if kind is not None:
             text = "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
             raise S3Error("InvalidRequest", text)
         return None
-    algorithm = algorithm_named(name)
-    requested = RequestedChecksum(algorithm, (kind or algorithm.usual_type).upper())
-    algorithm.check_type(requested.kind)
+    algorithm = find_algorithm(name)
+    requested = RequestedChecksum(algorithm, (kind or algorithm.default_type).upper())
+    algorithm.validate_type(requested.checksum_type)
     return requested
 
 
 def abort_upload(call: Call) -> Response:
-    """AbortMultipartUpload: the marker goes first, unless the upload completes (decision 0020)."""
+    """AbortMultipartUpload: deletes the marker first, unless the upload completes (decision 0020)."""
     require_multipart(call)
-    writing_conditions(call.headers)
-    upload_id = upload_id_of(call)
-    state = _end(call, upload_id)
-    # A proxy of an earlier version that broke off may have left the marker of an upload that is complete.
-    named = named_by_objects(call, upload_id)
+    parse_write_conditions(call.headers)
+    upload_id = parse_upload_id(call)
+    state = _end_open_upload(call, upload_id)
+    # An interrupted proxy of an earlier version may have left the marker of a complete upload.
+    named = find_parts_in_use(call, upload_id)
     if named is not None:
         remove_parts(call, state, but=named)
     return no_content()
 
 
 def remove_parts(call: Call, state: UploadState, but: Collection[tuple[str, str]] = ()) -> None:
-    """Remove the parts of an upload that has ended, but those of its object; raises ``S3Error``."""
+    """Delete the parts of an upload that has ended, except those in ``but``; raise ``S3Error``."""
     kept = {name for _, name in but}
-    prefix, marker = marker_of(state.key, state.id) + "/", ""
-    while rows := rows_of(call, state.segments, prefix=prefix, marker=marker):
+    prefix, marker = marker_name(state.key, state.id) + "/", ""
+    while rows := list_segments(call, state.segments_container, prefix=prefix, marker=marker):
         for row in rows:
             marker = str(row["name"])
             # A longer name is of an upload of another key.
-            if marker not in kept and number_of(marker[len(prefix) :]) is not None:
-                call.session.remove(state.segments, marker)
+            if marker not in kept and part_number_of_name(marker[len(prefix) :]) is not None:
+                call.session.delete_object(state.segments_container, marker)
 
 
-def _end(call: Call, upload_id: str) -> UploadState:
-    """Remove the marker of an open upload, and return what it was; raises ``S3Error``."""
-    for _ in range(_SWAPS_MAX):
-        state = find_open_upload(call, upload_id)
-        outcome = end(CallerObjects(call.session), state)
-        if outcome is Swap.WEAK:
-            call.session.remove(segments_of(call.bucket), marker_of(call.key, upload_id))
-        if outcome is not Swap.LOST:
+def _end_open_upload(call: Call, upload_id: str) -> UploadState:
+    """Delete the marker of an open upload and return its state; raise ``S3Error``."""
+    for _ in range(_ATTEMPTS_MAX):
+        state = require_open_upload(call, upload_id)
+        outcome = end_upload(CallerObjectClient(call.session), state)
+        if outcome is SwapOutcome.UNSUPPORTED:
+            call.session.delete_object(segments_container(call.bucket), marker_name(call.key, upload_id))
+        if outcome is not SwapOutcome.LOST:
             return state
     raise S3Error("ServiceUnavailable")
 
@@ -215,26 +243,30 @@ def upload_part(call: Call) -> Response:
     require_multipart(call)
     # Checked but not stored: a version may need the part for longer than the object exists.
     expiry_headers(call.headers)
-    number, upload_id = part_number_of(call), upload_id_of(call)
-    state = find_open_upload(call, upload_id, is_newest=False)
-    check_part_key(call, state.headers)
-    requested = requested_checksum(state.headers)
-    upload = call.upload(None if requested is None else requested.algorithm)
-    if requested is not None and requested.kind == COMPOSITE and stated_checksum(call.headers) is None:
+    number, upload_id = parse_part_number(call), parse_upload_id(call)
+    state = require_open_upload(call, upload_id, is_newest=False)
+    validate_part_key(call, state.headers)
+    requested = parse_requested_checksum(state.headers)
+    upload = call.make_upload(None if requested is None else requested.algorithm)
+    if (
+        requested is not None
+        and requested.checksum_type == COMPOSITE
+        and parse_declared_checksum(call.headers) is None
+    ):
         text = (
             "Checksum Type mismatch occurred, expected checksum Type: "
             f"{requested.algorithm.name.lower()}, actual checksum Type: null"
         )
         raise S3Error("InvalidRequest", text)
-    headers = {**encrypt(call, upload), **_part_headers(upload)}
+    headers = {**encrypt_upload(call, upload), **_part_headers(upload)}
     response = put_part(call, state, number, upload, headers)
     if response.is_success:
-        answer_headers = {
-            name: value for name, value in checksum_headers(upload).items() if "-type" not in name
+        response_headers = {
+            name: value for name, value in upload_checksum_headers(upload).items() if "-type" not in name
         }
-        answer_headers |= write_headers(call)
-        return Response(200, {"etag": written_headers(response)["etag"], **answer_headers})
-    upload.raise_problem()
+        response_headers |= encryption_response_headers(call)
+        return Response(200, {"etag": write_response_headers(response)["etag"], **response_headers})
+    upload.raise_body_error()
     raise write_error(call.session, call.bucket, response.status, call.headers)
 
 
@@ -243,16 +275,16 @@ def _part_headers(upload: S3Upload) -> HeaderMap:
 
 
 def copy_part(call: Call) -> Response:
-    """UploadPartCopy; the answer begins with spaces when it takes long."""
+    """UploadPartCopy; the response begins with spaces if it takes long."""
     require_multipart(call)
     expiry_headers(call.headers)
-    call.take_no_body()
-    number, source = part_number_of(call), source_of(call)
-    upload_id = upload_id_of(call)
+    call.require_no_body()
+    number, source = parse_part_number(call), parse_copy_source(call)
+    upload_id = parse_upload_id(call)
     byte_range = call.headers.get("x-amz-copy-source-range")
-    state = find_open_upload(call, upload_id, is_newest=False)
-    check_part_key(call, state.headers)
-    return keep_alive(call, lambda: _copy_part(call, source, byte_range, state, number))
+    state = require_open_upload(call, upload_id, is_newest=False)
+    validate_part_key(call, state.headers)
+    return respond_with_keep_alive(call, lambda: _copy_part(call, source, byte_range, state, number))
 
 
 def _copy_part(
@@ -262,16 +294,16 @@ def _copy_part(
     state: UploadState,
     number: int,
 ) -> Response:
-    requested = requested_checksum(state.headers)
-    _check_range(call, source, byte_range)
+    requested = parse_requested_checksum(state.headers)
+    _validate_source_range(call, source, byte_range)
     found = open_source(call, source, byte_range)
     with as_request_body(found) as body:
         if (body.length or 0) > COPY_BYTES_MAX:
             raise S3Error("InvalidRequest", f"A part is no larger than {COPY_BYTES_MAX} bytes.")
-        computed = None if requested is None else StatedChecksum(requested.algorithm, "")
-        stated = None if requested is None else StatedChecksum(requested.algorithm, None)
-        upload = S3Upload(body, CheckedBody(body, None, computed), {}, stated)
-        headers = {**encrypt(call, upload), **_part_headers(upload)}
+        computed = None if requested is None else DeclaredChecksum(requested.algorithm, "")
+        stated = None if requested is None else DeclaredChecksum(requested.algorithm, None)
+        upload = S3Upload(body, VerifiedBody(body, None, computed), {}, stated)
+        headers = {**encrypt_upload(call, upload), **_part_headers(upload)}
         if body.length is None:
             headers["transfer-encoding"] = "chunked"
         else:
@@ -280,19 +312,19 @@ def _copy_part(
     if not response.is_success:
         raise write_error(call.session, call.bucket, response.status, call.headers)
     value: dict[str, Value] = {
-        "LastModified": modified_of(response),
-        "ETag": written_headers(response)["etag"],
+        "LastModified": modified_time_of(response),
+        "ETag": write_response_headers(response)["etag"],
     }
     if requested is not None:
         value[requested.algorithm.element] = upload.checksum
-    answer_headers = write_headers(call)
+    response_headers = encryption_response_headers(call)
     if "x-object-version-id" in found.headers:
-        answer_headers["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
-    return xml_response(COPIED, value, headers=answer_headers)
+        response_headers["x-amz-copy-source-version-id"] = found.headers["x-object-version-id"]
+    return xml_response(COPY_PART_RESULT, value, headers=response_headers)
 
 
-def _check_range(call: Call, source: CopySource, text: str | None) -> None:
-    """Raise ``S3Error`` for a range that is not inside of the source."""
+def _validate_source_range(call: Call, source: CopySource, text: str | None) -> None:
+    """Raise ``S3Error`` for a range that is not within the source."""
     if text is None:
         return
     first, dash, last = text.removeprefix("bytes=").partition("-")
@@ -320,60 +352,60 @@ def _check_range(call: Call, source: CopySource, text: str | None) -> None:
 
 
 def list_parts(call: Call) -> Response:
-    """ListParts; in the order of their numbers."""
+    """ListParts, in the order of part numbers."""
     require_multipart(call)
-    encode = Encoding(call)
-    upload_id = upload_id_of(call)
+    encode = NameEncoding(call)
+    upload_id = parse_upload_id(call)
     limit = call.count_param("max-parts", call.settings.max_parts_listing)
-    after = call.stated_count("part-number-marker", 0)
-    state = find_upload(call, upload_id)
-    segments = state.segments
-    rows = _parts_of(call, state).items()
+    after = call.parse_count_param("part-number-marker", 0)
+    state = require_upload(call, upload_id)
+    segments = state.segments_container
+    rows = _part_rows(call, state).items()
     parts = sorted((number, row) for number, row in rows if number > after)
-    shown = parts[:limit]
-    requested = requested_checksum(state.headers)
-    sums = part_checksums(
-        call, [(segments, str(row["name"])) for _, row in shown] if requested is not None else []
+    listed = parts[:limit]
+    requested = parse_requested_checksum(state.headers)
+    sums = part_checksum_elements(
+        call, [(segments, str(row["name"])) for _, row in listed] if requested is not None else []
     )
-    sums = sums or [{} for _ in shown]
-    owner = person_of(call.session.owner)
+    sums = sums or [{} for _ in listed]
+    owner = render_user(call.session.user_id)
     value: dict[str, Value] = {
         "Bucket": call.bucket,
         "Key": encode(call.key),
         "UploadId": upload_id,
         "Initiator": owner,
         "Owner": owner,
-        "StorageClass": state.headers.get(fields.SYSMETA_S3_CLASS) or call.storage_class,
+        "StorageClass": state.headers.get(fields.SYSMETA_S3_CLASS) or call.bucket_storage_class,
         "PartNumberMarker": after,
         "MaxParts": limit,
-        "IsTruncated": "true" if len(parts) > len(shown) else "false",
+        "IsTruncated": "true" if len(parts) > len(listed) else "false",
         "Part": [
             {
                 "PartNumber": number,
-                "LastModified": iso_of_row(str(row["last_modified"])),
+                "LastModified": iso_time_of_row(str(row["last_modified"])),
                 "ETag": f'"{row_etag(row)}"',
                 "Size": int(str(row["bytes"])),
                 **found,
             }
-            for (number, row), found in zip(shown, sums, strict=True)
+            for (number, row), found in zip(listed, sums, strict=True)
         ],
     }
-    value["NextPartNumberMarker"] = shown[-1][0] if shown else 0
+    value["NextPartNumberMarker"] = listed[-1][0] if listed else 0
     if requested is not None:
-        value["ChecksumAlgorithm"], value["ChecksumType"] = requested.algorithm.name, requested.kind
-    encode.mark(value)
-    return xml_response(PARTS, value)
+        value["ChecksumAlgorithm"], value["ChecksumType"] = requested.algorithm.name, requested.checksum_type
+    encode.add_to_document(value)
+    return xml_response(LIST_PARTS_RESULT, value)
 
 
-def _parts_of(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
-    """Return the rows of the parts of an upload that count, by number."""
-    prefix = marker_of(call.key, state.id) + "/"
+def _part_rows(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
+    """Return the row of each valid part of an upload, by part number."""
+    prefix = marker_name(call.key, state.id) + "/"
     found: dict[int, dict[str, object]] = {}
     marker = ""
-    while rows := rows_of(call, state.segments, prefix=prefix, marker=marker):
+    while rows := list_segments(call, state.segments_container, prefix=prefix, marker=marker):
         for row in rows:
             name = str(row["name"])
-            number = number_of(name[len(prefix) :])
+            number = part_number_of_name(name[len(prefix) :])
             if number is not None and state.part_name(number) == name:
                 found[number] = row
         marker = str(rows[-1]["name"])
@@ -383,16 +415,16 @@ def _parts_of(call: Call, state: UploadState) -> dict[int, dict[str, object]]:
 def list_uploads(call: Call) -> Response:
     """ListMultipartUploads."""
     require_multipart(call)
-    encode = Encoding(call)
+    encode = NameEncoding(call)
     call.session.bucket_info(call.bucket)
     limit = call.count_param("max-uploads", call.settings.max_bucket_listing)
     prefix, delimiter = call.text_param("prefix"), call.text_param("delimiter")
     key_marker, id_marker = call.text_param("key-marker"), call.text_param("upload-id-marker")
     if key_marker and id_marker and not is_upload_id(id_marker):
         raise invalid_argument("upload-id-marker", id_marker, "Invalid uploadId marker")
-    kind = call.storage_class
-    page = folded_page(
-        lambda count, key, upload_id: _markers(call, prefix, count, key, upload_id),
+    default_class = call.bucket_storage_class
+    page = list_with_common_prefixes(
+        lambda count, key, upload_id: _list_markers(call, prefix, count, key, upload_id),
         prefix=prefix,
         delimiter=delimiter,
         marker=key_marker,
@@ -401,7 +433,7 @@ def list_uploads(call: Call) -> Response:
     )
     uploads = [row for row in page.rows if "subdir" not in row]
     prefixes = [str(row["subdir"]) for row in page.rows if "subdir" in row]
-    owner = person_of(call.session.owner)
+    owner = render_user(call.session.user_id)
     value: dict[str, Value] = {
         "Bucket": call.bucket,
         "KeyMarker": encode(key_marker),
@@ -414,8 +446,8 @@ def list_uploads(call: Call) -> Response:
                 "UploadId": str(row["version_id"]),
                 "Initiator": owner,
                 "Owner": owner,
-                "StorageClass": row_class(row) or kind,
-                "Initiated": iso_of_row(str(row["last_modified"])),
+                "StorageClass": row_storage_class(row) or default_class,
+                "Initiated": iso_time_of_row(str(row["last_modified"])),
             }
             for row in uploads
         ],
@@ -428,25 +460,26 @@ def list_uploads(call: Call) -> Response:
     last, last_id = "", ""
     if page.rows and (page.is_truncated or len(uploads) > 1):
         row = page.rows[-1] if page.is_truncated else uploads[-1]
-        last, last_id = last_name(row), str(row.get("version_id", ""))
+        last, last_id = row_name(row), str(row.get("version_id", ""))
     value["NextKeyMarker"], value["NextUploadIdMarker"] = encode(last), last_id
-    encode.mark(value)
-    return xml_response(UPLOADS, value)
+    encode.add_to_document(value)
+    return xml_response(LIST_UPLOADS_RESULT, value)
 
 
-def _markers(call: Call, prefix: str, count: int, key_marker: str, id_marker: str) -> Page:
-    """Return up to ``count`` markers of uploads: rows with the key as name and the id of the upload.
+def _list_markers(call: Call, prefix: str, count: int, key_marker: str, id_marker: str) -> Page:
+    """Return up to ``count`` markers of uploads: rows with key and upload id.
 
-    Container servers of OpenStack Swift list parts among them: the more there are, the larger is a request.
+    Container servers of OpenStack Swift list the parts too: the more parts there are, the larger the
+    requests.
     """
     marker = f"{key_marker}/{id_marker or '~'}" if key_marker else ""
-    if key_marker.endswith(AFTER_ALL):
+    if key_marker.endswith(LAST_CHARACTER):
         marker = key_marker
     found: list[JsonObject] = []
-    size, segments = max(count + 1, _ROWS_MIN), segments_of(call.bucket)
+    size, segments = max(count + 1, _ROWS_MIN), segments_container(call.bucket)
     while len(found) <= count:
         limit = min(size, call.settings.max_bucket_listing + 1)
-        rows = rows_of(call, segments, prefix=prefix, marker=marker, limit=limit, only_markers=True)
+        rows = list_segments(call, segments, prefix=prefix, marker=marker, limit=limit, only_markers=True)
         for row in rows:
             marker = str(row["name"])
             key, _, upload_id = marker.rpartition("/")

@@ -1,8 +1,7 @@
-"""Object lock in S3's words: headers, and what a caller must be to weaken a lock (decision 0016).
+"""Object lock: headers, and the rights to weaken a lock (decision 0016).
 
-What is locked is a version, so a bucket with object lock keeps versions. That a lock holds is seen to by the
-object servers, for all ways to an object; here it is only said. The parts of a multipart version are locked
-with it.
+Locks are on versions, so a bucket with object lock is versioned. The object servers enforce locks, for all
+APIs; this module only sets them. The parts of a multipart version are locked with it.
 """
 
 from __future__ import annotations
@@ -26,83 +25,87 @@ from swift.http.objectlock import (
     parse_lock,
 )
 from swift.s3.api.call import Call, invalid_argument
-from swift.s3.auth.session import Rights, owned_sysmeta
+from swift.s3.auth.session import AclScope, owner_sysmeta
 from swift.s3.errors import S3Error
-from swift.s3.policy.authorize import OWNER, bucket_acl, require_permission
+from swift.s3.policy.authorize import BUCKET_OWNER, read_bucket_acl, require_permission
 
-MODE, UNTIL, HOLD = (f"x-amz-object-lock-{word}" for word in ("mode", "retain-until-date", "legal-hold"))
-BYPASS = "x-amz-bypass-governance-retention"
-#: Of an upload's marker: the lock that its client wishes for.
-REQUESTED_LOCK = fields.SYSMETA_S3_OBJECT + "lock"
+MODE_HEADER, UNTIL_HEADER, HOLD_HEADER = (
+    f"x-amz-object-lock-{word}" for word in ("mode", "retain-until-date", "legal-hold")
+)
+BYPASS_HEADER = "x-amz-bypass-governance-retention"
+#: Metadata of an upload's marker: the lock that its client requested.
+REQUESTED_LOCK_METADATA = fields.SYSMETA_S3_OBJECT + "lock"
 _RULE_KEY = fields.SYSMETA_S3_LOCK_RULE.removeprefix(fields.CONTAINER_SYSMETA)
-_LOCKERS = 8
-_LATEST_S = 253402300799
+_CONCURRENT_LOCKS = 8
+_LATEST_DATE_S = 253402300799
 
 
-# --- saying it ----------------------------------------------------------------------------------------
+# --- headers ------------------------------------------------------------------------------------------
 
 
-def until_of(text: str) -> int:
-    """Return a moment in the future, in Unix seconds; raise ``S3Error``."""
+def parse_retain_until(text: str) -> int:
+    """Return a future date as Unix second; raise ``S3Error``."""
     try:
         moment = datetime.fromisoformat(text)
         moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
         seconds = int(moment.timestamp())
     except (ValueError, OverflowError):
-        raise invalid_argument(UNTIL, text, "The retain until date must be provided in ISO 8601 format")
-    if not time.time() < seconds <= _LATEST_S:
-        raise invalid_argument(UNTIL, text, "The retain until date must be in the future!")
+        raise invalid_argument(
+            UNTIL_HEADER, text, "The retain until date must be provided in ISO 8601 format"
+        )
+    if not time.time() < seconds <= _LATEST_DATE_S:
+        raise invalid_argument(UNTIL_HEADER, text, "The retain until date must be in the future!")
     return seconds
 
 
-def rendered_until(lock: ObjectLock) -> str:
-    """Return the end of a retention as documents and headers say it."""
-    return datetime.fromtimestamp(min(lock.until_s, _LATEST_S), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+def render_retain_until(lock: ObjectLock) -> str:
+    """Return the end of a retention in the format of documents and headers."""
+    return datetime.fromtimestamp(min(lock.until_s, _LATEST_DATE_S), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
 def lock_headers(stored: HeaderMap) -> HeaderMap:
-    """Return the headers of an answer about an object's lock."""
+    """Return the response headers about an object's lock."""
     text = stored.get(fields.TRANSIENT_S3_LOCK)
     if text is None:
         return {}
     lock = parse_lock(text)
-    found = {MODE: lock.mode, UNTIL: rendered_until(lock)} if lock.mode else {}
+    found = {MODE_HEADER: lock.mode, UNTIL_HEADER: render_retain_until(lock)} if lock.mode else {}
     if lock.has_legal_hold or not lock.mode:
-        found[HOLD] = "ON" if lock.has_legal_hold else "OFF"
+        found[HOLD_HEADER] = "ON" if lock.has_legal_hold else "OFF"
     return found
 
 
-def requested_lock(headers: HeaderMap) -> ObjectLock | None:
-    """Return the lock that the headers of a write ask for, None when they ask for none; raise ``S3Error``."""
-    mode, until, hold = (headers.get(name) for name in (MODE, UNTIL, HOLD))
+def parse_requested_lock(headers: HeaderMap) -> ObjectLock | None:
+    """Return the lock in the headers of a write, None without one; raise ``S3Error``."""
+    mode, until, hold = (headers.get(name) for name in (MODE_HEADER, UNTIL_HEADER, HOLD_HEADER))
     if mode is until is hold is None:
         return None
     if (mode is None) != (until is None):
         raise invalid_argument(
-            UNTIL if until is None else MODE,
+            UNTIL_HEADER if until is None else MODE_HEADER,
             "",
             "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied.",
         )
     if mode not in (None, GOVERNANCE, COMPLIANCE):
-        raise invalid_argument(MODE, mode, "Unknown wormMode directive.")
+        raise invalid_argument(MODE_HEADER, mode, "Unknown wormMode directive.")
     if hold not in (None, "ON", "OFF"):
-        raise invalid_argument(HOLD, hold, "Legal Hold must be either of 'ON' or 'OFF'")
-    return ObjectLock(mode or "", 0 if until is None else until_of(until), hold == "ON")
+        raise invalid_argument(HOLD_HEADER, hold, "Legal Hold must be either of 'ON' or 'OFF'")
+    return ObjectLock(mode or "", 0 if until is None else parse_retain_until(until), hold == "ON")
 
 
 # --- new objects --------------------------------------------------------------------------------------
 
-#: How the answer to a write that wishes for a lock names what the bucket lacks.
+#: The name of the bucket's missing configuration in the error for a write with a lock.
 LOCK_CONFIGURATION = "ObjectLockConfiguration"
 
 
 def locked_error() -> S3Error:
-    """Return the answer to a change that a lock forbids."""
+    """Return the error for a change that a lock forbids."""
     return S3Error("AccessDenied", "Access Denied because object protected by object lock.")
 
 
 def require_lockable(call: Call, missing: str = "Object Lock Configuration") -> None:
-    """Raise ``S3Error`` when nothing can be locked in the bucket; it says what is ``missing``."""
+    """Raise ``S3Error`` if objects of the bucket cannot be locked; ``missing`` is for its message."""
     info = call.session.bucket_info(call.bucket)
     if _RULE_KEY not in info.sysmeta:
         raise S3Error("InvalidRequest", f"Bucket is missing {missing}")
@@ -110,19 +113,19 @@ def require_lockable(call: Call, missing: str = "Object Lock Configuration") -> 
         raise S3Error("InvalidBucketState", "Versioning is suspended, so that nothing new can be locked.")
 
 
-def locking_headers(call: Call) -> HeaderMap:
-    """Return the lock that a write asks for, as metadata; raise ``S3Error``.
+def lock_metadata(call: Call) -> HeaderMap:
+    """Return the metadata for the lock in the headers of a write; raise ``S3Error``.
 
-    What the bucket gives its new objects is added where versions are made, for Swift's API as well.
+    object_versioning adds the bucket's default retention to new versions, for Swift's API as well.
     """
-    lock = requested_lock(call.headers)
+    lock = parse_requested_lock(call.headers)
     if lock is None:
         return {}
     require_lockable(call, LOCK_CONFIGURATION)
-    return _stored(call, lock)
+    return _stored_lock_headers(call, lock)
 
 
-def _stored(call: Call, lock: ObjectLock) -> HeaderMap:
+def _stored_lock_headers(call: Call, lock: ObjectLock) -> HeaderMap:
     if not lock.mode:
         default = parse_default_retention(call.session.bucket_info(call.bucket).sysmeta.get(_RULE_KEY))
         if default is not None:
@@ -130,51 +133,53 @@ def _stored(call: Call, lock: ObjectLock) -> HeaderMap:
     return {fields.TRANSIENT_S3_LOCK: str(lock)} if lock != NO_LOCK else {}
 
 
-def completed_lock(call: Call, marker: HeaderMap) -> HeaderMap:
-    """Return the lock of the object that an upload becomes, as metadata."""
+def completed_lock_metadata(call: Call, marker: HeaderMap) -> HeaderMap:
+    """Return the metadata for the lock of the object that an upload becomes."""
     sysmeta = call.session.bucket_info(call.bucket).sysmeta
     if _RULE_KEY not in sysmeta or not is_true(sysmeta.get("versions-enabled")):
         return {}
-    wished = marker.get(REQUESTED_LOCK)
-    return _stored(call, parse_lock(wished) if wished else NO_LOCK)
+    requested = marker.get(REQUESTED_LOCK_METADATA)
+    return _stored_lock_headers(call, parse_lock(requested) if requested else NO_LOCK)
 
 
 def lock_parts(call: Call, parts: Sequence[tuple[str, str]], headers: HeaderMap) -> None:
-    """Give a lock to parts of an object, each (container, name); raises ``S3Error``."""
+    """Set the lock of an object's parts, each (container, name); raise ``S3Error``."""
     left = iter(parts)
 
     def work() -> None:
         for container, name in left:
-            call.session.hidden.note("POST", EntityPath(call.session.account, container, name), headers)
+            call.session.privileged.send_change(
+                "POST", EntityPath(call.session.account, container, name), headers
+            )
 
-    green.gather([work] * min(_LOCKERS, len(parts)))
+    green.gather([work] * min(_CONCURRENT_LOCKS, len(parts)))
 
 
-# --- who may weaken one -------------------------------------------------------------------------------
+# --- rights to weaken a lock --------------------------------------------------------------------------
 
 
 def bypass_headers(call: Call) -> HeaderMap:
-    """Return the header of a change that bypasses governance; raise ``S3Error`` if it may not."""
-    if call.headers.get(BYPASS, "").lower() != "true":
+    """Return the header by which a change bypasses governance; raise ``S3Error`` if that is not allowed."""
+    if call.headers.get(BYPASS_HEADER, "").lower() != "true":
         return {}
     require_owner(call)
     return {fields.BACKEND_OBJECT_LOCK: MAY_BYPASS}
 
 
 def require_owner(call: Call, bucket: str = "") -> None:
-    """Raise ``S3Error`` for callers to whom a bucket, by default that of the request, does not belong."""
+    """Raise ``S3Error`` unless the caller owns the bucket, by default that of the request."""
     bucket = bucket or call.bucket
     if call.settings.s3_acl:
-        require_permission(call, bucket_acl(call, bucket), OWNER)
+        require_permission(call, read_bucket_acl(call, bucket), BUCKET_OWNER)
     else:
-        # Whatever a policy allows its caller: that is no part of it.
-        owned_sysmeta(call.session.with_rights(Rights.ALL), bucket)
+        # Rights that a policy grants do not count here.
+        owner_sysmeta(call.session.with_acl_scope(AclScope.ALL), bucket)
 
 
-def require_target(call: Call, bucket: str, code: str) -> None:
-    """Raise ``S3Error`` of this code when a bucket, named in a document, is not there or not the caller's.
+def require_owned_target(call: Call, bucket: str, code: str) -> None:
+    """Raise ``S3Error`` with this code unless a bucket named in a document exists and is the caller's.
 
-    Daemons write there with all rights, so no policy or ACL of the bucket of the request counts.
+    Daemons write to it with all rights, so policies and ACLs of the request's bucket do not count.
     """
     try:
         require_owner(call, bucket)

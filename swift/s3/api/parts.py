@@ -1,4 +1,4 @@
-"""Parts of multipart uploads: the upload of a request, and storing a part (decision 0020)."""
+"""Storage of the parts of multipart uploads, and lookup of a request's upload (decision 0020)."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from swift.http.response import Response
 from swift.http.transform import WrappedRequestBody
 from swift.s3.api.call import Call
 from swift.s3.api.payload import S3Upload
-from swift.s3.api.put import store_checksum
-from swift.s3.api.uploads import (
+from swift.s3.api.uploadstate import (
     NUMBER_DIGITS,
-    ObjectAnswer,
-    Swap,
+    ObjectResponse,
+    SwapOutcome,
     UploadState,
-    marker_of,
+    find_part_references,
+    marker_name,
     no_such_upload,
     read_state,
-    references,
-    swap,
+    swap_record,
 )
+from swift.s3.api.writes import add_checksum_metadata
 from swift.s3.auth.session import Session
-from swift.s3.errors import S3Error, refusal
+from swift.s3.errors import S3Error, error_for_status
 from swift.s3.names import KEY_BYTES_MAX
 
-#: Answers that say something of a marker or an object; 501: nodes keep no conditions.
-_MEANINGFUL = (404, 409, 412, 501)
+#: Statuses that report the state of an object; 501: nodes support no conditions.
+_EXPECTED_STATUSES = (404, 409, 412, 501)
 
 
-class CallerObjects:
-    """``Objects`` with the rights of the caller; raises ``S3Error`` for what says nothing."""
+class CallerObjectClient:
+    """``ObjectClient`` with the rights of the caller; raises ``S3Error`` for unexpected statuses."""
 
     def __init__(self, session: Session):
         self._session = session
 
-    def send(
+    def request(
         self,
         method: str,
         container: str,
@@ -49,69 +49,69 @@ class CallerObjects:
         body: bytes = b"",
         *,
         query: str = "",
-    ) -> ObjectAnswer:
-        """See ``Objects``."""
-        asked = self._session.ask(method, container, name, headers=headers, body=body, query=query)
+    ) -> ObjectResponse:
+        """See ``ObjectClient``."""
+        asked = self._session.open_response(method, container, name, headers=headers, body=body, query=query)
         with asked as response:
-            if not response.is_success and response.status not in _MEANINGFUL:
-                raise refusal(response.status)
+            if not response.is_success and response.status not in _EXPECTED_STATUSES:
+                raise error_for_status(response.status)
             content = response.read_body() if method == "GET" and response.is_success else b""
-            return ObjectAnswer(response.status, response.headers, content)
+            return ObjectResponse(response.status, response.headers, content)
 
 
-def find_state(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState | None:
-    """Return the state of the upload of the call's key, None without a marker; raises ``S3Error``."""
-    objects = CallerObjects(call.session)
+def read_upload_state(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState | None:
+    """Return the state of an upload of the call's key, None without a marker; raise ``S3Error``."""
+    objects = CallerObjectClient(call.session)
     return read_state(objects, call.bucket, call.key, upload_id, is_newest=is_newest)
 
 
-def find_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState:
-    """Return the state of an upload that has not ended; raises ``S3Error``."""
-    state = find_state(call, upload_id, is_newest=is_newest)
+def require_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState:
+    """Return the state of an upload; raise ``S3Error`` if it has ended."""
+    state = read_upload_state(call, upload_id, is_newest=is_newest)
     if state is None:
         call.session.bucket_info(call.bucket)
         raise no_such_upload(upload_id)
     return state
 
 
-def find_open_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState:
-    """Return the state of an upload that takes parts and may be aborted; raises ``S3Error``."""
-    state = find_upload(call, upload_id, is_newest=is_newest)
+def require_open_upload(call: Call, upload_id: str, *, is_newest: bool = True) -> UploadState:
+    """Return the state of an upload that accepts parts and can be aborted; raise ``S3Error``."""
+    state = require_upload(call, upload_id, is_newest=is_newest)
     if state.is_completing:
         raise no_such_upload(upload_id)
     return state
 
 
-def named_by_objects(call: Call, upload_id: str) -> set[tuple[str, str]] | None:
-    """Return the parts that the key's object and its versions name; None if that is in doubt."""
+def find_parts_in_use(call: Call, upload_id: str) -> set[tuple[str, str]] | None:
+    """Return the parts that the key's object and versions refer to; None if they cannot be determined."""
     try:
         bucket = EntityPath(call.session.account, call.bucket)
-        return references(call.session.hidden.client(), bucket, call.key, upload_id)
+        return find_part_references(call.session.privileged.internal_client(), bucket, call.key, upload_id)
     except UnexpectedResponse:
         return None
 
 
 # --- storing a part -----------------------------------------------------------------------------------
 # The first object of a part is created under the part's number, on the condition that there is none.
-# What is uploaded again goes to an object of its own, and the marker says that it counts from now on.
+# A part that is uploaded again becomes an object of its own, and the marker records it as the valid one.
 # So nothing that a decision to complete refers to is ever replaced. After a part is stored the marker
 # is read again: a part that came too late is removed.
 
-#: Bytes of a body that are kept to send them again; the proxy reads no more before it knows conditions.
+#: Bytes of a body that can be sent again; the proxy reads no more before conditions are evaluated.
 _REWIND_BYTES_MAX = 65536
-#: Digits before those of the number in the name of an object that was uploaded again.
-_OTHER_DIGITS = 9
-_SWAPS_MAX = 50
+#: Random digits before the part number in the name of a part that was uploaded again.
+_RANDOM_DIGITS = 9
+_ATTEMPTS_MAX = 50
 
 
-class Rewindable(WrappedRequestBody):
+class RewindableBody(WrappedRequestBody):
     """A request body whose first bytes can be read again."""
 
-    __slots__ = ("_held", "_position")
+    __slots__ = ("_buffered", "_position")
 
     def __init__(self, source: RequestBody):
         super().__init__(source)
-        self._held: bytes | None = b""
+        self._buffered: bytes | None = b""
         self._position = 0
 
     @property
@@ -121,7 +121,7 @@ class Rewindable(WrappedRequestBody):
 
     def read(self, size: int = -1) -> bytes:
         """See ``RequestBody``."""
-        held = self._held
+        held = self._buffered
         if held is not None and self._position < len(held):
             stop = len(held) if size < 0 else self._position + size
             data = held[self._position : stop]
@@ -130,30 +130,30 @@ class Rewindable(WrappedRequestBody):
         data = self._source.read(size)
         self._position += len(data)
         if held is not None:
-            self._held = held + data if self._position <= _REWIND_BYTES_MAX else None
+            self._buffered = held + data if self._position <= _REWIND_BYTES_MAX else None
         return data
 
     def rewind(self) -> bool:
-        """Begin anew; return False if too much was read for that."""
-        if self._held is None:
+        """Start again at the first byte; return False if too much was read."""
+        if self._buffered is None:
             return False
         self._position = 0
         return True
 
 
 def put_part(call: Call, state: UploadState, number: int, upload: S3Upload, headers: HeaderMap) -> Response:
-    """Store a part and return the head of the answer, which may be a refusal; raises ``S3Error``."""
-    body = Rewindable(upload.body)
+    """Store a part and return the response, which may be an error; raise ``S3Error``."""
+    body = RewindableBody(upload.body)
 
     def put(name: str, conditions: HeaderMap) -> Response:
         sent = {**headers, **conditions}
-        sub = call.session.subrequest("PUT", state.segments, name, headers=sent, body=body)
-        store_checksum(sub, upload)
-        with open_response(call.session.open, sub) as response:
+        sub = call.session.subrequest("PUT", state.segments_container, name, headers=sent, body=body)
+        add_checksum_metadata(sub, upload)
+        with open_response(call.session.send, sub) as response:
             return response
 
-    def again() -> None:
-        upload.raise_problem()
+    def rewind_body() -> None:
+        upload.raise_body_error()
         if not body.rewind():
             raise S3Error("ServiceUnavailable")
 
@@ -161,78 +161,78 @@ def put_part(call: Call, state: UploadState, number: int, upload: S3Upload, head
     if number not in state.record.parts:
         response = put(name, {"if-none-match": "*"})
         if response.is_success:
-            _check_open(call, state, number, name)
+            _require_still_open(call, state, number, name)
             return response
         if response.status == 501:
-            # Nodes of OpenStack Swift keep no conditions.
-            again()
+            # Nodes of OpenStack Swift support no conditions.
+            rewind_body()
             response = put(name, {})
             if response.is_success:
-                _check_open(call, state, number, name)
+                _require_still_open(call, state, number, name)
             return response
         if response.status not in (409, 412, 503):
             return response
-        again()
-    name = _other_name(state, number)
+        rewind_body()
+    name = _new_part_name(state, number)
     response = put(name, {})
     if response.is_success:
-        _count(call, state, number, name)
+        _record_part(call, state, number, name)
     return response
 
 
-def _other_name(state: UploadState, number: int) -> str:
-    """Return the name of another object for a part, in digits, as OpenStack Swift expects of parts."""
-    drawn = random.randrange(10 ** (_OTHER_DIGITS - 1), 10**_OTHER_DIGITS)
-    name = f"{marker_of(state.key, state.id)}/{drawn}{number:0{NUMBER_DIGITS}d}"
+def _new_part_name(state: UploadState, number: int) -> str:
+    """Return another object name for a part, in digits, as OpenStack Swift expects of parts."""
+    drawn = random.randrange(10 ** (_RANDOM_DIGITS - 1), 10**_RANDOM_DIGITS)
+    name = f"{marker_name(state.key, state.id)}/{drawn}{number:0{NUMBER_DIGITS}d}"
     if len(name.encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
         raise S3Error("KeyTooLongError")
     return name
 
 
-def _count(call: Call, state: UploadState, number: int, name: str) -> None:
-    """Let an object count as a part, unless the upload has ended; raises ``S3Error``."""
-    objects, own = CallerObjects(call.session), name.rpartition("/")[2]
-    for _ in range(_SWAPS_MAX):
-        found = find_state(call, state.id)
+def _record_part(call: Call, state: UploadState, number: int, name: str) -> None:
+    """Make an object the valid one of a part, unless the upload has ended; raise ``S3Error``."""
+    objects, own = CallerObjectClient(call.session), name.rpartition("/")[2]
+    for _ in range(_ATTEMPTS_MAX):
+        found = read_upload_state(call, state.id)
         if found is None or found.is_completing:
-            # The object counted for no decision.
-            call.remove_unneeded(state.segments, name)
+            # No decision refers to the object.
+            call.delete_unreferenced_part(state.segments_container, name)
             raise no_such_upload(state.id)
         record = replace(found.record, parts={**found.record.parts, number: own})
-        outcome = swap(objects, found, record)
-        if outcome is Swap.LOST:
+        outcome = swap_record(objects, found, record)
+        if outcome is SwapOutcome.LOST:
             continue
-        if outcome is Swap.WEAK:
-            swap(objects, found, record, is_conditional=False)
+        if outcome is SwapOutcome.UNSUPPORTED:
+            swap_record(objects, found, record, is_conditional=False)
         elif number in found.record.parts:
-            call.remove_unneeded(state.segments, found.part_name(number))
+            call.delete_unreferenced_part(state.segments_container, found.part_name(number))
         return
     raise S3Error("ServiceUnavailable")
 
 
-def _check_open(call: Call, state: UploadState, number: int, name: str) -> None:
-    """Raise ``S3Error`` if the upload ended without a part that was just stored, and remove it then."""
-    found = find_state(call, state.id)
+def _require_still_open(call: Call, state: UploadState, number: int, name: str) -> None:
+    """Delete a part that was just stored and raise ``S3Error`` if the upload ended without it."""
+    found = read_upload_state(call, state.id)
     if found is None:
-        named = named_by_objects(call, state.id)
-        if named is not None and (state.segments, name) not in named:
-            call.remove_unneeded(state.segments, name)
-            _remove_empty_home(call, state.segments)
-        if named is not None and (state.segments, name) in named:
+        named = find_parts_in_use(call, state.id)
+        if named is not None and (state.segments_container, name) not in named:
+            call.delete_unreferenced_part(state.segments_container, name)
+            _delete_empty_segments(call, state.segments_container)
+        if named is not None and (state.segments_container, name) in named:
             return
         raise no_such_upload(state.id)
     counts, decision = found.part_name(number) == name, found.record.decision
     if decision is None:
         if not counts:
             # The same part was uploaded again meanwhile, and this one is the newest.
-            _count(call, state, number, name)
+            _record_part(call, state, number, name)
     elif not counts or all(part != number for part, _ in decision.parts):
-        call.remove_unneeded(state.segments, name)
+        call.delete_unreferenced_part(state.segments_container, name)
         raise no_such_upload(state.id)
 
 
-def _remove_empty_home(call: Call, container: str) -> None:
-    """Remove a container of parts that a late part kept when its bucket was deleted."""
+def _delete_empty_segments(call: Call, container: str) -> None:
+    """Delete the segments container that a late part has kept alive when its bucket was deleted."""
     if call.session.head(call.bucket).status == 404:
-        with call.session.ask("DELETE", container):
+        with call.session.open_response("DELETE", container):
             return

@@ -1,7 +1,7 @@
-"""The body of an upload, held to everything that its sender promised of it (spec: middleware.md §22.1).
+"""The body of an upload, verified against all its declarations (spec: middleware.md §22.1).
 
-Nothing is kept: bytes are looked at while they pass, and the last ones are handed on only when all promises
-were kept. So the upload of a body that is not what it should be comes to nothing.
+The body is verified as it is read, without buffering it. Its last bytes are passed on only if it is valid,
+so no invalid body is stored.
 """
 
 from __future__ import annotations
@@ -16,218 +16,239 @@ from swift.http.headers import HeaderMap
 from swift.http.transform import WrappedRequestBody
 from swift.s3.api.checksums import (
     Algorithm,
+    DeclaredChecksum,
     RunningChecksum,
-    StatedChecksum,
-    decoded,
-    encoded,
-    stated_checksum,
+    decode_checksum,
+    encode_checksum,
+    parse_declared_checksum,
 )
 from swift.s3.auth.chunked import ChunkedPayload
-from swift.s3.auth.claim import STREAMING, UNSIGNED, Claim
-from swift.s3.errors import RefusedBody, S3Error
+from swift.s3.auth.claim import STREAMING_PREFIX, UNSIGNED_PAYLOAD, Claim
+from swift.s3.errors import RejectedBody, S3Error
 
 _READ_BYTES = 65536
-#: A body up to this size is read before it is sent on, where that saves a second stage.
-_AT_ONCE_BYTES = 65536
+#: A body up to this size is read first if its checksum can then be sent with the headers.
+_PREREAD_BYTES_MAX = 65536
 
 
-class CheckedBody(WrappedRequestBody):
-    """A body of which a SHA-256, a checksum or both were promised; raises ``RefusedBody``."""
+class VerifiedBody(WrappedRequestBody):
+    """A body that is verified against a SHA-256, a checksum or both; raises ``RejectedBody``."""
 
-    __slots__ = ("_sha", "_promise", "_sum", "_got", "_done", "checksum")
+    __slots__ = (
+        "_sha256_check",
+        "_declared",
+        "_running_checksum",
+        "_received_bytes",
+        "_is_verified",
+        "checksum",
+    )
 
-    def __init__(self, source: RequestBody, digest: str | None, promise: StatedChecksum | None):
+    def __init__(self, source: RequestBody, digest: str | None, declared: DeclaredChecksum | None):
         super().__init__(source)
-        self._sha = None if digest is None else (sha256(), digest)
-        self._promise = promise
-        self._sum: RunningChecksum | None = None if promise is None else promise.algorithm.start()
-        self._got = 0
-        self._done = False
+        self._sha256_check = None if digest is None else (sha256(), digest)
+        self._declared = declared
+        self._running_checksum: RunningChecksum | None = (
+            None if declared is None else declared.algorithm.start()
+        )
+        self._received_bytes = 0
+        self._is_verified = False
         #: The checksum in base64, once all was read.
         self.checksum = ""
         if self.length == 0:
-            self._end()
+            self._verify()
 
     def read(self, size: int = -1) -> bytes:
         """See ``RequestBody``."""
         if size < 0:
             return b"".join(iter(lambda: self.read(_READ_BYTES), b""))
         data = self._source.read(size)
-        self._look(data)
+        self._update(data)
         return data
 
     def read_into(self, view: memoryview) -> int:
         """See ``RequestBody``."""
         size = self._source.read_into(view)
-        self._look(view[:size])
+        self._update(view[:size])
         return size
 
-    def _look(self, data: bytes | memoryview) -> None:
+    def _update(self, data: bytes | memoryview) -> None:
         if data:
-            self._got += len(data)
-            if self._sha is not None:
-                self._sha[0].update(data)
-            if self._sum is not None:
-                self._sum.update(data)
-            if self._got == self.length:
-                self._end()
+            self._received_bytes += len(data)
+            if self._sha256_check is not None:
+                self._sha256_check[0].update(data)
+            if self._running_checksum is not None:
+                self._running_checksum.update(data)
+            if self._received_bytes == self.length:
+                self._verify()
         elif self.length is None:
-            self._end()
+            self._verify()
 
-    def _end(self) -> None:
-        if self._done:
+    def _verify(self) -> None:
+        if self._is_verified:
             return
-        self._done = True
-        if self._sha is not None:
-            running, expected = self._sha
+        self._is_verified = True
+        if self._sha256_check is not None:
+            running, expected = self._sha256_check
             if not hmac.compare_digest(running.hexdigest(), expected):
                 details = {
                     "ClientComputedContentSHA256": expected,
                     "S3ComputedContentSHA256": running.hexdigest(),
                 }
-                raise RefusedBody(S3Error("XAmzContentSHA256Mismatch", details=details))
-        if self._promise is not None and self._sum is not None:
-            self.checksum = encoded(self._sum.digest())
-            self._check_stated(self._promise)
+                raise RejectedBody(S3Error("XAmzContentSHA256Mismatch", details=details))
+        if self._declared is not None and self._running_checksum is not None:
+            self.checksum = encode_checksum(self._running_checksum.digest())
+            self._verify_declared(self._declared)
 
-    def _check_stated(self, promise: StatedChecksum) -> None:
-        expected, name = promise.text, promise.algorithm.header
+    def _verify_declared(self, declared: DeclaredChecksum) -> None:
+        expected, name = declared.text, declared.algorithm.header
         if expected is None:
             expected = self._source.trailers.get(name)
             if expected is None:
-                raise RefusedBody(S3Error("MalformedTrailerError"))
-            if decoded(promise.algorithm, expected.strip()) is None:
+                raise RejectedBody(S3Error("MalformedTrailerError"))
+            if decode_checksum(declared.algorithm, expected.strip()) is None:
                 text = f"Value for {name} trailing header is invalid."
-                raise RefusedBody(S3Error("InvalidRequest", text))
+                raise RejectedBody(S3Error("InvalidRequest", text))
         if expected and expected != self.checksum:
-            text = f"The {promise.algorithm.name} you specified did not match the calculated checksum."
-            raise RefusedBody(S3Error("BadDigest", text))
+            text = f"The {declared.algorithm.name} you specified did not match the calculated checksum."
+            raise RejectedBody(S3Error("BadDigest", text))
 
 
-class _Watched(WrappedRequestBody):
-    """A body that remembers why it was refused: others turn that into a status before we hear of it."""
+class _ErrorRecordingBody(WrappedRequestBody):
+    """Records the reason of a rejection, which other filters reduce to a status."""
 
-    __slots__ = ("problem",)
+    __slots__ = ("s3_error",)
 
     def __init__(self, source: RequestBody):
         super().__init__(source)
-        self.problem: S3Error | None = None
+        self.s3_error: S3Error | None = None
 
     def read(self, size: int = -1) -> bytes:
         """See ``RequestBody``."""
         try:
             return self._source.read(size)
-        except RefusedBody as error:
-            self.problem = error.problem
+        except RejectedBody as error:
+            self.s3_error = error.s3_error
             raise
 
     def read_into(self, view: memoryview) -> int:
         """See ``RequestBody``."""
         try:
             return self._source.read_into(view)
-        except RefusedBody as error:
-            self.problem = error.problem
+        except RejectedBody as error:
+            self.s3_error = error.s3_error
             raise
 
 
 class S3Upload:
-    """The body of an upload and the headers that go with it to the rest of the pipeline."""
+    """The body of an upload and the headers to send with it to the rest of the pipeline."""
 
     def __init__(
-        self, source: RequestBody, body: RequestBody, headers: HeaderMap, promise: StatedChecksum | None
+        self, source: RequestBody, body: RequestBody, headers: HeaderMap, declared: DeclaredChecksum | None
     ):
-        self._checked = body if isinstance(body, CheckedBody) else None
-        self.body = body if body is source or isinstance(body, BytesBody) else _Watched(body)
+        self._verified_body = body if isinstance(body, VerifiedBody) else None
+        self.body = body if body is source or isinstance(body, BytesBody) else _ErrorRecordingBody(body)
         self.headers = headers
-        self.promise = promise
+        self.declared_checksum = declared
 
     @property
     def checksum(self) -> str:
-        """The checksum that was promised, in base64, once the body was read."""
-        if self._checked is not None:
-            return self._checked.checksum
-        return (self.promise.text or "") if self.promise is not None else ""
+        """The declared checksum in base64, after the body was read."""
+        if self._verified_body is not None:
+            return self._verified_body.checksum
+        return (self.declared_checksum.text or "") if self.declared_checksum is not None else ""
 
-    def raise_problem(self) -> None:
-        """Raise the ``S3Error`` for which the body was refused, if it was."""
-        if isinstance(self.body, _Watched) and self.body.problem is not None:
-            raise self.body.problem
+    def raise_body_error(self) -> None:
+        """Raise the ``S3Error`` for which the body was rejected, if it was."""
+        if isinstance(self.body, _ErrorRecordingBody) and self.body.s3_error is not None:
+            raise self.body.s3_error
 
 
-def upload_of(
+def make_upload(
     source: RequestBody,
     headers: HeaderMap,
     claim: Claim,
     requested: Algorithm | None = None,
-    usual: Algorithm | None = None,
+    default: Algorithm | None = None,
 ) -> S3Upload:
-    """Return the upload that a request brings; raise ``S3Error`` for promises that cannot be kept at all.
+    """Return the upload of a request; raise ``S3Error`` for invalid declarations.
 
-    A checksum that is ``requested`` and was not promised is computed; one of another kind is refused. Where
-    there is neither, the ``usual`` one is computed.
+    A ``requested`` checksum that was not declared is computed; a declared one of another kind is an error.
+    Without both the ``default`` one is computed.
     """
-    promise = stated_checksum(headers)
-    if requested is not None and promise is not None and promise.algorithm is not requested:
+    declared = parse_declared_checksum(headers)
+    if requested is not None and declared is not None and declared.algorithm is not requested:
         raise S3Error(
             "InvalidRequest",
             f"Checksum Type mismatch occurred, expected checksum Type: {requested.name}, actual checksum "
-            f"Type: {promise.algorithm.name}",
+            f"Type: {declared.algorithm.name}",
         )
     body, sent = source, {}
-    if claim.payload.startswith(STREAMING):
-        trailers = (promise.algorithm.header,) if promise is not None and promise.text is None else ()
-        body = ChunkedPayload(source, claim, decoded_length(headers), trailers)
-    elif promise is not None and promise.text is None:
+    if claim.content_sha256.startswith(STREAMING_PREFIX):
+        trailers = (declared.algorithm.header,) if declared is not None and declared.text is None else ()
+        body = ChunkedPayload(source, claim, parse_decoded_length(headers), trailers)
+    elif declared is not None and declared.text is None:
         raise S3Error("MalformedTrailerError")
-    stored = promise
+    stored = declared
     if (
-        promise is None
+        declared is None
         and requested is None
         and source.length is not None
-        and source.length <= _AT_ONCE_BYTES
+        and source.length <= _PREREAD_BYTES_MAX
     ):
-        requested = usual
-    if requested is not None and promise is None:
-        promise, stored = StatedChecksum(requested, ""), StatedChecksum(requested, None)
-    digest = claim.payload if claim.payload and claim.payload != UNSIGNED and body is source else None
-    if digest is not None or promise is not None:
-        body = CheckedBody(body, digest, promise)
+        requested = default
+    if requested is not None and declared is None:
+        declared, stored = DeclaredChecksum(requested, ""), DeclaredChecksum(requested, None)
+    digest = (
+        claim.content_sha256
+        if claim.content_sha256 and claim.content_sha256 != UNSIGNED_PAYLOAD and body is source
+        else None
+    )
+    if digest is not None or declared is not None:
+        body = VerifiedBody(body, digest, declared)
     if body.length is None:
         sent["transfer-encoding"] = "chunked"
     else:
         sent["content-length"] = str(body.length)
-    etag = content_md5(headers)
+    etag = parse_content_md5(headers)
     if etag is not None:
         sent["etag"] = etag
-    if stored is not promise and stored is not None and isinstance(body, CheckedBody):
+    if stored is not declared and stored is not None and isinstance(body, VerifiedBody):
         size = body.length
-        # Chunks are read when their signer is known.
-        if size is not None and size <= _AT_ONCE_BYTES and not claim.payload.startswith(STREAMING):
-            # It is known at once, and goes with the head.
+        # Signed chunks are read after the signature was validated.
+        if (
+            size is not None
+            and size <= _PREREAD_BYTES_MAX
+            and not claim.content_sha256.startswith(STREAMING_PREFIX)
+        ):
+            # The checksum is computed at once and sent with the headers.
             data = body.read()
-            return S3Upload(source, BytesBody(data), sent, StatedChecksum(stored.algorithm, body.checksum))
+            return S3Upload(source, BytesBody(data), sent, DeclaredChecksum(stored.algorithm, body.checksum))
     return S3Upload(source, body, sent, stored)
 
 
-def validate_head(headers: HeaderMap, claim: Claim) -> None:
-    """Raise ``S3Error`` for statements about the body that are malformed on any request."""
-    content_md5(headers)
-    if claim.payload.startswith(STREAMING):
-        decoded_length(headers)
+def validate_body_headers(headers: HeaderMap, claim: Claim) -> None:
+    """Raise ``S3Error`` for malformed headers about the body."""
+    parse_content_md5(headers)
+    if claim.content_sha256.startswith(STREAMING_PREFIX):
+        parse_decoded_length(headers)
 
 
 def validate_no_body(headers: HeaderMap, claim: Claim) -> None:
-    """Hold a request without a body to its statements; raise ``S3Error`` and ``RefusedBody``."""
-    checksum = stated_checksum(headers)
+    """Validate the declarations of a request without a body; raise ``S3Error`` and ``RejectedBody``."""
+    checksum = parse_declared_checksum(headers)
     if checksum is not None and checksum.text is None:
         raise S3Error("MalformedTrailerError")
-    if claim.payload and claim.payload != UNSIGNED and not claim.payload.startswith(STREAMING):
+    if (
+        claim.content_sha256
+        and claim.content_sha256 != UNSIGNED_PAYLOAD
+        and not claim.content_sha256.startswith(STREAMING_PREFIX)
+    ):
         # An empty body ends at once.
-        CheckedBody(BytesBody(b""), claim.payload, None)
+        VerifiedBody(BytesBody(b""), claim.content_sha256, None)
 
 
-def decoded_length(headers: HeaderMap) -> int:
-    """Return the size of what a body in aws-chunked framing stands for; raise ``S3Error``."""
+def parse_decoded_length(headers: HeaderMap) -> int:
+    """Return the size of the content of an aws-chunked body; raise ``S3Error``."""
     text = headers.get("x-amz-decoded-content-length", "")
     if is_digits(text.removeprefix("-")) and text.startswith("-"):
         details = {"ArgumentName": "x-amz-decoded-content-length", "ArgumentValue": text}
@@ -239,8 +260,8 @@ def decoded_length(headers: HeaderMap) -> int:
     return int(text)
 
 
-def content_md5(headers: HeaderMap) -> str | None:
-    """Return Content-MD5 in hex; raise ``S3Error``."""
+def parse_content_md5(headers: HeaderMap) -> str | None:
+    """Return Content-MD5 in hex, None without; raise ``S3Error``."""
     text = headers.get("content-md5")
     if text is None:
         return None
@@ -253,16 +274,16 @@ def content_md5(headers: HeaderMap) -> str | None:
     return digest.hex()
 
 
-def read_document(
+def read_small_body(
     source: RequestBody, headers: HeaderMap, claim: Claim, limit: int, error: str = "MalformedXML"
 ) -> bytes:
-    """Return a small body, every promise kept; raise ``S3Error`` and ``RefusedBody``.
+    """Return a small body after verifying it; raise ``S3Error`` and ``RejectedBody``.
 
     ``error`` is the code for a body that exceeds the limit.
     """
     if (source.length or 0) > 2 * limit:
         raise S3Error(error if limit else "UnexpectedContent")
-    upload = upload_of(source, headers, claim)
+    upload = make_upload(source, headers, claim)
     pieces, size = [], 0
     while piece := upload.body.read(_READ_BYTES):
         size += len(piece)

@@ -1,8 +1,8 @@
-"""Placement of objects: in the bucket, or apart for another storage class (decision 0018).
+"""Placement of objects: in the bucket, or in a container of another storage class (decision 0018).
 
-The class of an object that is not its bucket's is a storage policy that the bucket has not. Then its bytes
-are in the container of parts that the bucket has for that class, and in the bucket there is a manifest of
-them, as of a multipart object. The bytes come first, so no client finds a manifest without them.
+A storage class other than the bucket's is a storage policy other than the bucket's. The object's bytes are
+then in the segments container for that class, and the bucket has a manifest of them, as for a multipart
+object. The bytes are stored first, so no client finds a manifest without them.
 """
 
 from __future__ import annotations
@@ -18,61 +18,63 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.s3.api.call import Call
-from swift.s3.api.checksums import FULL
+from swift.s3.api.checksums import FULL_OBJECT
 from swift.s3.api.metadata import manifest_headers
-from swift.s3.api.objectlock import completed_lock, lock_parts
+from swift.s3.api.objectlock import completed_lock_metadata, lock_parts
 from swift.s3.api.payload import S3Upload
-from swift.s3.api.put import store_checksum
-from swift.s3.api.uploads import new_upload_id, part_of
-from swift.s3.errors import S3Error, refusal
-from swift.s3.names import REGISTRY, registry_path, segments_of
+from swift.s3.api.uploadstate import new_upload_id, part_name
+from swift.s3.api.writes import add_checksum_metadata
+from swift.s3.errors import S3Error, error_for_status
+from swift.s3.names import REGISTRY, registry_path, segments_container
 
 #: Headers of a write that are about its body.
-_OF_BODY = ("content-length", "transfer-encoding", "etag")
+_BODY_HEADERS = ("content-length", "transfer-encoding", "etag")
 
 
-def store_object(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> Response:
-    """Store an object with these headers; the head of the answer. ``kind`` is empty for the bucket's class.
+def store_object(call: Call, storage_class: str, upload: S3Upload, stored: HeaderMap) -> Response:
+    """Store an object and return the response; raise ``S3Error``.
 
-    Raises ``S3Error``.
+    ``storage_class`` is empty for the bucket's class.
     """
-    if kind:
-        return _store_apart(call, kind, upload, stored)
+    if storage_class:
+        return _store_with_manifest(call, storage_class, upload, stored)
     sub = call.session.subrequest("PUT", call.bucket, call.key, headers=stored, body=upload.body)
-    store_checksum(sub, upload)
-    with open_response(call.session.open, sub) as response:
+    add_checksum_metadata(sub, upload)
+    with open_response(call.session.send, sub) as response:
         return response
 
 
-def _store_apart(call: Call, kind: str, upload: S3Upload, stored: HeaderMap) -> Response:
-    segments, upload_id = make_segments_container(call, kind), new_upload_id()
-    part = part_of(call.key, upload_id, 1)
-    about = {name: stored[name] for name in _OF_BODY if name in stored}
+def _store_with_manifest(call: Call, storage_class: str, upload: S3Upload, stored: HeaderMap) -> Response:
+    segments, upload_id = make_segments_container(call, storage_class), new_upload_id()
+    part = part_name(call.key, upload_id, 1)
+    about = {name: stored[name] for name in _BODY_HEADERS if name in stored}
     about["content-type"] = "application/octet-stream"
     sub = call.session.subrequest("PUT", segments, part, headers=about, body=upload.body)
-    store_checksum(sub, upload)
-    with open_response(call.session.open, sub) as response:
+    add_checksum_metadata(sub, upload)
+    with open_response(call.session.send, sub) as response:
         etag = unquote_etag(response.headers.get("etag", ""))
     if not response.is_success:
         return response
-    headers = {name: text for name, text in stored.items() if name not in _OF_BODY}
-    headers.update(manifest_headers(kind, upload_id, etag))
-    if upload.promise is not None:
-        headers[fields.SYSMETA_S3_CHECKSUM] = f"{upload.promise.algorithm.name} {FULL} {upload.checksum}"
+    headers = {name: text for name, text in stored.items() if name not in _BODY_HEADERS}
+    headers.update(manifest_headers(storage_class, upload_id, etag))
+    if upload.declared_checksum is not None:
+        headers[fields.SYSMETA_S3_CHECKSUM] = (
+            f"{upload.declared_checksum.algorithm.name} {FULL_OBJECT} {upload.checksum}"
+        )
     if fields.TRANSIENT_S3_LOCK not in headers:
-        headers.update(completed_lock(call, {}))
+        headers.update(completed_lock_metadata(call, {}))
     try:
         with open_response(
-            call.session.open, manifest_request(call, [(segments, part, etag)], headers)
+            call.session.send, manifest_request(call, [(segments, part, etag)], headers)
         ) as response:
             pass
     except S3Error:
-        call.remove_unneeded(segments, part)
+        call.delete_unreferenced_part(segments, part)
         raise
     if not response.is_success:
         if response.status < 500:
-            # No request can reach it; after a 5xx it may be the object, and the daemon looks.
-            call.remove_unneeded(segments, part)
+            # No object refers to it. After a 5xx one may, so the lifecycle daemon checks it later.
+            call.delete_unreferenced_part(segments, part)
         return response
     response.headers["etag"] = f'"{etag}"'
     if fields.TRANSIENT_S3_LOCK in headers:
@@ -92,53 +94,60 @@ def manifest_request(call: Call, parts: Sequence[tuple[str, str, str]], headers:
 
 
 def segments_containers(call: Call) -> list[str]:
-    """Return all containers that may have parts of the bucket's objects."""
-    classes = call.features.classes
-    kinds = () if classes.is_alone else classes
-    return [segments_of(call.bucket), *(segments_of(call.bucket, kind) for kind in kinds)]
+    """Return the names of all possible segments containers of the bucket."""
+    classes = call.features.storage_classes
+    kinds = () if classes.is_single else classes
+    return [
+        segments_container(call.bucket),
+        *(segments_container(call.bucket, storage_class) for storage_class in kinds),
+    ]
 
 
-def make_segments_container(call: Call, kind: str = "") -> str:
-    """Return the container of parts, with the bucket's ACLs, and its policy unless it is for another class.
+def make_segments_container(call: Call, storage_class: str = "") -> str:
+    """Create a segments container with the bucket's ACLs and return its name; raise ``S3Error``.
 
-    Its name. Raises ``S3Error``. The lifecycle daemon removes what overwritten objects and uploads leave in
-    it, so that one has to know of the bucket.
+    It has the bucket's policy, or that of the storage class. The bucket is registered for the lifecycle
+    daemon, which deletes the unused parts of overwritten objects and uploads.
     """
-    session, name = call.session, segments_of(call.bucket, kind)
-    if kind and session.has_bucket(name):
-        if not call.features.classes.is_in(kind, session.bucket_info(name).policy_index):
-            raise S3Error("InvalidStorageClass", f"{kind} was another policy when the bucket used it.")
+    session, name = call.session, segments_container(call.bucket, storage_class)
+    if storage_class and session.has_bucket(name):
+        if not call.features.storage_classes.is_in_policy(
+            storage_class, session.bucket_info(name).policy_index
+        ):
+            raise S3Error(
+                "InvalidStorageClass", f"{storage_class} was another policy when the bucket used it."
+            )
         return name
     bucket = session.head(call.bucket)
     if not bucket.is_success:
-        error = refusal(bucket.status, missing="NoSuchBucket")
+        error = error_for_status(bucket.status, missing="NoSuchBucket")
         error.details.setdefault("BucketName", call.bucket)
         raise error
     found = session.head(name)
     if found.is_success and fields.SYSMETA_S3_REGISTERED in found.headers:
         return name
-    # The lifecycle daemon removes what uploads leave behind.
-    session.hidden.note("PUT", REGISTRY)
-    session.hidden.note("PUT", registry_path(session.account, call.bucket))
+    # The lifecycle daemon deletes unused parts of registered buckets.
+    session.privileged.send_change("PUT", REGISTRY)
+    session.privileged.send_change("PUT", registry_path(session.account, call.bucket))
     registered = {fields.SYSMETA_S3_REGISTERED: "true"}
     if found.is_success:
-        session.hidden.note("POST", EntityPath(session.account, name), registered)
+        session.privileged.send_change("POST", EntityPath(session.account, name), registered)
         return name
     copied = ("x-container-read", "x-container-write", "x-storage-policy")
     headers = {key: bucket.headers[key] for key in copied if key in bucket.headers} | registered
-    if kind:
-        headers["x-storage-policy"] = call.features.classes.policy_of(kind) or ""
+    if storage_class:
+        headers["x-storage-policy"] = call.features.storage_classes.policy_of_class(storage_class) or ""
     if bucket.headers.get(fields.SYSMETA_S3_LOCK_RULE):
-        # Parts are locked with what they are parts of.
+        # Parts are locked with their object.
         headers[fields.SYSMETA_S3_OBJECT_LOCK] = "true"
-    session.done("PUT", name, headers=headers)
+    session.require_success("PUT", name, headers=headers)
     return name
 
 
-def allow_locks(call: Call) -> None:
-    """Let parts of the bucket's objects be locked, those there are and those to come; raises ``S3Error``."""
+def enable_part_locks(call: Call) -> None:
+    """Allow locks on existing and future parts of the bucket's objects; raise ``S3Error``."""
     make_segments_container(call)
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
     for name in segments_containers(call):
         if call.session.has_bucket(name):
-            call.session.hidden.note("POST", EntityPath(call.session.account, name), flag)
+            call.session.privileged.send_change("POST", EntityPath(call.session.account, name), flag)

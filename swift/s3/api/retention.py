@@ -1,4 +1,4 @@
-"""Object lock: of buckets, and of versions (decision 0016)."""
+"""Object lock configurations of buckets, retentions and legal holds of versions (decision 0016)."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from swift.http.objectlock import (
 from swift.http.response import Response
 from swift.middleware.versioned_writes.names import unquote_container_name
 from swift.s3.api.call import Call, Handler, invalid_argument, xml_response
-from swift.s3.api.delete import parts_of
-from swift.s3.api.metadata import echoed_metadata
+from swift.s3.api.delete import list_parts_of_object
+from swift.s3.api.metadata import metadata_for_post
 from swift.s3.api.objectlock import (
     bypass_headers,
     lock_parts,
     locked_error,
-    rendered_until,
+    parse_retain_until,
+    render_retain_until,
     require_lockable,
     require_owner,
-    until_of,
 )
-from swift.s3.api.placement import allow_locks
-from swift.s3.api.put import head_version, version_place
+from swift.s3.api.placement import enable_part_locks
+from swift.s3.api.writes import head_version, version_path
 from swift.s3.errors import S3Error
 from swift.s3.xml import Group, Text, Value, text_of, tree_of
 
@@ -54,7 +54,7 @@ _DAYS_MAX, _YEARS_MAX = 36500, 100
 # --- buckets ------------------------------------------------------------------------------------------
 
 
-def get_configuration(call: Call) -> Response:
+def get_lock_configuration(call: Call) -> Response:
     """GetObjectLockConfiguration."""
     text = call.session.bucket_headers(call.bucket).get(fields.SYSMETA_S3_LOCK_RULE)
     if not text:
@@ -66,9 +66,9 @@ def get_configuration(call: Call) -> Response:
     return xml_response(CONFIGURATION, value)
 
 
-def put_configuration(call: Call) -> Response:
+def put_lock_configuration(call: Call) -> Response:
     """PutObjectLockConfiguration."""
-    tree = call.document(CONFIGURATION)
+    tree = call.parse_body(CONFIGURATION)
     if text_of(tree.get("ObjectLockEnabled")) != "Enabled":
         raise S3Error("MalformedXML")
     rule = ENABLED
@@ -89,7 +89,7 @@ def put_configuration(call: Call) -> Response:
 
 
 def enable_lock(call: Call, rule: str) -> None:
-    """Have objects of a bucket locked; the containers of what will be locked hear of it first."""
+    """Store the bucket's lock rule, after the containers of locked objects allow locks."""
     require_owner(call)
     headers = call.session.bucket_headers(call.bucket)
     hidden = headers.get(fields.SYSMETA_VERSIONS_CONTAINER)
@@ -99,10 +99,12 @@ def enable_lock(call: Call, rule: str) -> None:
             "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration",
         )
     flag = {fields.SYSMETA_S3_OBJECT_LOCK: "true"}
-    call.session.hidden.note("POST", EntityPath(call.session.account, unquote_container_name(hidden)), flag)
+    call.session.privileged.send_change(
+        "POST", EntityPath(call.session.account, unquote_container_name(hidden)), flag
+    )
     if call.features.multipart:
-        allow_locks(call)
-    call.session.done("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
+        enable_part_locks(call)
+    call.session.require_success("POST", call.bucket, headers={fields.SYSMETA_S3_LOCK_RULE: rule})
 
 
 # --- versions -----------------------------------------------------------------------------------------
@@ -114,22 +116,22 @@ def get_retention(call: Call) -> Response:
     if not lock.mode:
         require_lockable(call)
         raise S3Error("NoSuchObjectLockConfiguration", details={"Key": call.key})
-    return xml_response(RETENTION, {"Mode": lock.mode, "RetainUntilDate": rendered_until(lock)})
+    return xml_response(RETENTION, {"Mode": lock.mode, "RetainUntilDate": render_retain_until(lock)})
 
 
 def put_retention(call: Call) -> Response:
-    """PutObjectRetention; an empty one takes a retention away, where governance may be bypassed."""
+    """PutObjectRetention; an empty document removes the retention if governance may be bypassed."""
     call.session.bucket_info(call.bucket)
-    tree = call.document(RETENTION)
+    tree = call.parse_body(RETENTION)
     mode, until = text_of(tree.get("Mode")), text_of(tree.get("RetainUntilDate"))
     if bool(mode) != bool(until) or mode not in ("", GOVERNANCE, COMPLIANCE):
         raise S3Error("MalformedXML")
-    end_s = until_of(until) if until else 0
+    end_s = parse_retain_until(until) if until else 0
     authority = bypass_headers(call).get(fields.BACKEND_OBJECT_LOCK, "")
-    return _change(call, lambda lock: lock._replace(mode=mode, until_s=end_s), authority)
+    return _change_lock(call, lambda lock: lock._replace(mode=mode, until_s=end_s), authority)
 
 
-def get_hold(call: Call) -> Response:
+def get_legal_hold(call: Call) -> Response:
     """GetObjectLegalHold."""
     text = head_version(call).get(fields.TRANSIENT_S3_LOCK)
     if text is None:
@@ -138,17 +140,17 @@ def get_hold(call: Call) -> Response:
     return xml_response(HOLD, {"Status": "ON" if parse_lock(text).has_legal_hold else "OFF"})
 
 
-def put_hold(call: Call) -> Response:
+def put_legal_hold(call: Call) -> Response:
     """PutObjectLegalHold."""
     call.session.bucket_info(call.bucket)
-    status = text_of(call.document(HOLD).get("Status"))
+    status = text_of(call.parse_body(HOLD).get("Status"))
     if status not in ("ON", "OFF"):
         raise S3Error("MalformedXML")
-    return _change(call, lambda lock: lock._replace(has_legal_hold=status == "ON"), MAY_RELEASE)
+    return _change_lock(call, lambda lock: lock._replace(has_legal_hold=status == "ON"), MAY_RELEASE)
 
 
-def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: str) -> Response:
-    """Give a version, and before it its parts, another lock; the object servers judge it again."""
+def _change_lock(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: str) -> Response:
+    """Change the lock of a version, after that of its parts; the object servers validate it again."""
     require_lockable(call)
     require_owner(call)
     found = head_version(call)
@@ -163,19 +165,19 @@ def _change(call: Call, change: Callable[[ObjectLock], ObjectLock], authority: s
         raise locked_error()
     headers = {fields.TRANSIENT_S3_LOCK: str(new), fields.BACKEND_OBJECT_LOCK: authority}
     if is_true(found.get("x-static-large-object")):
-        lock_parts(call, parts_of(call, call.key, f"version-id={version}&"), headers)
-    again = echoed_metadata(found)
+        lock_parts(call, list_parts_of_object(call, call.key, f"version-id={version}&"), headers)
+    again = metadata_for_post(found)
     if new.is_locked(time.time()):
         again.pop("x-delete-at", None)
-    call.session.hidden.note("POST", version_place(call, stamp), {**again, **headers})
+    call.session.privileged.send_change("POST", version_path(call, stamp), {**again, **headers})
     return Response(200)
 
 
 HANDLERS: dict[str, Handler] = {
-    "GetObjectLockConfiguration": get_configuration,
-    "PutObjectLockConfiguration": put_configuration,
+    "GetObjectLockConfiguration": get_lock_configuration,
+    "PutObjectLockConfiguration": put_lock_configuration,
     "GetObjectRetention": get_retention,
     "PutObjectRetention": put_retention,
-    "GetObjectLegalHold": get_hold,
-    "PutObjectLegalHold": put_hold,
+    "GetObjectLegalHold": get_legal_hold,
+    "PutObjectLegalHold": put_legal_hold,
 }

@@ -1,10 +1,10 @@
-"""From a request to what it asks for: one table of all operations (spec: middleware.md §21).
+"""Routing of requests: one table of all operations (spec: middleware.md §21).
 
-An operation is chosen by method, by what the path names, by the query parameters that mark it and for copies
-by a header. A parameter that marks another operation makes the request NotImplemented: a sub-resource must
-never become the plain operation on the bucket. Other unknown parameters are ignored, but for writes with one
-that has no value: it may name a sub-resource of a later AWS release, whose document would become an object.
-Pure. ``doc/reference/s3-operations.md`` is made from this table and from which operations have a handler.
+Method, path level, query parameters and for copies a header select the operation. A parameter that selects
+another operation makes the request NotImplemented: a sub-resource must never become the plain operation on
+the bucket. Other unknown parameters are ignored, except in writes if they have no value: they may name a
+sub-resource of a later AWS release, whose document would become an object. Pure.
+``doc/reference/s3-operations.md`` is generated from this table and the handlers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Operation:
     name: str
     method: str
     level: PathLevel
-    #: Query parameters that choose it.
-    marks: frozenset[str]
-    #: Others that it understands.
+    #: Query parameters that select it.
+    selectors: frozenset[str]
+    #: Other query parameters of the operation.
     params: frozenset[str]
-    #: A header that chooses it.
+    #: A header that selects it.
     header: str
-    #: What it does not do, for the reference page.
+    #: Limitations, for the reference page.
     note: str
 
 
@@ -47,11 +47,11 @@ OPERATIONS: dict[str, Operation] = {}
 _SERVICE, _BUCKET, _OBJECT = PathLevel
 
 
-def _op(
+def _declare(
     level: PathLevel,
     method: str,
     names: str,
-    marks: str = "",
+    selectors: str = "",
     params: str = "",
     *,
     header: str = "",
@@ -59,111 +59,115 @@ def _op(
 ) -> None:
     for name in names.split():
         OPERATIONS[name] = Operation(
-            name, method, level, frozenset(marks.split()), frozenset(params.split()), header, note
+            name, method, level, frozenset(selectors.split()), frozenset(params.split()), header, note
         )
 
 
-def _configuration(
-    noun: str, mark: str, methods: str = "GET PUT DELETE", *, params: str = "", note: str = ""
+def _declare_configuration(
+    noun: str, selector: str, methods: str = "GET PUT DELETE", *, params: str = "", note: str = ""
 ) -> None:
     """Declare the operations of a bucket configuration."""
     for method in methods.split():
-        _op(_BUCKET, method, f"{method.capitalize()}{noun}", mark, params, note=note)
+        _declare(_BUCKET, method, f"{method.capitalize()}{noun}", selector, params, note=note)
 
 
 #: Headers that presigners move into the query, beside those of S3.
-LINK_HEADERS = frozenset(
+PRESIGNED_HEADERS = frozenset(
     (
         *("content-type", "content-md5", "cache-control"),
         *("content-disposition", "content-encoding", "content-language"),
     )
 )
-_RESPONSE = (
+_RESPONSE_PARAMS = (
     "response-cache-control response-content-disposition response-content-encoding "
     "response-content-language response-content-type response-expires"
 )
-_LISTING = "delimiter encoding-type max-keys prefix"
+_LISTING_PARAMS = "delimiter encoding-type max-keys prefix"
 
-_op(_SERVICE, "GET", "ListBuckets", "", "max-buckets continuation-token prefix bucket-region")
-_op(_SERVICE, "GET", "ListDirectoryBuckets", "max-directory-buckets", "continuation-token")
+_declare(_SERVICE, "GET", "ListBuckets", "", "max-buckets continuation-token prefix bucket-region")
+_declare(_SERVICE, "GET", "ListDirectoryBuckets", "max-directory-buckets", "continuation-token")
 
-_op(_BUCKET, "PUT", "CreateBucket")
-_op(_BUCKET, "HEAD", "HeadBucket", "", "list-type")
-_op(_BUCKET, "DELETE", "DeleteBucket")
-_op(_BUCKET, "GET", "ListObjects", "", f"{_LISTING} marker")
-_op(
+_declare(_BUCKET, "PUT", "CreateBucket")
+_declare(_BUCKET, "HEAD", "HeadBucket", "", "list-type")
+_declare(_BUCKET, "DELETE", "DeleteBucket")
+_declare(_BUCKET, "GET", "ListObjects", "", f"{_LISTING_PARAMS} marker")
+_declare(
     _BUCKET,
     "GET",
     "ListObjectsV2",
     "list-type",
-    f"{_LISTING} continuation-token fetch-owner start-after marker",
+    f"{_LISTING_PARAMS} continuation-token fetch-owner start-after marker",
 )
-_op(_BUCKET, "GET", "ListObjectVersions", "versions", f"{_LISTING} key-marker version-id-marker")
-_op(
+_declare(_BUCKET, "GET", "ListObjectVersions", "versions", f"{_LISTING_PARAMS} key-marker version-id-marker")
+_declare(
     _BUCKET,
     "GET",
     "ListMultipartUploads",
     "uploads",
     "delimiter encoding-type key-marker max-uploads prefix upload-id-marker",
 )
-_op(_BUCKET, "POST", "DeleteObjects", "delete")
-_op(_BUCKET, "POST", "PostObject", note="Uploads by a form of a browser.")
-_op(_BUCKET, "GET", "GetBucketLocation", "location")
-_op(_BUCKET, "GET", "CreateSession", "session")
+_declare(_BUCKET, "POST", "DeleteObjects", "delete")
+_declare(_BUCKET, "POST", "PostObject", note="Uploads by a form of a browser.")
+_declare(_BUCKET, "GET", "GetBucketLocation", "location")
+_declare(_BUCKET, "GET", "CreateSession", "session")
 
-_configuration("BucketAcl", "acl", "GET PUT")
-_configuration("BucketVersioning", "versioning", "GET PUT", note="Needs object versioning; no MFA delete.")
-_configuration("BucketTagging", "tagging")
-_configuration("BucketCors", "cors")
-_configuration("BucketPolicy", "policy")
-_configuration("BucketPolicyStatus", "policyStatus", "GET")
-_configuration("BucketLogging", "logging", "GET PUT", note="No grants, no partitioned prefixes.")
-_configuration("BucketWebsite", "website", note="Served below `website_domain`.")
-_configuration("BucketEncryption", "encryption")
-_configuration("BucketReplication", "replication")
-_configuration("BucketOwnershipControls", "ownershipControls")
-_configuration("PublicAccessBlock", "publicAccessBlock")
-_configuration("BucketAccelerateConfiguration", "accelerate", "GET PUT", note="There is none to be had.")
-_configuration("BucketRequestPayment", "requestPayment", "GET PUT", note="No requester is charged.")
-_configuration("BucketAbac", "abac", "GET PUT")
-_configuration("ObjectLockConfiguration", "object-lock", "GET PUT")
-for _noun, _mark in (("Lifecycle", "lifecycle"), ("Notification", "notification")):
+_declare_configuration("BucketAcl", "acl", "GET PUT")
+_declare_configuration(
+    "BucketVersioning", "versioning", "GET PUT", note="Needs object versioning; no MFA delete."
+)
+_declare_configuration("BucketTagging", "tagging")
+_declare_configuration("BucketCors", "cors")
+_declare_configuration("BucketPolicy", "policy")
+_declare_configuration("BucketPolicyStatus", "policyStatus", "GET")
+_declare_configuration("BucketLogging", "logging", "GET PUT", note="No grants, no partitioned prefixes.")
+_declare_configuration("BucketWebsite", "website", note="Served below `website_domain`.")
+_declare_configuration("BucketEncryption", "encryption")
+_declare_configuration("BucketReplication", "replication")
+_declare_configuration("BucketOwnershipControls", "ownershipControls")
+_declare_configuration("PublicAccessBlock", "publicAccessBlock")
+_declare_configuration(
+    "BucketAccelerateConfiguration", "accelerate", "GET PUT", note="There is none to be had."
+)
+_declare_configuration("BucketRequestPayment", "requestPayment", "GET PUT", note="No requester is charged.")
+_declare_configuration("BucketAbac", "abac", "GET PUT")
+_declare_configuration("ObjectLockConfiguration", "object-lock", "GET PUT")
+for _noun, _selector in (("Lifecycle", "lifecycle"), ("Notification", "notification")):
     for _method in ("GET", "PUT"):
         _verb = f"{_method.capitalize()}Bucket{_noun}"
-        _op(_BUCKET, _method, f"{_verb} {_verb}Configuration", _mark)
-_op(_BUCKET, "DELETE", "DeleteBucketLifecycle", "lifecycle")
-for _noun, _mark in (
+        _declare(_BUCKET, _method, f"{_verb} {_verb}Configuration", _selector)
+_declare(_BUCKET, "DELETE", "DeleteBucketLifecycle", "lifecycle")
+for _noun, _selector in (
     ("Analytics", "analytics"),
     ("IntelligentTiering", "intelligent-tiering"),
     ("Inventory", "inventory"),
     ("Metrics", "metrics"),
 ):
-    _configuration(f"Bucket{_noun}Configuration", _mark, params="id continuation-token")
-    _op(_BUCKET, "GET", f"ListBucket{_noun}Configurations", _mark, "continuation-token id")
-for _mark, _noun in (("metadataConfiguration", "Metadata"), ("metadataTable", "MetadataTable")):
-    _op(_BUCKET, "POST", f"CreateBucket{_noun}Configuration", _mark)
-    _configuration(f"Bucket{_noun}Configuration", _mark, "GET DELETE")
+    _declare_configuration(f"Bucket{_noun}Configuration", _selector, params="id continuation-token")
+    _declare(_BUCKET, "GET", f"ListBucket{_noun}Configurations", _selector, "continuation-token id")
+for _selector, _noun in (("metadataConfiguration", "Metadata"), ("metadataTable", "MetadataTable")):
+    _declare(_BUCKET, "POST", f"CreateBucket{_noun}Configuration", _selector)
+    _declare_configuration(f"Bucket{_noun}Configuration", _selector, "GET DELETE")
 for _noun in ("Annotation", "Inventory", "Journal"):
-    _op(_BUCKET, "PUT", f"UpdateBucketMetadata{_noun}TableConfiguration", f"metadata{_noun}Table")
+    _declare(_BUCKET, "PUT", f"UpdateBucketMetadata{_noun}TableConfiguration", f"metadata{_noun}Table")
 
-_op(_OBJECT, "PUT", "PutObject")
-_op(_OBJECT, "PUT", "CopyObject", header="x-amz-copy-source")
-_op(_OBJECT, "GET", "GetObject", "", f"{_RESPONSE} versionId partNumber")
-_op(_OBJECT, "HEAD", "HeadObject", "", f"{_RESPONSE} versionId partNumber")
-_op(_OBJECT, "DELETE", "DeleteObject", "", "versionId")
-_op(_OBJECT, "GET", "GetObjectAttributes", "attributes", "versionId")
-_op(_OBJECT, "GET", "GetObjectAcl", "acl", "versionId")
-_op(_OBJECT, "PUT", "PutObjectAcl", "acl", "versionId", note="With s3_acl only.")
+_declare(_OBJECT, "PUT", "PutObject")
+_declare(_OBJECT, "PUT", "CopyObject", header="x-amz-copy-source")
+_declare(_OBJECT, "GET", "GetObject", "", f"{_RESPONSE_PARAMS} versionId partNumber")
+_declare(_OBJECT, "HEAD", "HeadObject", "", f"{_RESPONSE_PARAMS} versionId partNumber")
+_declare(_OBJECT, "DELETE", "DeleteObject", "", "versionId")
+_declare(_OBJECT, "GET", "GetObjectAttributes", "attributes", "versionId")
+_declare(_OBJECT, "GET", "GetObjectAcl", "acl", "versionId")
+_declare(_OBJECT, "PUT", "PutObjectAcl", "acl", "versionId", note="With s3_acl only.")
 for _method in ("GET", "PUT", "DELETE"):
-    _op(_OBJECT, _method, f"{_method.capitalize()}ObjectTagging", "tagging", "versionId")
-    _op(
+    _declare(_OBJECT, _method, f"{_method.capitalize()}ObjectTagging", "tagging", "versionId")
+    _declare(
         _OBJECT,
         _method,
         f"{_method.capitalize()}ObjectAnnotation",
         "annotation annotationName",
         "versionId",
     )
-_op(
+_declare(
     _OBJECT,
     "GET",
     "ListObjectAnnotations",
@@ -171,40 +175,40 @@ _op(
     "versionId max-annotation-results annotation-prefix continuation-token",
 )
 for _method in ("GET", "PUT"):
-    _op(_OBJECT, _method, f"{_method.capitalize()}ObjectLegalHold", "legal-hold", "versionId")
-    _op(_OBJECT, _method, f"{_method.capitalize()}ObjectRetention", "retention", "versionId")
-_op(_OBJECT, "PUT", "UpdateObjectEncryption", "encryption", "versionId")
-_op(_OBJECT, "PUT", "RenameObject", "renameObject")
-_op(_OBJECT, "GET", "GetObjectTorrent", "torrent")
-_op(_OBJECT, "GET", "GetObjectLogging", "logging", note="Always an error: a key has no logging status.")
-_op(_OBJECT, "POST", "RestoreObject", "restore", "versionId")
-_op(_OBJECT, "POST", "SelectObjectContent", "select select-type")
+    _declare(_OBJECT, _method, f"{_method.capitalize()}ObjectLegalHold", "legal-hold", "versionId")
+    _declare(_OBJECT, _method, f"{_method.capitalize()}ObjectRetention", "retention", "versionId")
+_declare(_OBJECT, "PUT", "UpdateObjectEncryption", "encryption", "versionId")
+_declare(_OBJECT, "PUT", "RenameObject", "renameObject")
+_declare(_OBJECT, "GET", "GetObjectTorrent", "torrent")
+_declare(_OBJECT, "GET", "GetObjectLogging", "logging", note="Always an error: a key has no logging status.")
+_declare(_OBJECT, "POST", "RestoreObject", "restore", "versionId")
+_declare(_OBJECT, "POST", "SelectObjectContent", "select select-type")
 
-_op(_OBJECT, "POST", "CreateMultipartUpload", "uploads")
-_op(_OBJECT, "PUT", "UploadPart", "partNumber uploadId")
-_op(_OBJECT, "PUT", "UploadPartCopy", "partNumber uploadId", header="x-amz-copy-source")
-_op(_OBJECT, "GET", "ListParts", "uploadId", "max-parts part-number-marker encoding-type")
-_op(_OBJECT, "POST", "CompleteMultipartUpload", "uploadId")
-_op(_OBJECT, "DELETE", "AbortMultipartUpload", "uploadId")
-_op(_BUCKET, "POST", "WriteGetObjectResponse", header="x-amz-request-route")
+_declare(_OBJECT, "POST", "CreateMultipartUpload", "uploads")
+_declare(_OBJECT, "PUT", "UploadPart", "partNumber uploadId")
+_declare(_OBJECT, "PUT", "UploadPartCopy", "partNumber uploadId", header="x-amz-copy-source")
+_declare(_OBJECT, "GET", "ListParts", "uploadId", "max-parts part-number-marker encoding-type")
+_declare(_OBJECT, "POST", "CompleteMultipartUpload", "uploadId")
+_declare(_OBJECT, "DELETE", "AbortMultipartUpload", "uploadId")
+_declare(_BUCKET, "POST", "WriteGetObjectResponse", header="x-amz-request-route")
 
-#: Names that choose an operation somewhere, also where they are no part of what is asked for.
-MARKS = frozenset(mark for operation in OPERATIONS.values() for mark in operation.marks)
-#: Marks that say how to list; they name no sub-resource.
-_OF_LISTINGS = frozenset(("list-type", "max-directory-buckets"))
-#: Parameters that choose the version or part of an object, or headers of the response.
-_CHOOSING = frozenset(("versionId", "partNumber", *_RESPONSE.split()))
-#: Parameters that signatures of version 2 cover: what they name must not be changed by the holder of a link.
-SUB_RESOURCES = MARKS - _OF_LISTINGS | _CHOOSING
-#: Parameters of every request: signatures, and what SDKs add for logs.
-_EVERYWHERE = frozenset(("x-id", "AWSAccessKeyId", "Expires", "Signature", *LINK_HEADERS))
+#: Parameters that select any operation.
+SELECTORS = frozenset(selector for operation in OPERATIONS.values() for selector in operation.selectors)
+#: Selectors of a kind of listing; they name no sub-resource.
+_LISTING_SELECTORS = frozenset(("list-type", "max-directory-buckets"))
+#: Parameters that select the version or part of an object, or override headers of the response.
+_READ_PARAMS = frozenset(("versionId", "partNumber", *_RESPONSE_PARAMS.split()))
+#: Parameters that version 2 signatures cover: the holder of a link must not change them.
+SUB_RESOURCES = SELECTORS - _LISTING_SELECTORS | _READ_PARAMS
+#: Parameters of every request: signatures, and what SDKs add for logging.
+_COMMON_PARAMS = frozenset(("x-id", "AWSAccessKeyId", "Expires", "Signature", *PRESIGNED_HEADERS))
 
-_candidates: dict[tuple[str, PathLevel], list[Operation]] = {}
+_operations_of_path: dict[tuple[str, PathLevel], list[Operation]] = {}
 for _operation in OPERATIONS.values():
-    _candidates.setdefault((_operation.method, _operation.level), []).append(_operation)
-for _found in _candidates.values():
-    # The one that asks for most comes first.
-    _found.sort(key=lambda o: (-len(o.marks), not o.header))
+    _operations_of_path.setdefault((_operation.method, _operation.level), []).append(_operation)
+for _found in _operations_of_path.values():
+    # The operation with most selectors comes first.
+    _found.sort(key=lambda o: (-len(o.selectors), not o.header))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +220,8 @@ class Endpoint:
     key: str = ""
 
 
-def level_of(bucket: str, key: str) -> PathLevel:
-    """Return the level of a bucket's name and a key."""
+def path_level(bucket: str, key: str) -> PathLevel:
+    """Return the path level of a bucket and key."""
     return _OBJECT if key else _BUCKET if bucket else _SERVICE
 
 
@@ -225,51 +229,53 @@ def route(
     method: str, bucket: str, key: str, params: Mapping[str, str], headers: Mapping[str, str]
 ) -> Endpoint:
     """Return the endpoint of a request; raise ``S3Error`` NotImplemented or MethodNotAllowed."""
-    level = level_of(bucket, key)
+    level = path_level(bucket, key)
     if not params and method in ("GET", "HEAD", "DELETE"):
-        # What is asked for most.
-        plain = _PLAIN.get((method, level))
+        # The most frequent requests.
+        plain = _PLAIN_OPERATIONS.get((method, level))
         if plain is not None:
             return Endpoint(plain, bucket, key)
-    operation = _find(method, level, params, headers)
+    operation = _find_operation(method, level, params, headers)
     for name, value in params.items():
-        if not value and method not in ("GET", "HEAD") and not _is_known(name, operation):
+        if not value and method not in ("GET", "HEAD") and not _is_known_param(name, operation):
             raise _not_implemented(name)
     return Endpoint(operation, bucket, key)
 
 
-_PLAIN = {
-    (method, level): next(o for o in found if not o.marks and not o.header)
-    for (method, level), found in _candidates.items()
+_PLAIN_OPERATIONS = {
+    (method, level): next(o for o in found if not o.selectors and not o.header)
+    for (method, level), found in _operations_of_path.items()
     if method in ("GET", "HEAD", "DELETE")
 }
 
 
-def _find(method: str, level: PathLevel, params: Mapping[str, str], headers: Mapping[str, str]) -> Operation:
-    marks = MARKS & params.keys()
-    allowed = _candidates.get((method, level), ())
+def _find_operation(
+    method: str, level: PathLevel, params: Mapping[str, str], headers: Mapping[str, str]
+) -> Operation:
+    selectors = SELECTORS & params.keys()
+    allowed = _operations_of_path.get((method, level), ())
     for operation in allowed:
-        fits = operation.marks <= marks and marks - operation.marks <= operation.params
-        if fits and (not operation.header or operation.header in headers):
+        is_selected = operation.selectors <= selectors and selectors - operation.selectors <= operation.params
+        if is_selected and (not operation.header or operation.header in headers):
             return operation
-    if marks == {"partNumber"} and level is _OBJECT and method == "PUT":
+    if selectors == {"partNumber"} and level is _OBJECT and method == "PUT":
         details = {"ArgumentName": "ResourceType", "ArgumentValue": "partNumber"}
         raise S3Error("InvalidArgument", "Unexpected query string parameter", details=details)
-    if level is _OBJECT and method == "GET" and marks == {"uploads"}:
+    if level is _OBJECT and method == "GET" and selectors == {"uploads"}:
         text = "Key is not expected for the GET method ?uploads subresource"
         raise S3Error("InvalidRequest", text)
-    if marks:
-        # It may be one that exists with another method; a client is told the safe thing either way.
-        others = {o.method for o in OPERATIONS.values() if o.level is level and o.marks == marks}
+    if selectors:
+        # The sub-resource may exist with another method; both errors are safe.
+        others = {o.method for o in OPERATIONS.values() if o.level is level and o.selectors == selectors}
         if others and method not in others and method in ("GET", "HEAD", "PUT", "POST", "DELETE"):
-            name = ",".join(sorted(marks))
-            raise _method_not_allowed(method, _RESOURCES.get(name, name.upper()))
-        raise _not_implemented(min(marks))
+            name = ",".join(sorted(selectors))
+            raise _method_not_allowed(method, _RESOURCE_NAMES.get(name, name.upper()))
+        raise _not_implemented(min(selectors))
     raise _method_not_allowed(method, level.name)
 
 
-#: Sub-resources that errors call otherwise.
-_RESOURCES = {"delete": "MULTI_OBJECT_DELETE", "uploadId": "UPLOAD"}
+#: Names of sub-resources in errors, where they differ.
+_RESOURCE_NAMES = {"delete": "MULTI_OBJECT_DELETE", "uploadId": "UPLOAD"}
 
 
 def _method_not_allowed(method: str, resource: str) -> S3Error:
@@ -280,11 +286,11 @@ def _not_implemented(name: str) -> S3Error:
     return S3Error("NotImplemented", details={"Parameter": name})
 
 
-def _is_known(name: str, operation: Operation) -> bool:
+def _is_known_param(name: str, operation: Operation) -> bool:
     return (
-        name in operation.marks
+        name in operation.selectors
         or name in operation.params
-        or name in _EVERYWHERE
-        or name.lower() in LINK_HEADERS
+        or name in _COMMON_PARAMS
+        or name.lower() in PRESIGNED_HEADERS
         or name.lower().startswith("x-amz-")
     )

@@ -1,4 +1,4 @@
-"""The claim of a request, or of the policy of a form (spec: middleware.md §19, §22.1)."""
+"""Claims of requests and of form policies (spec: middleware.md §19, §22.1)."""
 
 from __future__ import annotations
 
@@ -6,117 +6,123 @@ from collections.abc import Mapping
 
 from swift.http.request import Request
 from swift.s3.auth import v2, v4
-from swift.s3.auth.claim import Claim, ClaimV4, check_access_key, stamp_seconds
-from swift.s3.auth.v4 import ALGORITHM, FORM, credential_of
+from swift.s3.auth.claim import Claim, ClaimV4, parse_amz_date, validate_access_key
+from swift.s3.auth.v4 import ALGORITHM, FORM_ERRORS, parse_credential
 from swift.s3.errors import S3Error
 from swift.s3.settings import S3Settings
 
 
 def is_signed(request: Request) -> bool:
-    """Return True if a request has a signature, or at least an Authorization header."""
+    """Return True if a request has a signature or any Authorization header."""
     if "authorization" in request.headers:
         return True
     query = request.query
     if "Amz-" not in query and "AWSAccessKeyId" not in query:
         return False
-    return "AWSAccessKeyId" in request.params or _is_v4_link(request.params)
+    return "AWSAccessKeyId" in request.params or _is_v4_presigned(request.params)
 
 
-def _is_v4_link(params: Mapping[str, str]) -> bool:
+def _is_v4_presigned(params: Mapping[str, str]) -> bool:
     return "X-Amz-Credential" in params or "X-Amz-Signature" in params
 
 
-def identify(request: Request, host_bucket: str, settings: S3Settings, now: float) -> Claim:
-    """Return the claim of a signed request; raise ``S3Error`` for what is no signature, and for old ones.
+def claim_from_request(request: Request, host_bucket: str, settings: S3Settings, now: float) -> Claim:
+    """Return the claim of a signed request; raise ``S3Error`` for invalid and expired signatures.
 
-    ``host_bucket`` is the bucket that the host names, if it does.
+    ``host_bucket`` is the bucket that the host names; empty for none.
     """
     value = request.headers.get("authorization")
     params = request.params
-    if value is not None and (_is_v4_link(params) or "AWSAccessKeyId" in params):
+    if value is not None and (_is_v4_presigned(params) or "AWSAccessKeyId" in params):
         raise S3Error("InvalidArgument", "Only one auth mechanism allowed", reason="two_mechanisms")
     if value is None:
-        if _is_v4_link(params):
-            claim: Claim = v4.from_query(request, settings, now)
+        if _is_v4_presigned(params):
+            claim: Claim = v4.claim_from_query(request, settings, now)
         else:
-            claim = v2.from_query(request, host_bucket, now)
+            claim = v2.claim_from_query(request, host_bucket, now)
     elif value.startswith(v4.ALGORITHM + " "):
-        claim = v4.from_header(request, value, settings, now)
+        claim = v4.claim_from_header(request, value, settings, now)
     elif value.startswith("AWS "):
-        claim = v2.from_header(request, value, host_bucket, settings, now)
+        claim = v2.claim_from_header(request, value, host_bucket, settings, now)
     else:
         raise S3Error("AccessDenied", reason="unknown_auth")
-    check_access_key(claim.access_key)
+    validate_access_key(claim.access_key)
     return claim
 
 
 # --- forms --------------------------------------------------------------------------------------------
 
-_KIND = {"s3:authtype": "POST"}
+_FORM_CONDITION_VALUES = {"s3:authtype": "POST"}
 
 
 class FormClaim(Claim):
-    """A signature of version 2."""
+    """A version 2 signature of a form's policy."""
 
     __slots__ = ()
 
     def condition_values(self, now: float) -> Mapping[str, str]:
         """See ``Claim``."""
-        return {**super().condition_values(now), **_KIND}
+        return {**super().condition_values(now), **_FORM_CONDITION_VALUES}
 
 
 class FormClaimV4(ClaimV4):
-    """A signature of version 4: of the policy itself, and of no request."""
+    """A version 4 signature of a form's policy."""
 
     __slots__ = ()
 
     def __init__(self, access_key: str, signature: str, policy: bytes, *, stamp: str, region: str):
         super().__init__(
-            access_key, signature, stamp=stamp, region=region, canonical=b"", payload="", is_presigned=False
+            access_key,
+            signature,
+            stamp=stamp,
+            region=region,
+            canonical_request=b"",
+            content_sha256="",
+            is_presigned=False,
         )
         self.string_to_sign = policy
 
     def condition_values(self, now: float) -> Mapping[str, str]:
         """See ``Claim``."""
-        return {**super().condition_values(now), **_KIND}
+        return {**super().condition_values(now), **_FORM_CONDITION_VALUES}
 
 
-def claim_of_form(fields: Mapping[str, str], settings: S3Settings) -> Claim | None:
-    """Return the claim of a form's fields, None without a signature; raise ``S3Error``."""
+def claim_from_form(fields: Mapping[str, str], settings: S3Settings) -> Claim | None:
+    """Return the claim of a form's fields; None without a signature; raise ``S3Error``."""
     policy = fields.get("policy", "").encode("utf-8")
     if "x-amz-credential" in fields or "x-amz-signature" in fields:
-        return _of_v4(fields, policy, settings)
+        return _claim_from_v4_form(fields, policy, settings)
     if "awsaccesskeyid" not in fields and "signature" not in fields:
         if policy:
-            raise _missing("AWSAccessKeyId")
+            raise _missing_field_error("AWSAccessKeyId")
         return None
-    for name, shown in (
+    for name, display_name in (
         ("awsaccesskeyid", "AWSAccessKeyId"),
         ("signature", "signature"),
         ("policy", "policy"),
     ):
         if not fields.get(name):
-            raise _missing(shown)
-    check_access_key(fields["awsaccesskeyid"])
+            raise _missing_field_error(display_name)
+    validate_access_key(fields["awsaccesskeyid"])
     return FormClaim(fields["awsaccesskeyid"], fields["signature"], policy, is_presigned=False)
 
 
-def _of_v4(fields: Mapping[str, str], policy: bytes, settings: S3Settings) -> Claim:
+def _claim_from_v4_form(fields: Mapping[str, str], policy: bytes, settings: S3Settings) -> Claim:
     for name in ("policy", "x-amz-algorithm", "x-amz-credential", "x-amz-date", "x-amz-signature"):
         if not fields.get(name):
-            raise _missing(name)
+            raise _missing_field_error(name)
     if fields["x-amz-algorithm"] != ALGORITHM:
         raise S3Error("InvalidArgument", f"Only {ALGORITHM} is supported")
     stamp = fields["x-amz-date"]
-    if stamp_seconds(stamp) is None:
+    if parse_amz_date(stamp) is None:
         raise S3Error("InvalidArgument", "X-Amz-Date must be formated via ISO8601 Long format")
-    credential = credential_of(fields["x-amz-credential"], stamp, settings, FORM)
-    check_access_key(credential.access_key)
+    credential = parse_credential(fields["x-amz-credential"], stamp, settings, FORM_ERRORS)
+    validate_access_key(credential.access_key)
     signature = fields["x-amz-signature"]
     return FormClaimV4(credential.access_key, signature, policy, stamp=stamp, region=credential.region)
 
 
-def _missing(name: str) -> S3Error:
+def _missing_field_error(name: str) -> S3Error:
     text = (
         f"Bucket POST must contain a field named '{name}'.  If it is specified, please check the order of "
         "the fields."

@@ -1,4 +1,4 @@
-"""Signatures of version 2, in a header or in the query (spec: middleware.md §22.1)."""
+"""Version 2 signatures, in a header or in the query (spec: middleware.md §22.1)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.s3.api.router import SUB_RESOURCES
 from swift.s3.auth.claim import (
-    SIGNED_BY_V2,
     SIGNED_CHUNKS,
     SIGNED_CHUNKS_TRAILER,
+    V2_QUERY_HEADERS,
     Claim,
-    check_skew,
-    checked_payload,
-    date_seconds,
-    no_date,
-    take_moved_headers,
+    add_headers_from_query,
+    missing_date_error,
+    parse_request_date,
+    validate_clock_skew,
+    validate_content_sha256,
 )
 from swift.s3.errors import S3Error
 from swift.s3.settings import S3Settings
@@ -33,24 +33,26 @@ _UNSIGNED_BY_SDKS = frozenset(
 )
 
 
-def from_header(request: Request, value: str, host_bucket: str, settings: S3Settings, now: float) -> Claim:
+def claim_from_header(
+    request: Request, value: str, host_bucket: str, settings: S3Settings, now: float
+) -> Claim:
     """Return the claim of an Authorization header ``AWS key:signature``; raise ``S3Error``."""
     access_key, colon, signature = value[len("AWS ") :].strip().rpartition(":")
     if not colon or not access_key:
         raise S3Error("AccessDenied", reason="invalid_header_auth")
     headers = request.headers
     dated = headers.get("x-amz-date")
-    seconds = date_seconds(dated or headers.get("date", ""))
+    seconds = parse_request_date(dated or headers.get("date", ""))
     if seconds is None:
-        raise no_date()
-    check_skew(seconds, now, settings.allowable_clock_skew)
+        raise missing_date_error()
+    validate_clock_skew(seconds, now, settings.allowable_clock_skew)
     date = "" if dated is not None else headers.get("date", "")
-    return _claim(request, access_key, signature, date, host_bucket, is_presigned=False)
+    return _make_claim(request, access_key, signature, date, host_bucket, is_presigned=False)
 
 
-def from_query(request: Request, host_bucket: str, now: float) -> Claim:
-    """Return the claim of a signed URL; raise ``S3Error``."""
-    take_moved_headers(request, SIGNED_BY_V2, is_signed=False)
+def claim_from_query(request: Request, host_bucket: str, now: float) -> Claim:
+    """Return the claim of a presigned URL; raise ``S3Error``."""
+    add_headers_from_query(request, V2_QUERY_HEADERS, is_signed=False)
     params = request.params
     access_key, signature = params.get("AWSAccessKeyId", ""), params.get("Signature", "")
     expires = params.get("Expires", "")
@@ -63,10 +65,10 @@ def from_query(request: Request, host_bucket: str, now: float) -> Claim:
         raise S3Error("AccessDenied", text, reason="invalid_expires")
     if int(expires) < now:
         raise S3Error("AccessDenied", "Request has expired", reason="expired")
-    return _claim(request, access_key, signature, expires, host_bucket, is_presigned=True)
+    return _make_claim(request, access_key, signature, expires, host_bucket, is_presigned=True)
 
 
-def _claim(
+def _make_claim(
     request: Request, access_key: str, signature: str, date: str, host_bucket: str, *, is_presigned: bool
 ) -> Claim:
     headers = request.headers
@@ -75,42 +77,44 @@ def _claim(
     path = request.raw_path
     if host_bucket:
         path = f"/{host_bucket}{path}"
-    resources = sorted(filter(None, map(_resource, request.query.split("&"))))
-    queries = [_query_of(resources)]
+    resources = sorted(filter(None, map(_signed_sub_resource, request.query.split("&"))))
+    queries = [_sub_resource_query(resources)]
     signed = [text for text in resources if text.partition("=")[0] not in _UNSIGNED_BY_SDKS]
     if signed != resources and not is_presigned and request.method in ("GET", "HEAD"):
-        # A link is for others, who must not make another request of it. A write that was overheard must not
+        # The holder of a link must not turn it into another request. An intercepted write must not
         # be repeated as another one, such as PutPublicAccessBlock.
-        queries.append(_query_of(signed))
+        queries.append(_sub_resource_query(signed))
     paths = [path]
     if not host_bucket and path.count("/") == 1 and path != "/":
         # SDKs sign the path of a bucket with a slash that they do not send.
         paths.append(f"{path}/")
     ends = [name + query for query in queries for name in paths]
     texts = ["\n".join([*lines, end]).encode("latin-1", "replace") for end in ends]
-    payload = _payload(request)
-    return Claim(utf8_value(access_key), signature, *texts, payload=payload, is_presigned=is_presigned)
+    content_sha256 = _content_sha256(request)
+    return Claim(
+        utf8_value(access_key), signature, *texts, content_sha256=content_sha256, is_presigned=is_presigned
+    )
 
 
-def _query_of(resources: Sequence[str]) -> str:
+def _sub_resource_query(resources: Sequence[str]) -> str:
     return f"?{'&'.join(resources)}" if resources else ""
 
 
-def _payload(request: Request) -> str:
-    """Return what the signed header x-amz-content-sha256 promises of the body; raises ``S3Error``.
+def _content_sha256(request: Request) -> str:
+    """Return the signed header x-amz-content-sha256; empty for none; raise ``S3Error``.
 
-    It promises nothing of a GET or HEAD, and signed chunks need a signature of version 4.
+    It does not count for a GET or HEAD, and signed chunks need a version 4 signature.
     """
     value = request.headers.get("x-amz-content-sha256")
     if value is None or request.method in ("GET", "HEAD"):
         return ""
-    payload = checked_payload(value)
-    if payload in (SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER):
+    content_sha256 = validate_content_sha256(value)
+    if content_sha256 in (SIGNED_CHUNKS, SIGNED_CHUNKS_TRAILER):
         raise S3Error("InvalidRequest", "Signed chunks need a signature of version 4.")
-    return payload
+    return content_sha256
 
 
-def _resource(pair: str) -> str:
+def _signed_sub_resource(pair: str) -> str:
     name, equals, value = pair.partition("=")
     name = unquote_plus(name)
     if name not in SUB_RESOURCES:

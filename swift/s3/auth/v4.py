@@ -1,4 +1,4 @@
-"""Signatures of version 4, in a header or in the query (spec: middleware.md §22.1)."""
+"""Version 4 signatures, in a header or in the query (spec: middleware.md §22.1)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from swift.http import environkeys
 from swift.http.headers import utf8_value
 from swift.http.request import Request
 from swift.s3.auth.claim import (
-    SIGNED_BY_V4,
-    UNSIGNED,
+    UNSIGNED_PAYLOAD,
+    V4_QUERY_HEADERS,
     ClaimV4,
-    check_skew,
-    checked_payload,
+    add_headers_from_query,
+    amz_date_of_request,
     iso_time,
-    no_date,
-    stamp_of,
-    stamp_seconds,
-    take_moved_headers,
+    missing_date_error,
+    parse_amz_date,
+    validate_clock_skew,
+    validate_content_sha256,
 )
 from swift.s3.errors import S3Error
 from swift.s3.settings import S3Settings
@@ -37,47 +37,47 @@ _SIGNED_NAMES = frozenset(
         *("x-amz-mfa", "x-amz-bypass-governance-retention", "x-amz-server-side-encryption"),
     )
 )
-_PAYLOAD = "x-amz-content-sha256"
-#: Headers that the holder of a link may add: the first is part of what is signed, others mean nothing.
-_UNSIGNED_OF_LINKS = frozenset((_PAYLOAD, "x-amz-date", "x-amz-user-agent"))
+_CONTENT_SHA256 = "x-amz-content-sha256"
+#: Headers that the holder of a link may add: the signature covers the first, the others have no effect.
+_UNSIGNED_IN_PRESIGNED = frozenset((_CONTENT_SHA256, "x-amz-date", "x-amz-user-agent"))
 _is_plain_path = re.compile(r"[A-Za-z0-9_.~/-]*").fullmatch
 _is_plain_query = re.compile(r"[A-Za-z0-9_.~=&-]*").fullmatch
-_spaces = re.compile(r"\s{2,}").sub
+_collapse_spaces = re.compile(r"\s{2,}").sub
 
 
 class Credential(NamedTuple):
-    """The scope of a signature."""
+    """The access key, date and region of a credential."""
 
     access_key: str
     date: str
     region: str
 
 
-def from_header(request: Request, value: str, settings: S3Settings, now: float) -> ClaimV4:
+def claim_from_header(request: Request, value: str, settings: S3Settings, now: float) -> ClaimV4:
     """Return the claim of an Authorization header; raise ``S3Error``."""
-    words = _words(value[len(ALGORITHM) :])
-    stamp, seconds = stamp_of(request.headers)
-    credential = credential_of(words["Credential"], stamp, settings, _HEADER)
-    check_skew(seconds, now, settings.allowable_clock_skew)
-    payload = request.headers.get("x-amz-content-sha256")
-    if payload is None:
+    fields = _parse_authorization(value[len(ALGORITHM) :])
+    stamp, seconds = amz_date_of_request(request.headers)
+    credential = parse_credential(fields["Credential"], stamp, settings, _HEADER_ERRORS)
+    validate_clock_skew(seconds, now, settings.allowable_clock_skew)
+    content_sha256 = request.headers.get("x-amz-content-sha256")
+    if content_sha256 is None:
         raise S3Error("InvalidRequest", "Missing required header for this request: x-amz-content-sha256")
-    payload = checked_payload(payload)
-    signed = words["SignedHeaders"].split(";")
-    _check_signed(request.headers, signed)
-    canonical = _canonical(request, request.query, signed, payload)
+    content_sha256 = validate_content_sha256(content_sha256)
+    signed = fields["SignedHeaders"].split(";")
+    _validate_signed_headers(request.headers, signed)
+    canonical = _canonical_request(request, request.query, signed, content_sha256)
     return ClaimV4(
         credential.access_key,
-        words["Signature"],
+        fields["Signature"],
         stamp=stamp,
         region=credential.region,
-        canonical=canonical,
-        payload=payload,
+        canonical_request=canonical,
+        content_sha256=content_sha256,
         is_presigned=False,
     )
 
 
-def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
+def claim_from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
     """Return the claim of a presigned URL; raise ``S3Error``."""
     params = request.params
     algorithm = params.get("X-Amz-Algorithm", "")
@@ -85,18 +85,18 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
         details = {"ArgumentName": "X-Amz-Algorithm", "ArgumentValue": algorithm}
         raise S3Error("InvalidArgument", details=details)
     stamp = params.get("X-Amz-Date", "")
-    seconds = stamp_seconds(stamp)
+    seconds = parse_amz_date(stamp)
     if seconds is None:
-        raise no_date()
+        raise missing_date_error()
     if not params.get("X-Amz-Signature") or "X-Amz-Expires" not in params:
         raise S3Error("AccessDenied", reason="invalid_query_auth")
-    credential = credential_of(params.get("X-Amz-Credential", ""), stamp, settings, _QUERY)
+    credential = parse_credential(params.get("X-Amz-Credential", ""), stamp, settings, _QUERY_ERRORS)
     if "X-Amz-SignedHeaders" not in params:
-        raise S3Error(_HEADER.code)
-    _check_expiry(params["X-Amz-Expires"], seconds, now, settings)
+        raise S3Error(_HEADER_ERRORS.code)
+    _validate_expiry(params["X-Amz-Expires"], seconds, now, settings)
     signed = params["X-Amz-SignedHeaders"].split(";")
-    payload = _link_payload(request, signed)
-    _check_signed(request.headers, signed, is_link=True)
+    content_sha256 = _presigned_content_sha256(request, signed)
+    _validate_signed_headers(request.headers, signed, is_link=True)
     query = "&".join(
         pair for pair in request.query.split("&") if unquote_plus(pair.partition("=")[0]) != "X-Amz-Signature"
     )
@@ -105,81 +105,81 @@ def from_query(request: Request, settings: S3Settings, now: float) -> ClaimV4:
         params["X-Amz-Signature"],
         stamp=stamp,
         region=credential.region,
-        canonical=_canonical(request, query, signed, payload),
-        payload=payload,
+        canonical_request=_canonical_request(request, query, signed, content_sha256),
+        content_sha256=content_sha256,
         is_presigned=True,
     )
-    take_moved_headers(request, SIGNED_BY_V4, is_signed=True)
+    add_headers_from_query(request, V4_QUERY_HEADERS, is_signed=True)
     return claim
 
 
-def _link_payload(request: Request, signed: Sequence[str]) -> str:
-    """Return what a presigned URL says of the body; raises ``S3Error``.
+def _presigned_content_sha256(request: Request, signed: Sequence[str]) -> str:
+    """Return the content hash that a presigned URL declares; raise ``S3Error``.
 
-    A GET or HEAD has none, so that a hash which is not among the signed headers says nothing.
+    A GET or HEAD has no body, so a hash that is not among its signed headers does not count.
     """
-    value = request.headers.get(_PAYLOAD)
+    value = request.headers.get(_CONTENT_SHA256)
     if request.method in ("GET", "HEAD"):
-        value = value if _PAYLOAD in signed else None
+        value = value if _CONTENT_SHA256 in signed else None
     else:
         value = request.params.get("X-Amz-Content-SHA256") or value
-    return UNSIGNED if value is None else checked_payload(value)
+    return UNSIGNED_PAYLOAD if value is None else validate_content_sha256(value)
 
 
-def _words(text: str) -> dict[str, str]:
-    """Return ``Credential=…, SignedHeaders=…, Signature=…`` by name; raise ``S3Error``."""
-    words = {}
+def _parse_authorization(text: str) -> dict[str, str]:
+    """Return ``Credential=…, SignedHeaders=…, Signature=…`` as a dictionary; raise ``S3Error``."""
+    fields = {}
     for item in text.split(","):
         name, equals, value = item.strip().partition("=")
         if equals:
-            words[name] = value
-    if not words.get("Credential") or not words.get("Signature"):
+            fields[name] = value
+    if not fields.get("Credential") or not fields.get("Signature"):
         raise S3Error("AccessDenied", reason="invalid_header_auth")
-    if not words.get("SignedHeaders"):
-        raise S3Error(_HEADER.code, reason="missing")
-    return words
+    if not fields.get("SignedHeaders"):
+        raise S3Error(_HEADER_ERRORS.code, reason="missing")
+    return fields
 
 
-class CredentialPlace(NamedTuple):
-    """The place of a credential: the code and the first words of errors about it."""
+class CredentialErrors(NamedTuple):
+    """The code and the first words of errors about a credential in one place of a request."""
 
     code: str
-    start: str
-    #: The code for what is no credential.
-    malformed: str
+    prefix: str
+    #: The error code for text that is not a credential.
+    malformed_code: str
 
-    def refused(self, text: str, *, reason: str = "", **details: str) -> S3Error:
-        """Return the answer to a credential that is none."""
-        start = f"{self.start}; " if self.start else ""
+    def make(self, text: str, *, reason: str = "", **details: str) -> S3Error:
+        """Return the error for an invalid credential."""
+        start = f"{self.prefix}; " if self.prefix else ""
         return S3Error(self.code, start + text, details=details, reason=reason)
 
 
-_HEADER = CredentialPlace(
+_HEADER_ERRORS = CredentialErrors(
     "AuthorizationHeaderMalformed", "The authorization header is malformed", "AccessDenied"
 )
-_QUERY = CredentialPlace(
+_QUERY_ERRORS = CredentialErrors(
     "AuthorizationQueryParametersError", "Error parsing the X-Amz-Credential parameter", "AccessDenied"
 )
-FORM = CredentialPlace("InvalidArgument", "", "InvalidArgument")
+FORM_ERRORS = CredentialErrors("InvalidArgument", "", "InvalidArgument")
 
 
-def credential_of(text: str, stamp: str, settings: S3Settings, place: CredentialPlace) -> Credential:
+def parse_credential(text: str, stamp: str, settings: S3Settings, place: CredentialErrors) -> Credential:
     """Return the parts of a credential for a request of this date; raise ``S3Error``."""
-    return _credential(text, stamp[:8], settings.location, place)
+    return _parse_credential(text, stamp[:8], settings.location, place)
 
 
 @lru_cache(maxsize=1024)
-def _credential(text: str, day: str, location: str, place: CredentialPlace) -> Credential:
+def _parse_credential(text: str, day: str, location: str, place: CredentialErrors) -> Credential:
     parts = utf8_value(text).split("/")
     if len(parts) != 5 or not parts[0]:
-        raise S3Error(place.malformed, reason="invalid_credential")
+        raise S3Error(place.malformed_code, reason="invalid_credential")
     access_key, date, region, service, end = parts
     if end != "aws4_request":
-        raise place.refused(f'incorrect terminal "{end}". This endpoint uses "aws4_request".')
+        raise place.make(f'incorrect terminal "{end}". This endpoint uses "aws4_request".')
     if service != "s3":
-        raise place.refused(f'incorrect service "{service}". This endpoint belongs to "s3".')
+        raise place.make(f'incorrect service "{service}". This endpoint belongs to "s3".')
     if region not in (location, location.lower()):
-        raise place.refused(f"the region '{region}' is wrong; expecting '{location}'", Region=location)
+        raise place.make(f"the region '{region}' is wrong; expecting '{location}'", Region=location)
     if date != day:
         raise S3Error(
             place.code, f'Invalid credential date "{date}". This date is not the same as X-Amz-Date: "{day}".'
@@ -187,7 +187,7 @@ def _credential(text: str, day: str, location: str, place: CredentialPlace) -> C
     return Credential(access_key, date, region)
 
 
-def _check_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> None:
+def _validate_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> None:
     code = "AuthorizationQueryParametersError"
     if text.startswith("-") and is_digits(text[1:]):
         raise S3Error(code, "X-Amz-Expires must be non-negative")
@@ -208,14 +208,16 @@ def _check_expiry(text: str, seconds: int, now: float, settings: S3Settings) -> 
         raise S3Error("AccessDenied", "Request is not yet valid", reason="not_yet_valid")
 
 
-def _check_signed(headers: Mapping[str, str], signed: Sequence[str], *, is_link: bool = False) -> None:
-    """Raise ``S3Error`` for headers that must be signed: of a link all that S3 understands."""
+def _validate_signed_headers(
+    headers: Mapping[str, str], signed: Sequence[str], *, is_link: bool = False
+) -> None:
+    """Raise ``S3Error`` for unsigned headers that must be signed: of a link all that S3 interprets."""
     missing = [
         name
         for name in headers
         if name.startswith("x-amz-")
         and name not in signed
-        and (is_link and name not in _UNSIGNED_OF_LINKS or _changes_meaning(name))
+        and (is_link and name not in _UNSIGNED_IN_PRESIGNED or _must_be_signed(name))
     ]
     if "host" not in signed:
         missing.append("host")
@@ -229,12 +231,12 @@ def _check_signed(headers: Mapping[str, str], signed: Sequence[str], *, is_link:
         )
 
 
-def _changes_meaning(name: str) -> bool:
+def _must_be_signed(name: str) -> bool:
     return name.startswith(_SIGNED_PREFIXES) or name in _SIGNED_NAMES
 
 
 def canonical_query(query: str) -> str:
-    """Return the parameters quoted in one way and sorted."""
+    """Return the query parameters in canonical quoting and order."""
     if not query:
         return ""
     pairs = []
@@ -242,30 +244,30 @@ def canonical_query(query: str) -> str:
         if pair:
             name, _, value = pair.partition("=")
             if _is_plain_query(pair) is None:
-                name, value = _requoted(name), _requoted(value)
+                name, value = _requote(name), _requote(value)
             pairs.append((name, value))
     pairs.sort()
     return "&".join(f"{name}={value}" for name, value in pairs)
 
 
-def _requoted(text: str) -> str:
+def _requote(text: str) -> str:
     return quote(unquote_to_bytes(text.replace("+", " ").encode("latin-1", "replace")), safe="-_.~")
 
 
 def canonical_path(raw_path: str) -> str:
-    """Return the path quoted in one way."""
+    """Return the path in canonical quoting."""
     if _is_plain_path(raw_path):
         return raw_path
     return quote(unquote_to_bytes(raw_path.encode("latin-1", "replace")), safe="/-_.~")
 
 
-def _canonical(request: Request, query: str, signed: list[str], payload: str) -> bytes:
+def _canonical_request(request: Request, query: str, signed: list[str], content_sha256: str) -> bytes:
     headers, replaced = request.headers, request.env.get(environkeys.REPLACED_HEADERS)
     if replaced:
         headers = {**headers, **replaced}
     lines = [request.method, canonical_path(request.raw_path), canonical_query(query)]
     for name in signed:
         value = headers.get(name, "").strip()
-        lines.append(f"{name}:{_spaces(' ', value) if '  ' in value else value}")
-    lines += ["", ";".join(signed), payload]
+        lines.append(f"{name}:{_collapse_spaces(' ', value) if '  ' in value else value}")
+    lines += ["", ";".join(signed), content_sha256]
     return "\n".join(lines).encode("latin-1", "replace")

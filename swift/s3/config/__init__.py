@@ -1,1 +1,1 @@
-"""Bucket configurations: one table, one codec, and a file for each that does more than being stored."""
+"""Bucket configurations: one table, one codec, and a module for each complex configuration."""

@@ -1,7 +1,7 @@
 """Access logs of buckets: lines in AWS's format, their destination and their delivery.
 
-What a client sends stands in quotes or without spaces, and never with either of its own: a client cannot
-forge a line that is not theirs. Signatures and tokens are left out.
+Text from clients is quoted or has no spaces, and never contains quotes, so a client cannot forge a line.
+Signatures and tokens are left out.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from swift.http.headers import HeaderMap
 from swift.http.request import Request
 from swift.http.response import Response
 from swift.runtime.wsgi import Handle
-from swift.s3.auth.session import SOURCE, Session
-from swift.s3.xml import Group, Kind, Many, Text
+from swift.s3.auth.session import SWIFT_SOURCE, Session
+from swift.s3.xml import Group, RepeatedGroup, Text, TypeAttribute
 from swift.telemetry.log import Log
 from swift.telemetry.statsd import Statsd
 
-_GRANT = Many(
+_GRANT = RepeatedGroup(
     "Grant",
-    Group("Grantee", Kind(), *map(Text, ("ID", "DisplayName", "EmailAddress", "URI"))),
+    Group("Grantee", TypeAttribute(), *map(Text, ("ID", "DisplayName", "EmailAddress", "URI"))),
     Text("Permission"),
 )
 LOGGING = Group(
@@ -49,9 +49,11 @@ LOGGING = Group(
     ),
 )
 PREFIX_MAX, TEXT_MAX = 512, 2048
-_secrets = re.compile(r"((?:^|[?&])(?:X-Amz-(?:Signature|Security-Token)|Signature)=)[^&]*", re.IGNORECASE)
-#: Marks of sub-resources whose name in logs is not their own.
-_RESOURCES = {"versions": "BUCKETVERSIONS", "delete": "MULTI_OBJECT_DELETE", "uploads": "UPLOADS"}
+_find_secrets = re.compile(
+    r"((?:^|[?&])(?:X-Amz-(?:Signature|Security-Token)|Signature)=)[^&]*", re.IGNORECASE
+)
+#: Names of sub-resources in logs, where they differ.
+_RESOURCE_NAMES = {"versions": "BUCKETVERSIONS", "delete": "MULTI_OBJECT_DELETE", "uploads": "UPLOADS"}
 
 
 class LogTarget(NamedTuple):
@@ -61,33 +63,33 @@ class LogTarget(NamedTuple):
     prefix: str
 
     @property
-    def stored(self) -> str:
-        """The form in which a bucket keeps it."""
+    def encoded(self) -> str:
+        """The form that the bucket's metadata stores."""
         return f"{self.bucket} {quote(self.prefix, safe='')}"
 
 
-def log_target_of(stored: str | None) -> LogTarget | None:
-    """Return the target that a bucket stores; None if it has no log."""
+def parse_log_target(stored: str | None) -> LogTarget | None:
+    """Return the log target that a bucket stores; None if it has no log."""
     bucket, space, prefix = (stored or "").partition(" ")
     return LogTarget(bucket, unquote(prefix)) if bucket and space else None
 
 
 @dataclass(frozen=True, slots=True)
 class AccessLogRecord:
-    """One request and its answer."""
+    """One request and its response, as an access log line has them."""
 
     owner: str
     bucket: str
     key: str
-    when_s: float
+    begun_s: float
     address: str
     requester: str
     txid: str
     operation: str
     #: The request's line: method, path with query, protocol.
-    line: str
+    request_line: str
     status: int
-    error: str
+    error_code: str
     sent_bytes: int
     object_bytes: int | None
     total_s: float
@@ -99,22 +101,42 @@ class AccessLogRecord:
 
     @property
     def text(self) -> str:
-        """The line, with its end."""
-        when = time.strftime("[%d/%b/%Y:%H:%M:%S +0000]", time.gmtime(self.when_s))
+        """The line with its newline."""
+        when = time.strftime("[%d/%b/%Y:%H:%M:%S +0000]", time.gmtime(self.begun_s))
         words = (
-            *(_word(self.owner), _word(self.bucket), when, _word(self.address), _word(self.requester)),
-            *(_word(self.txid), self.operation, _key(self.key), _quoted(_secrets.sub(r"\1-", self.line))),
-            *(str(self.status), _word(self.error), str(self.sent_bytes or "-")),
-            *("-" if self.object_bytes is None else str(self.object_bytes), _ms(self.total_s)),
-            *(_ms(self.turnaround_s), _quoted(self.headers.get("referer", ""))),
-            *(_quoted(self.headers.get("user-agent", "")), _word(self.version), _word(self.txid)),
-            *(self.signature or "-", "-", self.authentication or "-", _word(self.headers.get("host", ""))),
+            *(
+                _unquoted_field(self.owner),
+                _unquoted_field(self.bucket),
+                when,
+                _unquoted_field(self.address),
+                _unquoted_field(self.requester),
+            ),
+            *(
+                _unquoted_field(self.txid),
+                self.operation,
+                _quote_key(self.key),
+                _quoted_field(_find_secrets.sub(r"\1-", self.request_line)),
+            ),
+            *(str(self.status), _unquoted_field(self.error_code), str(self.sent_bytes or "-")),
+            *("-" if self.object_bytes is None else str(self.object_bytes), _milliseconds(self.total_s)),
+            *(_milliseconds(self.turnaround_s), _quoted_field(self.headers.get("referer", ""))),
+            *(
+                _quoted_field(self.headers.get("user-agent", "")),
+                _unquoted_field(self.version),
+                _unquoted_field(self.txid),
+            ),
+            *(
+                self.signature or "-",
+                "-",
+                self.authentication or "-",
+                _unquoted_field(self.headers.get("host", "")),
+            ),
             *("-", "-", "-"),
         )
         return " ".join(words) + "\n"
 
 
-def operation_of(method: str, key: str, params: Mapping[str, str], headers: Mapping[str, str]) -> str:
+def operation_name(method: str, key: str, params: Mapping[str, str], headers: Mapping[str, str]) -> str:
     """Return the operation as logs name it: ``REST.GET.OBJECT``."""
     kind = "OBJECT" if key else "BUCKET"
     if "uploadId" in params:
@@ -122,47 +144,47 @@ def operation_of(method: str, key: str, params: Mapping[str, str], headers: Mapp
     else:
         marks = [name for name in params if name.isalpha() and not params[name]]
         if marks:
-            kind = _RESOURCES.get(marks[0], marks[0].upper()[:40])
+            kind = _RESOURCE_NAMES.get(marks[0], marks[0].upper()[:40])
     verb = "COPY" if "x-amz-copy-source" in headers else method
-    return f"REST.{_word(verb)}.{kind}"
+    return f"REST.{_unquoted_field(verb)}.{kind}"
 
 
-def _key(text: str) -> str:
+def _quote_key(text: str) -> str:
     return quote(text, safe="/", errors="surrogateescape")[: 3 * TEXT_MAX] or "-"
 
 
-def _word(text: str) -> str:
-    """Return a field without quotes."""
+def _unquoted_field(text: str) -> str:
+    """Return text as a field without quotes."""
     return "".join(c if 32 < ord(c) < 127 and c != '"' else f"%{ord(c):02X}" for c in text[:TEXT_MAX]) or "-"
 
 
-def _quoted(text: str) -> str:
-    """Return a field in quotes."""
+def _quoted_field(text: str) -> str:
+    """Return text as a field in quotes."""
     clean = "".join(c if 32 <= ord(c) < 127 and c != '"' else f"%{ord(c):02X}" for c in text[:TEXT_MAX])
     return f'"{clean or "-"}"'
 
 
-def _ms(seconds: float) -> str:
+def _milliseconds(seconds: float) -> str:
     return str(max(0, round(seconds * 1000)))
 
 
 # --- delivery -----------------------------------------------------------------------------------------
-# Best effort, as AWS has it: what cannot be stored, or is too much, is dropped and counted, and what
-# a worker has gathered when it ends is lost. Nothing waits for it.
+# Best effort, as in AWS: lines that cannot be stored or buffered are dropped and counted, and lines that
+# a worker has buffered when it ends are lost. No request waits for delivery.
 
-#: Bytes that all logs of a worker may hold, and after which one is stored early.
-HELD_MAX, EARLY_BYTES = 16 << 20, 1 << 20
+#: Bytes that a worker buffers for all logs, and the size at which one log is delivered early.
+BUFFERED_BYTES_MAX, EARLY_DELIVERY_BYTES = 16 << 20, 1 << 20
 
 
 class LogDestination(NamedTuple):
-    """A log: whose account it is in, and where there."""
+    """A log: its account, and its target there."""
 
     account: str
     target: LogTarget
 
 
 class AccessLogDelivery:
-    """Gathers lines and stores them; safe to be shared by green threads."""
+    """Buffers log lines and stores them as objects; green threads share it."""
 
     def __init__(self, forward: Handle, log: Log, statsd: Statsd, interval_s: float):
         self._forward = forward
@@ -172,79 +194,82 @@ class AccessLogDelivery:
         self._lines: dict[LogDestination, list[str]] = {}
         self._sizes: dict[LogDestination, int] = {}
         #: Logs with a scheduled delivery.
-        self._awaited: set[LogDestination] = set()
-        self._held = 0
+        self._scheduled: set[LogDestination] = set()
+        self._buffered_bytes = 0
 
     @property
-    def held_bytes(self) -> int:
-        """The bytes that are gathered and not stored yet."""
-        return self._held
+    def buffered_bytes(self) -> int:
+        """The number of buffered bytes."""
+        return self._buffered_bytes
 
-    def add(self, place: LogDestination, line: str, cache: object) -> None:
-        """Keep a line until its log is stored; ``cache`` is that of the request."""
-        if self._held + len(line) > HELD_MAX:
+    def add(self, destination: LogDestination, line: str, cache: object) -> None:
+        """Buffer a line for its log; ``cache`` is that of the request."""
+        if self._buffered_bytes + len(line) > BUFFERED_BYTES_MAX:
             self._statsd.increment("s3api.logs.dropped")
             return
-        self._lines.setdefault(place, []).append(line)
-        self._sizes[place] = self._sizes.get(place, 0) + len(line)
-        self._held += len(line)
-        if self._sizes[place] >= EARLY_BYTES:
-            self.store(place, cache)
-        elif place not in self._awaited:
-            self._awaited.add(place)
-            green.spawn_detached(self._later, place, cache)
+        self._lines.setdefault(destination, []).append(line)
+        self._sizes[destination] = self._sizes.get(destination, 0) + len(line)
+        self._buffered_bytes += len(line)
+        if self._sizes[destination] >= EARLY_DELIVERY_BYTES:
+            self.start_delivery(destination, cache)
+        elif destination not in self._scheduled:
+            self._scheduled.add(destination)
+            green.spawn_detached(self._deliver_later, destination, cache)
 
-    def _later(self, place: LogDestination, cache: object) -> None:
+    def _deliver_later(self, destination: LogDestination, cache: object) -> None:
         green.sleep(self._interval_s)
-        self._awaited.discard(place)
-        self._stored(place, cache)
+        self._scheduled.discard(destination)
+        self._deliver(destination, cache)
 
-    def store(self, place: LogDestination, cache: object) -> None:
-        """Store what there is of a log, beside the request that asks for it."""
-        green.spawn_detached(self._stored, place, cache)
+    def start_delivery(self, destination: LogDestination, cache: object) -> None:
+        """Start to store the buffered lines of a log in a green thread."""
+        green.spawn_detached(self._deliver, destination, cache)
 
-    def _stored(self, place: LogDestination, cache: object) -> None:
-        lines = self._lines.pop(place, [])
-        self._held -= self._sizes.pop(place, 0)
+    def _deliver(self, destination: LogDestination, cache: object) -> None:
+        lines = self._lines.pop(destination, [])
+        self._buffered_bytes -= self._sizes.pop(destination, 0)
         if not lines:
             return
         try:
-            status = self._put(place, "".join(lines).encode("ascii", "replace"), cache)
+            status = self._put(destination, "".join(lines).encode("ascii", "replace"), cache)
         except Exception as error:
             # No caller waits for this green thread.
-            self._log.exception(f"the log of {place.account} was not delivered", error)
+            self._log.exception(
+                f"unexpected error while storing an access log of {destination.account}", error
+            )
             status = 500
         if not 200 <= status <= 299:
             self._statsd.increment("s3api.logs.dropped", len(lines))
             self._log.warning(
-                f"{len(lines)} access log lines for {place.account}/{place.target.bucket} were lost: {status}"
+                f"lost {len(lines)} access log lines for {destination.account}/{destination.target.bucket}: "
+                f"the PUT had status {status}"
             )
 
-    def _put(self, place: LogDestination, content: bytes, cache: object) -> int:
+    def _put(self, destination: LogDestination, content: bytes, cache: object) -> int:
         stamp = time.strftime("%Y-%m-%d-%H-%M-%S", time.gmtime())
-        name = f"{place.target.prefix}{stamp}-{uuid4().hex[:16].upper()}"
-        path = EntityPath(place.account, place.target.bucket, name)
+        name = f"{destination.target.prefix}{stamp}-{uuid4().hex[:16].upper()}"
+        path = EntityPath(destination.account, destination.target.bucket, name)
         parent = Request("PUT", "/", {}, env={} if cache is None else {environkeys.CACHE: cache})
         headers = {"content-length": str(len(content)), "content-type": "text/plain"}
         where = "/v1" + path.quoted
-        sub = make_subrequest(parent, "PUT", where, headers=headers, body=content, source=SOURCE)
+        sub = make_subrequest(parent, "PUT", where, headers=headers, body=content, source=SWIFT_SOURCE)
         sub.env[environkeys.ACCESS_LOG_MADE] = True
         return drained(self._forward(preauthorise(sub))).status
 
 
 # --- records of requests ------------------------------------------------------------------------------
 
-_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
+_LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
 _SIGNATURES = {"AWS": "SigV2", "AWS4-HMAC-SHA256": "SigV4"}
 _AUTHENTICATIONS = {"REST-HEADER": "AuthHeader", "REST-QUERY-STRING": "QueryString", "POST": "-"}
 
 
 def log_destination(request: Request, session: Session, bucket: str) -> LogDestination | None:
-    """Return the destination of a bucket's log; None if it has none or the account is not known."""
-    # The rules of the bucket were asked for before; there is no request for the log alone.
+    """Return the destination of a bucket's log; None without a log or if the account is unknown."""
+    # The access check has cached the bucket's metadata; a log causes no request of its own.
     known = cached_container(request, session.account, bucket) if session.account else None
     sysmeta = known.get("sysmeta") if known is not None else None
-    target = log_target_of(sysmeta.get(_KEY)) if isinstance(sysmeta, dict) else None
+    target = parse_log_target(sysmeta.get(_LOGGING_KEY)) if isinstance(sysmeta, dict) else None
     return None if target is None else LogDestination(session.account, target)
 
 
@@ -257,8 +282,9 @@ def access_log_record(
     sent_bytes: int,
     times: tuple[float, float, float],
 ) -> AccessLogRecord:
-    """Return the entry of a request that was answered; ``times`` (Unix seconds) are when it began, was
-    answered and ended.
+    """Return the log record of a request.
+
+    ``times`` are the Unix seconds at which it began, had its response, and ended.
     """
     bucket, key = names
     begun_s, answered_s, ended_s = times
@@ -270,14 +296,14 @@ def access_log_record(
         owner=session.account,
         bucket=bucket,
         key=key,
-        when_s=begun_s,
+        begun_s=begun_s,
         address=request.remote_addr or "",
         requester=session.claim.access_key if session.own_account else "",
         txid=str(request.env.get(environkeys.TRANS_ID, "")),
-        operation=operation_of(request.method, key, request.params, request.headers),
-        line=f"{request.method} {request.path_qs} HTTP/1.{request.http_minor}",
+        operation=operation_name(request.method, key, request.params, request.headers),
+        request_line=f"{request.method} {request.path_qs} HTTP/1.{request.http_minor}",
         status=response.status,
-        error=code,
+        error_code=code,
         sent_bytes=sent_bytes,
         object_bytes=int(size) if size is not None and is_digits(size) and key else None,
         total_s=ended_s - begun_s,

@@ -1,10 +1,10 @@
-"""Configurations in the system metadata of a bucket's container: one codec, in two layouts. Pure.
+"""The codec for configurations in the system metadata of a bucket's container, in two layouts. Pure.
 
-A configuration is compressed, written in base64 and cut into pieces that fit into headers. Every change sets
-all headers of its layout at once, so that no reader finds pieces of two configurations.
+A configuration is compressed, encoded in base64 and cut into pieces that fit into headers. Every change
+sets all headers of its layout at once, so a reader never finds pieces of two configurations.
 
-The codec fails closed: a configuration that cannot be decoded raises ``DamagedConfiguration``, which names
-it. What it forbade is not allowed then, and what it ordered is not done.
+The codec fails closed: decoding a damaged configuration raises ``DamagedConfiguration``. What the
+configuration forbade is then not allowed, and what it ordered is not done.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DamagedConfiguration(S3Error):
 
 
 class ConfigurationCodec:
-    """Encodes the configurations of one kind, and decodes them."""
+    """Encodes and decodes the configurations of one kind."""
 
     def __init__(
         self, name: str, headers: Sequence[str], piece_bytes: int, bytes_max: int, too_large: S3Error
@@ -57,41 +57,41 @@ class ConfigurationCodec:
         """Return the same for a JSON value; None removes the configuration."""
         return self.encode(b"" if value is None else json.dumps(value, separators=(",", ":")).encode())
 
-    def packed(self, sysmeta: Mapping[str, str]) -> str:
-        """Return the text in a container's system metadata (names without their prefix), empty for none."""
+    def read_packed(self, sysmeta: Mapping[str, str]) -> str:
+        """Return the packed text in a container's system metadata (names without prefix), empty for none."""
         if not sysmeta.get(self._keys[0]):
             return ""
         return "".join(sysmeta.get(key, "") for key in self._keys)
 
     def unpack(self, packed: str) -> bytes:
-        """Return the configuration of a packed text, empty if that is; raise ``DamagedConfiguration``."""
+        """Return the configuration in a packed text, empty for empty text; raise ``DamagedConfiguration``."""
         if not packed:
             return b""
         unpacker = zlib.decompressobj()
         try:
             document = unpacker.decompress(b64decode(packed), self.bytes_max)
         except (ValueError, zlib.error):
-            raise self.damaged()
+            raise self.damaged_error()
         if not unpacker.eof:
-            raise self.damaged()
+            raise self.damaged_error()
         return document
 
     def unpack_list(self, packed: str) -> list[JsonObject]:
-        """Return the JSON list of a packed text, empty if that is; raise ``DamagedConfiguration``."""
+        """Return the JSON list in a packed text, empty for empty text; raise ``DamagedConfiguration``."""
         document = self.unpack(packed)
         try:
             items = json.loads(document) if document else []
         except (ValueError, RecursionError):
-            raise self.damaged()
+            raise self.damaged_error()
         if not isinstance(items, list):
-            raise self.damaged()
+            raise self.damaged_error()
         return items
 
     def decode(self, sysmeta: Mapping[str, str]) -> bytes:
         """Return a bucket's configuration, empty if it has none; raise ``DamagedConfiguration``."""
-        return self.unpack(self.packed(sysmeta))
+        return self.unpack(self.read_packed(sysmeta))
 
-    def damaged(self) -> DamagedConfiguration:
+    def damaged_error(self) -> DamagedConfiguration:
         """Return the error for a configuration that cannot be decoded."""
         return DamagedConfiguration(self.name)
 

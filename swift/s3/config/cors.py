@@ -1,4 +1,4 @@
-"""CORS: rules of buckets, the registry that finds them, preflight requests (spec: middleware.md §19)."""
+"""CORS: rules of buckets, their registry, and preflight requests (spec: middleware.md §19)."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from swift.s3.config import codec
 from swift.s3.errors import S3Error
 from swift.s3.names import S3Target
 from swift.s3.settings import S3Settings
-from swift.s3.xml import Group, Many, Parsed, Text, Texts, Tree, Value, text_of, trees_of
+from swift.s3.xml import Group, Parsed, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, trees_of
 
 CORS = Group(
     "CORSConfiguration",
-    Many(
+    RepeatedGroup(
         "CORSRule",
         Text("ID"),
-        Texts("AllowedMethod"),
-        Texts("AllowedOrigin"),
-        Texts("AllowedHeader"),
-        Texts("ExposeHeader"),
+        RepeatedText("AllowedMethod"),
+        RepeatedText("AllowedOrigin"),
+        RepeatedText("AllowedHeader"),
+        RepeatedText("ExposeHeader"),
         Text("MaxAgeSeconds"),
         required=True,
     ),
 )
 METHODS = ("GET", "PUT", "POST", "DELETE", "HEAD")
 RULES_MAX, ID_MAX, TEXT_MAX = 100, 255, 1024
-_AGE_MAX = 2**31 - 1
+_MAX_AGE_LIMIT = 2**31 - 1
 _VARY = "Origin, Access-Control-Request-Headers, Access-Control-Request-Method"
 
 
 @dataclass(frozen=True, slots=True)
 class CorsRule:
-    """Origins, methods and headers; ``*`` once in an origin or a header stands for anything."""
+    """Allowed origins, methods and headers; an origin or header may contain one wildcard ``*``."""
 
     origins: tuple[str, ...]
     methods: tuple[str, ...]
@@ -52,16 +52,16 @@ class CorsRule:
     max_age_s: int | None = None
 
     def allows(self, origin: str, method: str) -> bool:
-        """Return True if an origin may use a method."""
-        return method in self.methods and any(_matches(pattern, origin) for pattern in self.origins)
+        """Return True if the rule allows a method to an origin."""
+        return method in self.methods and any(_matches_wildcard(pattern, origin) for pattern in self.origins)
 
     def allows_headers(self, names: Sequence[str]) -> bool:
-        """Return True if these headers (lower case) may be sent."""
+        """Return True if the rule allows these request headers (lower case)."""
         patterns = [pattern.lower() for pattern in self.headers]
-        return all(any(_matches(pattern, name) for pattern in patterns) for name in names)
+        return all(any(_matches_wildcard(pattern, name) for pattern in patterns) for name in names)
 
 
-def _matches(pattern: str, text: str) -> bool:
+def _matches_wildcard(pattern: str, text: str) -> bool:
     start, star, end = pattern.partition("*")
     if not star:
         return text == pattern
@@ -71,19 +71,19 @@ def _matches(pattern: str, text: str) -> bool:
 # --- documents ----------------------------------------------------------------------------------------
 
 
-def rules_of_document(tree: Tree) -> tuple[CorsRule, ...]:
-    """Return the rules of a ``CORSConfiguration``; raise ``S3Error``."""
+def parse_rules_document(tree: Tree) -> tuple[CorsRule, ...]:
+    """Return the rules in a ``CORSConfiguration`` document; raise ``S3Error``."""
     items = trees_of(tree.get("CORSRule"))
     if len(items) > RULES_MAX:
         raise S3Error(
             "InvalidRequest", "The number of CORS rules should not exceed allowed limit of 100 rules."
         )
-    return tuple(map(_rule, items))
+    return tuple(map(_parse_rule, items))
 
 
-def _rule(item: Tree) -> CorsRule:
-    methods, origins = _texts(item.get("AllowedMethod")), _texts(item.get("AllowedOrigin"))
-    headers, exposed = _texts(item.get("AllowedHeader")), _texts(item.get("ExposeHeader"))
+def _parse_rule(item: Tree) -> CorsRule:
+    methods, origins = _parse_texts(item.get("AllowedMethod")), _parse_texts(item.get("AllowedOrigin"))
+    headers, exposed = _parse_texts(item.get("AllowedHeader")), _parse_texts(item.get("ExposeHeader"))
     if not methods or not origins:
         raise S3Error("MalformedXML")
     for method in methods:
@@ -100,34 +100,34 @@ def _rule(item: Tree) -> CorsRule:
         for strange in (text for text in names if not _is_token(text)):
             raise S3Error("InvalidRequest", f'{what} "{strange}" contains invalid character.')
     name, age = text_of(item.get("ID")), text_of(item.get("MaxAgeSeconds"))
-    if len(name) > ID_MAX or (age and not _is_age(age)):
+    if len(name) > ID_MAX or (age and not _is_max_age(age)):
         raise S3Error("MalformedXML")
     return CorsRule(origins, methods, headers, exposed, name, int(age) if age else None)
 
 
-def _texts(value: Parsed | None) -> tuple[str, ...]:
+def _parse_texts(value: Parsed | None) -> tuple[str, ...]:
     texts = tuple(text_of(item) for item in value) if isinstance(value, list) else ()
     if not all(0 < len(text) <= TEXT_MAX and text.isprintable() for text in texts):
         raise S3Error("MalformedXML")
     return texts
 
 
-def _is_age(text: str) -> bool:
-    """Return True if it is a number of seconds; a negative one makes browsers forget at once."""
+def _is_max_age(text: str) -> bool:
+    """Return True for a number of seconds; a negative one disables caching in browsers."""
     digits = text.removeprefix("-")
-    return is_digits(digits) and len(digits) <= 10 and int(digits) <= _AGE_MAX
+    return is_digits(digits) and len(digits) <= 10 and int(digits) <= _MAX_AGE_LIMIT
 
 
 def _is_token(name: str) -> bool:
     return name.isascii() and not set(name) & set(' "(),/:;<=>?@[\\]{}')
 
 
-def document_of_rules(rules: Sequence[CorsRule]) -> Value:
-    """Return the value of a ``CORSConfiguration``."""
-    return {"CORSRule": [_value(rule) for rule in rules]}
+def render_rules(rules: Sequence[CorsRule]) -> Value:
+    """Return the value of a ``CORSConfiguration`` document."""
+    return {"CORSRule": [_render_rule(rule) for rule in rules]}
 
 
-def _value(rule: CorsRule) -> Value:
+def _render_rule(rule: CorsRule) -> Value:
     value: dict[str, Value] = {
         "AllowedMethod": rule.methods,
         "AllowedOrigin": rule.origins,
@@ -141,21 +141,21 @@ def _value(rule: CorsRule) -> Value:
     return value
 
 
-def stored_rules(rules: Sequence[CorsRule]) -> bytes:
-    """Return the form in which a bucket keeps its rules."""
+def encode_rules(rules: Sequence[CorsRule]) -> bytes:
+    """Return the rules as stored in the bucket's metadata."""
     return json.dumps([asdict(rule) for rule in rules], separators=(",", ":")).encode()
 
 
 @lru_cache(maxsize=256)
-def parsed_rules(document: bytes) -> tuple[CorsRule, ...]:
-    """Return rules as a bucket keeps them; none if they cannot be read."""
+def decode_rules(document: bytes) -> tuple[CorsRule, ...]:
+    """Return the rules stored in a bucket's metadata; none if they cannot be read."""
     try:
-        return tuple(map(_stored_rule, json.loads(document)))
+        return tuple(map(_decode_rule, json.loads(document)))
     except (ValueError, TypeError, AttributeError, KeyError):
         return ()
 
 
-def _stored_rule(item: JsonObject) -> CorsRule:
+def _decode_rule(item: JsonObject) -> CorsRule:
     return CorsRule(
         tuple(item["origins"]),
         tuple(item["methods"]),
@@ -166,11 +166,11 @@ def _stored_rule(item: JsonObject) -> CorsRule:
     )
 
 
-# --- answers ------------------------------------------------------------------------------------------
+# --- responses ----------------------------------------------------------------------------------------
 
 
 def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMap:
-    """Return the headers of a preflight answer; raise ``S3Error`` if no rule allows the request."""
+    """Return the headers of a preflight response; raise ``S3Error`` if no rule allows the request."""
     origin, method = headers["origin"], headers.get("access-control-request-method", "")
     if method not in METHODS:
         raise S3Error("BadRequest", f"Invalid Access-Control-Request-Method: {utf8_value(method) or 'null'}")
@@ -178,7 +178,7 @@ def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMa
     names = [name for word in words if (name := word.strip().lower())]
     for rule in rules:
         if rule.allows(origin, method) and rule.allows_headers(names):
-            answer = _answer(rule, origin)
+            answer = _rule_headers(rule, origin)
             answer["access-control-allow-methods"] = ", ".join(rule.methods)
             if names:
                 answer["access-control-allow-headers"] = ", ".join(names)
@@ -194,15 +194,15 @@ def preflight_headers(rules: Sequence[CorsRule], headers: HeaderMap) -> HeaderMa
     )
 
 
-def actual_headers(rules: Sequence[CorsRule], origin: str, method: str) -> HeaderMap:
-    """Return the CORS headers of an answer; none if no rule allows the request."""
+def cors_headers(rules: Sequence[CorsRule], origin: str, method: str) -> HeaderMap:
+    """Return the CORS headers of a response; only ``vary`` if no rule allows the request."""
     rule = next((rule for rule in rules if rule.allows(origin, method)), None)
     if rule is None:
         return {"vary": _VARY}
-    return {**_answer(rule, origin), "access-control-allow-methods": ", ".join(rule.methods)}
+    return {**_rule_headers(rule, origin), "access-control-allow-methods": ", ".join(rule.methods)}
 
 
-def _answer(rule: CorsRule, origin: str) -> HeaderMap:
+def _rule_headers(rule: CorsRule, origin: str) -> HeaderMap:
     allows_all = "*" in rule.origins
     answer = {"access-control-allow-origin": "*" if allows_all else origin, "vary": _VARY}
     if not allows_all:
@@ -212,8 +212,8 @@ def _answer(rule: CorsRule, origin: str) -> HeaderMap:
     return answer
 
 
-def decorate(headers: HeaderMap, more: Mapping[str, str]) -> None:
-    """Put into an answer what a bucket's rules say instead of what its container's did."""
+def replace_cors_headers(headers: HeaderMap, more: Mapping[str, str]) -> None:
+    """Replace the container's CORS headers in a response by those of the bucket's rules."""
     for name in [name for name in headers if name.startswith("access-control-")]:
         del headers[name]
     headers.update(more)
@@ -221,47 +221,49 @@ def decorate(headers: HeaderMap, more: Mapping[str, str]) -> None:
 
 # --- the registry -------------------------------------------------------------------------------------
 # A preflight request carries no signature, so the bucket's owner is unknown; the rules of
-# all of that name are asked then. A yes is only a yes to ask: what the browser may see, the bucket
-# says that its signed request is about. What stands there in vain does no harm, as the rules are the
+# all buckets of that name count. A permission only lets the browser send the signed request; whether it may
+# read the response, the rules of that request's bucket decide. Stale entries do no harm, as the rules are the
 # bucket's own.
 
 REGISTRY_ACCOUNT, REGISTRY_CONTAINER = ".s3_cors", "buckets"
 CORS_REGISTRY = EntityPath(REGISTRY_ACCOUNT, REGISTRY_CONTAINER)
-#: Accounts that are asked about one name, and for how long what was found is believed.
-ACCOUNTS_MAX, _CACHED_S = 20, 60
-_CACHED = "s3cors/"
+#: The most accounts that are tried for one name, and the seconds for which they are cached.
+ACCOUNTS_MAX, _CACHE_TTL_S = 20, 60
+_CACHE_PREFIX = "s3cors/"
 
 
-def register(session: Session, request: Request, bucket: str) -> None:
-    """Let the rules of a bucket be found by its name; raises ``S3Error``."""
-    session.hidden.note("PUT", CORS_REGISTRY)
-    session.hidden.note("PUT", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"))
-    _forget(request, bucket)
+def register_bucket(session: Session, request: Request, bucket: str) -> None:
+    """Register a bucket with CORS rules under its name; raise ``S3Error``."""
+    session.privileged.send_change("PUT", CORS_REGISTRY)
+    session.privileged.send_change("PUT", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"))
+    _invalidate_cache(request, bucket)
 
 
-def unregister(session: Session, request: Request, bucket: str) -> None:
-    """Let a bucket that has no rules any more not be found; raises ``S3Error``."""
-    session.hidden.note("DELETE", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"), accept=(404,))
-    _forget(request, bucket)
+def unregister_bucket(session: Session, request: Request, bucket: str) -> None:
+    """Remove a bucket without CORS rules from the registry; raise ``S3Error``."""
+    session.privileged.send_change(
+        "DELETE", CORS_REGISTRY._replace(obj=f"{bucket}/{session.account}"), accept=(404,)
+    )
+    _invalidate_cache(request, bucket)
 
 
-def _forget(request: Request, bucket: str) -> None:
+def _invalidate_cache(request: Request, bucket: str) -> None:
     cache = request.env.get(environkeys.CACHE)
     if cache is not None:
-        cache.delete(_CACHED + bucket)
+        cache.delete(_CACHE_PREFIX + bucket)
 
 
-def accounts_of(session: Session, request: Request, bucket: str) -> list[str]:
-    """Return the accounts that have such a bucket."""
+def list_accounts_with_bucket(session: Session, request: Request, bucket: str) -> list[str]:
+    """Return the accounts that have registered a bucket of this name."""
     cache = request.env.get(environkeys.CACHE)
-    found = None if cache is None else cache.get(_CACHED + bucket)
+    found = None if cache is None else cache.get(_CACHE_PREFIX + bucket)
     if isinstance(found, list):
         return [str(name) for name in found]
     start = f"{bucket}/"
-    rows = session.hidden.names(CORS_REGISTRY, prefix=start, limit=ACCOUNTS_MAX)
+    rows = session.privileged.list_names(CORS_REGISTRY, prefix=start, limit=ACCOUNTS_MAX)
     names = [name.removeprefix(start) for name in rows]
     if cache is not None:
-        cache.set(_CACHED + bucket, names, ttl_s=_CACHED_S)
+        cache.set(_CACHE_PREFIX + bucket, names, ttl_s=_CACHE_TTL_S)
     return names
 
 
@@ -270,14 +272,14 @@ def accounts_of(session: Session, request: Request, bucket: str) -> list[str]:
 ALLOWED_METHODS = "GET, HEAD, PUT, POST, DELETE, OPTIONS"
 
 
-def preflight(request: Request, settings: S3Settings) -> Response | None:
-    """Return the answer to an OPTIONS that asks for a signed request.
+def configured_preflight(request: Request, settings: S3Settings) -> Response | None:
+    """Return the response to an OPTIONS for a signed request, as ``cors_preflight_allow_origin`` has it.
 
-    None when it is about something else.
+    None for other requests.
     """
     allowed = settings.cors_preflight_allow_origin
     headers = request.headers
-    if not allowed or not _is_for_s3(request):
+    if not allowed or not _announces_signed_request(request):
         return None
     origin = headers["origin"]
     if allowed != ("*",) and origin not in allowed:
@@ -295,7 +297,7 @@ def preflight(request: Request, settings: S3Settings) -> Response | None:
     return Response(200, answer)
 
 
-def _is_for_s3(request: Request) -> bool:
+def _announces_signed_request(request: Request) -> bool:
     params = request.params
     if "X-Amz-Credential" in params or "AWSAccessKeyId" in params:
         return True
@@ -306,10 +308,12 @@ def _is_for_s3(request: Request) -> bool:
 # --- the rules of buckets -------------------------------------------------------------------------------
 
 
-def asked_account(request: Request, target: S3Target, known: KnownAccounts, settings: S3Settings) -> str:
-    """Return the account of a preflight request's bucket, empty if it cannot be told.
+def find_preflight_account(
+    request: Request, target: S3Target, known: KnownAccounts, settings: S3Settings
+) -> str:
+    """Return the account of a preflight request's bucket, empty if it is unknown.
 
-    The key of a signed link tells it once the key was seen with a good signature.
+    The access key of a presigned URL identifies it if the key was seen with a valid signature.
     """
     if target.account:
         return target.account
@@ -319,14 +323,15 @@ def asked_account(request: Request, target: S3Target, known: KnownAccounts, sett
 
 
 def bucket_preflight(request: Request, sessions: Sequence[Session], bucket: str) -> Response | None:
-    """Return the answer from the rules of a bucket that may be any of these accounts'.
+    """Return the preflight response by the rules of the bucket in the first of these accounts that allows
+    it.
 
-    None when there are no rules; raises ``S3Error`` when none of them allow it.
+    None without rules; raise ``S3Error`` if no rule allows the request.
     """
     refused: S3Error | None = None
     for session in sessions:
         try:
-            rules = _rules(session, bucket)
+            rules = _read_rules(session, bucket)
             if rules:
                 return Response(200, preflight_headers(rules, request.headers))
         except S3Error as error:
@@ -336,20 +341,20 @@ def bucket_preflight(request: Request, sessions: Sequence[Session], bucket: str)
     return None
 
 
-def add_cors(request: Request, response: Response, session: Session, bucket: str) -> bool:
-    """Add what the bucket's rules say of an answer; return True if they let a browser read it."""
+def add_cors_headers(request: Request, response: Response, session: Session, bucket: str) -> bool:
+    """Add the CORS headers of the bucket's rules to a response; return True if the bucket has rules."""
     try:
-        rules = _rules(session, bucket)
+        rules = _read_rules(session, bucket)
     except S3Error:
-        # The answer says what is the matter.
+        # The response itself reports the error.
         return False
     if not rules:
         return False
-    found = actual_headers(rules, request.headers["origin"], request.method)
-    decorate(response.headers, found)
+    found = cors_headers(rules, request.headers["origin"], request.method)
+    replace_cors_headers(response.headers, found)
     return bool(found)
 
 
-def _rules(session: Session, bucket: str) -> tuple[CorsRule, ...]:
-    document = codec.CORS.decode(session.settings_of(bucket))
-    return parsed_rules(document) if document else ()
+def _read_rules(session: Session, bucket: str) -> tuple[CorsRule, ...]:
+    document = codec.CORS.decode(session.bucket_sysmeta(bucket))
+    return decode_rules(document) if document else ()

@@ -10,15 +10,15 @@ from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.s3.api.call import Call, Handler, invalid_argument, no_content, xml_response
 from swift.s3.api.metadata import STANDARD
-from swift.s3.api.objectlock import require_target
-from swift.s3.auth.session import owned_sysmeta
+from swift.s3.api.objectlock import require_owned_target
+from swift.s3.auth.session import owner_sysmeta
 from swift.s3.config import codec
 from swift.s3.errors import S3Error
 from swift.s3.names import REGISTRY, is_bucket_name, registry_path
-from swift.s3.policy.document import ARN
-from swift.s3.xml import Element, Group, Many, Text, Texts, Tree, Value, text_of, tree_of
+from swift.s3.policy.document import BUCKET_ARN_PREFIX
+from swift.s3.xml import Element, Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of
 
-_CONFIGURATION: tuple[Element, ...] = (
+_CONFIGURATION_ELEMENTS: tuple[Element, ...] = (
     Group(
         "Destination",
         Group(
@@ -36,13 +36,13 @@ _CONFIGURATION: tuple[Element, ...] = (
     Group("Filter", Text("Prefix", required=True)),
     Text("Id", required=True),
     Text("IncludedObjectVersions", required=True),
-    Group("OptionalFields", Texts("Field")),
+    Group("OptionalFields", RepeatedText("Field")),
     Group("Schedule", Text("Frequency", required=True), required=True),
 )
-INVENTORY = Group("InventoryConfiguration", *_CONFIGURATION)
-#: What listings say; other fields would need a look at each object.
-FIELDS = ("Size", "LastModifiedDate", "ETag", "StorageClass", "IsMultipartUploaded")
-_FOREIGN_FIELDS = frozenset(
+INVENTORY = Group("InventoryConfiguration", *_CONFIGURATION_ELEMENTS)
+#: Fields that listings provide; others would need a request for each object.
+OPTIONAL_FIELDS = ("Size", "LastModifiedDate", "ETag", "StorageClass", "IsMultipartUploaded")
+_UNSUPPORTED_FIELDS = frozenset(
     (
         *("ReplicationStatus", "EncryptionStatus", "ObjectLockRetainUntilDate", "ObjectLockMode"),
         *("ObjectLockLegalHoldStatus", "IntelligentTieringAccessTier", "BucketKeyStatus"),
@@ -51,15 +51,15 @@ _FOREIGN_FIELDS = frozenset(
 )
 CONFIGURATIONS_MAX, PREFIX_MAX = 10, 512
 _is_id = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
-_TRUTHS = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """One configuration."""
+    """One inventory configuration; its field names are part of the stored form."""
 
     id: str
-    #: The bucket that gets the files, of the same account, and how their keys begin.
+    #: The destination bucket, of the same account, and the prefix of the files' keys.
     bucket: str
     prefix: str = ""
     #: Only keys with this beginning are listed.
@@ -75,30 +75,30 @@ class Inventory:
     def columns(self) -> tuple[str, ...]:
         """The columns of its files, in order."""
         versions = ("VersionId", "IsLatest", "IsDeleteMarker") if self.has_versions else ()
-        return ("Bucket", "Key", *versions, *(name for name in FIELDS if name in self.fields))
+        return ("Bucket", "Key", *versions, *(name for name in OPTIONAL_FIELDS if name in self.fields))
 
 
-def inventory_of_document(tree: Tree, *, dns: bool) -> Inventory:
-    """Return the inventory of an ``InventoryConfiguration``; raise ``S3Error``."""
+def parse_inventory_document(tree: Tree, *, dns: bool) -> Inventory:
+    """Return the inventory in an ``InventoryConfiguration`` document; raise ``S3Error``."""
     target = tree_of(tree_of(tree["Destination"])["S3BucketDestination"])
-    _check_destination(target)
+    _validate_destination(target)
     arn = text_of(target["Bucket"])
-    bucket = arn.removeprefix(ARN)
-    if not arn.startswith(ARN) or not is_bucket_name(bucket, dns=dns):
+    bucket = arn.removeprefix(BUCKET_ARN_PREFIX)
+    if not arn.startswith(BUCKET_ARN_PREFIX) or not is_bucket_name(bucket, dns=dns):
         raise S3Error("InvalidS3DestinationBucket")
     return Inventory(
-        id=checked_id(text_of(tree["Id"])),
+        id=validate_id(text_of(tree["Id"])),
         bucket=bucket,
-        prefix=_prefix(text_of(target.get("Prefix"))),
-        filter=_prefix(text_of(tree_of(tree.get("Filter")).get("Prefix"))),
-        fields=_fields(tree_of(tree.get("OptionalFields"))),
-        has_versions=_one_of(tree["IncludedObjectVersions"], {"All": True, "Current": False}),
-        is_weekly=_one_of(tree_of(tree["Schedule"])["Frequency"], {"Weekly": True, "Daily": False}),
-        is_enabled=_one_of(tree["IsEnabled"], _TRUTHS),
+        prefix=_validate_prefix(text_of(target.get("Prefix"))),
+        filter=_validate_prefix(text_of(tree_of(tree.get("Filter")).get("Prefix"))),
+        fields=_parse_fields(tree_of(tree.get("OptionalFields"))),
+        has_versions=_parse_choice(tree["IncludedObjectVersions"], {"All": True, "Current": False}),
+        is_weekly=_parse_choice(tree_of(tree["Schedule"])["Frequency"], {"Weekly": True, "Daily": False}),
+        is_enabled=_parse_choice(tree["IsEnabled"], _BOOLEANS),
     )
 
 
-def _check_destination(target: Tree) -> None:
+def _validate_destination(target: Tree) -> None:
     kind = text_of(target["Format"])
     if kind in ("ORC", "Parquet"):
         raise S3Error("NotImplemented", details={"Format": kind})
@@ -108,40 +108,40 @@ def _check_destination(target: Tree) -> None:
         raise S3Error("NotImplemented", details={"Encryption": "SSE-KMS"})
 
 
-def _one_of(value: object, known: Mapping[str, bool]) -> bool:
+def _parse_choice(value: object, known: Mapping[str, bool]) -> bool:
     found = known.get(str(value))
     if found is None:
         raise S3Error("MalformedXML")
     return found
 
 
-def checked_id(text: str) -> str:
-    """Return the name of a configuration; raise ``S3Error``."""
+def validate_id(text: str) -> str:
+    """Return the id of a configuration; raise ``S3Error`` if it is invalid."""
     if _is_id(text) is None:
         raise invalid_argument("id", text[:100], "The inventory id must have 1 to 64 of A-Z a-z 0-9 _ . -")
     return text
 
 
-def _prefix(text: str) -> str:
+def _validate_prefix(text: str) -> str:
     if len(text.encode()) > PREFIX_MAX or "\x00" in text:
         raise invalid_argument("Prefix", text[:100], "The prefix is too long.")
     return text
 
 
-def _fields(tree: Tree) -> tuple[str, ...]:
+def _parse_fields(tree: Tree) -> tuple[str, ...]:
     items = tree.get("Field")
     names = [text_of(item) for item in items] if isinstance(items, list) else []
     for name in names:
-        if name in _FOREIGN_FIELDS:
+        if name in _UNSUPPORTED_FIELDS:
             raise S3Error("NotImplemented", details={"Field": name})
-        if name not in FIELDS:
+        if name not in OPTIONAL_FIELDS:
             raise S3Error("MalformedXML")
     return tuple(dict.fromkeys(names))
 
 
-def document_of_inventory(inventory: Inventory) -> dict[str, Value]:
-    """Return the value of an ``InventoryConfiguration``."""
-    target: dict[str, Value] = {"Bucket": f"{ARN}{inventory.bucket}", "Format": "CSV"}
+def render_inventory(inventory: Inventory) -> dict[str, Value]:
+    """Return the value of an ``InventoryConfiguration`` document."""
+    target: dict[str, Value] = {"Bucket": f"{BUCKET_ARN_PREFIX}{inventory.bucket}", "Format": "CSV"}
     if inventory.prefix:
         target["Prefix"] = inventory.prefix
     value: dict[str, Value] = {
@@ -158,80 +158,80 @@ def document_of_inventory(inventory: Inventory) -> dict[str, Value]:
     return value
 
 
-# --- what a bucket keeps ------------------------------------------------------------------------------
+# --- the stored form ----------------------------------------------------------------------------------
 
 
-def stored_inventories(inventories: Iterable[Inventory]) -> HeaderMap:
-    """Return the headers that keep them, and let go of others; raise ``S3Error`` for more than has room."""
+def encode_inventories(inventories: Iterable[Inventory]) -> HeaderMap:
+    """Return the headers that store all inventories of a bucket; raise ``S3Error`` if they are too large."""
     return codec.INVENTORY.encode_json([asdict(inventory) for inventory in inventories] or None)
 
 
-def inventories_of(sysmeta: Mapping[str, str]) -> dict[str, Inventory]:
-    """Return the inventories in a bucket's system metadata, by name; raise ``DamagedConfiguration``."""
-    items = codec.INVENTORY.unpack_list(codec.INVENTORY.packed(sysmeta))
+def decode_inventories(sysmeta: Mapping[str, str]) -> dict[str, Inventory]:
+    """Return the inventories in a bucket's system metadata, by id; raise ``DamagedConfiguration``."""
+    items = codec.INVENTORY.unpack_list(codec.INVENTORY.read_packed(sysmeta))
     try:
         found = [Inventory(**item) for item in items]
         return {item.id: replace(item, fields=tuple(map(str, item.fields))) for item in found}
     except TypeError:
-        raise codec.INVENTORY.damaged()
+        raise codec.INVENTORY.damaged_error()
 
 
 # --- operations ---------------------------------------------------------------------------------------
 
-LIST = Group(
+LIST_RESULT = Group(
     "ListInventoryConfigurationsResult",
-    Many("InventoryConfiguration", *(INVENTORY.children or {}).values()),
+    RepeatedGroup("InventoryConfiguration", *(INVENTORY.children or {}).values()),
     Text("IsTruncated"),
 )
 
 
-def _stored(call: Call) -> dict[str, Inventory]:
+def _read_inventories(call: Call) -> dict[str, Inventory]:
     """Return the inventories of the caller's bucket; raise ``S3Error``."""
-    return inventories_of(owned_sysmeta(call.session, call.bucket))
+    return decode_inventories(owner_sysmeta(call.session, call.bucket))
 
 
 def get_inventory(call: Call) -> Response:
     """GetBucketInventoryConfiguration, and without an id ListBucketInventoryConfigurations."""
     if "id" not in call.params:
-        kept = _stored(call).values()
-        value = {"InventoryConfiguration": [document_of_inventory(inventory) for inventory in kept]}
-        return xml_response(LIST, {**value, "IsTruncated": "false"})
-    name = checked_id(call.text_param("id"))
-    found = _stored(call).get(name)
+        inventories = _read_inventories(call).values()
+        value = {"InventoryConfiguration": [render_inventory(inventory) for inventory in inventories]}
+        return xml_response(LIST_RESULT, {**value, "IsTruncated": "false"})
+    name = validate_id(call.text_param("id"))
+    found = _read_inventories(call).get(name)
     if found is None:
         raise S3Error("NoSuchConfiguration", details={"Id": name})
-    return xml_response(INVENTORY, document_of_inventory(found))
+    return xml_response(INVENTORY, render_inventory(found))
 
 
 def put_inventory(call: Call) -> Response:
     """PutBucketInventoryConfiguration."""
-    name = checked_id(call.text_param("id"))
-    tree = call.document(INVENTORY)
-    found = inventory_of_document(tree, dns=call.settings.dns_compliant_bucket_names)
+    name = validate_id(call.text_param("id"))
+    tree = call.parse_body(INVENTORY)
+    found = parse_inventory_document(tree, dns=call.settings.dns_compliant_bucket_names)
     if found.id != name:
         raise S3Error("InvalidArgument", "The id of the request is not that of the configuration.")
     try:
-        kept = _stored(call)
+        inventories = _read_inventories(call)
     except codec.DamagedConfiguration:
         # Only a new configuration repairs it.
-        kept = {}
-    require_target(call, found.bucket, "InvalidS3DestinationBucket")
-    kept[name] = replace(found, kind=call.storage_class)
-    if len(kept) > CONFIGURATIONS_MAX:
+        inventories = {}
+    require_owned_target(call, found.bucket, "InvalidS3DestinationBucket")
+    inventories[name] = replace(found, kind=call.bucket_storage_class)
+    if len(inventories) > CONFIGURATIONS_MAX:
         raise S3Error("TooManyConfigurations")
-    call.session.done("POST", call.bucket, headers=stored_inventories(kept.values()))
-    call.session.hidden.note("PUT", REGISTRY)
-    call.session.hidden.note("PUT", registry_path(call.session.account, call.bucket))
+    call.session.require_success("POST", call.bucket, headers=encode_inventories(inventories.values()))
+    call.session.privileged.send_change("PUT", REGISTRY)
+    call.session.privileged.send_change("PUT", registry_path(call.session.account, call.bucket))
     return no_content()
 
 
 def delete_inventory(call: Call) -> Response:
     """DeleteBucketInventoryConfiguration."""
-    name = checked_id(call.text_param("id"))
-    kept = _stored(call)
-    if kept.pop(name, None) is None:
+    name = validate_id(call.text_param("id"))
+    inventories = _read_inventories(call)
+    if inventories.pop(name, None) is None:
         raise S3Error("NoSuchConfiguration", details={"Id": name})
-    call.session.done("POST", call.bucket, headers=stored_inventories(kept.values()))
+    call.session.require_success("POST", call.bucket, headers=encode_inventories(inventories.values()))
     return no_content()
 
 

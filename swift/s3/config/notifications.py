@@ -19,40 +19,40 @@ from swift.http.headers import HeaderMap
 from swift.s3.api.call import Call
 from swift.s3.config import codec
 from swift.s3.errors import S3Error
-from swift.s3.xml import Group, Many, Text, Texts, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.xml import Group, RepeatedGroup, RepeatedText, Text, Tree, Value, text_of, tree_of, trees_of
 
 RULES_MAX, ID_MAX, VALUE_MAX = 100, 255, 1024
-#: What a document of that many rules may take.
+#: The largest document, for the greatest number of rules.
 DOCUMENT_BYTES_MAX = 1 << 20
 EVENTS = (
     *(f"s3:ObjectCreated:{how}" for how in ("Put", "Copy", "CompleteMultipartUpload")),
     *(f"s3:ObjectRemoved:{how}" for how in ("Delete", "DeleteMarkerCreated")),
     *(f"s3:ObjectTagging:{how}" for how in ("Put", "Delete")),
 )
-_ALL = frozenset(EVENTS) | {f"{event.rpartition(':')[0]}:*" for event in EVENTS}
+_ALL_EVENTS = frozenset(EVENTS) | {f"{event.rpartition(':')[0]}:*" for event in EVENTS}
 #: Element of a rule → the element of its destination.
-KINDS = {
+TARGET_ELEMENTS = {
     "TopicConfiguration": "Topic",
     "QueueConfiguration": "Queue",
     "CloudFunctionConfiguration": "CloudFunction",
 }
-_FILTER = Group("Filter", Group("S3Key", Many("FilterRule", Text("Name"), Text("Value"))))
+_FILTER_ELEMENT = Group("Filter", Group("S3Key", RepeatedGroup("FilterRule", Text("Name"), Text("Value"))))
 NOTIFICATION = Group(
     "NotificationConfiguration",
     *(
-        Many(kind, Text("Id"), Text(target, required=True), Texts("Event"), _FILTER)
-        for kind, target in KINDS.items()
+        RepeatedGroup(kind, Text("Id"), Text(target, required=True), RepeatedText("Event"), _FILTER_ELEMENT)
+        for kind, target in TARGET_ELEMENTS.items()
     ),
     Group("EventBridgeConfiguration"),
 )
 
 
 class NotificationRule(NamedTuple):
-    """One rule."""
+    """Events of a bucket that are delivered to one target."""
 
     id: str
     kind: str
-    #: The destination as the client wrote it; its name is among the targets of the configuration.
+    #: The destination as in the document; its name is one of the option ``notification_targets``.
     arn: str
     events: tuple[str, ...]
     prefix: str = ""
@@ -61,16 +61,16 @@ class NotificationRule(NamedTuple):
     @property
     def target(self) -> str:
         """The name of the destination."""
-        return target_of(self.arn)
+        return parse_target_name(self.arn)
 
-    def wants(self, event: str, key: str) -> bool:
-        """Return True if an event of an object is delivered."""
+    def matches(self, event: str, key: str) -> bool:
+        """Return True if the rule delivers an event of a key."""
         if not (key.startswith(self.prefix) and key.endswith(self.suffix)):
             return False
         return event in self.events or f"{event.rpartition(':')[0]}:*" in self.events
 
 
-def target_of(arn: str) -> str:
+def parse_target_name(arn: str) -> str:
     """Return the name in ``arn:aws:sqs:region:account:name`` or ``arn:minio:sqs:region:name:webhook``."""
     words = arn.split(":")
     if len(words) != 6 or words[0] != "arn":
@@ -81,11 +81,13 @@ def target_of(arn: str) -> str:
 # --- documents ----------------------------------------------------------------------------------------
 
 
-def rules_of_document(tree: Tree, targets: Collection[str]) -> list[NotificationRule]:
-    """Return the rules of a ``NotificationConfiguration``; raise ``S3Error``."""
+def parse_rules_document(tree: Tree, targets: Collection[str]) -> list[NotificationRule]:
+    """Return the rules in a ``NotificationConfiguration`` document; raise ``S3Error``."""
     if "EventBridgeConfiguration" in tree:
         raise S3Error("NotImplemented", "There is no EventBridge here.")
-    rules = [_rule(kind, item, targets) for kind in KINDS for item in trees_of(tree.get(kind))]
+    rules = [
+        _parse_rule(kind, item, targets) for kind in TARGET_ELEMENTS for item in trees_of(tree.get(kind))
+    ]
     if len(rules) > RULES_MAX:
         raise S3Error("InvalidArgument", f"A bucket has no more than {RULES_MAX} notifications.")
     if len({rule.id for rule in rules}) < len(rules):
@@ -93,11 +95,11 @@ def rules_of_document(tree: Tree, targets: Collection[str]) -> list[Notification
     return rules
 
 
-def _rule(kind: str, item: Tree, targets: Collection[str]) -> NotificationRule:
-    arn, name = text_of(item.get(KINDS[kind])), text_of(item.get("Id")) or str(uuid4())
+def _parse_rule(kind: str, item: Tree, targets: Collection[str]) -> NotificationRule:
+    arn, name = text_of(item.get(TARGET_ELEMENTS[kind])), text_of(item.get("Id")) or str(uuid4())
     if len(name) > ID_MAX:
         raise S3Error("InvalidArgument", f"ID length should not exceed allowed limit of {ID_MAX}")
-    if not target_of(arn) or target_of(arn) not in targets:
+    if not parse_target_name(arn) or parse_target_name(arn) not in targets:
         raise S3Error(
             "InvalidArgument",
             "Unable to validate the following destination configurations",
@@ -108,13 +110,13 @@ def _rule(kind: str, item: Tree, targets: Collection[str]) -> NotificationRule:
     if not events:
         raise S3Error("MalformedXML")
     for event in events:
-        if event not in _ALL:
+        if event not in _ALL_EVENTS:
             raise S3Error("InvalidArgument", f"The event {event[:100]!r} is not supported for notifications")
-    prefix, suffix = _filter(item)
+    prefix, suffix = _parse_filter(item)
     return NotificationRule(name, kind, arn, events, prefix, suffix)
 
 
-def _filter(item: Tree) -> tuple[str, str]:
+def _parse_filter(item: Tree) -> tuple[str, str]:
     found: dict[str, str] = {}
     for rule in trees_of(tree_of(tree_of(item.get("Filter")).get("S3Key")).get("FilterRule")):
         name, value = text_of(rule.get("Name")).lower(), rule.get("Value")
@@ -125,11 +127,15 @@ def _filter(item: Tree) -> tuple[str, str]:
     return found.get("prefix", ""), found.get("suffix", "")
 
 
-def document_of_rules(rules: Collection[NotificationRule]) -> Value:
-    """Return the value of a ``NotificationConfiguration``."""
+def render_rules(rules: Collection[NotificationRule]) -> Value:
+    """Return the value of a ``NotificationConfiguration`` document."""
     value: dict[str, list[Value]] = {}
     for rule in rules:
-        item: dict[str, Value] = {"Id": rule.id, KINDS[rule.kind]: rule.arn, "Event": list(rule.events)}
+        item: dict[str, Value] = {
+            "Id": rule.id,
+            TARGET_ELEMENTS[rule.kind]: rule.arn,
+            "Event": list(rule.events),
+        }
         names = {"Prefix": rule.prefix, "Suffix": rule.suffix}
         filters: list[Value] = [{"Name": name, "Value": text} for name, text in names.items() if text]
         if filters:
@@ -141,18 +147,18 @@ def document_of_rules(rules: Collection[NotificationRule]) -> Value:
 # --- the stored form ----------------------------------------------------------------------------------
 
 
-def stored_rules(rules: Collection[NotificationRule]) -> HeaderMap:
-    """Return the headers that keep rules, and let go of others; raise ``S3Error``."""
+def encode_rules(rules: Collection[NotificationRule]) -> HeaderMap:
+    """Return the headers that store the rules of a bucket; raise ``S3Error`` if they are too large."""
     return codec.NOTIFICATION.encode_json([list(rule) for rule in rules] or None)
 
 
-def rules_of(sysmeta: Mapping[str, str]) -> tuple[NotificationRule, ...]:
-    """Return the rules in a container's system metadata (names without their prefix)."""
-    return _parsed(codec.NOTIFICATION.packed(sysmeta))
+def decode_rules(sysmeta: Mapping[str, str]) -> tuple[NotificationRule, ...]:
+    """Return the rules in a container's system metadata (names without prefix)."""
+    return _decode_packed(codec.NOTIFICATION.read_packed(sysmeta))
 
 
 @lru_cache(maxsize=256)
-def _parsed(text: str) -> tuple[NotificationRule, ...]:
+def _decode_packed(text: str) -> tuple[NotificationRule, ...]:
     items = codec.NOTIFICATION.unpack_list(text)
     try:
         return tuple(
@@ -162,59 +168,59 @@ def _parsed(text: str) -> tuple[NotificationRule, ...]:
             for name, kind, arn, events, prefix, suffix in items
         )
     except (ValueError, TypeError):
-        raise codec.NOTIFICATION.damaged()
+        raise codec.NOTIFICATION.damaged_error()
 
 
 # --- events -------------------------------------------------------------------------------------------
 # The queue is a hidden account, as the expirer's: a container for each hour, in it an object for each
 # event and webhook. No webhook is called while a client waits. An event is delivered at least once: a
-# client that hears 503, because the event could not be kept after its change was done, asks again,
-# and so the event comes again.
+# client that gets a 503, because the event could not be stored after its change, repeats the request,
+# and the event is delivered again.
 
 EVENTS_ACCOUNT = ".s3_events"
 HOUR_S = 3600
 EVENT_VERSION = "2.1"
 
 
-def announce(
+def enqueue_event(
     call: Call, event: str, key: str, *, size: int | None = None, etag: str = "", version: str = ""
 ) -> None:
-    """Keep an event for those who want it; raises ``S3Error`` when that fails."""
+    """Store an event in the queue for each matching rule; raise ``S3Error`` if that fails."""
     sysmeta = call.session.bucket_info(call.bucket).sysmeta
-    for rule in rules_of(sysmeta):
-        if not rule.wants(event, key):
+    for rule in decode_rules(sysmeta):
+        if not rule.matches(event, key):
             continue
-        record = record_of(call, rule, event, key, size=size, etag=etag, version=version)
+        record = make_event_record(call, rule, event, key, size=size, etag=etag, version=version)
         document = json.dumps({"target": rule.target, "event": {"Records": [record]}})
         name = f"{Timestamp.now().internal}-{uuid4().hex}"
-        call.session.hidden.keep(
-            EntityPath(EVENTS_ACCOUNT, container_of(time.time()), name), document.encode()
+        call.session.privileged.store(
+            EntityPath(EVENTS_ACCOUNT, queue_container(time.time()), name), document.encode()
         )
 
 
-def written_facts(headers: HeaderMap) -> dict[str, str]:
-    """ETag and version as the answer to a write says them."""
+def etag_and_version(headers: HeaderMap) -> dict[str, str]:
+    """Return ETag and version in the response headers of a write."""
     return {"etag": headers.get("etag", ""), "version": headers.get("x-amz-version-id", "")}
 
 
-def container_of(now_s: float) -> str:
-    """Return the container of the queue for a moment."""
+def queue_container(now_s: float) -> str:
+    """Return the container of the queue for a time."""
     return str(int(now_s) // HOUR_S * HOUR_S)
 
 
-def record_of(
+def make_event_record(
     call: Call, rule: NotificationRule, event: str, key: str, *, size: int | None, etag: str, version: str
 ) -> JsonObject:
-    """Return the record of an event as AWS writes it."""
+    """Return the record of an event in AWS's format."""
     now = datetime.now(UTC)
-    stated: JsonObject = {"key": _quoted(key), "sequencer": f"{Timestamp.now().raw:016X}"}
+    stated: JsonObject = {"key": _quote_key(key), "sequencer": f"{Timestamp.now().raw:016X}"}
     if size is not None:
         stated["size"] = size
     if etag:
         stated["eTag"] = etag.strip('"')
     if version:
         stated["versionId"] = version
-    owner = {"principalId": call.session.owner}
+    owner = {"principalId": call.session.user_id}
     return {
         "eventVersion": EVENT_VERSION,
         "eventSource": "aws:s3",
@@ -233,5 +239,5 @@ def record_of(
     }
 
 
-def _quoted(key: str) -> str:
+def _quote_key(key: str) -> str:
     return quote_plus(key, safe="/", errors="surrogateescape")

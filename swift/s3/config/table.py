@@ -1,4 +1,4 @@
-"""Bucket configurations: a table of those that are stored as they are put, and the handlers of the others."""
+"""Bucket configurations: a table of those stored as XML documents, and the handlers of the others."""
 
 from __future__ import annotations
 
@@ -11,57 +11,57 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.http.response import Response
 from swift.s3.api.call import DOCUMENT_MAX, Call, Handler, invalid_argument, no_content, xml_response
-from swift.s3.api.encryption import AES, check_algorithm
-from swift.s3.api.objectlock import require_owner, require_target
+from swift.s3.api.encryption import AES256, validate_algorithm
+from swift.s3.api.objectlock import require_owned_target, require_owner
 from swift.s3.api.router import OPERATIONS
 from swift.s3.api.tags import (
     BUCKET_TAGS_MAX,
     TAGGING,
-    parsed_tags,
-    stored_tags,
-    tags_document,
-    tags_of_document,
+    decode_tags,
+    encode_tags,
+    parse_tags_document,
+    render_tags,
 )
-from swift.s3.auth.session import owned_sysmeta, sysmeta_of
+from swift.s3.auth.session import owner_sysmeta, sysmeta_of
 from swift.s3.config import codec, cors, lifecycle, notifications, website
-from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, log_target_of
+from swift.s3.config.access_log import LOGGING, PREFIX_MAX, LogTarget, parse_log_target
 from swift.s3.errors import S3Error
 from swift.s3.names import REGISTRY, is_bucket_name, registry_path
-from swift.s3.policy.acls import acl_of_swift, stored_acl
-from swift.s3.policy.authorize import rules_of_bucket
-from swift.s3.policy.conditions import BadPolicy
+from swift.s3.policy.acls import acl_from_swift, parse_stored_acl
+from swift.s3.policy.authorize import read_bucket_rules
+from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.context import (
     BLOCK_KEY,
-    BLOCKS,
-    ENFORCED,
+    OWNER_ENFORCED,
     OWNER_PAYS,
     OWNERSHIP_KEY,
     OWNERSHIPS,
     PAYER_KEY,
+    PUBLIC_ACCESS_BLOCKS,
     REQUESTER_PAYS,
 )
 from swift.s3.policy.document import POLICY_BYTES_MAX, is_public, parse_policy
-from swift.s3.xml import Element, Group, Many, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.xml import Element, Group, RepeatedGroup, Text, Tree, Value, text_of, tree_of, trees_of
 
 
 class AllowedCaller(Enum):
-    """The caller that may read a configuration, or change it."""
+    """The callers that may read or change a configuration."""
 
     #: Every caller that the access check allows.
     AUTHORIZED = "authorized"
-    #: The owner of the bucket, or a caller to whom its policy allows the operation.
+    #: The owner of the bucket, or a caller that its policy allows the operation.
     OWNER = "owner"
-    #: The owner of the bucket, whatever its policy says.
+    #: The owner of the bucket, regardless of its policy.
     ONLY_OWNER = "only owner"
 
 
-def _nothing(_call: Call) -> None:
+def _do_nothing(_call: Call) -> None:
     """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A row of the table: one kind of configuration of a bucket, in XML."""
+    """A row of the table: one kind of bucket configuration in XML."""
 
     #: The ends of the operations' names, behind Get, Put and Delete.
     nouns: tuple[str, ...]
@@ -73,65 +73,65 @@ class Configuration:
     #: The headers that store it, which a deletion empties.
     headers: tuple[str, ...]
     #: The error if there is none.
-    missing: str = ""
+    missing_code: str = ""
     readers: AllowedCaller = AllowedCaller.OWNER
     writers: AllowedCaller = AllowedCaller.OWNER
-    limit: int = DOCUMENT_MAX
+    bytes_max: int = DOCUMENT_MAX
     put_status: int = 200
-    #: Headers of the answer to a Get.
-    answer_headers: Mapping[str, str] = field(default_factory=dict)
+    #: Additional headers of the response to a Get.
+    response_headers: Mapping[str, str] = field(default_factory=dict)
     #: Called after the owner is checked and before the configuration is stored; raises ``S3Error``.
-    check: Callable[[Call, HeaderMap], None] | None = None
-    stored: Callable[[Call], None] = _nothing
-    removed: Callable[[Call], None] = _nothing
+    validate: Callable[[Call, HeaderMap], None] | None = None
+    on_stored: Callable[[Call], None] = _do_nothing
+    on_removed: Callable[[Call], None] = _do_nothing
 
     def get(self, call: Call) -> Response:
-        """Answer with the document; raise ``S3Error``."""
-        value = self.render(_sysmeta(call, self.readers))
+        """Return the document; raise ``S3Error``."""
+        value = self.render(_read_sysmeta(call, self.readers))
         if value is None:
-            raise S3Error(self.missing, details={"BucketName": call.bucket})
-        return xml_response(self.schema, value, headers=dict(self.answer_headers))
+            raise S3Error(self.missing_code, details={"BucketName": call.bucket})
+        return xml_response(self.schema, value, headers=dict(self.response_headers))
 
     def put(self, call: Call) -> Response:
         """Store a document; raise ``S3Error``."""
-        headers = self.parse(call, call.document(self.schema, limit=self.limit))
+        headers = self.parse(call, call.parse_body(self.schema, limit=self.bytes_max))
         if self.writers is AllowedCaller.OWNER:
-            owned_sysmeta(call.session, call.bucket)
-        if self.check is not None:
-            self.check(call, headers)
-        call.session.done("POST", call.bucket, headers=headers)
-        self.stored(call)
+            owner_sysmeta(call.session, call.bucket)
+        if self.validate is not None:
+            self.validate(call, headers)
+        call.session.require_success("POST", call.bucket, headers=headers)
+        self.on_stored(call)
         return Response(self.put_status)
 
     def delete(self, call: Call) -> Response:
         """Remove the configuration; raise ``S3Error``."""
         if self.writers is AllowedCaller.OWNER:
-            owned_sysmeta(call.session, call.bucket)
-        call.session.done("POST", call.bucket, headers=dict.fromkeys(self.headers, ""))
-        self.removed(call)
+            owner_sysmeta(call.session, call.bucket)
+        call.session.require_success("POST", call.bucket, headers=dict.fromkeys(self.headers, ""))
+        self.on_removed(call)
         return no_content()
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the handlers of its operations."""
+        """Return the handlers of the configuration's operations."""
         verbs: dict[str, Handler] = {"Get": self.get, "Put": self.put, "Delete": self.delete}
         pairs = ((verb + noun, handler) for noun in self.nouns for verb, handler in verbs.items())
         return {name: handler for name, handler in pairs if name in OPERATIONS}
 
 
-def _sysmeta(call: Call, reader: AllowedCaller) -> Mapping[str, str]:
+def _read_sysmeta(call: Call, reader: AllowedCaller) -> Mapping[str, str]:
     """Return the system metadata of the bucket; raise ``S3Error`` if the caller may not read it."""
     if reader is AllowedCaller.OWNER:
-        return owned_sysmeta(call.session, call.bucket)
+        return owner_sysmeta(call.session, call.bucket)
     if reader is AllowedCaller.ONLY_OWNER:
         require_owner(call)
     return sysmeta_of(call.session.bucket_headers(call.bucket))
 
 
-def _key(header: str) -> str:
+def _sysmeta_key(header: str) -> str:
     return header.removeprefix(fields.CONTAINER_SYSMETA)
 
 
-# --- versioning, logging, fixed answers ---------------------------------------------------------------
+# --- versioning, logging, fixed responses -------------------------------------------------------------
 
 VERSIONING = Group("VersioningConfiguration", Text("Status"), Text("MfaDelete"))
 LOGGING_KEY = fields.SYSMETA_S3_BUCKET_LOGGING.removeprefix(fields.CONTAINER_SYSMETA)
@@ -151,7 +151,7 @@ def put_versioning(call: Call) -> Response:
     """PutBucketVersioning, through object versioning."""
     if not call.features.versioning:
         raise S3Error("NotImplemented", "There is no object versioning here.")
-    tree = call.document(VERSIONING)
+    tree = call.parse_body(VERSIONING)
     if "MfaDelete" in tree and text_of(tree["MfaDelete"]) != "Disabled":
         raise S3Error("NotImplemented", "MFA Delete is not supported.")
     status = text_of(tree.get("Status"))
@@ -164,11 +164,11 @@ def put_versioning(call: Call) -> Response:
         )
         raise S3Error("InvalidBucketState", text)
     headers = {"x-versions-enabled": "true" if status == "Enabled" else "false"}
-    call.session.done("POST", call.bucket, headers=headers)
+    call.session.require_success("POST", call.bucket, headers=headers)
     return Response(200)
 
 
-def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
+def _fixed_response(schema: Element, value: dict[str, Value]) -> Handler:
     def answer(call: Call) -> Response:
         call.session.identify()
         call.session.bucket_info(call.bucket)
@@ -177,70 +177,72 @@ def _fixed(schema: Element, value: dict[str, Value]) -> Handler:
     return answer
 
 
-def _headers_of_logging(call: Call, tree: Tree) -> HeaderMap:
+def _encode_logging(call: Call, tree: Tree) -> HeaderMap:
     requested = tree_of(tree.get("LoggingEnabled"))
     if not requested:
         return {fields.SYSMETA_S3_BUCKET_LOGGING: ""}
     if "TargetGrants" in requested or "PartitionedPrefix" in tree_of(requested.get("TargetObjectKeyFormat")):
         # Only the owner gets rights in the log, as in the rest of its bucket.
-        owned_sysmeta(call.session, call.bucket)
+        owner_sysmeta(call.session, call.bucket)
         raise S3Error("NotImplemented")
     target = LogTarget(text_of(requested["TargetBucket"]), text_of(requested["TargetPrefix"]))
-    return {fields.SYSMETA_S3_BUCKET_LOGGING: target.stored}
+    return {fields.SYSMETA_S3_BUCKET_LOGGING: target.encoded}
 
 
 def _render_logging(sysmeta: Mapping[str, str]) -> Value:
-    target = log_target_of(sysmeta.get(LOGGING_KEY))
+    target = parse_log_target(sysmeta.get(LOGGING_KEY))
     if target is None:
         return {}
     return {"LoggingEnabled": {"TargetBucket": target.bucket, "TargetPrefix": target.prefix}}
 
 
-def _check_logging(call: Call, headers: HeaderMap) -> None:
-    """Raise ``S3Error`` for a target that is not the caller's, and for a prefix that cannot begin a key."""
-    target = log_target_of(headers[fields.SYSMETA_S3_BUCKET_LOGGING])
+def _validate_logging(call: Call, headers: HeaderMap) -> None:
+    """Raise ``S3Error`` for a target bucket that is not the caller's, and for an invalid prefix."""
+    target = parse_log_target(headers[fields.SYSMETA_S3_BUCKET_LOGGING])
     if target is None:
         return
     if len(target.prefix.encode()) > PREFIX_MAX or "\x00" in target.prefix:
         raise invalid_argument("TargetPrefix", target.prefix[:100], "The prefix is too long.")
     if not is_bucket_name(target.bucket, dns=call.settings.dns_compliant_bucket_names):
         raise S3Error("InvalidTargetBucketForLogging")
-    require_target(call, target.bucket, "InvalidTargetBucketForLogging")
+    require_owned_target(call, target.bucket, "InvalidTargetBucketForLogging")
 
 
-def no_logging_of_key(call: Call) -> Response:
-    """Return a key has no logging status."""
+def get_object_logging(call: Call) -> Response:
+    """GetObjectLogging: always an error, as keys have no logging status."""
     call.session.identify()
     raise S3Error("NoLoggingStatusForKey")
 
 
 # --- public access block, ownership controls ----------------------------------------------------------
 
-BLOCK = Group("PublicAccessBlockConfiguration", *map(Text, BLOCKS))
-CONTROLS = Group("OwnershipControls", Many("Rule", Text("ObjectOwnership", required=True), required=True))
-_TRUTHS = {"true": True, "false": False}
+PUBLIC_ACCESS_BLOCK = Group("PublicAccessBlockConfiguration", *map(Text, PUBLIC_ACCESS_BLOCKS))
+OWNERSHIP_CONTROLS = Group(
+    "OwnershipControls", RepeatedGroup("Rule", Text("ObjectOwnership", required=True), required=True)
+)
+_BOOLEANS = {"true": True, "false": False}
 
 
-def _headers_of_block(_call: Call, tree: Tree) -> HeaderMap:
-    if any(text_of(value).lower() not in _TRUTHS for value in tree.values()):
+def _encode_block(_call: Call, tree: Tree) -> HeaderMap:
+    if any(text_of(value).lower() not in _BOOLEANS for value in tree.values()):
         raise S3Error("MalformedXML")
-    on = [name for name in BLOCKS if text_of(tree.get(name)).lower() == "true"]
+    on = [name for name in PUBLIC_ACCESS_BLOCKS if text_of(tree.get(name)).lower() == "true"]
     # With all of them off there still is a configuration.
     return {fields.SYSMETA_S3_BUCKET_BLOCK: ",".join(on) or "none"}
 
 
 def _render_block(sysmeta: Mapping[str, str]) -> Value | None:
     on = sysmeta.get(BLOCK_KEY, "").split(",")
-    return {name: "true" if name in on else "false" for name in BLOCKS} if on != [""] else None
+    return {name: "true" if name in on else "false" for name in PUBLIC_ACCESS_BLOCKS} if on != [""] else None
 
 
-def _headers_of_controls(call: Call, tree: Tree) -> HeaderMap:
+def _encode_controls(call: Call, tree: Tree) -> HeaderMap:
     rules = trees_of(tree.get("Rule"))
     requested = text_of(rules[0].get("ObjectOwnership"))
     if len(rules) != 1 or requested not in OWNERSHIPS:
         raise S3Error("MalformedXML")
-    if requested == ENFORCED:
-        _check_private(call)
+    if requested == OWNER_ENFORCED:
+        _require_private_acl(call)
     return {fields.SYSMETA_S3_BUCKET_OWNERSHIP: requested}
 
 
@@ -249,24 +251,24 @@ def _render_controls(sysmeta: Mapping[str, str]) -> Value | None:
     return {"Rule": [{"ObjectOwnership": stored}]} if stored else None
 
 
-def _check_private(call: Call) -> None:
-    """Raise ``S3Error`` when the bucket's ACL grants others something that would count no more."""
+def _require_private_acl(call: Call) -> None:
+    """Raise ``S3Error`` if the bucket's ACL has grants that would not count any more."""
     head = call.session.head(call.bucket)
-    owner = call.session.owner
+    owner = call.session.user_id
     if call.settings.s3_acl:
-        acl = stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
+        acl = parse_stored_acl(head.headers.get(fields.SYSMETA_S3_BUCKET_ACL))
     else:
-        acl = acl_of_swift(owner, head.headers)
+        acl = acl_from_swift(owner, head.headers)
     if acl is not None and not acl.is_private:
         raise S3Error("InvalidBucketAclWithObjectOwnership")
 
 
 # --- requester pays -----------------------------------------------------------------------------------
 
-PAYMENT = Group("RequestPaymentConfiguration", Text("Payer", required=True))
+REQUEST_PAYMENT = Group("RequestPaymentConfiguration", Text("Payer", required=True))
 
 
-def _headers_of_payment(_call: Call, tree: Tree) -> HeaderMap:
+def _encode_payment(_call: Call, tree: Tree) -> HeaderMap:
     payer = text_of(tree.get("Payer"))
     if payer not in (OWNER_PAYS, REQUESTER_PAYS):
         raise S3Error("MalformedXML")
@@ -279,12 +281,12 @@ def _render_payment(sysmeta: Mapping[str, str]) -> Value:
 
 # --- bucket policies ----------------------------------------------------------------------------------
 
-STATUS = Group("PolicyStatus", Text("IsPublic"))
-_TOO_LARGE = "Policy exceeds the maximum allowed document size."
+POLICY_STATUS = Group("PolicyStatus", Text("IsPublic"))
+_POLICY_TOO_LARGE_TEXT = "Policy exceeds the maximum allowed document size."
 
 
-def _stored(call: Call) -> bytes:
-    document = codec.POLICY.decode(owned_sysmeta(call.session, call.bucket))
+def _read_policy(call: Call) -> bytes:
+    document = codec.POLICY.decode(owner_sysmeta(call.session, call.bucket))
     if not document:
         raise S3Error("NoSuchBucketPolicy", details={"BucketName": call.bucket})
     return document
@@ -292,16 +294,16 @@ def _stored(call: Call) -> bytes:
 
 def get_policy(call: Call) -> Response:
     """GetBucketPolicy."""
-    return Response(200, {"content-type": "application/json"}, _stored(call))
+    return Response(200, {"content-type": "application/json"}, _read_policy(call))
 
 
 def get_policy_status(call: Call) -> Response:
     """GetBucketPolicyStatus."""
     try:
-        public = is_public(parse_policy(_stored(call), call.bucket))
-    except BadPolicy:
-        raise codec.POLICY.damaged()
-    return xml_response(STATUS, {"IsPublic": "true" if public else "false"})
+        public = is_public(parse_policy(_read_policy(call), call.bucket))
+    except InvalidPolicy:
+        raise codec.POLICY.damaged_error()
+    return xml_response(POLICY_STATUS, {"IsPublic": "true" if public else "false"})
 
 
 def put_policy(call: Call) -> Response:
@@ -309,33 +311,35 @@ def put_policy(call: Call) -> Response:
     length = call.request.body.length
     if length is not None and length > 2 * POLICY_BYTES_MAX:
         call.session.identify()
-        raise S3Error("MalformedPolicy", _TOO_LARGE)
+        raise S3Error("MalformedPolicy", _POLICY_TOO_LARGE_TEXT)
     body = call.read_body()
     if not body:
         raise S3Error("MissingRequestBodyError")
-    owned_sysmeta(call.session, call.bucket)
+    owner_sysmeta(call.session, call.bucket)
     try:
         policy = parse_policy(body, call.bucket)
-    except BadPolicy as error:
-        raise S3Error("MalformedPolicy", _TOO_LARGE if len(body) > POLICY_BYTES_MAX else str(error))
-    if is_public(policy) and "BlockPublicPolicy" in rules_of_bucket(call).blocks:
+    except InvalidPolicy as error:
+        raise S3Error(
+            "MalformedPolicy", _POLICY_TOO_LARGE_TEXT if len(body) > POLICY_BYTES_MAX else str(error)
+        )
+    if is_public(policy) and "BlockPublicPolicy" in read_bucket_rules(call).blocks:
         raise S3Error("AccessDenied")
-    call.session.done("POST", call.bucket, headers=codec.POLICY.encode(body))
+    call.session.require_success("POST", call.bucket, headers=codec.POLICY.encode(body))
     return no_content()
 
 
 def delete_policy(call: Call) -> Response:
-    """DeleteBucketPolicy; a bucket without one is as it should be."""
-    owned_sysmeta(call.session, call.bucket)
-    call.session.done("POST", call.bucket, headers=codec.POLICY.encode(b""))
+    """DeleteBucketPolicy; succeeds also without a policy."""
+    owner_sysmeta(call.session, call.bucket)
+    call.session.require_success("POST", call.bucket, headers=codec.POLICY.encode(b""))
     return no_content()
 
 
 # --- default encryption -------------------------------------------------------------------------------
 
-CONFIGURATION = Group(
+ENCRYPTION_CONFIGURATION = Group(
     "ServerSideEncryptionConfiguration",
-    Many(
+    RepeatedGroup(
         "Rule",
         Group("ApplyServerSideEncryptionByDefault", Text("SSEAlgorithm"), Text("KMSMasterKeyID")),
         Text("BucketKeyEnabled"),
@@ -349,27 +353,30 @@ def get_encryption(call: Call) -> Response:
     call.session.bucket_info(call.bucket)
     if not call.features.encryption:
         raise S3Error("ServerSideEncryptionConfigurationNotFoundError", details={"BucketName": call.bucket})
-    rule: Value = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": AES}, "BucketKeyEnabled": "false"}
-    return xml_response(CONFIGURATION, {"Rule": [rule]})
+    rule: Value = {
+        "ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": AES256},
+        "BucketKeyEnabled": "false",
+    }
+    return xml_response(ENCRYPTION_CONFIGURATION, {"Rule": [rule]})
 
 
 def put_encryption(call: Call) -> Response:
-    """PutBucketEncryption: what the cluster does anyway is taken, everything else refused."""
-    rules = trees_of(call.document(CONFIGURATION).get("Rule"))
+    """PutBucketEncryption: accepts only the encryption that the cluster does anyway."""
+    rules = trees_of(call.parse_body(ENCRYPTION_CONFIGURATION).get("Rule"))
     if len(rules) != 1 or "ApplyServerSideEncryptionByDefault" not in rules[0]:
         raise S3Error("MalformedXML")
     require_owner(call)
     default = tree_of(rules[0]["ApplyServerSideEncryptionByDefault"])
     algorithm = text_of(default.get("SSEAlgorithm"))
-    if algorithm == AES and "KMSMasterKeyID" in default:
+    if algorithm == AES256 and "KMSMasterKeyID" in default:
         text = "a KMSMasterKeyID is not applicable if the default sse algorithm is not aws:kms"
         raise S3Error("InvalidArgument", text)
-    check_algorithm(call, algorithm)
+    validate_algorithm(call, algorithm)
     return Response(200)
 
 
 def delete_encryption(call: Call) -> Response:
-    """DeleteBucketEncryption: back to what the cluster does."""
+    """DeleteBucketEncryption: has no effect, as the cluster's encryption does not depend on buckets."""
     require_owner(call)
     return no_content()
 
@@ -377,62 +384,62 @@ def delete_encryption(call: Call) -> Response:
 # --- tags of buckets ----------------------------------------------------------------------------------
 
 
-def _headers_of_tags(_call: Call, tree: Tree) -> HeaderMap:
-    return {fields.SYSMETA_S3_BUCKET_TAGGING: stored_tags(tags_of_document(tree, BUCKET_TAGS_MAX))}
+def _encode_tags(_call: Call, tree: Tree) -> HeaderMap:
+    return {fields.SYSMETA_S3_BUCKET_TAGGING: encode_tags(parse_tags_document(tree, BUCKET_TAGS_MAX))}
 
 
 def _render_tags(sysmeta: Mapping[str, str]) -> Value | None:
-    text = sysmeta.get(_key(fields.SYSMETA_S3_BUCKET_TAGGING))
-    return tags_document(parsed_tags(text)) if text else None
+    text = sysmeta.get(_sysmeta_key(fields.SYSMETA_S3_BUCKET_TAGGING))
+    return render_tags(decode_tags(text)) if text else None
 
 
-# --- configurations that are files of their own -------------------------------------------------------
+# --- configurations with modules of their own ---------------------------------------------------------
 
 
-def _headers_of_website(_call: Call, tree: Tree) -> HeaderMap:
-    website.site_of_document(tree)
-    return codec.WEBSITE.encode(website.stored_tree(tree))
+def _encode_website(_call: Call, tree: Tree) -> HeaderMap:
+    website.parse_site_document(tree)
+    return codec.WEBSITE.encode(website.encode_document(tree))
 
 
 def _render_website(sysmeta: Mapping[str, str]) -> Value | None:
     document = codec.WEBSITE.decode(sysmeta)
-    return website.parsed_tree(document) if document else None
+    return website.decode_document(document) if document else None
 
 
-def _headers_of_cors(_call: Call, tree: Tree) -> HeaderMap:
-    return codec.CORS.encode(cors.stored_rules(cors.rules_of_document(tree)))
+def _encode_cors(_call: Call, tree: Tree) -> HeaderMap:
+    return codec.CORS.encode(cors.encode_rules(cors.parse_rules_document(tree)))
 
 
 def _render_cors(sysmeta: Mapping[str, str]) -> Value | None:
     document = codec.CORS.decode(sysmeta)
-    return cors.document_of_rules(cors.parsed_rules(document)) if document else None
+    return cors.render_rules(cors.decode_rules(document)) if document else None
 
 
 def _render_lifecycle(sysmeta: Mapping[str, str]) -> Value | None:
-    rules = lifecycle.rules_of(sysmeta)
-    return lifecycle.document_of_lifecycle(rules) if rules else None
+    rules = lifecycle.decode_rules(sysmeta)
+    return lifecycle.render_rules(rules) if rules else None
 
 
 def _register_lifecycle(call: Call) -> None:
-    call.session.hidden.note("PUT", REGISTRY)
-    call.session.hidden.note("PUT", registry_path(call.session.account, call.bucket))
+    call.session.privileged.send_change("PUT", REGISTRY)
+    call.session.privileged.send_change("PUT", registry_path(call.session.account, call.bucket))
 
 
-def _headers_of_notification(call: Call, tree: Tree) -> HeaderMap:
-    rules = notifications.rules_of_document(tree, call.settings.notification_targets)
-    return notifications.stored_rules(rules)
+def _encode_notification(call: Call, tree: Tree) -> HeaderMap:
+    rules = notifications.parse_rules_document(tree, call.settings.notification_targets)
+    return notifications.encode_rules(rules)
 
 
-#: The configurations that a client puts and gets in XML. Policies, versioning and default encryption are not
+#: The configurations that clients put and get in XML. Policies, versioning and default encryption are not
 #: stored as XML, and of inventories a bucket has several.
 TABLE = (
     Configuration(
         ("BucketTagging",),
         TAGGING,
-        _headers_of_tags,
+        _encode_tags,
         _render_tags,
         (fields.SYSMETA_S3_BUCKET_TAGGING,),
-        missing="NoSuchTagSet",
+        missing_code="NoSuchTagSet",
         readers=AllowedCaller.AUTHORIZED,
         writers=AllowedCaller.AUTHORIZED,
         put_status=204,
@@ -440,74 +447,74 @@ TABLE = (
     Configuration(
         ("BucketCors",),
         cors.CORS,
-        _headers_of_cors,
+        _encode_cors,
         _render_cors,
         codec.CORS.headers,
-        missing="NoSuchCORSConfiguration",
-        stored=lambda call: cors.register(call.session, call.request, call.bucket),
-        removed=lambda call: cors.unregister(call.session, call.request, call.bucket),
+        missing_code="NoSuchCORSConfiguration",
+        on_stored=lambda call: cors.register_bucket(call.session, call.request, call.bucket),
+        on_removed=lambda call: cors.unregister_bucket(call.session, call.request, call.bucket),
     ),
     Configuration(
         ("BucketWebsite",),
         website.WEBSITE,
-        _headers_of_website,
+        _encode_website,
         _render_website,
         codec.WEBSITE.headers,
-        missing="NoSuchWebsiteConfiguration",
+        missing_code="NoSuchWebsiteConfiguration",
     ),
     Configuration(
         ("PublicAccessBlock",),
-        BLOCK,
-        _headers_of_block,
+        PUBLIC_ACCESS_BLOCK,
+        _encode_block,
         _render_block,
         (fields.SYSMETA_S3_BUCKET_BLOCK,),
-        missing="NoSuchPublicAccessBlockConfiguration",
+        missing_code="NoSuchPublicAccessBlockConfiguration",
     ),
     Configuration(
         ("BucketOwnershipControls",),
-        CONTROLS,
-        _headers_of_controls,
+        OWNERSHIP_CONTROLS,
+        _encode_controls,
         _render_controls,
         (fields.SYSMETA_S3_BUCKET_OWNERSHIP,),
-        missing="OwnershipControlsNotFoundError",
+        missing_code="OwnershipControlsNotFoundError",
     ),
     Configuration(
         ("BucketRequestPayment",),
-        PAYMENT,
-        _headers_of_payment,
+        REQUEST_PAYMENT,
+        _encode_payment,
         _render_payment,
         (fields.SYSMETA_S3_BUCKET_PAYER,),
     ),
     Configuration(
         ("BucketLogging",),
         LOGGING,
-        _headers_of_logging,
+        _encode_logging,
         _render_logging,
         (fields.SYSMETA_S3_BUCKET_LOGGING,),
-        check=_check_logging,
+        validate=_validate_logging,
     ),
     Configuration(
         ("BucketLifecycle", "BucketLifecycleConfiguration"),
         lifecycle.LIFECYCLE,
-        lifecycle.headers_of_lifecycle,
+        lifecycle.encode_lifecycle,
         _render_lifecycle,
         codec.LIFECYCLE.headers,
-        missing="NoSuchLifecycleConfiguration",
+        missing_code="NoSuchLifecycleConfiguration",
         readers=AllowedCaller.AUTHORIZED,
         writers=AllowedCaller.AUTHORIZED,
-        limit=lifecycle.DOCUMENT_BYTES_MAX,
-        answer_headers={lifecycle.LEAST: lifecycle.LEAST_SIZE},
-        stored=_register_lifecycle,
+        bytes_max=lifecycle.DOCUMENT_BYTES_MAX,
+        response_headers={lifecycle.MINIMUM_SIZE_HEADER: lifecycle.MINIMUM_SIZE},
+        on_stored=_register_lifecycle,
     ),
     Configuration(
         ("BucketNotification", "BucketNotificationConfiguration"),
         notifications.NOTIFICATION,
-        _headers_of_notification,
-        lambda sysmeta: notifications.document_of_rules(notifications.rules_of(sysmeta)),
+        _encode_notification,
+        lambda sysmeta: notifications.render_rules(notifications.decode_rules(sysmeta)),
         codec.NOTIFICATION.headers,
         readers=AllowedCaller.ONLY_OWNER,
         writers=AllowedCaller.AUTHORIZED,
-        limit=notifications.DOCUMENT_BYTES_MAX,
+        bytes_max=notifications.DOCUMENT_BYTES_MAX,
     ),
 )
 
@@ -515,8 +522,8 @@ HANDLERS: dict[str, Handler] = {
     **{name: handler for row in TABLE for name, handler in row.handlers().items()},
     "GetBucketVersioning": get_versioning,
     "PutBucketVersioning": put_versioning,
-    "GetBucketAccelerateConfiguration": _fixed(ACCELERATION, {}),
-    "GetObjectLogging": no_logging_of_key,
+    "GetBucketAccelerateConfiguration": _fixed_response(ACCELERATION, {}),
+    "GetObjectLogging": get_object_logging,
     "GetBucketPolicy": get_policy,
     "GetBucketPolicyStatus": get_policy_status,
     "PutBucketPolicy": put_policy,

@@ -16,27 +16,27 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.runtime.daemon import DaemonTask, PassContext, PassReport, Schedule
 from swift.runtime.declaration import Daemon, DaemonParts, make_argument_adder, parse_process_numbers
 from swift.runtime.queuetask import IdleTask, QueueTask
-from swift.s3.api.uploads import Unavailable
+from swift.s3.api.uploadstate import StateUnavailable
 from swift.s3.auth.session import sysmeta_of
 from swift.s3.config.codec import DamagedConfiguration
-from swift.s3.config.inventory import inventories_of
-from swift.s3.config.lifecycle import rules_of
+from swift.s3.config.inventory import decode_inventories
+from swift.s3.config.lifecycle import decode_rules
 from swift.s3.config.lifecyclerules import DAY_S
 from swift.s3.daemons.expiration import (
     CHANGED,
+    COMPLETION_GRACE_S,
     ENDED,
     KEPT,
     LOCKED,
-    UNDER_WAY_S,
     CompletionRecovery,
     Expiration,
     UnfinishedUpload,
 )
 from swift.s3.daemons.inventories import (
-    BROKEN_OFF,
-    REFUSED,
+    ALREADY_EXISTS,
+    INTERRUPTED,
+    NO_DESTINATION,
     TAKEN,
-    THERE,
     DueInventories,
     InventoryRun,
     is_due,
@@ -44,12 +44,12 @@ from swift.s3.daemons.inventories import (
 from swift.s3.daemons.orphans import OrphanCandidate, OrphanCleanup
 from swift.s3.daemons.transition import MOVED, TransitionRun
 from swift.s3.daemons.walk import (
+    BucketWalk,
     CurrentCandidate,
     NoncurrentCandidate,
     RegisteredBucket,
     TransitionCandidate,
     Unit,
-    Walk,
     registered_buckets,
     unregister_bucket,
 )
@@ -90,13 +90,13 @@ class LifecycleSettings(Settings):
 
 # --- passes -------------------------------------------------------------------------------------------
 # A bucket whose rules have not changed is walked over once a day (UTC): between two midnights nothing
-# becomes due. So an idle pass is one listing of the registry. A pass that was cut short goes on where
+# becomes due. So an idle pass is one listing of the registry. An interrupted pass continues where
 # it was.
 
 NAME = "s3-lifecycle"
-#: Errors that make a pass leave something to the next one.
-_FAILURES = (UnexpectedResponse, Unavailable, DamagedConfiguration)
-_KINDS = {
+#: Errors after which the next pass tries again.
+_FAILURES = (UnexpectedResponse, StateUnavailable, DamagedConfiguration)
+_COUNTER_OF_UNIT = {
     "CurrentCandidate": "objects",
     "NoncurrentCandidate": "versions",
     "TransitionCandidate": "versions",
@@ -104,15 +104,15 @@ _KINDS = {
     "OrphanCandidate": "leftovers",
     "UnfinishedUpload": "unfinished",
 }
-#: What is counted of a pass.
+#: The counters of a pass.
 COUNTS = (
     *("buckets", "forgotten", "errors"),
     *(
         f"{kind}.{outcome}"
-        for kind in dict.fromkeys(_KINDS.values())
+        for kind in dict.fromkeys(_COUNTER_OF_UNIT.values())
         for outcome in (ENDED, MOVED, KEPT, CHANGED, LOCKED)
     ),
-    *(f"inventories.{outcome}" for outcome in (TAKEN, THERE, REFUSED, BROKEN_OFF)),
+    *(f"inventories.{outcome}" for outcome in (TAKEN, ALREADY_EXISTS, NO_DESTINATION, INTERRUPTED)),
 )
 
 
@@ -131,7 +131,7 @@ class Lifecycle(QueueTask):
         self.client = client
         self.log = log
         #: Buckets that were walked over: when their rules changed last, and on which day.
-        self.walked: dict[str, tuple[Timestamp, int]] = {}
+        self.walked_buckets: dict[str, tuple[Timestamp, int]] = {}
 
     def begin(self, share: str, pass_context: PassContext) -> LifecyclePass:
         """Return a pass over the buckets."""
@@ -145,8 +145,8 @@ class Lifecycle(QueueTask):
             "s3_lifecycle_last": passed.ended_s,
         }
 
-    def is_mine(self, entry: RegisteredBucket) -> bool:
-        """Return True if a bucket is this process's."""
+    def is_own_bucket(self, entry: RegisteredBucket) -> bool:
+        """Return True if a bucket belongs to this process's share."""
         if not self.settings.processes:
             return True
         digest = md5(entry.name.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
@@ -168,15 +168,17 @@ class LifecyclePass:
             lambda: pass_context.stop.requested,
             task.settings.page_size,
         )
-        self._ending = Expiration(
+        self._expiration = Expiration(
             task.client, pass_context.clock.time, pass_context.stop.wait, task.settings.abort_grace
         )
 
-        self._moving = TransitionRun(task.client, pass_context.clock.time)
+        self._transition_run = TransitionRun(task.client, pass_context.clock.time)
         page_size, age_s = task.settings.page_size, task.settings.orphan_age
-        self._leftovers = OrphanCleanup(task.client, pass_context.clock.time, page_size, age_s)
-        under_way_s = min(UNDER_WAY_S, age_s)
-        self._finishing = CompletionRecovery(task.client, pass_context.clock.time, page_size, under_way_s)
+        self._orphan_cleanup = OrphanCleanup(task.client, pass_context.clock.time, page_size, age_s)
+        under_way_s = min(COMPLETION_GRACE_S, age_s)
+        self._completion_recovery = CompletionRecovery(
+            task.client, pass_context.clock.time, page_size, under_way_s
+        )
 
     # --- planning -------------------------------------------------------------------------------------
 
@@ -188,109 +190,113 @@ class LifecyclePass:
         for entry in registered_buckets(self._task.client):
             if self._context.stop.requested:
                 return
-            if entry.name < str(done[0]) or not self._task.is_mine(entry):
+            if entry.name < str(done[0]) or not self._task.is_own_bucket(entry):
                 continue
-            # In the bucket in which a former process was, it goes on behind what that had done.
+            # In the bucket at which a former process stopped, the pass continues after the last name.
             stage, after = (str(done[1]), str(done[2])) if entry.name == done[0] else ("", "")
             today = int(self._context.clock.time() // DAY_S)
-            if not stage and self._task.walked.get(entry.name) == (entry.changed, today):
+            if not stage and self._task.walked_buckets.get(entry.name) == (entry.changed_at, today):
                 continue
             try:
-                yield from self._bucket(entry, stage, after, dues)
+                yield from self._plan_bucket(entry, stage, after, dues)
             except _FAILURES as error:
-                self._fail(entry, f"cannot go on with {entry.name}", error)
-            self._walked[entry.name] = (entry.changed, today)
+                self._record_failure(entry, f"cannot list {entry.name} any further", error)
+            self._walked[entry.name] = (entry.changed_at, today)
         # Inventories take long, so they run after all lifecycle work.
         yield from dues
 
-    def _bucket(
+    def _plan_bucket(
         self, entry: RegisteredBucket, stage: str, after: str, dues: list[DueInventories]
     ) -> Iterator[Job]:
         client, now_s = self._task.client, self._context.clock.time()
         headers = client.head(entry.path)
         sysmeta = sysmeta_of(headers or {})
-        stored_rules = rules_of(sysmeta)
-        rules = [rule for rule in stored_rules if rule.is_enabled]
-        inventories = inventories_of(sysmeta)
-        containers = self._leftovers.containers(entry)
-        if not (containers or (headers is not None and (stored_rules or inventories))):
+        encode_rules = decode_rules(sysmeta)
+        rules = [rule for rule in encode_rules if rule.is_enabled]
+        inventories = decode_inventories(sysmeta)
+        containers = self._orphan_cleanup.list_segments_containers(entry)
+        if not (containers or (headers is not None and (encode_rules or inventories))):
             unregister_bucket(client, entry)
             self._counters.add("forgotten")
             return
         if headers is None:
-            yield from self._bucket_gone(entry, containers)
+            yield from self._plan_deleted_bucket(entry, containers)
             return
         self._counters.add("buckets")
-        walk = Walk(client, entry, rules, now_s, self._task.settings.page_size)
-        if stage != "uploads" and any(rule.is_about_objects for rule in rules):
-            listed = walk.versions if "x-versions-enabled" in headers else walk.objects
-            yield from listed(after, lambda name: self._note(entry, "objects", name))
+        walk = BucketWalk(client, entry, rules, now_s, self._task.settings.page_size)
+        if stage != "uploads" and any(rule.affects_objects for rule in rules):
+            listed = walk.version_candidates if "x-versions-enabled" in headers else walk.object_candidates
+            yield from listed(after, lambda name: self._note_progress(entry, "objects", name))
             after = ""
         if any(rule.abort_days is not None for rule in rules):
-            yield from walk.uploads(after, lambda name: self._note(entry, "uploads", name))
-        yield from self._finishing.find(entry)
+            yield from walk.upload_candidates(after, lambda name: self._note_progress(entry, "uploads", name))
+        yield from self._completion_recovery.find_unfinished(entry)
         versioned = "x-versions-enabled" in headers
-        if self._leftovers.is_day(entry):
-            yield from self._leftovers.find(entry, containers)
+        if self._orphan_cleanup.is_due_today(entry):
+            yield from self._orphan_cleanup.find_candidates(entry, containers)
         due = [item for item in inventories.values() if is_due(item, now_s)]
         if due:
             dues.append(DueInventories(entry, due, versioned))
 
-    def _bucket_gone(self, entry: RegisteredBucket, containers: Sequence[EntityPath]) -> Iterator[Job]:
-        """Return the remains of uploads that were under way when their bucket was deleted."""
+    def _plan_deleted_bucket(
+        self, entry: RegisteredBucket, containers: Sequence[EntityPath]
+    ) -> Iterator[Job]:
+        """Yield the remains of uploads that had not ended when their bucket was deleted."""
         client, now_s = self._task.client, self._context.clock.time()
-        yield from self._finishing.find(entry)
+        yield from self._completion_recovery.find_unfinished(entry)
         before_s = now_s - self._task.settings.orphan_age
-        yield from Walk(client, entry, [], now_s, self._task.settings.page_size).uploads_before(before_s)
-        yield from self._leftovers.find(entry, containers)
+        yield from BucketWalk(
+            client, entry, [], now_s, self._task.settings.page_size
+        ).upload_candidates_before(before_s)
+        yield from self._orphan_cleanup.find_candidates(entry, containers)
         for segments in containers:
-            # One that is not empty yet goes in a later pass.
+            # A later pass deletes a container that is not empty yet.
             client.delete(segments, accept=(2, 404, 409))
 
-    def _note(self, entry: RegisteredBucket, stage: str, name: str) -> None:
+    def _note_progress(self, entry: RegisteredBucket, stage: str, name: str) -> None:
         self._context.cursor.note([entry.name, stage, name])
 
     # --- doing ----------------------------------------------------------------------------------------
 
     def do(self, unit: Job | DueInventories) -> None:
-        """End or move one thing, or end some uploads, or take an inventory."""
+        """Expire or move one object, abort uploads, or take inventories."""
         if isinstance(unit, DueInventories):
-            self._take(unit)
+            self._take_inventories(unit)
             return
         try:
             if isinstance(unit, CurrentCandidate):
-                outcome = self._ending.current(unit)
+                outcome = self._expiration.expire_current(unit)
                 if outcome == KEPT:
-                    outcome = self._moving.current(unit)
+                    outcome = self._transition_run.move_current(unit)
             elif isinstance(unit, TransitionCandidate):
-                outcome = self._moving.aged(unit)
+                outcome = self._transition_run.move_noncurrent(unit)
             elif isinstance(unit, OrphanCandidate):
-                outcome = self._leftovers.end(unit)
+                outcome = self._orphan_cleanup.remove_orphan(unit)
             elif isinstance(unit, UnfinishedUpload):
-                outcome = self._finishing.finish(unit)
+                outcome = self._completion_recovery.finish_upload(unit)
             elif isinstance(unit, NoncurrentCandidate):
-                outcome = self._ending.former(unit)
+                outcome = self._expiration.expire_noncurrent(unit)
             else:
-                outcome = self._ending.uploads(unit)
+                outcome = self._expiration.abort_uploads(unit)
         except _FAILURES as error:
-            self._fail(unit.entry, f"cannot end a part of {unit.entry.name}", error)
+            self._record_failure(unit.entry, f"cannot process an entry of {unit.entry.name}", error)
             return
-        self._counters.add(f"{_KINDS[type(unit).__name__]}.{outcome}")
+        self._counters.add(f"{_COUNTER_OF_UNIT[type(unit).__name__]}.{outcome}")
 
-    def _take(self, due: DueInventories) -> None:
+    def _take_inventories(self, due: DueInventories) -> None:
         for inventory, outcome in self._inventory_run.take(due):
             if isinstance(outcome, UnexpectedResponse):
                 what = f"cannot take the inventory {inventory.id} of {due.entry.name}"
-                self._fail(due.entry, what, outcome)
+                self._record_failure(due.entry, what, outcome)
                 continue
-            if outcome == REFUSED:
+            if outcome == NO_DESTINATION:
                 self._task.log.warning(
                     f"inventory {inventory.id} of {due.entry.name}: the destination bucket does not exist: "
                     f"{inventory.bucket}"
                 )
             self._counters.add(f"inventories.{outcome}")
 
-    def _fail(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
+    def _record_failure(self, entry: RegisteredBucket, what: str, error: SwiftError) -> None:
         self._failed.add(entry.name)
         self._counters.add("errors")
         self._task.log.error(f"ERROR {what}: {error}")
@@ -302,17 +308,17 @@ class LifecyclePass:
         return {}
 
     def end(self) -> None:
-        """Remember what need not be walked over again today."""
+        """Record the buckets that need no other walk today."""
         if self._context.stop.requested:
             return
         for name in self._failed:
             self._walked.pop(name, None)
         today = int(self._context.clock.time() // DAY_S)
-        former = {name: seen for name, seen in self._task.walked.items() if seen[1] == today}
-        self._task.walked = {**former, **self._walked}
+        former = {name: seen for name, seen in self._task.walked_buckets.items() if seen[1] == today}
+        self._task.walked_buckets = {**former, **self._walked}
 
 
-def _make(parts: DaemonParts) -> DaemonTask:
+def _make_task(parts: DaemonParts) -> DaemonTask:
     settings: LifecycleSettings = parts.settings
     settings = replace(settings, **parse_process_numbers(parts, settings))
     client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
@@ -326,7 +332,7 @@ DAEMON = Daemon(
     "container",
     "End what the lifecycles of S3 buckets say has ended, and take their inventories.",
     LifecycleSettings,
-    _make,
+    _make_task,
     add_arguments=make_argument_adder("daemons that share the buckets"),
     conf_name="s3-lifecycle.conf",
     conf_about="The daemon that carries out lifecycles and inventories of S3 buckets, and its pipeline; "

@@ -68,25 +68,25 @@ class NotifierSettings(Settings):
 # --- webhooks -----------------------------------------------------------------------------------------
 
 #: The bytes of a response that are read before the connection is closed.
-_ANSWER_BYTES = 4096
+_RESPONSE_BYTES_MAX = 4096
 
-#: Tells a URL an event; raises ``NotTaken``.
-Tell = Callable[[SplitResult, bytes], None]
-
-
-class NotTaken(SwiftError):
-    """A webhook did not take an event."""
+#: Posts an event to a URL; raises ``DeliveryFailed``.
+DeliverEvent = Callable[[SplitResult, bytes], None]
 
 
-class Webhooks:
-    """Asks webhooks."""
+class DeliveryFailed(SwiftError):
+    """A webhook did not accept an event."""
+
+
+class WebhookClient:
+    """Sends events to webhooks."""
 
     def __init__(self, timeout_s: float, outbound: Outbound | None = None):
         self._timeout_s = timeout_s
         self._outbound = outbound or Outbound()
 
     def __call__(self, url: SplitResult, body: bytes) -> None:
-        """Tell ``url`` an event; raises ``NotTaken``, which names neither user nor password of the URL."""
+        """Post an event to ``url``; raise ``DeliveryFailed`` without the URL's user and password."""
         where = f"{url.scheme}://{url.hostname}{url.path}"
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         try:
@@ -94,16 +94,16 @@ class Webhooks:
                 url.scheme, url.hostname or "", url.port, Trust.OPERATOR, timeout_s=self._timeout_s
             ) as connection:
                 headers = {"content-type": "application/json"}
-                reply = connection.request("POST", path, headers, body, bytes_max=_ANSWER_BYTES)
+                reply = connection.request("POST", path, headers, body, bytes_max=_RESPONSE_BYTES_MAX)
         except (OutboundRefused, OSError, TransportError, ValueError) as error:
-            raise NotTaken(f"{where}: {error!r}")
+            raise DeliveryFailed(f"{where}: {error!r}")
         if reply.status // 100 != 2:
-            raise NotTaken(f"{where} answered {reply.status}")
+            raise DeliveryFailed(f"{where} responded {reply.status}")
 
 
 # --- passes -------------------------------------------------------------------------------------------
 # An event leaves the queue only when its webhook has taken it, or when it is too old. A webhook that
-# does not answer is left alone for the rest of the pass; events of others go on.
+# does not respond gets no more events in this pass; other webhooks do.
 
 NAME = "s3-notifier"
 COUNTS = ("told", "gone", "refused", "waiting", "dropped", "errors")
@@ -131,13 +131,13 @@ class Notifier(QueueTask):
         settings: NotifierSettings,
         urls: Mapping[str, SplitResult],
         client: InternalClient,
-        tell: Tell,
+        deliver_event: DeliverEvent,
         log: Log,
     ):
         self.settings = settings
         self.urls = urls
         self.client = client
-        self.tell = tell
+        self.deliver_event = deliver_event
         self.log = log
 
     def begin(self, share: str, pass_context: PassContext) -> NotifierPass:
@@ -157,11 +157,11 @@ class NotifierPass:
         self._context = pass_context
         self._counters = pass_context.counters
         self._containers: list[str] = []
-        #: Webhooks that did not take an event in this pass.
-        self._away: set[str] = set()
+        #: Webhooks that did not accept an event in this pass.
+        self._failed_targets: set[str] = set()
 
     def plan(self) -> Iterator[QueuedEvent]:
-        """Return the events, oldest first."""
+        """Yield the events, oldest first."""
         for row in self._task.client.containers(EVENTS_ACCOUNT):
             container = str(row.get("name", ""))
             if not (container.isascii() and container.isdigit()):
@@ -176,7 +176,7 @@ class NotifierPass:
                 yield QueuedEvent(container, str(item.get("name", "")))
 
     def do(self, unit: QueuedEvent) -> None:
-        """Tell one event, and then forget it."""
+        """Deliver one event, and then delete it from the queue."""
         try:
             self._counters.add(self._deliver(unit))
         except UnexpectedResponse as error:
@@ -188,10 +188,10 @@ class NotifierPass:
         task = self._task
         with task.client.request("GET", unit.path, accept=(2, 404)) as response:
             if response.status == 404:
-                # The listing is behind.
+                # The listing is out of date.
                 return "gone"
             body = response.read_body()
-        target, event = _parsed(body)
+        target, event = _parse_event(body)
         url = task.urls.get(target)
         age_s = self._context.clock.time() - int(unit.container)
         if not target or age_s > task.settings.give_up_age:
@@ -199,12 +199,12 @@ class NotifierPass:
                 task.log.error(f"ERROR {target} never accepted {unit.path}; the event is dropped")
             task.client.delete(unit.path)
             return "dropped"
-        if url is None or target in self._away:
+        if url is None or target in self._failed_targets:
             return "waiting"
         try:
-            task.tell(url, event)
-        except NotTaken as error:
-            self._away.add(target)
+            task.deliver_event(url, event)
+        except DeliveryFailed as error:
+            self._failed_targets.add(target)
             task.log.warning(f"{target} does not accept events: {error}")
             return "refused"
         task.client.delete(unit.path)
@@ -215,7 +215,7 @@ class NotifierPass:
         return {}
 
     def end(self) -> None:
-        """Remove containers of the queue to which nothing comes any more."""
+        """Delete empty containers of the queue to which no events are added any more."""
         if self._context.stop.requested:
             return
         client, before_s = self._task.client, self._context.clock.time() - 2 * HOUR_S
@@ -230,8 +230,8 @@ class NotifierPass:
                 self._task.log.error(f"ERROR cannot remove {EVENTS_ACCOUNT}/{container}: {error}")
 
 
-def _parsed(body: bytes) -> tuple[str, bytes]:
-    """Return the name of the webhook, and what it is told; empty for what is no event."""
+def _parse_event(body: bytes) -> tuple[str, bytes]:
+    """Return the target's name and the event to post; empty for an invalid event."""
     try:
         document = json.loads(body)
         return str(document["target"]), json.dumps(document["event"]).encode()
@@ -239,13 +239,13 @@ def _parsed(body: bytes) -> tuple[str, bytes]:
         return "", b""
 
 
-def _make(parts: DaemonParts) -> DaemonTask:
+def _make_task(parts: DaemonParts) -> DaemonTask:
     settings: NotifierSettings = parts.settings
     urls = settings.urls()
     client = own_client(parts, NAME, settings.internal_client_conf_path, settings.request_tries)
     if client is None:
         return IdleTask(NAME)
-    webhooks = Webhooks(settings.webhook_timeout, Outbound.of_rings(parts.rings))
+    webhooks = WebhookClient(settings.webhook_timeout, Outbound.of_rings(parts.rings))
     return Notifier(settings, urls, client, webhooks, parts.context.telemetry.log)
 
 
@@ -254,7 +254,7 @@ DAEMON = Daemon(
     "container",
     "Tell webhooks what happened in S3 buckets.",
     NotifierSettings,
-    _make,
+    _make_task,
     conf_name="s3-notifier.conf",
     conf_about="The daemon that tells webhooks what happened in S3 buckets, and its pipeline; one is enough.",
     once_per_cluster=True,

@@ -1,7 +1,7 @@
 """ACLs of S3: owners, grants, canned ACLs (spec: middleware.md §21, §22.3).
 
-Without ``s3_acl`` an ACL is what Swift makes of it: X-Container-Read and -Write of the bucket. With it, a
-bucket and each object keep an ACL of their own in system metadata, and that alone decides. Pure.
+Without ``s3_acl`` ACLs are translated to the bucket's X-Container-Read and -Write. With it, buckets and
+objects have S3 ACLs in system metadata, and only those decide. Pure.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from dataclasses import dataclass
 
 from swift.http.headers import HeaderMap, utf8_value, wire_value
 from swift.s3.errors import S3Error
-from swift.s3.xml import Group, Kind, Many, Text, Tree, Value, text_of, tree_of, trees_of
+from swift.s3.xml import Group, RepeatedGroup, Text, Tree, TypeAttribute, Value, text_of, tree_of, trees_of
 
-_GROUPS = "http://acs.amazonaws.com/groups/"
+_GROUP_URI_PREFIX = "http://acs.amazonaws.com/groups/"
 #: The name under which a group is stored → its URI.
-GROUPS = {
-    "AllUsers": f"{_GROUPS}global/AllUsers",
-    "AuthenticatedUsers": f"{_GROUPS}global/AuthenticatedUsers",
-    "LogDelivery": f"{_GROUPS}s3/LogDelivery",
+GROUP_URIS = {
+    "AllUsers": f"{_GROUP_URI_PREFIX}global/AllUsers",
+    "AuthenticatedUsers": f"{_GROUP_URI_PREFIX}global/AuthenticatedUsers",
+    "LogDelivery": f"{_GROUP_URI_PREFIX}s3/LogDelivery",
 }
-_GROUP_OF = {uri: name for name, uri in GROUPS.items()}
+_GROUP_OF_URI = {uri: name for name, uri in GROUP_URIS.items()}
 #: The groups of all users, and of all users with a key.
 PUBLIC_GROUPS = ("AllUsers", "AuthenticatedUsers")
-_PUBLIC = tuple(GROUPS[name] for name in PUBLIC_GROUPS)
+_PUBLIC_GROUP_URIS = tuple(GROUP_URIS[name] for name in PUBLIC_GROUPS)
 FULL_CONTROL = "FULL_CONTROL"
 PERMISSIONS = (FULL_CONTROL, "READ", "WRITE", "READ_ACP", "WRITE_ACP")
-#: Canned ACL → (grantee, permission) besides the owner's; ``{bucket}`` stands for the bucket's owner.
-CANNED: dict[str, tuple[tuple[str, str], ...]] = {
+#: Canned ACL → (grantee, permission) besides the owner's; ``{bucket}`` is the bucket's owner.
+CANNED_ACLS: dict[str, tuple[tuple[str, str], ...]] = {
     "private": (),
     "public-read": (("AllUsers", "READ"),),
     "public-read-write": (("AllUsers", "READ"), ("AllUsers", "WRITE")),
@@ -37,27 +37,29 @@ CANNED: dict[str, tuple[tuple[str, str], ...]] = {
     "bucket-owner-full-control": (("{bucket}", FULL_CONTROL),),
     "log-delivery-write": (("LogDelivery", "WRITE"), ("LogDelivery", "READ_ACP")),
 }
-_PERSON = (Text("ID"), Text("DisplayName"))
-POLICY = Group(
+_USER_ELEMENTS = (Text("ID"), Text("DisplayName"))
+ACL_SCHEMA = Group(
     "AccessControlPolicy",
-    Group("Owner", *_PERSON, required=True),
+    Group("Owner", *_USER_ELEMENTS, required=True),
     Group(
         "AccessControlList",
-        Many(
+        RepeatedGroup(
             "Grant",
-            Group("Grantee", Kind(), *_PERSON, Text("EmailAddress"), Text("URI"), required=True),
+            Group(
+                "Grantee", TypeAttribute(), *_USER_ELEMENTS, Text("EmailAddress"), Text("URI"), required=True
+            ),
             Text("Permission", required=True),
         ),
         required=True,
     ),
 )
-READ_ALL = ".r:*,.rlistings"
-ACL_MAX = 100
+PUBLIC_READ = ".r:*,.rlistings"
+GRANTS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A permission of an access key or of a group."""
+    """A permission granted to an access key or a group."""
 
     grantee: str
     permission: str
@@ -70,15 +72,15 @@ class Acl:
     owner: str
     grants: tuple[Grant, ...]
 
-    def allows(self, user: str, permission: str, *, publicly: bool = True) -> bool:
-        """Return True if a user may do something.
+    def allows(self, user: str, permission: str, *, include_public: bool = True) -> bool:
+        """Return True if a user has a permission.
 
-        An anonymous caller has an empty name. ``publicly``: grants to all users count.
+        An anonymous caller has an empty name. ``include_public``: grants to all users count.
         """
         if user == self.owner and permission in ("READ_ACP", "WRITE_ACP"):
             return True
         requested = (permission, FULL_CONTROL)
-        names = {user, *(PUBLIC_GROUPS if user else PUBLIC_GROUPS[:1])} if publicly else {user}
+        names = {user, *(PUBLIC_GROUPS if user else PUBLIC_GROUPS[:1])} if include_public else {user}
         return any(grant.permission in requested and grant.grantee in names for grant in self.grants)
 
     @property
@@ -91,37 +93,39 @@ class Acl:
         """True if it grants something only to the owner."""
         return all(grant.grantee == self.owner for grant in self.grants)
 
-    def stored(self) -> str:
-        """Return the compact JSON of system metadata."""
+    def to_json(self) -> str:
+        """Return the compact JSON that system metadata stores."""
         value = {
             "Owner": self.owner,
             "Grant": [{"Permission": g.permission, "Grantee": g.grantee} for g in self.grants],
         }
         return json.dumps(value, separators=(",", ":"))
 
-    def document(self) -> Value:
-        """Return the value of an ``AccessControlPolicy``."""
+    def to_document(self) -> Value:
+        """Return the value of an ``AccessControlPolicy`` document."""
         return {
             "Owner": {"ID": self.owner, "DisplayName": self.owner},
             "AccessControlList": {
-                "Grant": [{"Grantee": _grantee(g.grantee), "Permission": g.permission} for g in self.grants]
+                "Grant": [
+                    {"Grantee": _render_grantee(g.grantee), "Permission": g.permission} for g in self.grants
+                ]
             },
         }
 
 
-def _grantee(name: str) -> Value:
-    if name in GROUPS:
-        return {"type": "Group", "URI": GROUPS[name]}
+def _render_grantee(name: str) -> Value:
+    if name in GROUP_URIS:
+        return {"type": "Group", "URI": GROUP_URIS[name]}
     return {"type": "CanonicalUser", "ID": name, "DisplayName": name}
 
 
 def private_acl(owner: str) -> Acl:
-    """Return the ACL that grants only its owner anything."""
+    """Return the ACL that grants only its owner access."""
     return Acl(owner, (Grant(owner, FULL_CONTROL),))
 
 
-def stored_acl(text: str | None) -> Acl | None:
-    """Return the ACL of system metadata; None for none and for one that cannot be read."""
+def parse_stored_acl(text: str | None) -> Acl | None:
+    """Return the ACL in system metadata; None for none and for unreadable ones."""
     if not text:
         return None
     try:
@@ -133,15 +137,15 @@ def stored_acl(text: str | None) -> Acl | None:
 
 
 def canned_acl(name: str, owner: str, bucket_owner: str) -> Acl:
-    """Return a canned ACL; raise ``S3Error``."""
-    grants = CANNED.get(name)
+    """Return a canned ACL by name; raise ``S3Error``."""
+    grants = CANNED_ACLS.get(name)
     if grants is None:
-        raise _bad_canned(name)
+        raise _unknown_canned_acl(name)
     more = (Grant(who.format(bucket=bucket_owner), what) for who, what in grants)
     return Acl(owner, (*private_acl(owner).grants, *(g for g in more if g.grantee != owner)))
 
 
-def _bad_canned(name: str) -> S3Error:
+def _unknown_canned_acl(name: str) -> S3Error:
     return S3Error("InvalidArgument", details={"ArgumentName": "x-amz-acl", "ArgumentValue": name})
 
 
@@ -155,19 +159,19 @@ _GRANT_HEADERS = {
 
 
 def has_acl_headers(headers: Mapping[str, str]) -> bool:
-    """Return True if a request says an ACL in headers."""
+    """Return True if a request has ACL headers."""
     return "x-amz-acl" in headers or any(name in headers for name in _GRANT_HEADERS)
 
 
-def is_public_grant(headers: Mapping[str, str]) -> bool:
-    """Return True if headers grant something to all users, or to all users with a key."""
+def grants_public_access(headers: Mapping[str, str]) -> bool:
+    """Return True if headers grant access to all users, or to all users with a key."""
     if headers.get("x-amz-acl") in ("public-read", "public-read-write", "authenticated-read"):
         return True
-    return any(uri in headers.get(name, "") for name in _GRANT_HEADERS for uri in _PUBLIC)
+    return any(uri in headers.get(name, "") for name in _GRANT_HEADERS for uri in _PUBLIC_GROUP_URIS)
 
 
-def acl_of_headers(headers: Mapping[str, str], owner: str, bucket_owner: str) -> Acl | None:
-    """Return the ACL of a request's headers, None if they have none; raise ``S3Error``."""
+def parse_acl_headers(headers: Mapping[str, str], owner: str, bucket_owner: str) -> Acl | None:
+    """Return the ACL in a request's headers, None without such headers; raise ``S3Error``."""
     granted = [(name, permission) for name, permission in _GRANT_HEADERS.items() if name in headers]
     canned = headers.get("x-amz-acl")
     if canned is not None and granted:
@@ -181,22 +185,22 @@ def acl_of_headers(headers: Mapping[str, str], owner: str, bucket_owner: str) ->
         for item in headers[name].split(","):
             kind, _, value = item.strip().partition("=")
             grants.append(
-                Grant(_grantee_of(kind.strip(), utf8_value(value.strip().strip('"')), name), permission)
+                Grant(_parse_grantee(kind.strip(), utf8_value(value.strip().strip('"')), name), permission)
             )
     return Acl(owner, tuple(grants))
 
 
-def _grantee_of(kind: str, value: str, header: str) -> str:
+def _parse_grantee(kind: str, value: str, header: str) -> str:
     if kind == "uri":
-        if value not in _GROUP_OF:
+        if value not in _GROUP_OF_URI:
             raise S3Error(
                 "InvalidArgument",
                 "Invalid group uri",
                 details={"ArgumentName": header, "ArgumentValue": value},
             )
-        return _GROUP_OF[value]
+        return _GROUP_OF_URI[value]
     if kind == "id" and value:
-        return _valid_user(value, header)
+        return _validate_user(value, header)
     if kind == "emailAddress":
         raise S3Error("NotImplemented", "Grants to an e-mail address are not implemented.")
     raise S3Error(
@@ -206,76 +210,76 @@ def _grantee_of(kind: str, value: str, header: str) -> str:
     )
 
 
-def _valid_user(name: str, argument: str) -> str:
-    """Return the name of a user; raise ``S3Error`` for what ACLs of Swift or of S3 take for more than one.
+def _validate_user(name: str, argument: str) -> str:
+    """Return the name of a user; raise ``S3Error`` for names that ACLs interpret as several users.
 
     Without ``s3_acl`` grantees become elements of a container's ACL, where ``.r:*`` is the public.
     """
-    if name in GROUPS or name in ("*", "*:*") or name.startswith(".") or "," in name:
+    if name in GROUP_URIS or name in ("*", "*:*") or name.startswith(".") or "," in name:
         details = {"ArgumentName": argument, "ArgumentValue": name}
         raise S3Error("InvalidArgument", "Invalid id", details=details)
     return name
 
 
-def acl_of_document(tree: Tree) -> Acl:
-    """Return the ACL of an ``AccessControlPolicy``; raise ``S3Error``."""
+def parse_acl_document(tree: Tree) -> Acl:
+    """Return the ACL in an ``AccessControlPolicy`` document; raise ``S3Error``."""
     owner = text_of(tree_of(tree.get("Owner")).get("ID"))
     if not owner:
         raise S3Error("MalformedACLError")
     items = trees_of(tree_of(tree.get("AccessControlList")).get("Grant"))
-    if len(items) > ACL_MAX:
+    if len(items) > GRANTS_MAX:
         raise S3Error("MalformedACLError")
-    return Acl(owner, tuple(map(_grant_of, items)))
+    return Acl(owner, tuple(map(_parse_grant, items)))
 
 
-def _grant_of(item: Tree) -> Grant:
+def _parse_grant(item: Tree) -> Grant:
     grantee, permission = tree_of(item.get("Grantee")), text_of(item.get("Permission"))
     if permission not in PERMISSIONS:
         raise S3Error("MalformedACLError")
     kind = text_of(grantee.get("type"))
     if kind == "Group":
         uri = text_of(grantee.get("URI"))
-        if uri not in _GROUP_OF:
+        if uri not in _GROUP_OF_URI:
             raise S3Error(
                 "InvalidArgument", "Invalid group uri", details={"ArgumentName": "uri", "ArgumentValue": uri}
             )
-        return Grant(_GROUP_OF[uri], permission)
+        return Grant(_GROUP_OF_URI[uri], permission)
     if kind == "CanonicalUser" and text_of(grantee.get("ID")):
-        return Grant(_valid_user(text_of(grantee.get("ID")), "CanonicalUser/ID"), permission)
+        return Grant(_validate_user(text_of(grantee.get("ID")), "CanonicalUser/ID"), permission)
     if kind == "AmazonCustomerByEmail":
         raise S3Error("NotImplemented", "Grants to an e-mail address are not implemented.")
     raise S3Error("MalformedACLError")
 
 
-# --- without s3_acl: what Swift makes of it -------------------------------------------------------------
+# --- without s3_acl: translation to Swift ACLs ----------------------------------------------------------
 
 
-def swift_acl(acl: str) -> HeaderMap:
-    """Return the ACLs of a container for a canned ACL; raise ``S3Error``."""
-    if acl not in CANNED:
-        raise _bad_canned(acl)
+def swift_acl_of_canned(acl: str) -> HeaderMap:
+    """Return the container ACL headers for a canned ACL; raise ``S3Error``."""
+    if acl not in CANNED_ACLS:
+        raise _unknown_canned_acl(acl)
     if acl in ("authenticated-read", "log-delivery-write"):
         raise S3Error("NotImplemented", f"The canned ACL {acl} is not implemented.")
     return {
-        "x-container-read": READ_ALL if acl.startswith("public-read") else "",
+        "x-container-read": PUBLIC_READ if acl.startswith("public-read") else "",
         "x-container-write": ".r:*" if acl == "public-read-write" else "",
     }
 
 
 def swift_acl_of_document(acl: Acl) -> HeaderMap:
-    """Return the ACLs of a container that mean an ACL of S3; raise ``S3Error`` for those that cannot."""
+    """Return the container ACL headers for an S3 ACL; raise ``S3Error`` if Swift cannot express it."""
     reads: list[str] = []
     writes: list[str] = []
     for grant in acl.grants:
         if grant.grantee == acl.owner:
             continue
         public = grant.grantee == "AllUsers"
-        if grant.grantee in GROUPS and not public:
+        if grant.grantee in GROUP_URIS and not public:
             raise S3Error("NotImplemented", f"Grants to {grant.grantee} are not implemented.")
         if grant.permission.endswith("_ACP"):
             raise S3Error("NotImplemented", f"The permission {grant.permission} is not implemented.")
         if grant.permission in ("READ", FULL_CONTROL):
-            reads.append(READ_ALL if public else grant.grantee)
+            reads.append(PUBLIC_READ if public else grant.grantee)
         if grant.permission in ("WRITE", FULL_CONTROL):
             writes.append(".r:*" if public else grant.grantee)
     return {
@@ -284,16 +288,18 @@ def swift_acl_of_document(acl: Acl) -> HeaderMap:
     }
 
 
-def acl_of_swift(owner: str, headers: Mapping[str, str]) -> Acl:
+def acl_from_swift(owner: str, headers: Mapping[str, str]) -> Acl:
     """Return the S3 form of a container's ACLs."""
     grants: list[Grant] = list(private_acl(owner).grants)
     for header, permission in (("x-container-read", "READ"), ("x-container-write", "WRITE")):
-        grants += (Grant(name, permission) for name in _names(headers.get(header, "").split(",")))
+        grants += (
+            Grant(name, permission) for name in _grantees_of_swift_acl(headers.get(header, "").split(","))
+        )
     return Acl(owner, tuple(grants))
 
 
-def _names(items: Sequence[str]) -> list[str]:
-    """Return the grantees of a Swift ACL that S3 has a word for."""
+def _grantees_of_swift_acl(items: Sequence[str]) -> list[str]:
+    """Return the grantees of a Swift ACL that S3 can express."""
     found = []
     for item in map(str.strip, items):
         if item in (".r:*", ".referrer:*"):

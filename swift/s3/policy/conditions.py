@@ -1,7 +1,7 @@
-"""Patterns of policies: ``*`` and ``?``, and variables such as ``${aws:username}``.
+"""Conditions and patterns of policies: ``*`` and ``?``, and variables such as ``${aws:username}``.
 
-What a variable stands for is never a pattern. A pattern is cut at its stars once; matching looks for the
-pieces from left to right, so that no pattern makes it slow.
+The value of a variable is never a pattern. A pattern is split at its stars once; matching searches the
+pieces from left to right, so no pattern is slow.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Protocol
 
 #: The value of a variable, None where the request has none.
 Lookup = Callable[[str], str | None]
-_variable = re.compile(r"\$\{([^{}]*)\}")
-#: What may be said literally: ``${*}``, ``${?}``, ``${$}``.
+_variable_pattern = re.compile(r"\$\{([^{}]*)\}")
+#: Characters that may be quoted: ``${*}``, ``${?}``, ``${$}``.
 _ESCAPES = "*?$"
 
 
-class _Star:
+class _AnyText:
     """Any number of characters."""
 
 
-class _One:
+class _AnyCharacter:
     """One character."""
 
 
@@ -32,28 +32,28 @@ class _Variable(str):
     """A name to be replaced."""
 
 
-_Token = str | type[_Star] | type[_One]
+_Token = str | type[_AnyText] | type[_AnyCharacter]
 
 
 class Glob:
-    """A pattern; ``names`` are the variables in it."""
+    """A pattern; ``variable_names`` are the variables in it."""
 
-    __slots__ = ("text", "names", "_tokens", "_pieces", "_folded")
+    __slots__ = ("text", "variable_names", "_tokens", "_pieces", "_ignores_case")
 
-    def __init__(self, text: str, *, variables: bool = True, folded: bool = False):
+    def __init__(self, text: str, *, has_variables: bool = True, ignore_case: bool = False):
         self.text = text
-        self._folded = folded
-        self._tokens = tuple(_tokens_of(text, variables=variables))
-        self.names = tuple(str(token) for token in self._tokens if isinstance(token, _Variable))
-        self._pieces = None if self.names else _pieces_of(self._tokens, folded=folded)
+        self._ignores_case = ignore_case
+        self._tokens = tuple(_tokenize(text, has_variables=has_variables))
+        self.variable_names = tuple(str(token) for token in self._tokens if isinstance(token, _Variable))
+        self._pieces = None if self.variable_names else _split_at_stars(self._tokens, ignore_case=ignore_case)
 
     @property
     def is_fixed(self) -> bool:
-        """True if it stands for one text only."""
-        return not self.names and _Star not in self._tokens and _One not in self._tokens
+        """True if only one text matches."""
+        return not self.variable_names and _AnyText not in self._tokens and _AnyCharacter not in self._tokens
 
     def matches(self, text: str, lookup: Lookup | None = None) -> bool:
-        """Return True if a text is of this pattern; never if a variable in it has no value."""
+        """Return True if a text matches; False if a variable of the pattern has no value."""
         pieces = self._pieces
         if pieces is None:
             tokens: list[_Token] = []
@@ -64,32 +64,32 @@ class Glob:
                         return False
                     token = str(value)
                 tokens.append(token)
-            pieces = _pieces_of(tuple(tokens), folded=self._folded)
-        return _match(pieces, text.lower() if self._folded else text)
+            pieces = _split_at_stars(tuple(tokens), ignore_case=self._ignores_case)
+        return _matches_pieces(pieces, text.lower() if self._ignores_case else text)
 
     def __repr__(self) -> str:
         return f"<Glob {self.text!r}>"
 
 
-def _tokens_of(text: str, *, variables: bool) -> Iterator[_Token]:
-    place = 0
-    if variables:
-        for found in _variable.finditer(text):
-            yield from _wild(text[place : found.start()])
+def _tokenize(text: str, *, has_variables: bool) -> Iterator[_Token]:
+    position = 0
+    if has_variables:
+        for found in _variable_pattern.finditer(text):
+            yield from _split_wildcards(text[position : found.start()])
             name = found[1].strip()
             yield name if name and name in _ESCAPES else _Variable(name)
-            place = found.end()
-    yield from _wild(text[place:])
+            position = found.end()
+    yield from _split_wildcards(text[position:])
 
 
-def _wild(text: str) -> Iterator[_Token]:
+def _split_wildcards(text: str) -> Iterator[_Token]:
     for part in re.split(r"([*?])", text):
         if part:
-            yield _Star if part == "*" else _One if part == "?" else part
+            yield _AnyText if part == "*" else _AnyCharacter if part == "?" else part
 
 
-class _Some:
-    """A piece in which some characters may be any: a text of fixed length."""
+class _WildcardPiece:
+    """A piece of fixed length in which some characters are arbitrary."""
 
     __slots__ = ("size", "pattern")
 
@@ -99,57 +99,59 @@ class _Some:
         self.pattern = re.compile(pattern, re.DOTALL)
 
 
-_Piece = str | _Some
+_PatternPiece = str | _WildcardPiece
 
 
-def _pieces_of(tokens: tuple[_Token, ...], *, folded: bool) -> tuple[_Piece, ...]:
+def _split_at_stars(tokens: tuple[_Token, ...], *, ignore_case: bool) -> tuple[_PatternPiece, ...]:
     """Return the pieces between the stars."""
     pieces: list[list[_Token]] = [[]]
     for token in tokens:
-        if token is _Star:
+        if token is _AnyText:
             pieces.append([])
         else:
             pieces[-1].append(token)
-    return tuple(_piece(piece, folded=folded) for piece in pieces)
+    return tuple(_make_piece(piece, ignore_case=ignore_case) for piece in pieces)
 
 
-def _piece(tokens: list[_Token], *, folded: bool) -> _Piece:
-    texts = [(token.lower() if folded else token) if isinstance(token, str) else None for token in tokens]
+def _make_piece(tokens: list[_Token], *, ignore_case: bool) -> _PatternPiece:
+    texts = [
+        (token.lower() if ignore_case else token) if isinstance(token, str) else None for token in tokens
+    ]
     if None not in texts:
         return "".join(filter(None, texts))
-    return _Some(texts)
+    return _WildcardPiece(texts)
 
 
-def _match(pieces: tuple[_Piece, ...], text: str) -> bool:
+def _matches_pieces(pieces: tuple[_PatternPiece, ...], text: str) -> bool:
     first, *rest = pieces
-    place = _at(first, text, 0)
-    if place is None:
+    position = _match_at(first, text, 0)
+    if position is None:
         return False
     if not rest:
-        return place == len(text)
+        return position == len(text)
     for piece in rest[:-1]:
-        place = _after(piece, text, place)
-        if place is None:
+        position = _find_from(piece, text, position)
+        if position is None:
             return False
     last = rest[-1]
     start = len(text) - (len(last) if isinstance(last, str) else last.size)
-    return start >= place and _at(last, text, start) is not None
+    return start >= position and _match_at(last, text, start) is not None
 
 
-def _at(piece: _Piece, text: str, place: int) -> int | None:
-    """Return the end of a piece that begins at ``place``."""
+def _match_at(piece: _PatternPiece, text: str, position: int) -> int | None:
+    """Return the end of a piece that begins at ``position``."""
     if isinstance(piece, str):
-        return place + len(piece) if text.startswith(piece, place) else None
-    found = piece.pattern.match(text, place)
+        return position + len(piece) if text.startswith(piece, position) else None
+    found = piece.pattern.match(text, position)
     return None if found is None else found.end()
 
 
-def _after(piece: _Piece, text: str, place: int) -> int | None:
-    """Return the end of the first such piece from ``place`` on."""
+def _find_from(piece: _PatternPiece, text: str, position: int) -> int | None:
+    """Return the end of the first such piece from ``position`` on."""
     if isinstance(piece, str):
-        start = text.find(piece, place)
+        start = text.find(piece, position)
         return None if start < 0 else start + len(piece)
-    found = piece.pattern.search(text, place)
+    found = piece.pattern.search(text, position)
     return None if found is None else found.end()
 
 
@@ -159,12 +161,12 @@ def _after(piece: _Piece, text: str, place: int) -> int | None:
 # or ends in ``IfExists``.
 
 
-class BadPolicy(ValueError):
-    """A document is no policy; its text says why."""
+class InvalidPolicy(ValueError):
+    """A document is not a valid policy; its text gives the reason."""
 
 
-#: Keys that may be asked for, in lower case; what ends with a slash has a name behind it.
-KEYS = frozenset(
+#: Valid condition keys in lower case; a name follows those that end with a slash.
+CONDITION_KEYS = frozenset(
     key.lower()
     for key in (
         *("aws:SourceIp", "aws:SecureTransport", "aws:UserAgent", "aws:Referer", "aws:CurrentTime"),
@@ -180,57 +182,56 @@ KEYS = frozenset(
     )
 )
 #: Keys that restrict a statement for all principals, if their values are fixed.
-NARROW = frozenset(("aws:sourceip", "aws:username", "aws:userid", "aws:principalarn", "aws:principalaccount"))
+RESTRICTING_KEYS = frozenset(
+    ("aws:sourceip", "aws:username", "aws:userid", "aws:principalarn", "aws:principalaccount")
+)
 
 
 class PolicyContext(Protocol):
-    """The policy context: values of a request by condition key."""
+    """The values of a request by condition key."""
 
     def values(self, key: str) -> Sequence[str] | None:
-        """Return the values of a key (lower case.
-
-        The name behind a slash as it stands); None where it has none.
-        """
+        """Return the values of a key, None if it has none; the key is in lower case up to a slash."""
 
 
-def known_key(text: str) -> str:
-    """Return a key as it is asked for; raise ``BadPolicy``."""
+def validate_condition_key(text: str) -> str:
+    """Return a condition key in the form of lookups; raise ``InvalidPolicy``."""
     start, slash, name = text.partition("/")
     key = start.lower() + slash
-    if key not in KEYS or (slash and not name):
-        raise BadPolicy("Policy has an invalid condition key")
+    if key not in CONDITION_KEYS or (slash and not name):
+        raise InvalidPolicy("Policy has an invalid condition key")
     return key + name
 
 
 # --- comparing ----------------------------------------------------------------------------------------
 
-Test = Callable[[str, Lookup], bool]
-_duration = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?", re.ASCII).fullmatch
+ValueTest = Callable[[str, Lookup], bool]
+_is_number = re.compile(r"-?\d{1,30}(?:\.\d{1,30})?", re.ASCII).fullmatch
 
 
-def _same(text: str) -> Test:
-    glob = Glob(_literal(text))
+def _string_equals(text: str) -> ValueTest:
+    glob = Glob(_escape_wildcards(text))
     return glob.matches
 
 
-def _literal(text: str) -> str:
-    """Return a text whose stars are no pattern; its variables are still replaced."""
+def _escape_wildcards(text: str) -> str:
+    """Return a text whose stars and question marks match literally; variables are still replaced."""
     return re.sub(r"\$\{[^{}]*\}|[*?]", lambda m: m[0] if len(m[0]) > 1 else f"${{{m[0]}}}", text)
 
 
-def _same_folded(text: str) -> Test:
-    return Glob(_literal(text), folded=True).matches
+def _string_equals_ignore_case(text: str) -> ValueTest:
+    return Glob(_escape_wildcards(text), ignore_case=True).matches
 
 
-def _like(text: str) -> Test:
+def _string_like(text: str) -> ValueTest:
     return Glob(text).matches
 
 
-def _like_arn(text: str) -> Test:
-    """Return each of the six parts of an ARN by itself."""
+def _arn_like(text: str) -> ValueTest:
+    """Return a test that matches each of the six parts of an ARN separately."""
     parts = text.split(":", 5)
     if len(parts) != 6:
-        raise BadPolicy("Policy has an invalid ARN in a condition")
+        raise InvalidPolicy("Policy has an invalid ARN in a condition")
     globs = [Glob(part) for part in parts]
 
     def test(value: str, lookup: Lookup) -> bool:
@@ -242,13 +243,13 @@ def _like_arn(text: str) -> Test:
     return test
 
 
-def _number_of(text: str) -> float | None:
-    return float(text) if _duration(text) else None
+def _parse_number(text: str) -> float | None:
+    return float(text) if _is_number(text) else None
 
 
-def _moment_of(text: str) -> float | None:
-    """Return Unix seconds of a date as ISO 8601 writes it, or of a number of them."""
-    if _duration(text):
+def _parse_date(text: str) -> float | None:
+    """Return the Unix second of an ISO 8601 date or of a number of seconds; None for other text."""
+    if _is_number(text):
         return float(text)
     try:
         moment = datetime.fromisoformat(text)
@@ -257,13 +258,13 @@ def _moment_of(text: str) -> float | None:
         return None
 
 
-def _ordered(
+def _comparison(
     parse: Callable[[str], float | None], compare: Callable[[float, float], bool]
-) -> Callable[[str], Test]:
-    def make(text: str) -> Test:
+) -> Callable[[str], ValueTest]:
+    def make(text: str) -> ValueTest:
         requested = parse(text)
         if requested is None:
-            raise BadPolicy("Policy has an invalid value in a condition")
+            raise InvalidPolicy("Policy has an invalid value in a condition")
         limit = requested
 
         def test(value: str, _lookup: Lookup) -> bool:
@@ -275,10 +276,10 @@ def _ordered(
     return make
 
 
-def _truth(text: str) -> Test:
+def _bool_equals(text: str) -> ValueTest:
     requested = text.lower()
     if requested not in ("true", "false"):
-        raise BadPolicy("Policy has an invalid value in a condition")
+        raise InvalidPolicy("Policy has an invalid value in a condition")
     return lambda value, _lookup: value.lower() == requested
 
 
@@ -286,12 +287,12 @@ def _truth(text: str) -> Test:
 _MAPPED_BITS = 96
 
 
-def network_of(text: str) -> IPv4Network | IPv6Network:
-    """Return a network, IPv4 written as IPv6 as IPv4; raise ``BadPolicy``."""
+def parse_network(text: str) -> IPv4Network | IPv6Network:
+    """Return a network; IPv4-mapped IPv6 becomes IPv4; raise ``InvalidPolicy``."""
     try:
         network = ip_network(text, strict=False)
     except ValueError:
-        raise BadPolicy("Policy has an invalid IP address in a condition")
+        raise InvalidPolicy("Policy has an invalid IP address in a condition")
     if isinstance(network, IPv6Network) and network.prefixlen >= _MAPPED_BITS:
         mapped = network.network_address.ipv4_mapped
         if mapped is not None:
@@ -299,8 +300,8 @@ def network_of(text: str) -> IPv4Network | IPv6Network:
     return network
 
 
-def _address(text: str) -> Test:
-    network = network_of(text)
+def _ip_in_network(text: str) -> ValueTest:
+    network = parse_network(text)
 
     def test(value: str, _lookup: Lookup) -> bool:
         try:
@@ -314,25 +315,25 @@ def _address(text: str) -> Test:
     return test
 
 
-#: Operator in lower case → what makes a test of a value, and whether none may hold.
-OPERATORS: dict[str, tuple[Callable[[str], Test], bool]] = {
-    "stringequals": (_same, False),
-    "stringnotequals": (_same, True),
-    "stringequalsignorecase": (_same_folded, False),
-    "stringnotequalsignorecase": (_same_folded, True),
-    "stringlike": (_like, False),
-    "stringnotlike": (_like, True),
-    "arnequals": (_like_arn, False),
-    "arnlike": (_like_arn, False),
-    "arnnotequals": (_like_arn, True),
-    "arnnotlike": (_like_arn, True),
-    "bool": (_truth, False),
-    "binaryequals": (_same, False),
-    "ipaddress": (_address, False),
-    "notipaddress": (_address, True),
+#: Operator in lower case → function that makes a value's test, and True if the operator is negated.
+OPERATORS: dict[str, tuple[Callable[[str], ValueTest], bool]] = {
+    "stringequals": (_string_equals, False),
+    "stringnotequals": (_string_equals, True),
+    "stringequalsignorecase": (_string_equals_ignore_case, False),
+    "stringnotequalsignorecase": (_string_equals_ignore_case, True),
+    "stringlike": (_string_like, False),
+    "stringnotlike": (_string_like, True),
+    "arnequals": (_arn_like, False),
+    "arnlike": (_arn_like, False),
+    "arnnotequals": (_arn_like, True),
+    "arnnotlike": (_arn_like, True),
+    "bool": (_bool_equals, False),
+    "binaryequals": (_string_equals, False),
+    "ipaddress": (_ip_in_network, False),
+    "notipaddress": (_ip_in_network, True),
     **{
-        f"{kind}{name}": (_ordered(parse, compare), name == "notequals")
-        for kind, parse in (("numeric", _number_of), ("date", _moment_of))
+        f"{kind}{name}": (_comparison(parse, compare), name == "notequals")
+        for kind, parse in (("numeric", _parse_number), ("date", _parse_date))
         for name, compare in (
             ("equals", lambda a, b: a == b),
             ("notequals", lambda a, b: a == b),
@@ -348,22 +349,22 @@ _IF_EXISTS = "ifexists"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An operator, a key and what its values must be."""
+    """An operator, a condition key and the expected values."""
 
     operator: str
     key: str
-    texts: tuple[str, ...]
-    tests: tuple[Test, ...]
+    expected_values: tuple[str, ...]
+    tests: tuple[ValueTest, ...]
     negated: bool = False
     if_exists: bool = False
     #: ``all`` or ``any`` of a request's values; empty: the key has one.
     quantifier: str = ""
 
     def holds(self, context: PolicyContext, lookup: Lookup) -> bool:
-        """Return True if a request meets it."""
+        """Return True if a request meets the condition."""
         values = context.values(self.key)
         if self.operator == "null":
-            return any((values is None) == (text.lower() == "true") for text in self.texts)
+            return any((values is None) == (text.lower() == "true") for text in self.expected_values)
         if values is None:
             return self.if_exists or self.quantifier == "all" or (self.negated and not self.quantifier)
         found = [any(test(value, lookup) for test in self.tests) != self.negated for value in values]
@@ -372,8 +373,8 @@ class Condition:
         )
 
 
-def condition_of(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
-    """Return a condition as a document has it; raise ``BadPolicy``."""
+def parse_condition(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
+    """Return the condition of a document; raise ``InvalidPolicy``."""
     name, quantifier = operator.lower(), ""
     for start, word in (("forallvalues:", "all"), ("foranyvalue:", "any")):
         if name.startswith(start):
@@ -381,15 +382,15 @@ def condition_of(operator: str, key: str, texts: tuple[str, ...]) -> Condition:
             break
     if_exists = name.endswith(_IF_EXISTS)
     name = name.removesuffix(_IF_EXISTS)
-    requested = known_key(key)
+    requested = validate_condition_key(key)
     if not texts:
-        raise BadPolicy("Policy has a condition without values")
+        raise InvalidPolicy("Policy has a condition without values")
     if name == "null":
         if if_exists or quantifier or any(text.lower() not in ("true", "false") for text in texts):
-            raise BadPolicy("Policy has an invalid value in a condition")
+            raise InvalidPolicy("Policy has an invalid value in a condition")
         return Condition(name, requested, texts, ())
     if name not in OPERATORS:
-        raise BadPolicy(f"Invalid Condition type : {operator}")
+        raise InvalidPolicy(f"Invalid Condition type : {operator}")
     make, negated = OPERATORS[name]
     tests = tuple(make(text) for text in texts)
     return Condition(name, requested, texts, tests, negated, if_exists, quantifier)

@@ -1,4 +1,4 @@
-"""Bucket policies: actions, documents as values, and verdicts."""
+"""Bucket policies: actions, parsed documents, and verdicts."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import NoReturn
 from swift.base.truth import is_true
 from swift.s3.api.router import OPERATIONS
 from swift.s3.policy.conditions import (
-    NARROW,
-    BadPolicy,
+    RESTRICTING_KEYS,
     Condition,
     Glob,
+    InvalidPolicy,
     Lookup,
     PolicyContext,
-    condition_of,
-    known_key,
-    network_of,
+    parse_condition,
+    parse_network,
+    validate_condition_key,
 )
 
-_SAME = "s3:"
+_ACTION_PREFIX = "s3:"
 #: Operation → the action it is called by in policies, where that is not its own name.
-_NAMED: dict[str, str] = {
+_ACTION_NAMES: dict[str, str] = {
     "ListBuckets": "ListAllMyBuckets",
     **dict.fromkeys(("HeadBucket", "ListObjects", "ListObjectsV2"), "ListBucket"),
     "ListObjectVersions": "ListBucketVersions",
@@ -70,48 +70,48 @@ _NAMED: dict[str, str] = {
     "HeadObject": "GetObject",
     "SelectObjectContent": "GetObject",
     "ListParts": "ListMultipartUploadParts",
-    # Each of its keys is asked for by itself.
+    # Each key is authorized separately.
     "DeleteObjects": "DeleteObject",
 }
 #: Of these a version has an action of its own.
-_OF_VERSIONS = frozenset(
+_VERSIONED_ACTIONS = frozenset(
     (
         *("GetObject", "DeleteObject", "GetObjectAcl", "PutObjectAcl", "GetObjectTagging"),
         *("PutObjectTagging", "DeleteObjectTagging", "GetObjectTorrent", "GetObjectAttributes"),
     )
 )
-#: What locks an object while it is made.
-_LOCKS = (
+#: Headers that lock a new object, and the actions they need.
+_LOCK_ACTIONS = (
     ("s3:PutObjectRetention", "x-amz-object-lock-mode"),
     ("s3:PutObjectLegalHold", "x-amz-object-lock-legal-hold"),
 )
-_GRANTS = ("x-amz-acl", "x-amz-grant-")
+_ACL_HEADER_PREFIXES = ("x-amz-acl", "x-amz-grant-")
 
 
-def _action(operation: str) -> str:
-    return _NAMED.get(operation, operation)
+def _action_name(operation: str) -> str:
+    return _ACTION_NAMES.get(operation, operation)
 
 
-def _of_version(action: str) -> str:
+def _version_action_name(action: str) -> str:
     """Return the action's name for a version, such as GetObjectVersionAcl."""
     return action.replace("Object", "ObjectVersion", 1)
 
 
 #: Every action that a policy may name, in lower case.
 ACTIONS = frozenset(
-    (_SAME + action).lower()
+    (_ACTION_PREFIX + action).lower()
     for operation in OPERATIONS
-    for base in (_action(operation),)
-    for action in ((base, _of_version(base)) if base in _OF_VERSIONS else (base,))
+    for base in (_action_name(operation),)
+    for action in ((base, _version_action_name(base)) if base in _VERSIONED_ACTIONS else (base,))
 ) | frozenset(
     ("s3:bypassgovernanceretention", "s3:replicateobject", "s3:replicatedelete", "s3:replicatetags")
 )
 
 
 def action_of(operation: str, *, versioned: bool = False) -> str:
-    """Return the action of an operation, on a version or not."""
-    name = _action(operation)
-    return _SAME + (_of_version(name) if versioned and name in _OF_VERSIONS else name)
+    """Return the policy action of an operation; ``versioned``: on a version of an object."""
+    name = _action_name(operation)
+    return _ACTION_PREFIX + (_version_action_name(name) if versioned and name in _VERSIONED_ACTIONS else name)
 
 
 def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, str]) -> tuple[str, ...]:
@@ -125,27 +125,27 @@ def actions_of(operation: str, params: Mapping[str, str], headers: Mapping[str, 
         "UploadPartCopy",
         "CompleteMultipartUpload",
     ):
-        if any(name.startswith(_GRANTS) for name in headers):
+        if any(name.startswith(_ACL_HEADER_PREFIXES) for name in headers):
             found.append("s3:PutObjectAcl")
         if "x-amz-tagging" in headers:
             found.append("s3:PutObjectTagging")
-        found += [action for action, header in _LOCKS if header in headers]
+        found += [action for action, header in _LOCK_ACTIONS if header in headers]
     if is_true(headers.get("x-amz-bypass-governance-retention")):
         found.append("s3:BypassGovernanceRetention")
     return tuple(found)
 
 
 # --- documents ----------------------------------------------------------------------------------------
-# What is not understood is refused when a policy is stored, and not passed over when it is asked: a
-# Deny that is not understood would allow.
+# Unknown elements are rejected when a policy is stored, and never ignored when it is evaluated: a
+# Deny that is ignored would allow.
 
 POLICY_BYTES_MAX = 20 << 10
 STATEMENTS_MAX = 1000
 VERSIONS = ("2008-10-17", "2012-10-17")
-ARN = "arn:aws:s3:::"
-_USER_ARN = "arn:aws:iam::"
-#: In a bucket's policy, who is not a user of ours: they are stored and match no principal.
-_FOREIGN = ("Service", "Federated")
+BUCKET_ARN_PREFIX = "arn:aws:s3:::"
+_IAM_ARN_PREFIX = "arn:aws:iam::"
+#: Kinds of principals that the cluster does not have: they are stored and match no caller.
+_UNSUPPORTED_PRINCIPALS = ("Service", "Federated")
 ALL_PRINCIPALS = "*"
 #: What JSON can hold.
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -165,7 +165,7 @@ class Principals:
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """Patterns of actions or resources, or everything but those."""
+    """Patterns of actions or resources; ``negated``: everything that does not match."""
 
     globs: tuple[Glob, ...]
     negated: bool = False
@@ -173,7 +173,7 @@ class Patterns:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement."""
+    """One statement of a policy."""
 
     allows: bool
     principals: Principals
@@ -185,223 +185,225 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class BucketPolicy:
-    """The statements of a bucket."""
+    """The statements of a bucket's policy."""
 
     statements: tuple[Statement, ...]
 
 
 def parse_policy(text: str | bytes, bucket: str) -> BucketPolicy:
-    """Return the policy of a bucket; raise ``BadPolicy``."""
+    """Return the policy of a bucket; raise ``InvalidPolicy``."""
     if len(text) > POLICY_BYTES_MAX:
-        raise BadPolicy("Policies must not be larger than 20480 bytes")
+        raise InvalidPolicy("Policies must not be larger than 20480 bytes")
     try:
         text = text if isinstance(text, str) else text.decode("utf-8")
-        tree = json.loads(text, object_pairs_hook=_once, parse_constant=_no_number)
-    except BadPolicy:
+        tree = json.loads(text, object_pairs_hook=_unique_members, parse_constant=_reject_constant)
+    except InvalidPolicy:
         raise
     except (ValueError, RecursionError):
-        raise BadPolicy("Policies must be valid JSON and the first byte must be '{'")
+        raise InvalidPolicy("Policies must be valid JSON and the first byte must be '{'")
     if not isinstance(tree, dict):
-        raise BadPolicy("Policies must be valid JSON and the first byte must be '{'")
-    _only(tree, ("Version", "Id", "Statement"))
+        raise InvalidPolicy("Policies must be valid JSON and the first byte must be '{'")
+    _validate_field_names(tree, ("Version", "Id", "Statement"))
     version = tree.get("Version", VERSIONS[0])
     if version not in VERSIONS:
-        raise BadPolicy("The policy must contain a valid version string")
+        raise InvalidPolicy("The policy must contain a valid version string")
     if not isinstance(tree.get("Id", ""), str):
-        raise BadPolicy("Id must be a string")
+        raise InvalidPolicy("Id must be a string")
     items = tree.get("Statement")
     items = items if isinstance(items, list) else [items]
     if not items or len(items) > STATEMENTS_MAX:
-        raise BadPolicy("Could not parse the policy: Statement is empty!")
-    return BucketPolicy(tuple(_statement(item, bucket, variables=version != VERSIONS[0]) for item in items))
-
-
-def _once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
-    tree = dict(pairs)
-    if len(tree) != len(pairs):
-        raise BadPolicy("A name must not come twice")
-    return tree
-
-
-def _no_number(_text: str) -> NoReturn:
-    raise BadPolicy("Policies must be valid JSON and the first byte must be '{'")
-
-
-def _only(tree: Mapping[str, Json], names: Sequence[str]) -> None:
-    for name in tree:
-        if name not in names:
-            raise BadPolicy(f"Unknown field {name[:100]}")
-
-
-def _statement(item: Json, bucket: str, *, variables: bool) -> Statement:
-    if not isinstance(item, dict):
-        raise BadPolicy("Statement must be an object")
-    names = ("Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource")
-    _only(item, ("Sid", "Effect", "Condition", *names))
-    if not isinstance(item.get("Sid", ""), str):
-        raise BadPolicy("Sid must be a string")
-    effect = item.get("Effect")
-    if effect not in ("Allow", "Deny"):
-        raise BadPolicy(f"Invalid effect: {str(effect)[:100]}")
-    who = _which(item, "Principal")
-    return Statement(
-        effect == "Allow",
-        _principals(item[who]),
-        who == "NotPrincipal",
-        _actions(item),
-        _resources(item, bucket, variables=variables),
-        tuple(_conditions(item.get("Condition", {}), variables=variables)),
+        raise InvalidPolicy("Could not parse the policy: Statement is empty!")
+    return BucketPolicy(
+        tuple(_parse_statement(item, bucket, has_variables=version != VERSIONS[0]) for item in items)
     )
 
 
-def _which(item: Mapping[str, Json], name: str) -> str:
-    """Return the one of ``name`` and ``Notname`` that a statement has."""
+def _unique_members(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
+    tree = dict(pairs)
+    if len(tree) != len(pairs):
+        raise InvalidPolicy("A name must not come twice")
+    return tree
+
+
+def _reject_constant(_text: str) -> NoReturn:
+    raise InvalidPolicy("Policies must be valid JSON and the first byte must be '{'")
+
+
+def _validate_field_names(tree: Mapping[str, Json], names: Sequence[str]) -> None:
+    for name in tree:
+        if name not in names:
+            raise InvalidPolicy(f"Unknown field {name[:100]}")
+
+
+def _parse_statement(item: Json, bucket: str, *, has_variables: bool) -> Statement:
+    if not isinstance(item, dict):
+        raise InvalidPolicy("Statement must be an object")
+    names = ("Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource")
+    _validate_field_names(item, ("Sid", "Effect", "Condition", *names))
+    if not isinstance(item.get("Sid", ""), str):
+        raise InvalidPolicy("Sid must be a string")
+    effect = item.get("Effect")
+    if effect not in ("Allow", "Deny"):
+        raise InvalidPolicy(f"Invalid effect: {str(effect)[:100]}")
+    field = _present_field(item, "Principal")
+    return Statement(
+        effect == "Allow",
+        _parse_principals(item[field]),
+        field == "NotPrincipal",
+        _parse_actions(item),
+        _parse_resources(item, bucket, has_variables=has_variables),
+        tuple(_parse_conditions(item.get("Condition", {}), has_variables=has_variables)),
+    )
+
+
+def _present_field(item: Mapping[str, Json], name: str) -> str:
+    """Return which of the fields ``name`` and ``Notname`` a statement has; raise ``InvalidPolicy``."""
     found = [one for one in (name, f"Not{name}") if one in item]
     if len(found) != 1:
-        raise BadPolicy(
+        raise InvalidPolicy(
             f"Missing required field {name}" if not found else f"{name} and Not{name} exclude each other"
         )
     return found[0]
 
 
-def _texts(value: Json, what: str) -> list[str]:
-    """Return one text or a list of them as a list."""
+def _parse_texts(value: Json, what: str) -> list[str]:
+    """Return a text or a list of texts as a list."""
     items = value if isinstance(value, list) else [value]
     texts = [item for item in items if isinstance(item, str) and item]
     if not items or len(texts) != len(items):
-        raise BadPolicy(f"{what} must be a string or a list of strings")
+        raise InvalidPolicy(f"{what} must be a string or a list of strings")
     return texts
 
 
 # --- principals ---------------------------------------------------------------------------------------
 
 
-def _principals(value: Json) -> Principals:
+def _parse_principals(value: Json) -> Principals:
     if value == ALL_PRINCIPALS:
         return Principals(includes_all=True)
     if not isinstance(value, dict) or not value:
-        raise BadPolicy("Invalid principal in policy")
+        raise InvalidPolicy("Invalid principal in policy")
     includes_all = False
     users: set[str] = set()
     accounts: set[str] = set()
     for kind, names in value.items():
-        for name in _texts(names, "Principal"):
-            if kind in _FOREIGN:
+        for name in _parse_texts(names, "Principal"):
+            if kind in _UNSUPPORTED_PRINCIPALS:
                 continue
             if kind not in ("AWS", "CanonicalUser"):
-                raise BadPolicy("Invalid principal in policy")
+                raise InvalidPolicy("Invalid principal in policy")
             if name == ALL_PRINCIPALS and kind == "AWS":
                 includes_all = True
             elif kind == "CanonicalUser":
-                users.add(_plain(name))
+                users.add(_validate_no_wildcard(name))
             else:
                 _add_principal(name, users, accounts)
     return Principals(includes_all, frozenset(users), frozenset(accounts))
 
 
-def _plain(name: str) -> str:
+def _validate_no_wildcard(name: str) -> str:
     if "*" in name or "?" in name:
-        raise BadPolicy("Invalid principal in policy")
+        raise InvalidPolicy("Invalid principal in policy")
     return name
 
 
 def _add_principal(name: str, users: set[str], accounts: set[str]) -> None:
     """Add an access key, an account, or the ARN of either."""
     if name.startswith("arn:"):
-        account, _, rest = name.removeprefix(_USER_ARN).partition(":")
+        account, _, rest = name.removeprefix(_IAM_ARN_PREFIX).partition(":")
         kind, _, user = rest.partition("/")
-        if not name.startswith(_USER_ARN) or not account:
-            raise BadPolicy("Invalid principal in policy")
+        if not name.startswith(_IAM_ARN_PREFIX) or not account:
+            raise InvalidPolicy("Invalid principal in policy")
         if rest == "root":
-            accounts.add(_plain(account))
+            accounts.add(_validate_no_wildcard(account))
         elif kind == "user" and user:
-            # A path before a user's name says nothing here.
-            users.add(_plain(f"{account}:{user.rpartition('/')[2]}"))
+            # The path before a user's name is ignored.
+            users.add(_validate_no_wildcard(f"{account}:{user.rpartition('/')[2]}"))
         else:
-            raise BadPolicy("Invalid principal in policy")
+            raise InvalidPolicy("Invalid principal in policy")
     elif ":" in name:
-        users.add(_plain(name))
+        users.add(_validate_no_wildcard(name))
     else:
         # A key of Keystone has no colon, nor has an account.
-        users.add(_plain(name))
+        users.add(_validate_no_wildcard(name))
         accounts.add(name)
 
 
 # --- actions and resources ----------------------------------------------------------------------------
 
 
-def _actions(item: Mapping[str, Json]) -> Patterns:
-    which = _which(item, "Action")
+def _parse_actions(item: Mapping[str, Json]) -> Patterns:
+    which = _present_field(item, "Action")
     globs = []
-    for text in _texts(item[which], "Action"):
-        glob = Glob(text.lower(), variables=False)
+    for text in _parse_texts(item[which], "Action"):
+        glob = Glob(text.lower(), has_variables=False)
         if text != "*" and not (text.lower().startswith("s3:") and any(map(glob.matches, ACTIONS))):
-            raise BadPolicy("Policy has invalid action")
+            raise InvalidPolicy("Policy has invalid action")
         globs.append(glob)
     return Patterns(tuple(globs), which.startswith("Not"))
 
 
-def _resources(item: Mapping[str, Json], bucket: str, *, variables: bool) -> Patterns:
-    which = _which(item, "Resource")
+def _parse_resources(item: Mapping[str, Json], bucket: str, *, has_variables: bool) -> Patterns:
+    which = _present_field(item, "Resource")
     globs = []
-    for text in _texts(item[which], "Resource"):
+    for text in _parse_texts(item[which], "Resource"):
         if text == "*":
             globs.append(Glob(text))
             continue
-        if not text.startswith(ARN):
-            raise BadPolicy("Policy has invalid resource")
-        name = text[len(ARN) :].partition("/")[0]
-        glob = Glob(text[len(ARN) :], variables=variables)
-        _check_names(glob)
-        if not Glob(name, variables=False).matches(bucket):
-            raise BadPolicy("Policy has invalid resource")
+        if not text.startswith(BUCKET_ARN_PREFIX):
+            raise InvalidPolicy("Policy has invalid resource")
+        name = text[len(BUCKET_ARN_PREFIX) :].partition("/")[0]
+        glob = Glob(text[len(BUCKET_ARN_PREFIX) :], has_variables=has_variables)
+        _validate_variables(glob)
+        if not Glob(name, has_variables=False).matches(bucket):
+            raise InvalidPolicy("Policy has invalid resource")
         globs.append(glob)
     return Patterns(tuple(globs), which.startswith("Not"))
 
 
-def _check_names(glob: Glob) -> None:
-    for name in glob.names:
+def _validate_variables(glob: Glob) -> None:
+    for name in glob.variable_names:
         try:
-            known_key(name)
-        except BadPolicy:
-            raise BadPolicy("Policy has an unknown variable")
+            validate_condition_key(name)
+        except InvalidPolicy:
+            raise InvalidPolicy("Policy has an unknown variable")
 
 
-def _conditions(value: Json, *, variables: bool) -> list[Condition]:
+def _parse_conditions(value: Json, *, has_variables: bool) -> list[Condition]:
     if not isinstance(value, dict):
-        raise BadPolicy("Condition must be an object")
+        raise InvalidPolicy("Condition must be an object")
     found = []
     for operator, keys in value.items():
         if not isinstance(keys, dict) or not keys:
-            raise BadPolicy("Condition must be an object of objects")
+            raise InvalidPolicy("Condition must be an object of objects")
         for key, texts in keys.items():
             items = texts if isinstance(texts, list) else [texts]
-            values = tuple(map(_value, items))
-            if variables:
+            values = tuple(map(_condition_value, items))
+            if has_variables:
                 for text in values:
-                    _check_names(Glob(text))
+                    _validate_variables(Glob(text))
             else:
                 values = tuple(text.replace("${", "${$}{") for text in values)
-            found.append(condition_of(operator, key, values))
+            found.append(parse_condition(operator, key, values))
     return found
 
 
-def _value(item: Json) -> str:
+def _condition_value(item: Json) -> str:
     if isinstance(item, bool):
         return "true" if item else "false"
     if isinstance(item, str | int | float):
         return str(item)
-    raise BadPolicy("A condition compares texts, numbers and truths")
+    raise InvalidPolicy("A condition compares texts, numbers and truths")
 
 
 # --- verdicts -----------------------------------------------------------------------------------------
 
 #: An address range at least so narrow is not the public.
-_V4_BITS, _V6_BITS = 8, 32
+_NARROW_V4_BITS, _NARROW_V6_BITS = 8, 32
 
 
 class PolicyVerdict(Enum):
-    """The verdict of a policy."""
+    """The verdict of a policy on a request."""
 
     SILENT = "silent"
     ALLOW = "allow"
@@ -432,39 +434,39 @@ class PolicyRequest:
         return f"{self.bucket}/{self.key}" if self.key else self.bucket
 
 
-def decide(policy: BucketPolicy, request: PolicyRequest) -> PolicyVerdict:
+def evaluate_policy(policy: BucketPolicy, request: PolicyRequest) -> PolicyVerdict:
     """Return the verdict of a policy on a request."""
     verdict = PolicyVerdict.SILENT
     for statement in policy.statements:
         if statement.allows and verdict is PolicyVerdict.ALLOW:
             # Only a denial can change it.
             continue
-        if _applies(statement, request):
+        if _statement_applies(statement, request):
             if not statement.allows:
                 return PolicyVerdict.DENY
             verdict = PolicyVerdict.ALLOW
     return verdict
 
 
-def together(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
-    """Return the verdict on a request of several actions: all must be allowed, none denied."""
+def combine_verdicts(verdicts: Iterable[PolicyVerdict]) -> PolicyVerdict:
+    """Return the verdict on several actions: ALLOW if all are allowed, DENY if one is denied."""
     found = set(verdicts)
     if PolicyVerdict.DENY in found:
         return PolicyVerdict.DENY
     return PolicyVerdict.ALLOW if found == {PolicyVerdict.ALLOW} else PolicyVerdict.SILENT
 
 
-def _applies(statement: Statement, request: PolicyRequest) -> bool:
-    lookup = _lookup(request.context)
+def _statement_applies(statement: Statement, request: PolicyRequest) -> bool:
+    lookup = _variable_lookup(request.context)
     return (
-        _any(statement.actions, request.action.lower(), lookup)
-        and _any(statement.resources, request.resource, lookup)
-        and _is_one_of(statement.principals, request.principal) != statement.not_principal
+        _matches_patterns(statement.actions, request.action.lower(), lookup)
+        and _matches_patterns(statement.resources, request.resource, lookup)
+        and _includes_principal(statement.principals, request.principal) != statement.not_principal
         and all(condition.holds(request.context, lookup) for condition in statement.conditions)
     )
 
 
-def _lookup(context: PolicyContext) -> Lookup:
+def _variable_lookup(context: PolicyContext) -> Lookup:
     def value_of(name: str) -> str | None:
         start, slash, rest = name.partition("/")
         values = context.values(start.lower() + slash + rest)
@@ -473,11 +475,11 @@ def _lookup(context: PolicyContext) -> Lookup:
     return value_of
 
 
-def _any(patterns: Patterns, text: str, lookup: Lookup) -> bool:
+def _matches_patterns(patterns: Patterns, text: str, lookup: Lookup) -> bool:
     return any(glob.matches(text, lookup) for glob in patterns.globs) != patterns.negated
 
 
-def _is_one_of(principals: Principals, principal: Principal) -> bool:
+def _includes_principal(principals: Principals, principal: Principal) -> bool:
     if principals.includes_all:
         return True
     if not principal.user:
@@ -493,26 +495,31 @@ def is_public(policy: BucketPolicy) -> bool:
     return any(
         statement.allows
         and (statement.principals.includes_all or statement.not_principal)
-        and not any(map(_is_narrow, statement.conditions))
+        and not any(map(_is_restricting, statement.conditions))
         for statement in policy.statements
     )
 
 
-def _is_narrow(condition: Condition) -> bool:
-    """Return True if a condition holds for few callers: of fixed names or of a narrow network."""
-    if condition.negated or condition.if_exists or condition.quantifier or condition.key not in NARROW:
+def _is_restricting(condition: Condition) -> bool:
+    """Return True if a condition restricts callers to fixed names or to a narrow network."""
+    if (
+        condition.negated
+        or condition.if_exists
+        or condition.quantifier
+        or condition.key not in RESTRICTING_KEYS
+    ):
         return False
     if condition.key == "aws:sourceip":
-        return condition.operator == "ipaddress" and all(map(_is_narrow_range, condition.texts))
+        return condition.operator == "ipaddress" and all(map(_is_narrow_range, condition.expected_values))
     if condition.operator in ("stringequals", "stringequalsignorecase"):
-        return not any(Glob(text).names for text in condition.texts)
+        return not any(Glob(text).variable_names for text in condition.expected_values)
     fixed = condition.operator in ("stringlike", "arnequals", "arnlike")
-    return fixed and all(Glob(text).is_fixed for text in condition.texts)
+    return fixed and all(Glob(text).is_fixed for text in condition.expected_values)
 
 
 def _is_narrow_range(text: str) -> bool:
     try:
-        network = network_of(text)
-    except BadPolicy:
+        network = parse_network(text)
+    except InvalidPolicy:
         return False
-    return network.prefixlen >= (_V4_BITS if isinstance(network, IPv4Network) else _V6_BITS)
+    return network.prefixlen >= (_NARROW_V4_BITS if isinstance(network, IPv4Network) else _NARROW_V6_BITS)

@@ -221,7 +221,7 @@ class CacheTier:
                 if entries is not None:
                     entries.index.close(is_last=is_last)
             except IndexFailed as error:
-                self.dependencies.notice(f"the cache tier was not closed: {error}")
+                self.dependencies.notice(f"cannot close the cache tier: {error}")
 
         member.close(leave)
         if self._mounts is not None:

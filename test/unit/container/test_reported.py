@@ -77,5 +77,5 @@ def test_where_nothing_is_nothing_is_found(place):
 def test_a_database_that_does_not_say_whose_it_is_is_broken(broker, place):
     broker.write(lambda connection: connection.execute("DELETE FROM container_info").rowcount)
     broker.close()
-    with pytest.raises(DatabaseBroken, match="does not say"):
+    with pytest.raises(DatabaseBroken, match="has no account or container name"):
         open_found(place, Engine())

@@ -68,7 +68,7 @@ def script(tmp_path, text):
 @pytest.mark.process
 def test_what_a_failing_rsync_said_is_in_the_error(tmp_path):
     rsync.run(script(tmp_path, "exit 0"), 5)
-    with pytest.raises(rsync.RsyncFailed, match="m::x/d/tmp/id ended with 5: no such module"):
+    with pytest.raises(rsync.RsyncFailed, match="m::x/d/tmp/id failed with exit status 5: no such module"):
         rsync.run(script(tmp_path, "echo no such module >&2; exit 5"), 5)
 
 

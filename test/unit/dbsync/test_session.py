@@ -215,7 +215,7 @@ def test_a_node_that_did_not_take_rows_gets_them_again(bench, refused):
 
 def test_only_so_many_messages_go_in_a_pass_and_it_counts_as_a_failure(bench):
     bench.there.answer["max_row"] = 4
-    with pytest.raises(NodeFailed, match="more than 2 messages"):
+    with pytest.raises(NodeFailed, match="2 messages of rows were sent"):
         bench.run(per_diff=1, max_diffs=2)
     assert bench.there.words == ["sync", "merge_items", "merge_items"]
     assert bench.counters.counts == {"diffs": 1, "diff_caps": 1}

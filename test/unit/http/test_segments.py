@@ -106,7 +106,7 @@ def test_a_segment_that_ends_early_breaks_the_body():
     store.bodies[0].left = 3
     body = store.joined()
     read(body)
-    with pytest.raises(BodyError, match="gave 3 of 5 bytes"):
+    with pytest.raises(BodyError, match="sent 3 of 5 bytes"):
         read(body)
     assert store.ends[0] == (0, 3, False)
 

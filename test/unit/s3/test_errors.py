@@ -2,7 +2,7 @@
 
 import pytest
 
-from swift.s3.errors import refusal
+from swift.s3.errors import error_for_status
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from swift.s3.errors import refusal
     ],
 )
 def test_a_status_has_a_code_that_clients_know(status, code, answered):
-    error = refusal(status)
+    error = error_for_status(status)
     assert (error.code, error.status) == (code, answered)

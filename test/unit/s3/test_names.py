@@ -6,18 +6,18 @@ from swift.http.request import Request
 from swift.s3.errors import S3Error
 from swift.s3.names import (
     S3Target,
-    allows_anonymous,
-    bucket_of,
+    bucket_of_container,
     host_bucket_of,
+    is_anonymous_bucket_request,
     own_parts,
-    segments_of,
-    target_of,
+    parse_target,
+    segments_container,
 )
 
 
 @pytest.mark.parametrize("kind", ["", "COLD", "STANDARD_IA"])
 def test_a_container_of_parts_tells_its_bucket(kind):
-    assert bucket_of(segments_of("bucket", kind)) == "bucket"
+    assert bucket_of_container(segments_container("bucket", kind)) == "bucket"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ def test_a_container_of_parts_tells_its_bucket(kind):
     ["bucket", "bucket+", "+segments", "+COLD+segments", "b+cold+segments", "b+C+D+segments", "b+segmentsx"],
 )
 def test_any_other_container_belongs_to_itself(name):
-    assert bucket_of(name) == name
+    assert bucket_of_container(name) == name
 
 
 def test_of_a_manifest_only_what_is_in_the_containers_of_its_bucket_is_its_own():
@@ -56,7 +56,7 @@ def to(host):
 @pytest.mark.parametrize("path", ["/bucket/%FF", "/bucket/%00", "*"])
 def test_a_path_that_names_nothing_is_shown(path):
     with pytest.raises(S3Error) as refused:
-        target_of(Request("GET", path, {}), "")
+        parse_target(Request("GET", path, {}), "")
     assert (refused.value.code, refused.value.details) == ("InvalidURI", {"Uri": path})
 
 
@@ -112,7 +112,7 @@ def test_without_domains_no_host_names_one():
     ],
 )
 def test_a_path_names_a_bucket_unless_the_host_does(path, host_bucket, target):
-    assert target_of(Request("GET", path), host_bucket) == target
+    assert parse_target(Request("GET", path), host_bucket) == target
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_path_names_a_bucket_unless_the_host_does(path, host_bucket, target):
 )
 def test_what_names_nothing_is_refused(path, code):
     with pytest.raises(S3Error) as refused:
-        target_of(Request("GET", path), "")
+        parse_target(Request("GET", path), "")
     assert refused.value.code == code
 
 
@@ -154,9 +154,9 @@ def test_what_names_nothing_is_refused(path, code):
     ],
 )
 def test_what_nobody_signed_is_for_a_bucket_only_when_it_names_one(path, account, meant):
-    assert allows_anonymous(Request("GET", path), "", account) is meant
+    assert is_anonymous_bucket_request(Request("GET", path), "", account) is meant
 
 
 def test_a_host_that_names_a_bucket_needs_an_account_for_it():
-    assert allows_anonymous(Request("GET", "/v1/a"), "photos", "AUTH_a")
-    assert not allows_anonymous(Request("GET", "/photos"), "photos", "")
+    assert is_anonymous_bucket_request(Request("GET", "/v1/a"), "photos", "AUTH_a")
+    assert not is_anonymous_bucket_request(Request("GET", "/photos"), "photos", "")

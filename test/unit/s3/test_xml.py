@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from swift.s3.api.delete import DELETE
+from swift.s3.api.delete import DELETE_OBJECTS
 from swift.s3.api.tags import TAGGING
 from swift.s3.errors import S3Error
 from swift.s3.xml import NAMESPACE, parse, render
@@ -76,7 +76,7 @@ def test_what_is_not_of_the_schema_is_malformed(body):
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_document_or_malformed(body):
     try:
-        parse(DELETE, body)
+        parse(DELETE_OBJECTS, body)
     except S3Error as error:
         assert error.code == "MalformedXML"
 

@@ -204,7 +204,7 @@ def test_what_nobody_has_had_for_long_is_given_up(make):
     assert bench.run_once() == {"lost_source": 1}
     assert {index for _, index, _ in bench.changes} == {-1}, "but the container of the queue"
     assert len(bench.popped) == 3
-    assert any("is dropped" in line for line in bench.log.lines)
+    assert any("removing queue entry" in line for line in bench.log.lines)
 
 
 def test_where_an_offset_has_no_room_above_it_the_right_copy_is_of_the_next_tick(make):

@@ -231,7 +231,7 @@ def test_a_target_that_cannot_be_is_told_and_counted(make, to):
     bench.ask_for_copies(to, at=7)
     assert bench.run_once() == []
     assert bench.counts == {"failures": 1}
-    assert any("a/c cannot be copied" in line for line in bench.log.lines)
+    assert any("container sync of a/c is misconfigured" in line for line in bench.log.lines)
 
 
 @pytest.mark.parametrize(

@@ -190,6 +190,6 @@ def test_memcached_that_goes_away_is_told_once():
     for _ in range(5):
         bench.clock.advance(2)
         assert bench.ask().status == 200
-    assert [line for line in bench.told.log.lines if "away" in line] == [
-        "memcached is away: each of 1 processes uses an even share"
+    assert [line for line in bench.told.log.lines if "memcached" in line] == [
+        "memcached does not respond: each of 1 processes limits requests to an equal share"
     ]

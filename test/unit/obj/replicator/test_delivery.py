@@ -133,7 +133,7 @@ def test_an_rsync_that_fails_is_told_and_what_may_have_come_is_looked_at(
 ):
     rsync.will(words, 11)
     told.heard = acknowledged
-    with pytest.raises(DeliveryFailed, match="ended with 11"):
+    with pytest.raises(DeliveryFailed, match="failed with exit status 11"):
         by_rsync(told).push(job, make_node(1), other_region=False)
     assert len(rsync.calls) == 1 and told.words[0][3] is False
 

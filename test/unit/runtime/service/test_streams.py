@@ -55,7 +55,7 @@ def test_without_a_console_nothing_is_kept_and_what_is_printed_is_logged():
             "STDERR: complaint",
             "/dev/null /dev/null /dev/null",
             "True",
-            "the process ends: broken",
+            "unexpected error; the process ends: broken",
         ],
     )
 

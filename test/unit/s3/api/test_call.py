@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from swift.http.request import Request
-from swift.s3.api.call import Call, Features, invalid_argument, iso_of_row, iso_time
-from swift.s3.auth.claim import anonymous
+from swift.s3.api.call import Call, Features, invalid_argument, iso_time, iso_time_of_row
+from swift.s3.auth.claim import anonymous_claim
 from swift.s3.errors import S3Error
 from test.support.s3_fixtures import code_of
 
 
 def call(query="", headers=None, body=b""):
     request = Request("GET", "/bucket", dict(headers or {}), body, query=query)
-    return Call(request, None, SimpleNamespace(claim=anonymous()), None, Features(), None)
+    return Call(request, None, SimpleNamespace(claim=anonymous_claim()), None, Features(), None)
 
 
 @pytest.mark.parametrize(
@@ -46,20 +46,24 @@ def test_a_body_where_none_belongs_is_refused(body):
     made = call(body=body)
     if body:
         with pytest.raises(S3Error) as refused:
-            made.take_no_body()
+            made.require_no_body()
         assert refused.value.code == "UnexpectedContent"
     else:
-        made.take_no_body()
+        made.require_no_body()
 
 
 def test_times_are_rounded_up_alike():
-    assert iso_time(1_700_000_000.0) == iso_of_row("2023-11-14T22:13:20.000000") == "2023-11-14T22:13:20.000Z"
+    assert (
+        iso_time(1_700_000_000.0)
+        == iso_time_of_row("2023-11-14T22:13:20.000000")
+        == "2023-11-14T22:13:20.000Z"
+    )
     assert (
         iso_time(1_700_000_000.00001)
-        == iso_of_row("2023-11-14T22:13:20.000010")
+        == iso_time_of_row("2023-11-14T22:13:20.000010")
         == "2023-11-14T22:13:21.000Z"
     )
-    assert iso_of_row("2023-12-31T23:59:59.999990") == "2024-01-01T00:00:00.000Z"
+    assert iso_time_of_row("2023-12-31T23:59:59.999990") == "2024-01-01T00:00:00.000Z"
 
 
 def test_an_argument_is_told_as_text():

@@ -10,8 +10,8 @@ from lxml import etree
 from swift.http.body import BodyError
 from swift.http.request import Request
 from swift.http.response import HTTPError
-from swift.s3.api.call import as_s3_error, error_document, explain
-from swift.s3.errors import RefusedBody, S3Error
+from swift.s3.api.call import as_s3_error, error_document, late_error_document
+from swift.s3.errors import RejectedBody, S3Error
 
 
 class Heard:
@@ -30,7 +30,7 @@ def request():
     ("error", "code"),
     [
         (S3Error("NoSuchKey"), "NoSuchKey"),
-        (RefusedBody(S3Error("BadDigest")), "BadDigest"),
+        (RejectedBody(S3Error("BadDigest")), "BadDigest"),
         (HTTPError(503), "ServiceUnavailable"),
     ],
 )
@@ -49,9 +49,9 @@ def test_a_fault_is_nobodys_answer_and_told_to_the_log_alone(error):
     call = SimpleNamespace(
         request=request(), log=log, endpoint=SimpleNamespace(operation=SimpleNamespace(name="GetObject"))
     )
-    document = explain(call, error)
+    document = late_error_document(call, error)
     assert b"<Code>InternalError</Code>" in document and b"secret" not in document
-    assert log.told == [("GetObject failed", error, "tx1")]
+    assert log.told == [("unexpected error in GetObject", error, "tx1")]
 
 
 @given(st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=40))

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from swift.s3.api.checksums import (
     ALGORITHMS,
     COMPOSITE,
-    FULL,
-    algorithm_named,
-    decoded,
-    encoded,
-    stated_checksum,
+    FULL_OBJECT,
+    decode_checksum,
+    encode_checksum,
+    find_algorithm,
+    parse_declared_checksum,
 )
 from swift.s3.errors import S3Error
 
@@ -47,45 +47,51 @@ def test_each_gives_the_published_value(name):
 @given(pieces=st.lists(st.binary(max_size=200), min_size=1, max_size=5))
 def test_crcs_of_parts_make_the_one_of_all_bytes(name, pieces):
     parts = [(digest_of(name, piece), len(piece)) for piece in pieces]
-    assert ALGORITHMS[name].combine(parts, FULL) == encoded(digest_of(name, b"".join(pieces)))
+    assert ALGORITHMS[name].combine_parts(parts, FULL_OBJECT) == encode_checksum(
+        digest_of(name, b"".join(pieces))
+    )
 
 
 def test_a_composite_one_is_that_of_the_parts_checksums_and_says_how_many():
     one, two = sha256(b"1").digest(), sha256(b"2").digest()
     expected = b64encode(sha256(one + two).digest()).decode() + "-2"
-    assert ALGORITHMS["SHA256"].combine([(one, 1), (two, 1)], COMPOSITE) == expected
+    assert ALGORITHMS["SHA256"].combine_parts([(one, 1), (two, 1)], COMPOSITE) == expected
 
 
-@pytest.mark.parametrize(("name", "kind"), [("SHA256", FULL), ("MD5", FULL), ("CRC64NVME", COMPOSITE)])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("SHA256", FULL_OBJECT), ("MD5", FULL_OBJECT), ("CRC64NVME", COMPOSITE)]
+)
 def test_what_cannot_be_put_together_so_is_refused(name, kind):
     with pytest.raises(S3Error) as refused:
-        ALGORITHMS[name].check_type(kind)
+        ALGORITHMS[name].validate_type(kind)
     assert refused.value.code == "InvalidRequest"
 
 
 @pytest.mark.parametrize("name", CHECKS)
 def test_every_one_is_allowed_in_its_usual_type(name):
-    ALGORITHMS[name].check_type(ALGORITHMS[name].usual_type)
+    ALGORITHMS[name].validate_type(ALGORITHMS[name].default_type)
 
 
 @pytest.mark.parametrize("text", ["", "AAAA", "!!!!!!!!", "y/Q5Jg", "y/Q5JgA=", "y/Q5Jg==\n", "é"])
 def test_what_is_no_checksum_of_its_kind_is_none(text):
-    assert decoded(ALGORITHMS["CRC32"], text) is None
+    assert decode_checksum(ALGORITHMS["CRC32"], text) is None
 
 
 def test_a_checksum_is_read_as_it_is_written():
-    assert decoded(ALGORITHMS["CRC32"], "y/Q5Jg==") == bytes.fromhex("cbf43926")
+    assert decode_checksum(ALGORITHMS["CRC32"], "y/Q5Jg==") == bytes.fromhex("cbf43926")
 
 
 def test_a_header_or_a_trailer_may_promise_one():
-    given = stated_checksum({"x-amz-checksum-crc32": " y/Q5Jg== ", "x-amz-sdk-checksum-algorithm": "crc32"})
+    given = parse_declared_checksum(
+        {"x-amz-checksum-crc32": " y/Q5Jg== ", "x-amz-sdk-checksum-algorithm": "crc32"}
+    )
     assert (given.algorithm.name, given.text) == ("CRC32", "y/Q5Jg==")
     for announced in ("x-amz-checksum-sha256", " x-amz-checksum-sha256 ", "x-amz-checksum-sha256,"):
-        later = stated_checksum({"x-amz-trailer": announced, "x-amz-sdk-checksum-algorithm": ""})
+        later = parse_declared_checksum({"x-amz-trailer": announced, "x-amz-sdk-checksum-algorithm": ""})
         assert (later.algorithm.name, later.text) == ("SHA256", None)
-    assert stated_checksum({"x-amz-trailer": ""}) is None
-    assert stated_checksum({"x-amz-checksum-type": FULL, "content-md5": "x"}) is None
-    assert stated_checksum({"x-amz-trailer": "x-amz-checksum-sha256"}, of_body=False) is None
+    assert parse_declared_checksum({"x-amz-trailer": ""}) is None
+    assert parse_declared_checksum({"x-amz-checksum-type": FULL_OBJECT, "content-md5": "x"}) is None
+    assert parse_declared_checksum({"x-amz-trailer": "x-amz-checksum-sha256"}, of_body=False) is None
 
 
 @pytest.mark.parametrize(
@@ -106,11 +112,11 @@ def test_a_header_or_a_trailer_may_promise_one():
 )
 def test_a_promise_that_contradicts_itself_is_refused(headers):
     with pytest.raises(S3Error) as refused:
-        stated_checksum(headers)
+        parse_declared_checksum(headers)
     assert refused.value.code == "InvalidRequest"
 
 
 def test_algorithms_are_known_by_name_in_any_case():
-    assert algorithm_named("crc64nvme") is ALGORITHMS["CRC64NVME"]
+    assert find_algorithm("crc64nvme") is ALGORITHMS["CRC64NVME"]
     with pytest.raises(S3Error):
-        algorithm_named("ADLER32")
+        find_algorithm("ADLER32")

@@ -13,11 +13,11 @@ from swift.s3.api.forms import (
     FIELDS_MAX,
     FormUpload,
     boundary_of,
-    check_form,
     is_form,
     parse_post_policy,
+    validate_form,
 )
-from swift.s3.errors import RefusedBody, S3Error
+from swift.s3.errors import RejectedBody, S3Error
 
 
 def part(name, value, *, more=b"", file_name=None):
@@ -43,7 +43,7 @@ def test_fields_before_the_file_are_kept_and_those_behind_it_are_not():
     form.read_fields()
     assert form.fields == {"key": "k"}
     assert form.file_name == "a.txt"
-    assert form.file(0, 100).read() == b"0123456789"
+    assert form.file_body(0, 100).read() == b"0123456789"
 
 
 @pytest.mark.parametrize(
@@ -77,27 +77,27 @@ def test_a_form_that_is_none_is_refused(parts, code):
 def test_a_file_of_another_size_than_it_may_have_is_refused_while_it_is_read(least, most, code, step):
     form = posted(FILE)
     form.read_fields()
-    body = form.file(least, most)
-    with pytest.raises(RefusedBody):
+    body = form.file_body(least, most)
+    with pytest.raises(RejectedBody):
         while body.read(step):
             pass
-    assert body.problem.code == code
+    assert body.s3_error.code == code
 
 
 @pytest.mark.parametrize("least, most", [(10, 10), (0, 10), (10, 99)])
 def test_a_file_of_a_size_that_it_may_have_is_read(least, most):
     form = posted(FILE)
     form.read_fields()
-    body = form.file(least, most)
+    body = form.file_body(least, most)
     assert b"".join(iter(lambda: body.read(3), b"")) == b"0123456789"
-    assert (body.read(3), body.received, body.problem) == (b"", 10, None)
+    assert (body.read(3), body.received, body.s3_error) == (b"", 10, None)
 
 
 def test_a_file_that_breaks_off_is_no_file():
     form = posted(FILE[:-4], end=b"")
     form.read_fields()
     with pytest.raises(InvalidForm):
-        form.file(0, 100).read()
+        form.file_body(0, 100).read()
 
 
 @pytest.mark.parametrize(
@@ -159,28 +159,28 @@ def policy(*conditions, expiration=END):
 def test_every_field_needs_a_condition_that_holds(conditions, fields, good):
     found = policy(*conditions)
     if good:
-        check_form(found, fields, fields, NOW)
+        validate_form(found, fields, fields, NOW)
         return
     with pytest.raises(S3Error) as caught:
-        check_form(found, fields, fields, NOW)
+        validate_form(found, fields, fields, NOW)
     assert caught.value.code == "AccessDenied"
 
 
 def test_the_name_of_the_file_is_put_in_before_the_key_is_compared():
     starts = policy(["starts-with", "$key", "user/"])
     with pytest.raises(S3Error):
-        check_form(starts, {"key": "../x"}, {"key": "${filename}"}, NOW)
+        validate_form(starts, {"key": "../x"}, {"key": "${filename}"}, NOW)
     literally = policy({"key": "user/${filename}"})
-    check_form(literally, {"key": "user/x"}, {"key": "user/${filename}"}, NOW)
+    validate_form(literally, {"key": "user/x"}, {"key": "user/${filename}"}, NOW)
     with pytest.raises(S3Error):
-        check_form(literally, {"key": "user/x"}, {"key": "user/x"}, NOW)
+        validate_form(literally, {"key": "user/x"}, {"key": "user/x"}, NOW)
 
 
 def test_a_policy_ends():
     found = policy({"key": "a"})
-    check_form(found, {"key": "a"}, {"key": "a"}, found.expires - 1)
+    validate_form(found, {"key": "a"}, {"key": "a"}, found.expires - 1)
     with pytest.raises(S3Error, match="expired"):
-        check_form(found, {"key": "a"}, {"key": "a"}, found.expires)
+        validate_form(found, {"key": "a"}, {"key": "a"}, found.expires)
 
 
 def test_the_narrowest_of_sizes_counts():

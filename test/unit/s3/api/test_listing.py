@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from swift.s3.api.listing import AFTER_ALL, Page, cuts_times, folded_page
+from swift.s3.api.listing import LAST_CHARACTER, Page, list_with_common_prefixes, may_split_timestamps
 
 NAMES = ("a b", "d/1", "d/2", "d/e/3", "x&<>\"'", "z", "ü")
 
@@ -198,7 +198,7 @@ class Rows:
 
     def fold(self, *, delimiter=".", prefix="", marker="", version_marker="", limit=1000):
         self.places = [place for place in self.places if place[0].startswith(prefix)]
-        return folded_page(
+        return list_with_common_prefixes(
             self.page,
             prefix=prefix,
             delimiter=delimiter,
@@ -213,7 +213,12 @@ def shown(page):
 
 
 def test_only_delimiters_with_digits_or_dots_are_folded_here():
-    assert [d for d in ("/", "ab", "", "a.b", "1", ".", "x9") if cuts_times(d)] == ["a.b", "1", ".", "x9"]
+    assert [d for d in ("/", "ab", "", "a.b", "1", ".", "x9") if may_split_timestamps(d)] == [
+        "a.b",
+        "1",
+        ".",
+        "x9",
+    ]
 
 
 def test_names_fold_at_the_delimiter_and_versions_of_the_others_stay():
@@ -247,7 +252,7 @@ def test_a_listing_costs_what_it_answers_and_not_what_its_prefixes_hold():
     rows = Rows([f"{letter}.{number}" for letter in "abcd" for number in range(5000)])
     assert shown(rows.fold()) == ["a.", "b.", "c.", "d."]
     assert rows.requests <= 5 and rows.read <= 1000 + 4 * 8
-    assert AFTER_ALL > "z"
+    assert LAST_CHARACTER > "z"
 
 
 def test_nothing_is_read_twice_where_nothing_folds():

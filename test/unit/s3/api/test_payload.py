@@ -5,7 +5,7 @@ from base64 import b64encode
 import pytest
 
 from swift.http import fields
-from swift.s3.api.checksums import ALGORITHMS, encoded
+from swift.s3.api.checksums import ALGORITHMS, encode_checksum
 from test.support.s3 import signed_headers
 from test.support.s3_fixtures import HOST, code_of
 
@@ -95,7 +95,7 @@ def test_checksums_of_the_later_kinds_are_checked_and_kept(front, name):
     algorithm = ALGORITHMS[name.upper()]
     running = algorithm.start()
     running.update(b"data")
-    good = encoded(running.digest())
+    good = encode_checksum(running.digest())
     assert front("PUT", "/bucket/key", {algorithm.header: good}, b"data").status == 200
     kept = front.store.objects["bucket", "key"][1]
     assert kept[fields.SYSMETA_S3_CHECKSUM] == f"{algorithm.name} FULL_OBJECT {good}"

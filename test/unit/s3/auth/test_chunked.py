@@ -5,7 +5,7 @@ import pytest
 from swift.http.body import RequestBody
 from swift.s3.auth.chunked import CHUNK_BYTES_MIN, ChunkedPayload
 from swift.s3.auth.claim import SIGNED_CHUNKS_TRAILER, UNSIGNED_TRAILER, ClaimV4
-from swift.s3.errors import RefusedBody
+from swift.s3.errors import RejectedBody
 from test.support.s3 import chunked
 
 STAMP = "20130524T000000Z"
@@ -32,10 +32,10 @@ class Source(RequestBody):
 def claim_of(payload=SIGNED):
     """A signature that was right, so that its secret is known."""
     canonical = b"PUT\n/bucket/key\n\n\n\n"
-    given = {"stamp": STAMP, "canonical": canonical, "region": "us-east-1", "payload": payload}
+    given = {"stamp": STAMP, "canonical_request": canonical, "region": "us-east-1", "content_sha256": payload}
     first = ClaimV4("key", "", is_presigned=False, **given)
-    made = ClaimV4("key", first._signature_of("testing", first.string_to_sign), is_presigned=False, **given)
-    assert made.check("testing")
+    made = ClaimV4("key", first._sign("testing", first.string_to_sign), is_presigned=False, **given)
+    assert made.verify("testing")
     return made
 
 
@@ -51,11 +51,11 @@ def body_of(data, size, payload=SIGNED, step=1 << 20, announced=()):
 def refusal(data, size, payload=SIGNED, step=1 << 20, announced=()):
     """The error, before which the last byte must not be handed out."""
     body, got = body_of(data, size, payload, step, announced), 0
-    with pytest.raises(RefusedBody) as caught:
+    with pytest.raises(RejectedBody) as caught:
         while piece := body.read(1000):
             got += len(piece)
     assert got < size or not size, "the last bytes are handed on when all was right"
-    return caught.value.problem
+    return caught.value.s3_error
 
 
 def refused(*words, **how):
@@ -175,7 +175,7 @@ def test_an_extension_that_is_no_signature_is_a_wrong_one(extension):
 
 def test_a_line_that_does_not_end_is_not_kept_in_memory():
     source = Source(b"4" * 10_000_000, 1 << 16)
-    with pytest.raises(RefusedBody):
+    with pytest.raises(RejectedBody):
         ChunkedPayload(source, claim_of(), 4).read()
     assert len(source.data) > 9_000_000
 
@@ -231,11 +231,11 @@ def test_signed_trailers_are_held_to_their_signature(change):
 
 
 def test_who_does_not_know_the_secret_cannot_check_chunks():
-    canonical = {"stamp": STAMP, "canonical": b"", "region": "us-east-1", "payload": SIGNED}
+    canonical = {"stamp": STAMP, "canonical_request": b"", "region": "us-east-1", "content_sha256": SIGNED}
     claim = ClaimV4("key", "0" * 64, is_presigned=False, **canonical)
-    with pytest.raises(RefusedBody) as caught:
+    with pytest.raises(RejectedBody) as caught:
         ChunkedPayload(Source(framed(b"data"), 100), claim, 4).read()
-    assert caught.value.problem.code == "NotImplemented"
+    assert caught.value.s3_error.code == "NotImplemented"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from swift.base.entity import Entity
 from swift.http import environkeys
 from swift.http.request import Request
 from swift.http.response import Response, error_response
-from swift.s3.auth.claim import Claim, anonymous
-from swift.s3.auth.session import KnownAccounts, Rights, Session, owned_sysmeta, trusted
+from swift.s3.auth.claim import Claim, anonymous_claim
+from swift.s3.auth.session import AclScope, KnownAccounts, Session, owner_sysmeta, with_trusted_bucket
 from swift.s3.errors import S3Error
 from swift.s3.settings import S3Settings
 from test.support.sim import MemoryCache
@@ -41,8 +41,8 @@ class Below:
 
 def account(below, key="test:tester", named="", env=None, known=None, **options):
     request = Request("GET", "/bucket/key", {"authorization": "secret"}, env={} if env is None else env)
-    claim = Claim(key, "s", b"text", is_presigned=False) if key else anonymous()
-    return Session.begin(below.handle, request, claim, S3Settings.parse(options), known, named)
+    claim = Claim(key, "s", b"text", is_presigned=False) if key else anonymous_claim()
+    return Session.for_claim(below.handle, request, claim, S3Settings.parse(options), known, named)
 
 
 def code_of(call, *args):
@@ -59,7 +59,7 @@ def test_what_is_asked_names_the_key_and_carries_the_claim():
     assert asked.raw_path == "/v1/AUTH_test/bucket/%C3%BC/k"
     assert asked.env[environkeys.S3_AUTH_DETAILS]["signature"] == "s"
     assert "authorization" not in asked.headers
-    assert (asking.own_account, asking.account, asking.owner) == ("AUTH_test", "AUTH_test", "test:tester")
+    assert (asking.own_account, asking.account, asking.user_id) == ("AUTH_test", "AUTH_test", "test:tester")
 
 
 def test_a_caller_is_identified_once_whatever_it_may_do():
@@ -137,7 +137,7 @@ def rights_in(asking, raw_path, bucket="bucket"):
 def test_all_rights_are_those_of_one_bucket(path, allowed):
     asking = account(Below())
     asking.identify()
-    assert (rights_in(trusted(asking, "bucket"), path) is None) is allowed
+    assert (rights_in(with_trusted_bucket(asking, "bucket"), path) is None) is allowed
 
 
 @pytest.mark.parametrize("container", ["other", "bucket2", "other+segments", ""])
@@ -145,7 +145,7 @@ def test_a_request_for_another_bucket_has_the_rights_of_its_caller(container):
     below = Below()
     asking = account(below, named="AUTH_test")
     asking.identify()
-    env = trusted(asking, "bucket").subrequest("GET", container).env
+    env = with_trusted_bucket(asking, "bucket").subrequest("GET", container).env
     assert environkeys.AUTHORIZE_OVERRIDE not in env
     assert env[environkeys.S3_AUTH_DETAILS]["access_key"] == "test:tester"
 
@@ -154,15 +154,15 @@ def test_what_is_said_to_everybody_or_at_all_counts_only_where_it_does():
     below = Below()
     asking = account(below)
     asking.identify()
-    for rights, acl in ((Rights.NOT_PUBLIC, "other"), (Rights.OWN, None)):
-        other = asking.with_rights(rights)
+    for rights, acl in ((AclScope.NOT_PUBLIC, "other"), (AclScope.OWN, None)):
+        other = asking.with_acl_scope(rights)
         assert rights_in(other, "/v1/AUTH_test/bucket/key").status == 403
         assert below.acls.pop() == acl
-    assert asking.rights is Rights.ALL
+    assert asking.acl_scope is AclScope.ALL
 
 
 def test_without_anybody_to_ask_nothing_is_allowed():
-    asking = account(Below(), "", "AUTH_test").with_rights(Rights.OWN)
+    asking = account(Below(), "", "AUTH_test").with_acl_scope(AclScope.OWN)
     assert rights_in(asking, "/v1/AUTH_test/bucket/key").status == 403
 
 
@@ -214,17 +214,17 @@ def test_the_log_names_the_caller_but_not_at_any_length():
     ],
 )
 def test_settings_are_the_owners(below, code):
-    assert code_of(owned_sysmeta, account(below), "bucket") == code
+    assert code_of(owner_sysmeta, account(below), "bucket") == code
 
 
 def test_an_owner_has_all_settings_by_short_names():
     headers = {"x-container-sysmeta-a-b": "1", "x-container-meta-c": "2"}
-    assert owned_sysmeta(account(Below(headers=headers)), "bucket") == {"a-b": "1"}
+    assert owner_sysmeta(account(Below(headers=headers)), "bucket") == {"a-b": "1"}
 
 
 def test_what_a_bucket_forbids_is_not_guessed_where_nobody_knows():
     asking = account(Below(503), named="AUTH_test")
-    assert code_of(asking.settings_of, "bucket") == "ServiceUnavailable"
+    assert code_of(asking.bucket_sysmeta, "bucket") == "ServiceUnavailable"
     assert asking.has_bucket("bucket"), "it may be there"
 
 
@@ -233,7 +233,7 @@ def test_what_a_bucket_forbids_is_not_guessed_where_nobody_knows():
 )
 def test_what_must_be_done_is_an_error_when_it_is_not(status, code):
     with pytest.raises(S3Error) as refused:
-        account(Below(status)).done("PUT", "bucket", conflict="OperationAborted")
+        account(Below(status)).require_success("PUT", "bucket", conflict="OperationAborted")
     assert refused.value.code == code
 
 
@@ -244,10 +244,10 @@ def test_what_must_be_done_is_an_error_when_it_is_not(status, code):
 def test_what_is_decided_for_a_bucket_may_read_and_write_its_acl_and_no_more(key, is_owner):
     asking = account(Below())
     asking.identify()
-    sub = trusted(asking, "bucket").subrequest("POST", "bucket", key)
+    sub = with_trusted_bucket(asking, "bucket").subrequest("POST", "bucket", key)
     assert sub.env[environkeys.AUTHORIZE](sub) is None
     assert bool(sub.env.get(environkeys.OWNER)) is is_owner
-    elsewhere = trusted(asking, "bucket").subrequest("POST", "bucket", key)
+    elsewhere = with_trusted_bucket(asking, "bucket").subrequest("POST", "bucket", key)
     elsewhere.set_entity(Entity("v1", elsewhere.entity.path._replace(container="other")))
     assert elsewhere.env[environkeys.AUTHORIZE](elsewhere).status == 403
     assert not elsewhere.env.get(environkeys.OWNER)

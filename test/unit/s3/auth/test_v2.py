@@ -24,12 +24,12 @@ def signed_text(method, target, headers, host_bucket=""):
     path, _, query = target.partition("?")
     request = Request(method, path, {"authorization": "AWS k:s", **headers}, query=query)
     settings = S3Settings.parse({})
-    return v2.from_header(request, "AWS k:s", host_bucket, settings, NOW).string_to_sign.decode()
+    return v2.claim_from_header(request, "AWS k:s", host_bucket, settings, NOW).string_to_sign.decode()
 
 
 def linked(**params):
     query = "&".join(f"{name}={value}" for name, value in params.items())
-    return v2.from_query(Request("GET", "/b/k", {}, query=query), "", NOW)
+    return v2.claim_from_query(Request("GET", "/b/k", {}, query=query), "", NOW)
 
 
 def test_what_is_signed_is_what_amazon_describes():
@@ -92,12 +92,14 @@ def test_an_older_sub_resource_is_signed(front):
 @pytest.mark.parametrize("value", ["AWS ", "AWS k", "AWS :s"])
 def test_a_header_without_key_or_signature_is_denied(value):
     with pytest.raises(S3Error) as refused:
-        v2.from_header(Request("GET", "/b", {"date": DATE}), value, "", S3Settings.parse({}), NOW)
+        v2.claim_from_header(Request("GET", "/b", {"date": DATE}), value, "", S3Settings.parse({}), NOW)
     assert refused.value.code == "AccessDenied"
 
 
 def test_a_key_may_have_colons():
-    claim = v2.from_header(Request("GET", "/b", {"date": DATE}), "AWS a:b:c", "", S3Settings.parse({}), NOW)
+    claim = v2.claim_from_header(
+        Request("GET", "/b", {"date": DATE}), "AWS a:b:c", "", S3Settings.parse({}), NOW
+    )
     assert (claim.access_key, claim.signature) == ("a:b", "c")
 
 
@@ -150,7 +152,7 @@ _OF_LISTINGS = {"list-type", "max-directory-buckets"}
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_what_chooses_an_operation_version_part_or_response_is_signed(operation):
     path = _PATHS[operation.level]
-    chosen = operation.marks | {
+    chosen = operation.selectors | {
         name
         for name in operation.params
         if name in ("versionId", "partNumber") or name.startswith("response-")
@@ -209,4 +211,4 @@ def test_the_framing_of_an_unsigned_stream_is_no_part_of_the_object(front, chang
 
 def test_a_get_has_no_body_of_which_anything_is_promised():
     request = Request("GET", "/b/k", {"date": DATE, "x-amz-content-sha256": "garbage"})
-    assert v2.from_header(request, "AWS k:s", "", S3Settings.parse({}), NOW).payload == ""
+    assert v2.claim_from_header(request, "AWS k:s", "", S3Settings.parse({}), NOW).content_sha256 == ""

@@ -19,13 +19,13 @@ def linked(*, method="GET", headers=None, more="", **changes):
     params |= {"SignedHeaders": "host", "Signature": "0" * 64, **changes}
     query = "&".join(f"X-Amz-{name}={value}" for name, value in params.items() if value is not None)
     request = Request(method, "/b/k", {"host": "h", **(headers or {})}, query=query + more)
-    return v4.from_query(request, S3Settings.parse({}), NOW)
+    return v4.claim_from_query(request, S3Settings.parse({}), NOW)
 
 
 def test_a_link_covers_everything_but_its_own_signature():
     claim = linked()
-    assert claim.is_presigned and claim.payload == "UNSIGNED-PAYLOAD"
-    text = claim.canonical.decode()
+    assert claim.is_presigned and claim.content_sha256 == "UNSIGNED-PAYLOAD"
+    text = claim.canonical_request.decode()
     assert "X-Amz-Expires=60" in text and "X-Amz-Signature=" not in text
     assert text.endswith("\nhost:h\n\nhost\nUNSIGNED-PAYLOAD")
 
@@ -159,19 +159,21 @@ def test_the_holder_of_a_link_adds_no_header_of_s3(name):
 
 @pytest.mark.parametrize("name", ["x-amz-date", "x-amz-user-agent", "range", "if-match"])
 def test_headers_that_mean_nothing_to_s3_or_are_the_readers_may_be_added(name):
-    assert linked(headers={name: "x"}).payload == "UNSIGNED-PAYLOAD"
+    assert linked(headers={name: "x"}).content_sha256 == "UNSIGNED-PAYLOAD"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_a_link_to_read_ignores_a_hash_that_was_not_signed(method):
     for value in (HASH, "garbage"):
-        assert linked(method=method, headers={PAYLOAD: value}).payload == "UNSIGNED-PAYLOAD"
-        assert linked(method=method, more=f"&X-Amz-Content-SHA256={value}").payload == "UNSIGNED-PAYLOAD"
+        assert linked(method=method, headers={PAYLOAD: value}).content_sha256 == "UNSIGNED-PAYLOAD"
+        assert (
+            linked(method=method, more=f"&X-Amz-Content-SHA256={value}").content_sha256 == "UNSIGNED-PAYLOAD"
+        )
     signed = linked(method=method, headers={PAYLOAD: HASH}, SignedHeaders=f"host%3B{PAYLOAD}")
-    assert signed.payload == HASH
+    assert signed.content_sha256 == HASH
 
 
 def test_a_link_to_write_holds_its_body_to_the_hash():
     claim = linked(method="PUT", headers={PAYLOAD: HASH})
-    assert claim.payload == HASH and claim.canonical.endswith(b"\n" + HASH.encode())
-    assert linked(method="PUT", more=f"&X-Amz-Content-SHA256={OTHER_HASH}").payload == OTHER_HASH
+    assert claim.content_sha256 == HASH and claim.canonical_request.endswith(b"\n" + HASH.encode())
+    assert linked(method="PUT", more=f"&X-Amz-Content-SHA256={OTHER_HASH}").content_sha256 == OTHER_HASH

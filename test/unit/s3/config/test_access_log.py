@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from swift import green
 from swift.http.response import Response
 from swift.s3.config.access_log import (
-    HELD_MAX,
+    BUFFERED_BYTES_MAX,
     AccessLogDelivery,
     AccessLogRecord,
     LogDestination,
     LogTarget,
-    log_target_of,
-    operation_of,
+    operation_name,
+    parse_log_target,
 )
 from swift.telemetry.log import silent_log
 from swift.telemetry.telemetry import Telemetry
@@ -26,14 +26,14 @@ USUAL = AccessLogRecord(
     owner="AUTH_test",
     bucket="photos",
     key="a b/c",
-    when_s=1_700_000_000.0,
+    begun_s=1_700_000_000.0,
     address="10.0.0.1",
     requester="test:tester",
     txid="tx1",
     operation="REST.GET.OBJECT",
-    line="GET /photos/a%20b/c HTTP/1.1",
+    request_line="GET /photos/a%20b/c HTTP/1.1",
     status=200,
-    error="",
+    error_code="",
     sent_bytes=5,
     object_bytes=5,
     total_s=0.012,
@@ -58,7 +58,7 @@ def test_a_line_is_as_aws_writes_it():
 @given(*[st.text(max_size=50)] * 5)
 def test_nobody_writes_into_another_field_or_another_line(key, agent, host, requester, line):
     entry = dataclasses.replace(
-        USUAL, key=key, headers={"user-agent": agent, "host": host}, requester=requester, line=line
+        USUAL, key=key, headers={"user-agent": agent, "host": host}, requester=requester, request_line=line
     )
     text = entry.text
     assert text.isascii() and text.count("\n") == 1 and text.endswith("\n") and "\r" not in text
@@ -68,7 +68,7 @@ def test_nobody_writes_into_another_field_or_another_line(key, agent, host, requ
 @pytest.mark.parametrize("name", ["X-Amz-Signature", "x-amz-signature", "Signature", "X-Amz-Security-Token"])
 def test_what_signs_a_link_is_left_out(name):
     for query in (f"{name}=secret", f"a=1&{name}=secret&b=2"):
-        text = dataclasses.replace(USUAL, line=f"GET /b/k?{query} HTTP/1.1").text
+        text = dataclasses.replace(USUAL, request_line=f"GET /b/k?{query} HTTP/1.1").text
         assert "secret" not in text and f"{name}=-" in text
 
 
@@ -88,13 +88,13 @@ def test_what_signs_a_link_is_left_out(name):
     ],
 )
 def test_operations_have_the_names_of_logs(method, key, params, headers, wanted):
-    assert operation_of(method, key, params, headers) == wanted
+    assert operation_name(method, key, params, headers) == wanted
 
 
 def test_where_a_log_goes_is_kept_as_text():
     for target in (LogTarget("logs", ""), LogTarget("logs", "a b/ü")):
-        assert target.stored.isascii() and log_target_of(target.stored) == target
-    assert log_target_of(None) is log_target_of("") is log_target_of("logs") is None
+        assert target.encoded.isascii() and parse_log_target(target.encoded) == target
+    assert parse_log_target(None) is parse_log_target("") is parse_log_target("logs") is None
 
 
 # --- lines of access logs are gathered, stored once, and dropped when they are too much ---------------
@@ -152,4 +152,4 @@ def test_logs_hold_only_so_much():
     line = "x" * 100_000
     for n in range(200):
         logs.add(PLACE._replace(account=f"a{n}"), line, None)
-    assert HELD_MAX - len(line) < logs.held_bytes <= HELD_MAX
+    assert BUFFERED_BYTES_MAX - len(line) < logs.buffered_bytes <= BUFFERED_BYTES_MAX

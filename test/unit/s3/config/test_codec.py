@@ -13,7 +13,7 @@ from swift.http import fields
 from swift.s3.auth.session import sysmeta_of
 from swift.s3.config.codec import LIFECYCLE, POLICY, WEBSITE, DamagedConfiguration, rules_codec
 from swift.s3.errors import S3Error
-from swift.s3.policy.context import BucketRules, rules_of
+from swift.s3.policy.context import BucketRules, parse_bucket_rules
 
 
 def sysmeta(headers):
@@ -45,7 +45,7 @@ def test_what_is_too_large_is_refused():
 @pytest.mark.parametrize("text", ["x", "eA==", "\xff"])
 def test_what_cannot_be_read_forbids_everything(text):
     with pytest.raises(S3Error) as caught:
-        rules_of({"s3api-policy": text}, "bucket")
+        parse_bucket_rules({"s3api-policy": text}, "bucket")
     assert (caught.value.status, caught.value.text) == (500, "The bucket's policy configuration is damaged.")
 
 
@@ -60,21 +60,21 @@ def test_every_kind_of_configuration_fails_closed_and_says_which(text):
 def test_a_policy_of_another_age_forbids_everything():
     kept = sysmeta(POLICY.encode(b'{"Statement": "later"}'))
     with pytest.raises(S3Error):
-        rules_of(kept, "bucket")
+        parse_bucket_rules(kept, "bucket")
 
 
 def test_a_bucket_without_rules_costs_nothing():
-    assert rules_of({"s3api-acl": "x", "versions-enabled": "true"}, "bucket") is None
-    assert rules_of({"s3api-public-access-block": "none"}, "bucket") == BucketRules()
-    found = rules_of({"s3api-public-access-block": "BlockPublicAcls,Odd"}, "bucket")
+    assert parse_bucket_rules({"s3api-acl": "x", "versions-enabled": "true"}, "bucket") is None
+    assert parse_bucket_rules({"s3api-public-access-block": "none"}, "bucket") == BucketRules()
+    found = parse_bucket_rules({"s3api-public-access-block": "BlockPublicAcls,Odd"}, "bucket")
     assert found.blocks == {"BlockPublicAcls"}
 
 
 def test_a_policy_is_parsed_once():
     statement = {"Effect": "Allow", "Principal": "*", "Action": "s3:*", "Resource": "arn:aws:s3:::bucket"}
     kept = sysmeta(POLICY.encode(json.dumps({"Statement": statement}).encode()))
-    assert rules_of(kept, "bucket").policy is rules_of(dict(kept), "bucket").policy
-    assert rules_of(kept, "bucket").is_public
+    assert parse_bucket_rules(kept, "bucket").policy is parse_bucket_rules(dict(kept), "bucket").policy
+    assert parse_bucket_rules(kept, "bucket").is_public
 
 
 # --- documents of buckets lie in pieces in the metadata of their containers ---------------------------
@@ -92,7 +92,7 @@ def noise(size):
 
 
 def unpacked(headers):
-    return RULES.unpack_list(RULES.packed(sysmeta_of(headers)))
+    return RULES.unpack_list(RULES.read_packed(sysmeta_of(headers)))
 
 
 @given(st.lists(JSON))
@@ -105,7 +105,7 @@ def test_every_change_sets_all_pieces_so_that_none_of_a_longer_one_stays():
     assert long.keys() == short.keys()
     assert sum(map(bool, long.values())) > 1
     assert unpacked({**long, **short}) == ["x"]
-    assert RULES.packed(sysmeta_of({**long, **RULES.encode_json(None)})) == ""
+    assert RULES.read_packed(sysmeta_of({**long, **RULES.encode_json(None)})) == ""
 
 
 def test_pieces_fit_into_headers_and_there_are_so_many():

@@ -5,13 +5,13 @@ import pytest
 from swift.s3.config.cors import (
     CORS,
     CorsRule,
-    actual_headers,
-    decorate,
-    document_of_rules,
-    parsed_rules,
+    cors_headers,
+    decode_rules,
+    encode_rules,
+    parse_rules_document,
     preflight_headers,
-    rules_of_document,
-    stored_rules,
+    render_rules,
+    replace_cors_headers,
 )
 from swift.s3.errors import S3Error
 from swift.s3.xml import parse, render
@@ -69,11 +69,11 @@ def test_other_methods_are_asked_for_in_vain(method):
 
 def test_an_answer_tells_the_browser_what_the_rules_say():
     headers = {"etag": "x", "access-control-allow-origin": "http://old", "access-control-x": "y"}
-    decorate(headers, actual_headers((ONE,), "http://a.example", "GET"))
+    replace_cors_headers(headers, cors_headers((ONE,), "http://a.example", "GET"))
     assert headers["access-control-allow-origin"] == "http://a.example"
     assert headers["access-control-expose-headers"] == "ETag, x-amz-id"
     assert "access-control-x" not in headers
-    decorate(headers, actual_headers((ONE,), "http://b.example", "GET"))
+    replace_cors_headers(headers, cors_headers((ONE,), "http://b.example", "GET"))
     assert {name for name in headers if name.startswith("access")} == set()
     assert headers["vary"].startswith("Origin")
 
@@ -90,10 +90,10 @@ def document(*rules):
 
 def test_rules_come_back_as_they_went():
     rules = (ONE, TWO, ALL)
-    assert rules_of_document(parse(CORS, render(CORS, document_of_rules(rules)))) == rules
-    assert parsed_rules(stored_rules(rules)) == rules
+    assert parse_rules_document(parse(CORS, render(CORS, render_rules(rules)))) == rules
+    assert decode_rules(encode_rules(rules)) == rules
     for broken in (b"", b"x", b"[1]", b'[{"surprise": 1}]', b'{"a": 1}'):
-        assert parsed_rules(broken) == ()
+        assert decode_rules(broken) == ()
 
 
 @pytest.mark.parametrize(
@@ -123,5 +123,5 @@ def test_rules_come_back_as_they_went():
 )
 def test_what_is_no_set_of_rules_is_refused(text, code):
     with pytest.raises(S3Error) as caught:
-        rules_of_document(parse(CORS, text))
+        parse_rules_document(parse(CORS, text))
     assert caught.value.code == code

@@ -8,10 +8,10 @@ from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.inventory import (
     INVENTORY,
     Inventory,
-    document_of_inventory,
-    inventories_of,
-    inventory_of_document,
-    stored_inventories,
+    decode_inventories,
+    encode_inventories,
+    parse_inventory_document,
+    render_inventory,
 )
 from swift.s3.errors import S3Error
 from swift.s3.xml import parse, render
@@ -36,7 +36,7 @@ def document(**changes):
 
 
 def parsed(text):
-    return inventory_of_document(parse(INVENTORY, text.encode()), dns=True)
+    return parse_inventory_document(parse(INVENTORY, text.encode()), dns=True)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def parsed(text):
 def test_a_document_is_read_and_written_again(changes, wanted):
     found = parsed(document(**changes))
     assert found == wanted
-    assert parsed(render(INVENTORY, document_of_inventory(found)).decode()) == wanted
-    assert inventories_of(sysmeta_of(stored_inventories([found]))) == {found.id: found}
+    assert parsed(render(INVENTORY, render_inventory(found)).decode()) == wanted
+    assert decode_inventories(sysmeta_of(encode_inventories([found]))) == {found.id: found}
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,15 @@ def test_what_is_no_inventory_is_refused(changes, code):
 
 @pytest.mark.parametrize("broken", ["%%%", "eJw=", "x" * 100])
 def test_inventories_that_cannot_be_read_are_an_error(broken):
-    assert inventories_of({}) == {}
+    assert decode_inventories({}) == {}
     with pytest.raises(DamagedConfiguration, match="inventory configuration is damaged"):
-        inventories_of({"s3api-inventory-0": broken})
+        decode_inventories({"s3api-inventory-0": broken})
 
 
 def test_strange_facts_of_others_are_an_error():
     for strange in ([{"id": "a"}], [{"id": "a", "bucket": "b", "more": 1}], {"id": 1}, [1], "x"):
         with pytest.raises(DamagedConfiguration):
-            inventories_of(sysmeta_of(INVENTORY_CODEC.encode_json(strange)))
+            decode_inventories(sysmeta_of(INVENTORY_CODEC.encode_json(strange)))
 
 
 def test_a_request_looks_at_the_bucket_once(s3):

@@ -9,10 +9,10 @@ from swift.s3.auth.session import sysmeta_of
 from swift.s3.config.codec import DamagedConfiguration
 from swift.s3.config.lifecycle import (
     LIFECYCLE,
-    document_of_lifecycle,
-    rules_of,
-    rules_of_document,
-    stored_rules,
+    decode_rules,
+    encode_rules,
+    parse_rules_document,
+    render_rules,
 )
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition
 from swift.s3.errors import S3Error
@@ -21,7 +21,7 @@ from swift.s3.xml import parse, render
 
 def read(*rules):
     body = "".join(f"<Rule>{rule}</Rule>" for rule in rules)
-    return rules_of_document(
+    return parse_rules_document(
         parse(LIFECYCLE, f"<LifecycleConfiguration>{body}</LifecycleConfiguration>".encode())
     )
 
@@ -39,14 +39,14 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
     [
         (rule(DAYS, where="<Prefix>p</Prefix>"), LifecycleRule("r", prefix="p", days=3)),
         (rule(DAYS, where="<Prefix/>", status="Disabled"), LifecycleRule("r", is_enabled=False, days=3)),
-        (rule(DAYS, where="<Filter/>"), LifecycleRule("r", form="none", days=3)),
+        (rule(DAYS, where="<Filter/>"), LifecycleRule("r", filter_form="none", days=3)),
         (
             rule(DAYS, where="<Filter><Prefix> </Prefix></Filter>"),
-            LifecycleRule("r", prefix=" ", form="filter", days=3),
+            LifecycleRule("r", prefix=" ", filter_form="filter", days=3),
         ),
         (
             rule(DAYS, where=f"<Filter>{TAG}</Filter>"),
-            LifecycleRule("r", tags=(("a", "1"),), form="filter", days=3),
+            LifecycleRule("r", tags=(("a", "1"),), filter_form="filter", days=3),
         ),
         (
             rule(
@@ -54,15 +54,23 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
                 where=f"<Filter><And><Prefix>p</Prefix>{TAG}<ObjectSizeGreaterThan>5</ObjectSizeGreaterThan>"
                 "<ObjectSizeLessThan>9</ObjectSizeLessThan></And></Filter>",
             ),
-            LifecycleRule("r", prefix="p", tags=(("a", "1"),), greater=5, less=9, form="and", days=3),
+            LifecycleRule(
+                "r",
+                prefix="p",
+                tags=(("a", "1"),),
+                size_greater_than=5,
+                size_less_than=9,
+                filter_form="and",
+                days=3,
+            ),
         ),
         (
             rule("<Expiration><Date>2026-11-22T00:00:00Z</Date></Expiration>"),
-            LifecycleRule("r", prefix="p", form="filter", date=20779 * DAY_S),
+            LifecycleRule("r", prefix="p", filter_form="filter", date=20779 * DAY_S),
         ),
         (
             rule("<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>"),
-            LifecycleRule("r", prefix="p", form="filter", ends_markers=True),
+            LifecycleRule("r", prefix="p", filter_form="filter", expires_delete_markers=True),
         ),
         (
             rule(
@@ -70,7 +78,9 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
                 "</NewerNoncurrentVersions></NoncurrentVersionExpiration><AbortIncompleteMultipartUpload>"
                 "<DaysAfterInitiation>7</DaysAfterInitiation></AbortIncompleteMultipartUpload>"
             ),
-            LifecycleRule("r", prefix="p", form="filter", noncurrent_days=4, newer_versions=2, abort_days=7),
+            LifecycleRule(
+                "r", prefix="p", filter_form="filter", noncurrent_days=4, newer_versions=2, abort_days=7
+            ),
         ),
         (
             rule(
@@ -82,22 +92,24 @@ TAG = "<Tag><Key>a</Key><Value>1</Value></Tag>"
             LifecycleRule(
                 "r",
                 prefix="p",
-                form="filter",
+                filter_form="filter",
                 transitions=(Transition("A", 0), Transition("B", 60)),
-                noncurrent_transitions=(Transition("A", 0, newer=3),),
+                noncurrent_transitions=(Transition("A", 0, newer_versions=3),),
             ),
         ),
         (
             rule("<Transition><Date>2026-11-22T00:00:00Z</Date><StorageClass>A</StorageClass></Transition>"),
-            LifecycleRule("r", prefix="p", form="filter", transitions=(Transition("A", date=20779 * DAY_S),)),
+            LifecycleRule(
+                "r", prefix="p", filter_form="filter", transitions=(Transition("A", date=20779 * DAY_S),)
+            ),
         ),
     ],
 )
 def test_rules_are_read_and_shown_again(text, expected):
     rules = read(text)
     assert rules == [expected]
-    shown = render(LIFECYCLE, document_of_lifecycle(rules))
-    assert rules_of_document(parse(LIFECYCLE, shown)) == rules
+    shown = render(LIFECYCLE, render_rules(rules))
+    assert parse_rules_document(parse(LIFECYCLE, shown)) == rules
 
 
 def test_a_rule_without_a_name_gets_one():
@@ -243,46 +255,60 @@ def test_there_are_a_thousand_rules_of_different_names_and_of_one_kind():
 SOME = (
     LifecycleRule("a", days=1),
     LifecycleRule(
-        "ü/&", is_enabled=False, prefix="p", tags=(("k", "v"),), greater=1, less=5, form="and", date=86400
+        "ü/&",
+        is_enabled=False,
+        prefix="p",
+        tags=(("k", "v"),),
+        size_greater_than=1,
+        size_less_than=5,
+        filter_form="and",
+        date=86400,
     ),
     LifecycleRule("moves", transitions=(Transition("A", 0), Transition("B", date=86400))),
-    LifecycleRule("former", noncurrent_transitions=(Transition("A", 3, newer=2),)),
-    LifecycleRule("c", ends_markers=True, noncurrent_days=3, newer_versions=4, abort_days=5, form="none"),
+    LifecycleRule("former", noncurrent_transitions=(Transition("A", 3, newer_versions=2),)),
+    LifecycleRule(
+        "c",
+        expires_delete_markers=True,
+        noncurrent_days=3,
+        newer_versions=4,
+        abort_days=5,
+        filter_form="none",
+    ),
 )
 
 
 def test_rules_come_back_as_they_were():
-    headers = stored_rules(SOME)
-    assert rules_of(sysmeta_of(headers)) == SOME
+    headers = encode_rules(SOME)
+    assert decode_rules(sysmeta_of(headers)) == SOME
 
 
 def test_a_thousand_rules_fit_and_shorter_ones_leave_nothing_of_longer_ones():
     rules = tuple(
-        LifecycleRule(f"rule number {n}", prefix=f"folder/{n}/", days=n + 1, form="filter")
+        LifecycleRule(f"rule number {n}", prefix=f"folder/{n}/", days=n + 1, filter_form="filter")
         for n in range(1000)
     )
-    headers = stored_rules(rules)
-    assert rules_of(sysmeta_of(headers)) == rules
+    headers = encode_rules(rules)
+    assert decode_rules(sysmeta_of(headers)) == rules
     assert all(len(text) <= 4000 for text in headers.values())
-    assert stored_rules(SOME).keys() == headers.keys() == stored_rules(()).keys()
-    assert set(stored_rules(()).values()) == {""}
+    assert encode_rules(SOME).keys() == headers.keys() == encode_rules(()).keys()
+    assert set(encode_rules(()).values()) == {""}
 
 
 def test_what_has_no_room_is_refused():
     rng = random.Random(1)
     rules = [LifecycleRule("".join(rng.choices(string.printable[:90], k=255)), days=1) for _ in range(1000)]
     with pytest.raises(S3Error):
-        stored_rules(rules)
+        encode_rules(rules)
 
 
 @pytest.mark.parametrize("text", ["!", "AAAA", "eJyLBgAAXgBe"])
 def test_rules_that_cannot_be_read_are_an_error(text):
     with pytest.raises(DamagedConfiguration, match="lifecycle configuration is damaged"):
-        rules_of({"s3api-lifecycle-0": text})
+        decode_rules({"s3api-lifecycle-0": text})
 
 
 def test_without_a_first_piece_there_are_no_rules():
-    assert rules_of({"s3api-lifecycle-0": "", "s3api-lifecycle-7": "AAAA"}) == ()
+    assert decode_rules({"s3api-lifecycle-0": "", "s3api-lifecycle-7": "AAAA"}) == ()
 
 
 def test_damaged_rules_hide_no_object_and_are_replaced_by_new_ones(s3):

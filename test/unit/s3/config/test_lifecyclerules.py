@@ -7,14 +7,14 @@ from swift.s3.config.lifecyclerules import (
     TRANSITION_BYTES_MIN,
     LifecycleRule,
     Transition,
-    class_by,
-    days_after,
-    expiry_of,
-    is_marker_due,
-    is_upload_due,
-    may_be_due,
-    noncurrent_class_by,
-    noncurrent_rules,
+    due_noncurrent_storage_class,
+    due_storage_class,
+    expired_noncurrent_rules,
+    find_expiry,
+    is_delete_marker_expired,
+    is_upload_expired,
+    may_be_expired,
+    midnight_after_days,
 )
 
 NOON = 100 * DAY_S + DAY_S // 2
@@ -25,7 +25,7 @@ NOON = 100 * DAY_S + DAY_S // 2
     [(NOON, 1, 102), (100 * DAY_S, 1, 101), (100 * DAY_S + 0.00001, 1, 102), (NOON, 30, 131)],
 )
 def test_days_are_counted_to_the_next_midnight(moment, days, due):
-    assert days_after(moment, days) == due * DAY_S
+    assert midnight_after_days(moment, days) == due * DAY_S
 
 
 def test_the_rule_that_comes_first_decides():
@@ -34,10 +34,10 @@ def test_the_rule_that_comes_first_decides():
         LifecycleRule("early", prefix="logs/", days=2),
         LifecycleRule("date", date=300 * DAY_S),
     ]
-    assert expiry_of(rules, "logs/a", 1, NOON, {}) == (103 * DAY_S, "early")
-    assert expiry_of(rules, "other", 1, NOON, {}) == (111 * DAY_S, "late")
-    assert expiry_of([LifecycleRule("off", is_enabled=False, days=1)], "a", 1, NOON, {}) is None
-    assert expiry_of([LifecycleRule("uploads", abort_days=1)], "a", 1, NOON, {}) is None
+    assert find_expiry(rules, "logs/a", 1, NOON, {}) == (103 * DAY_S, "early")
+    assert find_expiry(rules, "other", 1, NOON, {}) == (111 * DAY_S, "late")
+    assert find_expiry([LifecycleRule("off", is_enabled=False, days=1)], "a", 1, NOON, {}) is None
+    assert find_expiry([LifecycleRule("uploads", abort_days=1)], "a", 1, NOON, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -52,31 +52,37 @@ def test_the_rule_that_comes_first_decides():
     ],
 )
 def test_all_of_a_filter_must_hold(key, size, tags, expected):
-    rule = LifecycleRule("r", prefix="p/", tags=(("a", "1"), ("b", "2")), greater=10, less=20, days=1)
-    assert (expiry_of([rule], key, size, NOON, tags) is not None) is expected
+    rule = LifecycleRule(
+        "r", prefix="p/", tags=(("a", "1"), ("b", "2")), size_greater_than=10, size_less_than=20, days=1
+    )
+    assert (find_expiry([rule], key, size, NOON, tags) is not None) is expected
 
 
 def test_without_its_tags_an_object_is_only_looked_at():
     rule = LifecycleRule("r", tags=(("a", "1"),), days=1)
-    assert may_be_due([rule], "k", 1, NOON, 102 * DAY_S)
-    assert not may_be_due([rule], "k", 1, NOON, 102 * DAY_S - 1)
+    assert may_be_expired([rule], "k", 1, NOON, 102 * DAY_S)
+    assert not may_be_expired([rule], "k", 1, NOON, 102 * DAY_S - 1)
 
 
 def test_a_marker_ends_when_nothing_is_below_it_and_by_days_when_it_is_old():
-    assert is_marker_due([LifecycleRule("r", ends_markers=True)], "k", NOON, NOON)
-    assert not is_marker_due([LifecycleRule("r", days=1)], "k", NOON, NOON)
-    assert is_marker_due([LifecycleRule("r", days=1)], "k", NOON, 102 * DAY_S)
-    assert not is_marker_due([LifecycleRule("r", days=1, tags=(("a", "1"),))], "k", NOON, 102 * DAY_S)
-    assert not is_marker_due([LifecycleRule("r", prefix="p", ends_markers=True)], "k", NOON, NOON)
-    assert not is_marker_due([LifecycleRule("r", noncurrent_days=1)], "k", NOON, 1000 * DAY_S)
+    assert is_delete_marker_expired([LifecycleRule("r", expires_delete_markers=True)], "k", NOON, NOON)
+    assert not is_delete_marker_expired([LifecycleRule("r", days=1)], "k", NOON, NOON)
+    assert is_delete_marker_expired([LifecycleRule("r", days=1)], "k", NOON, 102 * DAY_S)
+    assert not is_delete_marker_expired(
+        [LifecycleRule("r", days=1, tags=(("a", "1"),))], "k", NOON, 102 * DAY_S
+    )
+    assert not is_delete_marker_expired(
+        [LifecycleRule("r", prefix="p", expires_delete_markers=True)], "k", NOON, NOON
+    )
+    assert not is_delete_marker_expired([LifecycleRule("r", noncurrent_days=1)], "k", NOON, 1000 * DAY_S)
 
 
 def test_of_former_versions_some_are_kept():
     rule = LifecycleRule("r", noncurrent_days=3, newer_versions=2)
     at = {"since_s": NOON, "now_s": 104 * DAY_S}
-    assert noncurrent_rules([rule], "k", 1, newer=2, **at) == [rule]
-    assert noncurrent_rules([rule], "k", 1, newer=1, **at) == []
-    assert noncurrent_rules([rule], "k", 1, newer=2, since_s=NOON, now_s=104 * DAY_S - 1) == []
+    assert expired_noncurrent_rules([rule], "k", 1, newer=2, **at) == [rule]
+    assert expired_noncurrent_rules([rule], "k", 1, newer=1, **at) == []
+    assert expired_noncurrent_rules([rule], "k", 1, newer=2, since_s=NOON, now_s=104 * DAY_S - 1) == []
 
 
 def test_uploads_are_aborted_by_the_name_of_their_object():
@@ -84,12 +90,12 @@ def test_uploads_are_aborted_by_the_name_of_their_object():
         LifecycleRule("r", prefix="big/", abort_days=7),
         LifecycleRule("off", is_enabled=False, abort_days=1),
     ]
-    assert is_upload_due(rules, "big/a", NOON, 108 * DAY_S)
-    assert not is_upload_due(rules, "big/a", NOON, 108 * DAY_S - 1)
-    assert not is_upload_due(rules, "small", NOON, 1000 * DAY_S)
+    assert is_upload_expired(rules, "big/a", NOON, 108 * DAY_S)
+    assert not is_upload_expired(rules, "big/a", NOON, 108 * DAY_S - 1)
+    assert not is_upload_expired(rules, "small", NOON, 1000 * DAY_S)
 
 
-AGING = LifecycleRule("r", greater=0, transitions=(Transition("IA", 30), Transition("COLD", 90)))
+AGING = LifecycleRule("r", size_greater_than=0, transitions=(Transition("IA", 30), Transition("COLD", 90)))
 
 
 @pytest.mark.parametrize(
@@ -106,34 +112,43 @@ AGING = LifecycleRule("r", greater=0, transitions=(Transition("IA", 30), Transit
     ],
 )
 def test_the_last_transition_that_was_due_counts_and_nothing_goes_back(day, kind, expected):
-    assert class_by([AGING], "k", 1, NOON, day * DAY_S, kind) == expected
+    assert due_storage_class([AGING], "k", 1, NOON, day * DAY_S, kind) == expected
 
 
 def test_transitions_of_several_rules_are_one_way():
-    rules = [LifecycleRule("a", greater=0, transitions=(Transition("COLD", 90),)), AGING]
-    assert class_by(rules, "k", 1, NOON, 131 * DAY_S, "") == "IA"
+    rules = [LifecycleRule("a", size_greater_than=0, transitions=(Transition("COLD", 90),)), AGING]
+    assert due_storage_class(rules, "k", 1, NOON, 131 * DAY_S, "") == "IA"
     assert (
-        class_by([LifecycleRule("off", is_enabled=False, transitions=AGING.transitions)], "k", 1, 0, NOON, "")
+        due_storage_class(
+            [LifecycleRule("off", is_enabled=False, transitions=AGING.transitions)], "k", 1, 0, NOON, ""
+        )
         == ""
     )
 
 
 def test_small_objects_move_only_if_a_rule_speaks_of_sizes():
     rule = LifecycleRule("r", transitions=(Transition("COLD", 1),))
-    assert class_by([rule], "k", TRANSITION_BYTES_MIN - 1, 0, NOON, "") == ""
-    assert class_by([rule], "k", TRANSITION_BYTES_MIN, 0, NOON, "") == "COLD"
-    assert class_by([LifecycleRule("r", less=9, transitions=rule.transitions)], "k", 1, 0, NOON, "") == "COLD"
+    assert due_storage_class([rule], "k", TRANSITION_BYTES_MIN - 1, 0, NOON, "") == ""
+    assert due_storage_class([rule], "k", TRANSITION_BYTES_MIN, 0, NOON, "") == "COLD"
+    assert (
+        due_storage_class(
+            [LifecycleRule("r", size_less_than=9, transitions=rule.transitions)], "k", 1, 0, NOON, ""
+        )
+        == "COLD"
+    )
 
 
 def test_the_tags_of_what_moves_are_looked_at_when_they_are_known():
-    rule = LifecycleRule("r", greater=0, tags=(("a", "1"),), transitions=(Transition("COLD", 1),))
-    assert class_by([rule], "k", 1, 0, NOON, "") == "COLD"
-    assert class_by([rule], "k", 1, 0, NOON, "", {"a": "2"}) == ""
-    assert class_by([rule], "k", 1, 0, NOON, "", {"a": "1"}) == "COLD"
+    rule = LifecycleRule("r", size_greater_than=0, tags=(("a", "1"),), transitions=(Transition("COLD", 1),))
+    assert due_storage_class([rule], "k", 1, 0, NOON, "") == "COLD"
+    assert due_storage_class([rule], "k", 1, 0, NOON, "", {"a": "2"}) == ""
+    assert due_storage_class([rule], "k", 1, 0, NOON, "", {"a": "1"}) == "COLD"
 
 
 def test_of_former_versions_the_newest_stay_in_their_class():
-    rule = LifecycleRule("r", greater=0, noncurrent_transitions=(Transition("COLD", 1, newer=2),))
-    assert noncurrent_class_by([rule], "k", 1, 0, NOON, "", newer=1) == ""
-    assert noncurrent_class_by([rule], "k", 1, 0, NOON, "", newer=2) == "COLD"
-    assert noncurrent_class_by([rule], "k", 1, NOON, NOON, "", newer=2) == ""
+    rule = LifecycleRule(
+        "r", size_greater_than=0, noncurrent_transitions=(Transition("COLD", 1, newer_versions=2),)
+    )
+    assert due_noncurrent_storage_class([rule], "k", 1, 0, NOON, "", newer=1) == ""
+    assert due_noncurrent_storage_class([rule], "k", 1, 0, NOON, "", newer=2) == "COLD"
+    assert due_noncurrent_storage_class([rule], "k", 1, NOON, NOON, "", newer=2) == ""

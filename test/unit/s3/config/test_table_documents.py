@@ -19,7 +19,7 @@ class Call:
         self.headers, self.owner, self.status = headers or {}, owner, status
         self.posted, self.tree = [], document
 
-    def document(self, schema, *, limit):
+    def parse_body(self, schema, *, limit):
         return self.tree
 
     def is_trusted_in(self, container):
@@ -30,10 +30,10 @@ class Call:
         self.env = {environkeys.OWNER: self.owner}
         return self
 
-    def open(self, sub):
+    def send(self, sub):
         return Response(self.status, dict(self.headers))
 
-    def done(self, method, bucket, headers):
+    def require_success(self, method, bucket, headers):
         assert (method, bucket) == ("POST", "bucket")
         self.posted.append(headers)
 
@@ -50,7 +50,7 @@ ROW = Configuration(
     lambda call, tree: codec.CORS.encode(tree["ID"].encode()),
     lambda sysmeta: {"CORSRule": [{"ID": codec.CORS.decode(sysmeta).decode()}]} if sysmeta else None,
     codec.CORS.headers,
-    missing="NoSuchCORSConfiguration",
+    missing_code="NoSuchCORSConfiguration",
 )
 
 

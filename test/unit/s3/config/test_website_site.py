@@ -6,18 +6,20 @@ from swift.http.request import Request
 from swift.http.response import Response
 from swift.s3.config.website import (
     WEBSITE,
-    parsed_site,
-    parsed_tree,
+    decode_document,
+    decode_site,
+    encode_document,
+    parse_site_document,
     serve_site,
-    site_of_document,
-    stored_tree,
 )
 from swift.s3.errors import S3Error
 from swift.s3.xml import parse, render
 
 
 def site(text):
-    return site_of_document(parse(WEBSITE, f"<WebsiteConfiguration>{text}</WebsiteConfiguration>".encode()))
+    return parse_site_document(
+        parse(WEBSITE, f"<WebsiteConfiguration>{text}</WebsiteConfiguration>".encode())
+    )
 
 
 INDEX = "<IndexDocument><Suffix>i.html</Suffix></IndexDocument>"
@@ -113,10 +115,10 @@ def test_a_configuration_comes_back_as_it_went():
         "<RedirectAllRequestsTo><HostName>h</HostName></RedirectAllRequestsTo>",
     ):
         tree = parse(WEBSITE, f"<WebsiteConfiguration>{text}</WebsiteConfiguration>".encode())
-        again = parsed_tree(stored_tree(tree))
+        again = decode_document(encode_document(tree))
         assert parse(WEBSITE, render(WEBSITE, again)) == tree
-        assert parsed_site(stored_tree(tree)) == site_of_document(tree)
-    assert parsed_site(b"x") is None and parsed_site(b"[" * 100_000) is None
+        assert decode_site(encode_document(tree)) == parse_site_document(tree)
+    assert decode_site(b"x") is None and decode_site(b"[" * 100_000) is None
 
 
 @pytest.mark.parametrize(

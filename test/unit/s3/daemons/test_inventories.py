@@ -12,7 +12,7 @@ from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
 from swift.s3.api.metadata import DELETE_MARKER_TYPE
-from swift.s3.config.inventory import Inventory, stored_inventories
+from swift.s3.config.inventory import Inventory, encode_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
 from swift.s3.daemons.inventories import DueInventories, InventoryRun, columns_of, is_due
 from swift.s3.daemons.walk import RegisteredBucket
@@ -25,7 +25,7 @@ SUNDAY_S, MONDAY_S = 3 * 86400, 4 * 86400
 
 def inventory_of(bench, **options):
     """Take an inventory of the bucket; the manifest and the rows of its files."""
-    bench.client.create(BUCKET, stored_inventories([Inventory("all", "stock", prefix="p", **options)]))
+    bench.client.create(BUCKET, encode_inventories([Inventory("all", "stock", prefix="p", **options)]))
     bench.client.create(STOCK)
     bench.sim.cache.values.clear()
     bench.client.create(REGISTRY)
@@ -124,7 +124,7 @@ def test_an_inventory_without_a_place_to_go_is_told_of_and_hinders_no_other(benc
     bench.set_rules(LifecycleRule("r", days=1))
     bench.put("ended")
     gone = Inventory("gone", "nowhere")
-    bench.client.create(BUCKET, stored_inventories([gone, Inventory("off", "b", is_enabled=False)]))
+    bench.client.create(BUCKET, encode_inventories([gone, Inventory("off", "b", is_enabled=False)]))
     bench.sim.cache.values.clear()
     counts = bench.run_once()
     assert counts == {"buckets": 1, "objects.ended": 1, "inventories.refused": 1}

@@ -5,7 +5,7 @@ import pytest
 from swift.base.entity import EntityPath
 from swift.http import fields
 from swift.http.response import error_response
-from swift.s3.config.inventory import Inventory, stored_inventories
+from swift.s3.config.inventory import Inventory, encode_inventories
 from swift.s3.config.lifecyclerules import LifecycleRule
 from swift.s3.names import REGISTRY, registry_path
 from test.support.filters import EncryptionFixture
@@ -121,7 +121,7 @@ def test_lifecycles_of_all_buckets_come_before_any_inventory(bench):
     bench.set_rules(LifecycleRule("r", days=1))
     bench.put("ended")
     first = EntityPath("a", "a-first")
-    bench.client.create(first, stored_inventories([Inventory("all", "stock")]))
+    bench.client.create(first, encode_inventories([Inventory("all", "stock")]))
     bench.client.create(STOCK)
     bench.client.put(registry_path("a", "a-first"), b"")
     assert bench.run_once() == {"buckets": 2, "objects.ended": 1, "inventories.taken": 1}

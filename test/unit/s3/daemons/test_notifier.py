@@ -13,7 +13,7 @@ from swift.gateway.internal_client import InternalClient
 from swift.http import environkeys
 from swift.http.response import Response
 from swift.s3.config.notifications import EVENTS_ACCOUNT
-from swift.s3.daemons.notifier import Notifier, NotifierSettings, NotTaken, Webhooks
+from swift.s3.daemons.notifier import DeliveryFailed, Notifier, NotifierSettings, WebhookClient
 from swift.telemetry.log import silent_log
 from test.support.daemons import DaemonFixture
 from test.support.filters import EncryptionFixture
@@ -41,11 +41,11 @@ class Bench:
         self.client = InternalClient(forward, "test", tries=1, must_decrypt=True)
         self.told, self.away = [], set()
         settings = NotifierSettings(targets=("a=http://a/x", "b=https://b:1/"), concurrency=1)
-        self.task = Notifier(settings, settings.urls(), self.client, self.tell, silent_log())
+        self.task = Notifier(settings, settings.urls(), self.client, self.deliver_event, silent_log())
 
-    def tell(self, url, body):
+    def deliver_event(self, url, body):
         if url.hostname in self.away:
-            raise NotTaken("away")
+            raise DeliveryFailed("away")
         self.told.append((url.hostname, json.loads(body)))
 
     def put(self, name, document, hour=NOW - 100):
@@ -163,21 +163,21 @@ def hook():
 
 def test_an_event_is_posted_as_json(hook):
     url, seen = hook
-    Webhooks(5.0)(urlsplit(f"{url}/events?status=204"), b"{}")
+    WebhookClient(5.0)(urlsplit(f"{url}/events?status=204"), b"{}")
     assert seen == [("/events?status=204", "application/json", b"{}")]
 
 
 @pytest.mark.parametrize("status", [301, 307, 400, 500])
 def test_other_answers_are_no_success_and_redirects_are_not_followed(hook, status):
     url, seen = hook
-    with pytest.raises(NotTaken, match=str(status)):
-        Webhooks(5.0)(urlsplit(f"{url}/?status={status}"), b"{}")
+    with pytest.raises(DeliveryFailed, match=str(status)):
+        WebhookClient(5.0)(urlsplit(f"{url}/?status={status}"), b"{}")
     assert len(seen) == 1
 
 
 def test_who_cannot_be_reached_has_not_taken_it_and_secrets_are_not_told():
-    with pytest.raises(NotTaken) as caught:
-        Webhooks(0.5)(urlsplit("http://user:secret@127.0.0.1:1/"), b"{}")
+    with pytest.raises(DeliveryFailed) as caught:
+        WebhookClient(0.5)(urlsplit("http://user:secret@127.0.0.1:1/"), b"{}")
     assert "secret" not in str(caught.value)
 
 

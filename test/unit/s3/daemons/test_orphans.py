@@ -10,13 +10,13 @@ from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http import fields
 from swift.http.response import Response, error_response
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule, Transition
-from swift.s3.daemons.orphans import DAYS, OrphanCandidate, OrphanCleanup
+from swift.s3.daemons.orphans import INTERVAL_DAYS, OrphanCandidate, OrphanCleanup
 from swift.s3.daemons.walk import RegisteredBucket
 from test.support.filters import Listed, row
 from test.support.s3_fixtures import BUCKET, SEGMENTS, LifecycleFixture
 
 HOME = EntityPath("a", "b+COLD+segments")
-RULE = LifecycleRule("r", greater=0, transitions=(Transition("COLD", 1),))
+RULE = LifecycleRule("r", size_greater_than=0, transitions=(Transition("COLD", 1),))
 BODY = b"the bytes of an object"
 
 
@@ -35,7 +35,7 @@ def read(bench, path):
 def sweep(bench):
     """Passes of as many days as there may be between two looks."""
     found = {}
-    for _ in range(DAYS):
+    for _ in range(INTERVAL_DAYS):
         for name, count in bench.run_once().items():
             found[name] = found.get(name, 0) + count
         bench.rig.clock.advance(DAY_S)
@@ -115,7 +115,7 @@ PART = f"/v1{HOME.quoted}/o/id/1"
 
 
 def leftovers(listed, size=2, now_s=NOW_S):
-    return OrphanCleanup(listed.client, lambda: now_s, size, DAYS * DAY_S)
+    return OrphanCleanup(listed.client, lambda: now_s, size, INTERVAL_DAYS * DAY_S)
 
 
 def stamped(days, **headers):
@@ -125,8 +125,8 @@ def stamped(days, **headers):
 def test_a_bucket_is_looked_at_on_one_day_of_a_week():
     for n in range(20):
         entry = RegisteredBucket("a", f"b{n}", Timestamp(0))
-        days = [day for day in range(14) if leftovers(Listed(), now_s=day * DAY_S + 5).is_day(entry)]
-        assert len(days) == 2 and days[1] - days[0] == DAYS
+        days = [day for day in range(14) if leftovers(Listed(), now_s=day * DAY_S + 5).is_due_today(entry)]
+        assert len(days) == 2 and days[1] - days[0] == INTERVAL_DAYS
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
@@ -140,7 +140,7 @@ def test_each_upload_that_is_a_week_old_is_found_once(size):
         ("odd", 1),
     ]
     listed = Listed(**{"b+COLD+segments": [row(name, days) for name, days in names]})
-    found = [(unit.key, unit.upload_id) for unit in leftovers(listed, size).find(ENTRY, [HOME])]
+    found = [(unit.key, unit.upload_id) for unit in leftovers(listed, size).find_candidates(ENTRY, [HOME])]
     assert found == [("a/b", "id"), ("o", "id")]
 
 
@@ -157,7 +157,7 @@ def needless(**heads):
 
 def test_all_parts_of_one_upload_go_and_none_of_another():
     listed = needless()
-    assert leftovers(listed).end(UNIT) == "ended"
+    assert leftovers(listed).remove_orphan(UNIT) == "ended"
     assert listed.methods("DELETE") == [PART, f"/v1{HOME.quoted}/o/id/2"]
 
 
@@ -165,7 +165,7 @@ def test_all_parts_of_one_upload_go_and_none_of_another():
 def test_a_part_that_does_not_go_says_why(status, outcome):
     listed = needless()
     listed.answers["DELETE", PART] = status
-    assert leftovers(listed).end(UNIT) == outcome
+    assert leftovers(listed).remove_orphan(UNIT) == outcome
 
 
 MARK = f"/v1{SEGMENTS.quoted}/o/id"
@@ -178,7 +178,7 @@ def test_nothing_goes_while_somebody_does_not_answer(method, path):
     listed = needless()
     listed.answers[method, path] = 503
     with pytest.raises(UnexpectedResponse):
-        leftovers(listed).end(UNIT)
+        leftovers(listed).remove_orphan(UNIT)
     assert listed.methods("DELETE") == []
 
 
@@ -195,7 +195,7 @@ def test_nothing_goes_while_somebody_does_not_answer(method, path):
 def test_nothing_goes_while_listing_and_object_differ(rows, head):
     listed = needless(**({"o": head} if head else {}))
     listed.rows["/v1/a/b"] = rows
-    assert leftovers(listed).end(UNIT) == "changed"
+    assert leftovers(listed).remove_orphan(UNIT) == "changed"
     assert listed.methods("DELETE") == []
 
 
@@ -204,7 +204,7 @@ def test_what_the_object_needs_stays(upload_id, outcome):
     listed = needless(o=stamped(1, **{fields.SYSMETA_S3_UPLOAD_ID: upload_id}))
     listed.rows["/v1/a/b"] = [row("o", 1), row("ox", 1)]
     listed.rows["/v1/a/b/o"] = MANIFEST
-    assert leftovers(listed).end(UNIT) == outcome
+    assert leftovers(listed).remove_orphan(UNIT) == outcome
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
@@ -224,4 +224,4 @@ def test_what_any_version_needs_stays(size):
         return Response(200, head, json.dumps(MANIFEST).encode()) if is_oldest else handle(request)
 
     listed.client = InternalClient(needed_by_the_oldest, "test", tries=1)
-    assert leftovers(listed, size).end(UNIT) == "kept"
+    assert leftovers(listed, size).remove_orphan(UNIT) == "kept"

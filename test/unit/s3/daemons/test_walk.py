@@ -6,15 +6,15 @@ from swift.base.timestamp import Timestamp
 from swift.gateway.internal_client import InternalClient, UnexpectedResponse
 from swift.http.response import error_response
 from swift.s3.api.metadata import DELETE_MARKER_TYPE
-from swift.s3.api.uploads import page_of, time_of
+from swift.s3.api.uploadstate import list_page, row_timestamp
 from swift.s3.config.lifecyclerules import DAY_S, LifecycleRule
 from swift.s3.daemons.walk import (
-    UPLOADS_AT_ONCE,
+    UPLOADS_PER_UNIT,
+    BucketWalk,
     CurrentCandidate,
     NoncurrentCandidate,
     RegisteredBucket,
     UploadCandidates,
-    Walk,
     registered_buckets,
     unregister_bucket,
 )
@@ -29,8 +29,8 @@ NOW_S = 20 * DAY_S
 def walked(kind, listed, rules=RULES, size=2, after=""):
     """The units of a walk, and what was noted."""
     noted = []
-    walk = Walk(listed.client, ENTRY, rules, NOW_S, size)
-    return list(getattr(walk, kind)(after, noted.append)), noted
+    walk = BucketWalk(listed.client, ENTRY, rules, NOW_S, size)
+    return list(getattr(walk, f"{kind}_candidates")(after, noted.append)), noted
 
 
 def version(name, days, number, **more):
@@ -48,30 +48,28 @@ def mark(made, name, days, number):
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_objects_that_are_old_enough_are_found_whatever_the_pages(size):
     listed = Listed(b=[row("a", 1), row("b", 19.5), row("c", 18), row("d", 2), row("é", 3)])
-    units, noted = walked("objects", listed, size=size)
+    units, noted = walked("object", listed, size=size)
     assert units == [CurrentCandidate(ENTRY, RULES, name) for name in ("a", "c", "d", "é")]
     assert noted == sorted(noted) and noted[-1] == "é"
 
 
 def test_a_walk_goes_on_behind_what_was_done():
     listed = Listed(b=[row(name, 1) for name in "abc"])
-    assert [unit.key for unit in walked("objects", listed, after="a")[0]] == ["b", "c"]
+    assert [unit.key for unit in walked("object", listed, after="a")[0]] == ["b", "c"]
     listed = Listed(b=[latest(name, 1, 1) for name in "abc"])
-    assert [unit.key for unit in walked("versions", listed, after="a")[0]] == ["b", "c"]
+    assert [unit.key for unit in walked("version", listed, after="a")[0]] == ["b", "c"]
 
 
 def test_an_empty_bucket_and_one_that_is_gone_have_nothing():
     for listed in (Listed(b=[]), Listed()):
-        assert (
-            walked("objects", listed) == walked("versions", listed) == walked("uploads", listed) == ([], [])
-        )
+        assert walked("object", listed) == walked("version", listed) == walked("upload", listed) == ([], [])
 
 
 def test_a_listing_that_fails_is_not_an_empty_one():
     listed = Listed(b=[])
     listed.answers["GET", "/v1/a/b"] = 503
     with pytest.raises(UnexpectedResponse):
-        walked("objects", listed)
+        walked("object", listed)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
@@ -84,7 +82,7 @@ def test_a_version_is_former_since_the_next_newer_one_came(size):
         version("k", 1, 1),
         latest("l", 1, 9),
     ]
-    units, noted = walked("versions", Listed(b=rows), rules, size)
+    units, noted = walked("version", Listed(b=rows), rules, size)
     assert units == [
         NoncurrentCandidate(ENTRY, list(rules), "k", "2", is_marker=False),
         NoncurrentCandidate(ENTRY, list(rules), "k", "1", is_marker=False),
@@ -95,20 +93,20 @@ def test_a_version_is_former_since_the_next_newer_one_came(size):
 def test_of_the_newest_that_is_not_current_nobody_knows_since_when():
     rules = (LifecycleRule("r", noncurrent_days=1),)
     rows = [version("k", 3, 3), version("k", 2, 2), latest("k", 1, 1)]
-    assert [unit.version for unit in walked("versions", Listed(b=rows), rules)[0]] == ["2"]
+    assert [unit.version for unit in walked("version", Listed(b=rows), rules)[0]] == ["2"]
 
 
 def test_some_newer_versions_are_kept():
     rules = (LifecycleRule("r", noncurrent_days=1, newer_versions=1),)
     rows = [latest("k", 4, 4), version("k", 3, 3), version("k", 2, 2), version("k", 1, 1)]
-    assert [unit.version for unit in walked("versions", Listed(b=rows), rules)[0]] == ["2", "1"]
+    assert [unit.version for unit in walked("version", Listed(b=rows), rules)[0]] == ["2", "1"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_a_delete_marker_ends_only_when_it_is_alone(size):
-    rules = (LifecycleRule("r", ends_markers=True),)
+    rules = (LifecycleRule("r", expires_delete_markers=True),)
     rows = [mark(latest, "alone", 2, 1), mark(latest, "k", 2, 2), version("k", 1, 1), mark(latest, "z", 1, 5)]
-    units, _ = walked("versions", Listed(b=rows), rules, size)
+    units, _ = walked("version", Listed(b=rows), rules, size)
     assert units == [
         NoncurrentCandidate(ENTRY, (), name, n, is_marker=True) for name, n in (("alone", "1"), ("z", "5"))
     ]
@@ -120,7 +118,7 @@ def test_a_former_marker_has_no_tags():
         LifecycleRule("s", prefix="k", noncurrent_days=1),
     )
     rows = [latest("k", 3, 3), mark(version, "k", 2, 2), latest("l", 3, 3), mark(version, "l", 2, 2)]
-    assert walked("versions", Listed(b=rows), rules)[0] == [
+    assert walked("version", Listed(b=rows), rules)[0] == [
         NoncurrentCandidate(ENTRY, [rules[1]], "k", "2", is_marker=True)
     ]
 
@@ -129,22 +127,22 @@ def test_uploads_are_markers_and_neither_parts_nor_anything_else():
     rules = (LifecycleRule("r", abort_days=1),)
     rows = [row("a/b/id", 1), row("a/b/id/1", 1), row("a/new", 19.5), row("/id", 1), row("odd", 1)]
     listed = Listed(**{"b+segments": sorted(rows, key=lambda one: one["name"])})
-    units, _ = walked("uploads", listed, rules)
+    units, _ = walked("upload", listed, rules)
     assert units == [UploadCandidates(ENTRY, [("a/b", "id")])]
 
 
 def test_many_uploads_are_aborted_some_at_a_time():
     rules = (LifecycleRule("r", abort_days=1),)
-    count = UPLOADS_AT_ONCE + 3
+    count = UPLOADS_PER_UNIT + 3
     listed = Listed(**{"b+segments": [row(f"k{n:04}/id", 1) for n in range(count)]})
-    units, _ = walked("uploads", listed, rules, size=7)
-    assert [len(unit.uploads) for unit in units] == [UPLOADS_AT_ONCE, 3]
+    units, _ = walked("upload", listed, rules, size=7)
+    assert [len(unit.uploads) for unit in units] == [UPLOADS_PER_UNIT, 3]
     assert [key for unit in units for key, _ in unit.uploads] == [f"k{n:04}" for n in range(count)]
 
 
 def test_a_page_is_asked_for_by_quoted_names():
     listed = Listed(b=[row("a&b=c", 1)])
-    assert [one["name"] for one in page_of(listed.client, ENTRY.path, 5, prefix="a&b=", marker="")] == [
+    assert [one["name"] for one in list_page(listed.client, ENTRY.path, 5, prefix="a&b=", marker="")] == [
         "a&b=c"
     ]
     assert listed.asked[0].query == "format=json&limit=5&prefix=a%26b%3D"
@@ -212,7 +210,7 @@ def test_a_registry_that_does_not_answer_is_an_error():
 
 
 def test_a_row_has_its_time_and_one_without_is_of_now():
-    assert time_of("1970-01-02T00:00:00.000010") == Timestamp(86400.00001)
+    assert row_timestamp("1970-01-02T00:00:00.000010") == Timestamp(86400.00001)
     before = Timestamp.now()
     for text in ("", "None", "soon", "1969-12-31T23:59:59", "0001-01-01", "9999-99-99"):
-        assert time_of(text) >= before, text
+        assert row_timestamp(text) >= before, text

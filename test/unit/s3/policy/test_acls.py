@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 
 from swift.s3.errors import S3Error
 from swift.s3.policy.acls import (
-    ACL_MAX,
-    CANNED,
-    GROUPS,
+    CANNED_ACLS,
+    GRANTS_MAX,
+    GROUP_URIS,
     PERMISSIONS,
     Acl,
     Grant,
-    acl_of_document,
-    acl_of_headers,
-    acl_of_swift,
+    acl_from_swift,
     canned_acl,
-    is_public_grant,
+    grants_public_access,
+    parse_acl_document,
+    parse_acl_headers,
+    parse_stored_acl,
     private_acl,
-    stored_acl,
-    swift_acl,
+    swift_acl_of_canned,
     swift_acl_of_document,
 )
 
@@ -33,12 +33,12 @@ ACLS = st.builds(
 
 @given(ACLS)
 def test_an_acl_comes_back_as_it_was_stored(acl):
-    assert stored_acl(acl.stored()) == acl
+    assert parse_stored_acl(acl.to_json()) == acl
 
 
 @given(ACLS)
 def test_and_as_its_document_says_it(acl):
-    assert acl_of_document(acl.document()) == acl
+    assert parse_acl_document(acl.to_document()) == acl
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_and_as_its_document_says_it(acl):
     ],
 )
 def test_what_cannot_be_read_is_no_acl(text):
-    assert stored_acl(text) is None
+    assert parse_stored_acl(text) is None
 
 
 @pytest.mark.parametrize("permission", PERMISSIONS)
@@ -85,13 +85,13 @@ def test_authenticated_users_are_those_with_a_key():
 def test_grants_to_everybody_can_be_left_out():
     acl = canned_acl("public-read-write", "owner", "owner")
     assert acl.allows("", "WRITE")
-    assert not acl.allows("", "WRITE", publicly=False)
-    assert not acl.allows("other", "READ", publicly=False)
+    assert not acl.allows("", "WRITE", include_public=False)
+    assert not acl.allows("other", "READ", include_public=False)
 
 
 def test_a_user_who_is_called_like_a_group_is_not_the_group():
     acl = Acl("owner", (Grant("AllUsers", "READ"),))
-    assert acl.allows("AllUsers", "READ", publicly=False), "by name it is what was granted"
+    assert acl.allows("AllUsers", "READ", include_public=False), "by name it is what was granted"
     assert not private_acl("owner").allows("AllUsers", "READ")
 
 
@@ -116,18 +116,18 @@ def test_the_owner_of_the_bucket_is_granted_once():
 )
 def test_headers_that_say_nothing_that_can_be_kept_are_refused(headers, code):
     with pytest.raises(S3Error) as refused:
-        acl_of_headers(headers, "owner", "owner")
+        parse_acl_headers(headers, "owner", "owner")
     assert refused.value.code == code
 
 
 def test_headers_grant_to_keys_and_groups():
-    uri = GROUPS["AllUsers"]
+    uri = GROUP_URIS["AllUsers"]
     headers = {"x-amz-grant-read": f'id="a", uri={uri}', "x-amz-grant-write-acp": "id=b"}
-    acl = acl_of_headers(headers, "owner", "owner")
+    acl = parse_acl_headers(headers, "owner", "owner")
     assert set(acl.grants) == {Grant("a", "READ"), Grant("AllUsers", "READ"), Grant("b", "WRITE_ACP")}
-    assert is_public_grant(headers)
-    assert acl_of_headers({}, "owner", "owner") is None
-    assert not is_public_grant({"x-amz-acl": "private", "x-amz-grant-read": "id=a"})
+    assert grants_public_access(headers)
+    assert parse_acl_headers({}, "owner", "owner") is None
+    assert not grants_public_access({"x-amz-acl": "private", "x-amz-grant-read": "id=a"})
 
 
 @pytest.mark.parametrize(
@@ -141,42 +141,42 @@ def test_headers_grant_to_keys_and_groups():
             "Owner": {"ID": "a"},
             "AccessControlList": {
                 "Grant": [{"Grantee": {"type": "CanonicalUser", "ID": "b"}, "Permission": "READ"}]
-                * (ACL_MAX + 1)
+                * (GRANTS_MAX + 1)
             },
         },
     ],
 )
 def test_documents_that_are_none_are_refused(tree):
     with pytest.raises(S3Error) as refused:
-        acl_of_document(tree)
+        parse_acl_document(tree)
     assert refused.value.code == "MalformedACLError"
 
 
-@pytest.mark.parametrize("name", [*GROUPS, ".r:*", ".rlistings", "*", "*:*", "a:b,.r:*"])
+@pytest.mark.parametrize("name", [*GROUP_URIS, ".r:*", ".rlistings", "*", "*:*", "a:b,.r:*"])
 def test_a_user_is_not_called_like_a_group_or_an_element_of_swift_acls(name):
     """Else it would be public where the bucket blocks public ACLs."""
     grant = {"Grantee": {"type": "CanonicalUser", "ID": name}, "Permission": "READ"}
     with pytest.raises(S3Error) as refused:
-        acl_of_document({"Owner": {"ID": "a"}, "AccessControlList": {"Grant": [grant]}})
+        parse_acl_document({"Owner": {"ID": "a"}, "AccessControlList": {"Grant": [grant]}})
     assert (refused.value.code, refused.value.details["ArgumentValue"]) == ("InvalidArgument", name)
 
 
-@pytest.mark.parametrize("name", CANNED)
+@pytest.mark.parametrize("name", CANNED_ACLS)
 def test_swift_says_of_canned_ones_what_it_can(name):
     if name in ("authenticated-read", "log-delivery-write"):
         with pytest.raises(S3Error) as refused:
-            swift_acl(name)
+            swift_acl_of_canned(name)
         assert refused.value.code == "NotImplemented"
         return
-    said = swift_acl(name)
-    looks = acl_of_swift("owner", said)
+    said = swift_acl_of_canned(name)
+    looks = acl_from_swift("owner", said)
     assert looks.allows("", "READ") == name.startswith("public-read")
     assert looks.allows("", "WRITE") == (name == "public-read-write")
 
 
 def test_grants_to_keys_are_swift_acls_and_look_the_same_again():
     acl = Acl("owner", (*private_acl("owner").grants, Grant("a:b", "READ"), Grant("AllUsers", "WRITE")))
-    assert acl_of_swift("owner", swift_acl_of_document(acl)) == acl
+    assert acl_from_swift("owner", swift_acl_of_document(acl)) == acl
 
 
 @pytest.mark.parametrize("grant", [Grant("AuthenticatedUsers", "READ"), Grant("a", "READ_ACP")])
@@ -187,5 +187,5 @@ def test_what_swift_cannot_say_is_not_implemented(grant):
 
 
 def test_referrers_and_listings_of_swift_are_no_grants_to_keys():
-    looks = acl_of_swift("owner", {"x-container-read": ".r:*.example.com,.rlistings, a:b ,"})
+    looks = acl_from_swift("owner", {"x-container-read": ".r:*.example.com,.rlistings, a:b ,"})
     assert looks.grants[1:] == (Grant("a:b", "READ"),)

@@ -5,10 +5,15 @@ import json
 import pytest
 
 from swift.s3.api.router import PathLevel
-from swift.s3.auth.session import Rights
+from swift.s3.auth.session import AclScope
 from swift.s3.errors import S3Error
 from swift.s3.policy.acls import Acl, private_acl
-from swift.s3.policy.authorize import ACCESS, OWNER, Need, require_permission
+from swift.s3.policy.authorize import (
+    BUCKET_OWNER,
+    REQUIRED_PERMISSIONS,
+    RequiredPermission,
+    require_permission,
+)
 from test.support.s3_fixtures import OTHER, SECOND
 
 TRIES = {
@@ -82,9 +87,9 @@ def test_an_acl_that_makes_no_sense_stores_nothing(acls):
 class Call:
     """Who asks, where."""
 
-    def __init__(self, user, rights=Rights.ALL, allow_no_owner=False):
+    def __init__(self, user, rights=AclScope.ALL, allow_no_owner=False):
         self.session = self.settings = self
-        self.owner, self.rights, self.allow_no_owner = user, rights, allow_no_owner
+        self.user_id, self.acl_scope, self.allow_no_owner = user, rights, allow_no_owner
 
 
 def allowed(call, acl, permission):
@@ -99,7 +104,7 @@ def allowed(call, acl, permission):
 PUBLIC = Acl("ann", (*private_acl("ann").grants, *private_acl("bob").grants))
 
 
-@pytest.mark.parametrize("permission", ["READ", "WRITE", "READ_ACP", "WRITE_ACP", OWNER])
+@pytest.mark.parametrize("permission", ["READ", "WRITE", "READ_ACP", "WRITE_ACP", BUCKET_OWNER])
 def test_an_owner_may_all_and_a_stranger_nothing(permission):
     assert allowed(Call("ann"), private_acl("ann"), permission)
     assert not allowed(Call("eve"), private_acl("ann"), permission)
@@ -107,12 +112,12 @@ def test_an_owner_may_all_and_a_stranger_nothing(permission):
 
 def test_full_control_is_not_ownership():
     assert allowed(Call("bob"), PUBLIC, "WRITE_ACP")
-    assert not allowed(Call("bob"), PUBLIC, OWNER)
+    assert not allowed(Call("bob"), PUBLIC, BUCKET_OWNER)
 
 
 def test_where_ownership_is_enforced_grants_count_for_nothing():
-    assert not allowed(Call("bob", Rights.OWN), PUBLIC, "READ")
-    assert allowed(Call("ann", Rights.OWN), PUBLIC, "READ")
+    assert not allowed(Call("bob", AclScope.OWN), PUBLIC, "READ")
+    assert allowed(Call("ann", AclScope.OWN), PUBLIC, "READ")
 
 
 def test_what_has_no_owner_is_nobodys_unless_that_is_wanted():
@@ -121,8 +126,10 @@ def test_what_has_no_owner_is_nobodys_unless_that_is_wanted():
 
 
 def test_an_operation_that_is_not_named_is_the_owners():
-    assert ACCESS.get("PutBucketPolicy") is None and "PutBucketPolicy" not in ACCESS
-    assert ACCESS["GetObject"] == Need(PathLevel.OBJECT, "READ")
+    assert (
+        REQUIRED_PERMISSIONS.get("PutBucketPolicy") is None and "PutBucketPolicy" not in REQUIRED_PERMISSIONS
+    )
+    assert REQUIRED_PERMISSIONS["GetObject"] == RequiredPermission(PathLevel.OBJECT, "READ")
 
 
 # --- reads are authorized on their own answer -----------------------------------------------------------

@@ -19,7 +19,7 @@ def call_of(
         condition_values=lambda now: {"s3:authtype": "REST-HEADER", "s3:signatureage": "5"}
     )
     given = {
-        "owner": owner,
+        "user_id": owner,
         "own_account": own_account,
         "account": "AUTH_other",
         "is_anonymous": not owner,

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from swift.s3.api.router import OPERATIONS
-from swift.s3.policy.conditions import BadPolicy
+from swift.s3.policy.conditions import InvalidPolicy
 from swift.s3.policy.document import (
     ACTIONS,
     POLICY_BYTES_MAX,
     Principals,
     action_of,
     actions_of,
+    combine_verdicts,
     is_public,
     parse_policy,
-    together,
 )
 from test.support.s3_fixtures import (
     ALLOW,
@@ -82,7 +82,7 @@ def test_a_policy_is_as_large_as_it_may_be():
 
     assert len(sized(POLICY_BYTES_MAX)) == POLICY_BYTES_MAX
     parse_policy(sized(POLICY_BYTES_MAX), "photos")
-    with pytest.raises(BadPolicy, match="20480 bytes"):
+    with pytest.raises(InvalidPolicy, match="20480 bytes"):
         parse_policy(sized(POLICY_BYTES_MAX + 1), "photos")
 
 
@@ -183,13 +183,13 @@ BAD = [
 @pytest.mark.parametrize("document", BAD, ids=range(len(BAD)))
 def test_what_is_not_understood_is_no_policy(document):
     text = document if isinstance(document, str) else json.dumps(document)
-    with pytest.raises(BadPolicy):
+    with pytest.raises(InvalidPolicy):
         parse_policy(text, "photos")
 
 
 def test_bytes_that_are_no_text_are_no_policy():
     for body in (b"\xff\xfe", b"{\x00}", b'{"Id": "\xff"}'):
-        with pytest.raises(BadPolicy):
+        with pytest.raises(InvalidPolicy):
             parse_policy(body, "photos")
 
 
@@ -208,7 +208,7 @@ def test_everything_that_may_be_left_out_may_be():
     ids=["name", "effect", "deep"],
 )
 def test_the_reason_can_always_be_told(text):
-    with pytest.raises(BadPolicy) as caught:
+    with pytest.raises(InvalidPolicy) as caught:
         parse_policy(text.encode(), "photos")
     assert len(str(caught.value)) < 200
 
@@ -343,10 +343,10 @@ def test_a_denial_wins_wherever_it_stands():
 
 
 def test_several_actions_must_all_be_allowed():
-    assert together([ALLOW, ALLOW]) is ALLOW
-    assert together([ALLOW, SILENT]) is SILENT
-    assert together([ALLOW, DENY, SILENT]) is DENY
-    assert together([]) is SILENT
+    assert combine_verdicts([ALLOW, ALLOW]) is ALLOW
+    assert combine_verdicts([ALLOW, SILENT]) is SILENT
+    assert combine_verdicts([ALLOW, DENY, SILENT]) is DENY
+    assert combine_verdicts([]) is SILENT
 
 
 # --- under which conditions -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from swift.http import fields
 from swift.http.response import Response
-from swift.s3.api.put import source_conditions, unmet, writing_conditions
+from swift.s3.api.writes import parse_source_conditions, parse_write_conditions, precondition_error
 from swift.s3.errors import S3Error
 from test.support.s3_fixtures import code_of
 
@@ -87,14 +87,14 @@ class Account:
     ids=str,
 )
 def test_what_the_store_can_judge_is_handed_on(headers):
-    found = writing_conditions({**headers, "x-other": "1"})
+    found = parse_write_conditions({**headers, "x-other": "1"})
     places = found.pop(fields.BACKEND_ETAG_IS_AT).split(",")
     assert found == headers
     assert fields.SYSMETA_S3_ETAG in places and fields.SYSMETA_SLO_ETAG in places
 
 
 def test_without_conditions_nothing_is_said():
-    assert writing_conditions({"content-type": "t/x"}) == {}
+    assert parse_write_conditions({"content-type": "t/x"}) == {}
 
 
 @pytest.mark.parametrize(
@@ -112,13 +112,13 @@ def test_without_conditions_nothing_is_said():
 )
 def test_what_nobody_judges_is_refused_and_not_passed_over(headers):
     with pytest.raises(S3Error) as refused:
-        writing_conditions(headers)
+        parse_write_conditions(headers)
     assert refused.value.code == "NotImplemented"
 
 
 def test_a_copy_has_conditions_on_its_source_and_its_target():
     headers = {"x-amz-copy-source-if-match": '"s"', "if-match": '"t"'}
-    assert source_conditions(headers) == {
+    assert parse_source_conditions(headers) == {
         "if-match": '"s"',
         fields.BACKEND_ETAG_IS_AT: fields.SYSMETA_S3_ETAG,
     }
@@ -134,7 +134,7 @@ def test_a_copy_has_conditions_on_its_source_and_its_target():
     ],
 )
 def test_an_etag_says_more_than_its_date(given, left):
-    found = source_conditions({f"x-amz-copy-source-{name}": "x" for name in given})
+    found = parse_source_conditions({f"x-amz-copy-source-{name}": "x" for name in given})
     assert found.keys() - {fields.BACKEND_ETAG_IS_AT} == set(left)
 
 
@@ -150,7 +150,7 @@ def test_an_etag_says_more_than_its_date(given, left):
 )
 def test_a_condition_that_is_not_met_is_named(conditions, status, code, told):
     account = Account(status)
-    error = unmet(account, "bucket", "key", conditions)
+    error = precondition_error(account, "bucket", "key", conditions)
     assert (error.code, error.details.get("Condition")) == (code, told)
     assert account.asked == ([("bucket", "key")] if "if-match" in conditions else [])
 

@@ -1,8 +1,8 @@
-"""Multipart uploads as they lie in Swift: the container of parts, markers, names (spec: middleware.md §20).
+"""The state of multipart uploads: markers, names, and the segments container (spec: middleware.md §20).
 
-``<bucket>+segments`` holds a marker ``<key>/<upload id>`` for every upload that is going on and its parts
-``<key>/<upload id>/<number>``; those of an object of another storage class than the bucket's are in
-``<bucket>+<class>+segments``. The object itself is a static large object over the parts.
+``<bucket>+segments`` has a marker ``<key>/<upload id>`` for every upload that has not ended, and its parts
+``<key>/<upload id>/<number>``. Parts of another storage class than the bucket's are in
+``<bucket>+<class>+segments``. The completed object is a static large object over the parts.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from swift.http import fields
 from swift.http.headers import HeaderMap
 from swift.s3.api.call import Call
 from swift.s3.api.checksums import ALGORITHMS, Algorithm
-from swift.s3.api.metadata import DELETE_MARKER_TYPE, EMPTY_MD5, copied_metadata, is_large, row_override
-from swift.s3.errors import S3Error, refusal
-from swift.s3.names import KEY_BYTES_MAX, own_parts, segments_of
+from swift.s3.api.metadata import DELETE_MARKER_TYPE, EMPTY_MD5, is_large, metadata_for_put, row_parameters
+from swift.s3.errors import S3Error, error_for_status
+from swift.s3.names import KEY_BYTES_MAX, own_parts, segments_container
 
-MARKER_TYPE = "application/directory"
-#: System metadata of a marker in which our own clients' wishes for the checksum stand: ``CRC32 COMPOSITE``.
-REQUESTED_CHECKSUM = fields.SYSMETA_S3_CHECKSUM
-_ID_MAX = 128
+MARKER_CONTENT_TYPE = "application/directory"
+#: System metadata of a marker for the requested checksum: ``CRC32 COMPOSITE``.
+REQUESTED_CHECKSUM_METADATA = fields.SYSMETA_S3_CHECKSUM
+_UPLOAD_ID_MAX = 128
 #: Digits of a part's number at the end of the name of an object that was uploaded again.
 NUMBER_DIGITS = 9
 
 
 class RequestedChecksum(NamedTuple):
-    """The checksum that the object of an upload is to have."""
+    """The checksum that an upload's object is to have, and its type."""
 
     algorithm: Algorithm
-    kind: str
+    checksum_type: str
 
 
 def new_upload_id() -> str:
-    """Return the URL-safe base64 of a UUID's text."""
+    """Return a new upload id: the URL-safe base64 of a UUID."""
     return urlsafe_b64encode(str(uuid4()).encode()).decode("ascii")
 
 
-def upload_id_of(call: Call) -> str:
-    """Return the upload that a request names; raise ``S3Error``."""
+def parse_upload_id(call: Call) -> str:
+    """Return the upload id of a request; raise ``S3Error``."""
     upload_id = call.text_param("uploadId")
     if not is_upload_id(upload_id):
         call.session.bucket_info(call.bucket)
@@ -63,10 +63,10 @@ def upload_id_of(call: Call) -> str:
 
 
 def is_upload_id(text: str) -> bool:
-    """Return True if an upload could be called so."""
+    """Return True if the text can be an upload id."""
     try:
         return (
-            len(text) <= _ID_MAX
+            len(text) <= _UPLOAD_ID_MAX
             and "/" not in text
             and bool(urlsafe_b64decode(text.encode("ascii")).decode("ascii"))
         )
@@ -75,12 +75,12 @@ def is_upload_id(text: str) -> bool:
 
 
 def no_such_upload(upload_id: str) -> S3Error:
-    """Return a 404 that names an upload."""
+    """Return a 404 error that names an upload."""
     return S3Error("NoSuchUpload", details={"UploadId": upload_id})
 
 
-def part_number_of(call: Call) -> int:
-    """Return the part that a request names; raise ``S3Error``."""
+def parse_part_number(call: Call) -> int:
+    """Return the part number of a request; raise ``S3Error``."""
     text, most = call.params["partNumber"], call.settings.max_upload_part_num
     if not is_digits(text) or len(text) > 9 or not 1 <= int(text) <= most:
         raise S3Error(
@@ -91,33 +91,33 @@ def part_number_of(call: Call) -> int:
     return int(text)
 
 
-def marker_of(key: str, upload_id: str) -> str:
-    """Return the marker of an upload."""
+def marker_name(key: str, upload_id: str) -> str:
+    """Return the name of an upload's marker."""
     return f"{key}/{upload_id}"
 
 
-def part_of(key: str, upload_id: str, number: int) -> str:
-    """Return a part of an upload; raise ``S3Error`` when no object can be called so."""
+def part_name(key: str, upload_id: str, number: int) -> str:
+    """Return the name of an upload's part; raise ``S3Error`` if it is too long."""
     name = f"{key}/{upload_id}/{number}"
     if len(name.encode("utf-8", "surrogateescape")) > KEY_BYTES_MAX:
         raise S3Error("KeyTooLongError")
     return name
 
 
-def number_of(name: str) -> int | None:
-    """Return the part of which an object is, by its name behind the marker's; None if it is none."""
+def part_number_of_name(name: str) -> int | None:
+    """Return the part number in the last element of a part's name; None for other names."""
     if not (name.isascii() and name.isdigit()):
         return None
     return int(name[-NUMBER_DIGITS:])
 
 
-def requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
-    """Return the checksum in the marker of an upload, None if its client requested none."""
-    name, _, kind = headers.get(REQUESTED_CHECKSUM, "").partition(" ")
+def parse_requested_checksum(headers: HeaderMap) -> RequestedChecksum | None:
+    """Return the requested checksum in an upload's marker; None without one."""
+    name, _, kind = headers.get(REQUESTED_CHECKSUM_METADATA, "").partition(" ")
     return RequestedChecksum(ALGORITHMS[name], kind) if name in ALGORITHMS and kind else None
 
 
-def rows_of(
+def list_segments(
     call: Call,
     container: str,
     *,
@@ -126,9 +126,9 @@ def rows_of(
     limit: int = 0,
     only_markers: bool = False,
 ) -> list[dict[str, object]]:
-    """Return rows of a listing, none of a container that is not there; raises ``S3Error``.
+    """Return rows of a container; none if it does not exist; raise ``S3Error``.
 
-    With ``only_markers`` the container servers leave out parts; those of OpenStack Swift do not.
+    With ``only_markers`` our container servers omit parts; those of OpenStack Swift do not.
     """
     query = "format=json"
     requested = {"prefix": prefix, "marker": marker, "limit": str(limit or "")}
@@ -136,46 +136,46 @@ def rows_of(
     for name, value in requested.items():
         if value:
             query += f"&{name}={quote(value, safe='', errors='surrogateescape')}"
-    with call.session.ask("GET", container, headers=headers, query=query) as response:
+    with call.session.open_response("GET", container, headers=headers, query=query) as response:
         if response.status == 404:
             return []
         if not response.is_success:
-            raise refusal(response.status)
+            raise error_for_status(response.status)
         return list(json.loads(response.read_body())) if response.status == 200 else []
 
 
-def whole_etag(etags: Sequence[str]) -> str:
-    """Return the ETag of an object of parts, unquoted; raises ValueError for what is no MD5."""
+def multipart_etag(etags: Sequence[str]) -> str:
+    """Return the unquoted ETag of a multipart object; raise ValueError if an ETag is no MD5."""
     digest = md5(b"".join(unhexlify(etag) for etag in etags), usedforsecurity=False).hexdigest()
     return f"{digest}-{len(etags)}"
 
 
 # --- the state of an upload ---------------------------------------------------------------------------
-# An upload is *open*, *completing*, or gone with its marker. The marker's body is a ``Record``: which
+# An upload is *open*, *completing*, or gone with its marker. The marker's body is a ``MarkerRecord``: which
 # part objects count where a part was uploaded again, and the decision to complete. Every change is
 # made on the condition that the marker's data is what was read (``X-Backend-If-Predecessor``,
 # decision 0011), so of several requests that end or change an upload one wins. Nodes of OpenStack
-# Swift keep no conditions: ``Swap.WEAK``.
+# Swift support no conditions: ``SwapOutcome.UNSUPPORTED``.
 #
-# Proxies and the lifecycle daemon share this module: they differ in ``Objects`` alone.
+# Proxies and the lifecycle daemon share this module: they differ in ``ObjectClient`` alone.
 
-#: A decision is carried out for so long; later the tombstone of a deleted object may be reclaimed, and the
-#: object would come back.
-DECISION_S = 5 * 86400.0
-#: Answers after which a write may have been done.
+#: Seconds for which a decision can be carried out. Later the tombstone of a deleted object may be reclaimed,
+#: and the object would come back.
+DECISION_VALID_S = 5 * 86400.0
+#: Statuses after which a write may have happened.
 _UNCERTAIN = (408, 409, 429, 499)
 
 
-class Unavailable(SwiftError):
-    """The cluster did not say what the state of an upload is, or did not change it."""
+class StateUnavailable(SwiftError):
+    """The cluster could not read or change the state of an upload."""
 
     def __init__(self, status: int):
-        super().__init__(f"the marker of an upload answered {status}")
+        super().__init__(f"the request for an upload's marker had status {status}")
         self.status = status
 
 
-class ObjectAnswer(NamedTuple):
-    """The answer to a request for an object; the body only of a GET."""
+class ObjectResponse(NamedTuple):
+    """The response to a request for an object; the body only of a GET."""
 
     status: int
     headers: HeaderMap
@@ -183,14 +183,14 @@ class ObjectAnswer(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Return True for 2xx."""
+        """True for 2xx."""
         return self.status // 100 == 2
 
 
-class Objects(Protocol):
-    """Requests for the objects of one account; an implementation may raise errors of its own for 5xx."""
+class ObjectClient(Protocol):
+    """Requests for the objects of one account; implementations may raise their own errors for 5xx."""
 
-    def send(
+    def request(
         self,
         method: str,
         container: str,
@@ -199,25 +199,28 @@ class Objects(Protocol):
         body: bytes = b"",
         *,
         query: str = "",
-    ) -> ObjectAnswer:
-        """Return the answer."""
+    ) -> ObjectResponse:
+        """Return the response."""
 
 
-class Swap(Enum):
+class SwapOutcome(Enum):
     """The outcome of a compare-and-swap."""
 
     WON = "won"
-    #: The marker is not what was read: read it again.
+    #: The marker has changed: read it again.
     LOST = "lost"
-    #: A node keeps no conditions; nothing was changed.
-    WEAK = "weak"
+    #: A node supports no conditions; nothing was changed.
+    UNSUPPORTED = "weak"
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionDecision:
-    """The decision to complete an upload: whatever carries it out stores the same object at the same time."""
+    """The decision to complete an upload.
 
-    #: Random: tells it from an equal decision.
+    All requests that carry it out store the same object with the same timestamp.
+    """
+
+    #: Random: distinguishes equal decisions.
     id: str
     #: The timestamp of the object that it makes, in its internal form.
     at: str
@@ -229,22 +232,22 @@ class CompletionDecision:
     #: The least size of a part that is not the last one, and the object's size if the client stated it.
     size_min: int = 0
     size: int | None = None
-    #: A repeat or the daemon carries it out too, so one that failed does not say that none succeeded.
+    #: Another request or the daemon carries it out too, so one failure does not mean that all fail.
     is_joined: bool = False
 
     def age_s(self, now_s: float) -> float:
-        """Return how long ago it was made."""
+        """Return the age of the decision in seconds."""
         try:
             return now_s - Timestamp(self.at).seconds
         except InvalidTimestamp:
-            return DECISION_S
+            return DECISION_VALID_S
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """The body of a marker; that of a new upload is empty."""
+class MarkerRecord:
+    """The body of an upload's marker; empty for a new upload."""
 
-    #: Number → name, behind the marker's, of the object that counts as this part. Others have their number.
+    #: Part number → last element of the name of its valid object, where that is not the number.
     parts: Mapping[int, str] = field(default_factory=dict)
     decision: CompletionDecision | None = None
 
@@ -258,20 +261,20 @@ class Record:
         return json.dumps(document).encode()
 
 
-def parse_record(body: bytes) -> Record:
-    """Return the record of a marker; raises ``Unavailable`` for what this version does not know."""
+def parse_record(body: bytes) -> MarkerRecord:
+    """Return the record of a marker; raise ``StateUnavailable`` for unknown formats."""
     if not body:
-        return Record()
+        return MarkerRecord()
     try:
         document = json.loads(body)
         parts = {int(number): str(name) for number, name in document["parts"].items()}
         found = document.get("decision")
         if found is None:
-            return Record(parts)
+            return MarkerRecord(parts)
         named = tuple((int(number), str(etag)) for number, etag in found.pop("parts"))
-        return Record(parts, CompletionDecision(parts=named, **found))
+        return MarkerRecord(parts, CompletionDecision(parts=named, **found))
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise Unavailable(500)
+        raise StateUnavailable(500)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,168 +285,174 @@ class UploadState:
     key: str
     id: str
     headers: HeaderMap
-    record: Record
+    record: MarkerRecord
 
     @property
     def is_completing(self) -> bool:
-        """Return True once it is decided that the upload completes."""
+        """True if the upload was decided to complete."""
         return self.record.decision is not None
 
     @property
-    def segments(self) -> str:
-        """The container of its parts, which depends on the storage class of its object."""
-        return segments_of(self.bucket, self.headers.get(fields.SYSMETA_S3_CLASS, ""))
+    def segments_container(self) -> str:
+        """The container of its parts, which depends on the object's storage class."""
+        return segments_container(self.bucket, self.headers.get(fields.SYSMETA_S3_CLASS, ""))
 
     def part_name(self, number: int) -> str:
-        """Return the name of the object that counts as a part."""
+        """Return the name of the valid object of a part."""
         other = self.record.parts.get(number)
         if other is not None:
-            return f"{marker_of(self.key, self.id)}/{other}"
-        return part_of(self.key, self.id, number)
+            return f"{marker_name(self.key, self.id)}/{other}"
+        return part_name(self.key, self.id, number)
 
-    def places(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
-        """Return container and name of each part."""
-        return [(self.segments, self.part_name(number)) for number in numbers]
+    def part_locations(self, numbers: Sequence[int]) -> list[tuple[str, str]]:
+        """Return (container, name) of each part."""
+        return [(self.segments_container, self.part_name(number)) for number in numbers]
 
 
 # --- reading and changing -----------------------------------------------------------------------------
 
 
 def read_state(
-    objects: Objects, bucket: str, key: str, upload_id: str, *, is_newest: bool = True
+    objects: ObjectClient, bucket: str, key: str, upload_id: str, *, is_newest: bool = True
 ) -> UploadState | None:
-    """Return the state of an upload, None if it has no marker; raises ``Unavailable``.
+    """Return the state of an upload, None without a marker; raise ``StateUnavailable``.
 
-    All nodes are asked for the newest state; one is enough where the state is read again later.
+    ``is_newest`` reads all nodes; one is enough if the state is read again later.
     """
     headers: HeaderMap = {"x-newest": "true"} if is_newest else {}
-    answer = objects.send("GET", segments_of(bucket), marker_of(key, upload_id), headers)
+    answer = objects.request("GET", segments_container(bucket), marker_name(key, upload_id), headers)
     if answer.status == 404:
         return None
     if not answer.is_success:
-        raise Unavailable(answer.status)
+        raise StateUnavailable(answer.status)
     return UploadState(bucket, key, upload_id, answer.headers, parse_record(answer.body))
 
 
-def swap(objects: Objects, state: UploadState, record: Record, *, is_conditional: bool = True) -> Swap:
-    """Give an upload another record, if it is what was read; raises ``Unavailable``."""
+def swap_record(
+    objects: ObjectClient, state: UploadState, record: MarkerRecord, *, is_conditional: bool = True
+) -> SwapOutcome:
+    """Replace the record of an upload if it is unchanged; raise ``StateUnavailable``."""
     body = record.encode()
-    kind = state.headers.get(fields.SYSMETA_S3_CLASS, "")
-    headers = copied_metadata(state.headers)
+    storage_class = state.headers.get(fields.SYSMETA_S3_CLASS, "")
+    headers = metadata_for_put(state.headers)
     if is_conditional:
-        headers.update(_condition(state))
-    if kind:
+        headers.update(_unchanged_condition(state))
+    if storage_class:
         digest = md5(body, usedforsecurity=False).hexdigest() if body else EMPTY_MD5
-        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = f"{digest}{row_override(kind=kind)}"
-    name = marker_of(state.key, state.id)
-    return _outcome(objects.send("PUT", segments_of(state.bucket), name, headers, body))
+        headers[fields.SYSMETA_UPDATE_OVERRIDE_ETAG] = (
+            f"{digest}{row_parameters(storage_class=storage_class)}"
+        )
+    name = marker_name(state.key, state.id)
+    return _swap_outcome(objects.request("PUT", segments_container(state.bucket), name, headers, body))
 
 
-def end(objects: Objects, state: UploadState) -> Swap:
-    """Remove the marker of an upload if it is what was read; raises ``Unavailable``."""
-    name = marker_of(state.key, state.id)
-    return _outcome(objects.send("DELETE", segments_of(state.bucket), name, _condition(state)))
+def end_upload(objects: ObjectClient, state: UploadState) -> SwapOutcome:
+    """Delete the marker of an upload if it is unchanged; raise ``StateUnavailable``."""
+    name = marker_name(state.key, state.id)
+    return _swap_outcome(
+        objects.request("DELETE", segments_container(state.bucket), name, _unchanged_condition(state))
+    )
 
 
-def _condition(state: UploadState) -> HeaderMap:
+def _unchanged_condition(state: UploadState) -> HeaderMap:
     stamp = state.headers.get(fields.BACKEND_DATA_TIMESTAMP) or state.headers.get("x-timestamp", "0")
     return {fields.BACKEND_IF_PREDECESSOR: stamp}
 
 
-def _outcome(answer: ObjectAnswer) -> Swap:
+def _swap_outcome(answer: ObjectResponse) -> SwapOutcome:
     if answer.is_success:
-        return Swap.WON
+        return SwapOutcome.WON
     if answer.status in (404, 409, 412):
-        return Swap.LOST
+        return SwapOutcome.LOST
     if answer.status == 501:
-        return Swap.WEAK
-    raise Unavailable(answer.status)
+        return SwapOutcome.UNSUPPORTED
+    raise StateUnavailable(answer.status)
 
 
-def forget(objects: Objects, state: UploadState) -> None:
-    """Remove the marker of an upload that has ended, whatever it says; raises ``Unavailable``."""
-    answer = objects.send("DELETE", segments_of(state.bucket), marker_of(state.key, state.id))
+def delete_marker(objects: ObjectClient, state: UploadState) -> None:
+    """Delete the marker of an upload unconditionally; raise ``StateUnavailable``."""
+    answer = objects.request("DELETE", segments_container(state.bucket), marker_name(state.key, state.id))
     if not answer.is_success and answer.status != 404:
-        raise Unavailable(answer.status)
+        raise StateUnavailable(answer.status)
 
 
 # --- carrying out a decision --------------------------------------------------------------------------
 
 
-def is_refused(status: int) -> bool:
-    """Return True if an answer to the PUT of a manifest says that it was not stored."""
+def is_definite_failure(status: int) -> bool:
+    """Return True if the status of a manifest's PUT proves that the manifest was not stored."""
     return 400 <= status <= 499 and status not in _UNCERTAIN
 
 
-def join(objects: Objects, state: UploadState) -> UploadState | None:
-    """Note that a repeat carries the decision out too; the state to go on with, None if it ended meanwhile.
+def join_decision(objects: ObjectClient, state: UploadState) -> UploadState | None:
+    """Record that another request carries out the decision too.
 
-    Raises ``Unavailable``.
+    Return the new state, None if the upload ended meanwhile. Raise ``StateUnavailable``.
     """
     for _ in range(8):
         decision = state.record.decision
         if decision is None or decision.is_joined:
             return state
         joined = replace(state.record, decision=replace(decision, is_joined=True))
-        if swap(objects, state, joined) is Swap.WEAK:
+        if swap_record(objects, state, joined) is SwapOutcome.UNSUPPORTED:
             return state
         found = read_state(objects, state.bucket, state.key, state.id)
         if found is None:
             return None
         state = found
-    raise Unavailable(503)
+    raise StateUnavailable(503)
 
 
-def revert(objects: Objects, state: UploadState, decision: CompletionDecision) -> None:
-    """Open an upload again whose decision could not be carried out; raises ``Unavailable``.
+def revert_decision(objects: ObjectClient, state: UploadState, decision: CompletionDecision) -> None:
+    """Open an upload again whose decision could not be carried out; raise ``StateUnavailable``.
 
-    If others have joined the decision, one of them may have carried it out: then the upload just ends, and
-    the daemon sees to its parts.
+    If other requests have joined the decision, one of them may have carried it out. The upload then ends,
+    and the lifecycle daemon deletes its unused parts.
     """
     found = read_state(objects, state.bucket, state.key, state.id)
     if found is None or found.record.decision is None or found.record.decision.id != decision.id:
         return
     if not found.record.decision.is_joined:
-        if swap(objects, found, replace(found.record, decision=None)) is not Swap.LOST:
+        if swap_record(objects, found, replace(found.record, decision=None)) is not SwapOutcome.LOST:
             return
         found = read_state(objects, state.bucket, state.key, state.id)
     if found is not None and found.record.decision is not None and found.record.decision.id == decision.id:
-        end(objects, found)
+        end_upload(objects, found)
 
 
 class DecisionStatus(Enum):
-    """The object of a decision, as a repeat finds it."""
+    """The status of a decision's object, for a repeated completion."""
 
-    #: It is what the decision made.
+    #: The object exists as decided.
     DONE = "done"
-    #: It may still become that.
+    #: The object can still be stored.
     TO_DO = "to do"
-    #: Conditions were to be met, and the object has changed since: no repeat can say how that went.
+    #: The decision was conditional and the object has changed since, so the outcome is unknown.
     OVERTAKEN = "overtaken"
 
 
-def decision_status(objects: Objects, state: UploadState, now_s: float) -> DecisionStatus:
-    """Return how the object of a decision stands; raises ``Unavailable``."""
+def read_decision_status(objects: ObjectClient, state: UploadState, now_s: float) -> DecisionStatus:
+    """Return the status of a decision's object; raise ``StateUnavailable``."""
     decision = state.record.decision
     assert decision is not None, "only a decision is repeated"
-    found = objects.send("HEAD", state.bucket, state.key, {"x-newest": "true"})
+    found = objects.request("HEAD", state.bucket, state.key, {"x-newest": "true"})
     if not found.is_success and found.status != 404:
-        raise Unavailable(found.status)
+        raise StateUnavailable(found.status)
     if found.is_success and found.headers.get(fields.SYSMETA_S3_UPLOAD_ID) == state.id:
         return DecisionStatus.DONE
-    if decision.age_s(now_s) > DECISION_S:
+    if decision.age_s(now_s) > DECISION_VALID_S:
         return DecisionStatus.OVERTAKEN
     is_conditional = not decision.headers.keys().isdisjoint(("if-match", "if-none-match"))
-    if is_conditional and newest_state(objects, state.bucket, state.key) >= Timestamp(decision.at):
+    if is_conditional and newest_timestamp(objects, state.bucket, state.key) >= Timestamp(decision.at):
         return DecisionStatus.OVERTAKEN
     return DecisionStatus.TO_DO
 
 
-def newest_state(objects: Objects, bucket: str, key: str) -> Timestamp:
-    """Return the time of an object's newest state, deletions included; raises ``Unavailable``."""
-    found = objects.send("HEAD", bucket, key, {"x-newest": "true"}, query="symlink=get")
+def newest_timestamp(objects: ObjectClient, bucket: str, key: str) -> Timestamp:
+    """Return the timestamp of an object's newest state, deletions included; raise ``StateUnavailable``."""
+    found = objects.request("HEAD", bucket, key, {"x-newest": "true"}, query="symlink=get")
     if not found.is_success and found.status != 404:
-        raise Unavailable(found.status)
+        raise StateUnavailable(found.status)
     stamps = [Timestamp(0)]
     for name in (fields.BACKEND_TIMESTAMP, fields.BACKEND_DATA_TIMESTAMP):
         try:
@@ -454,21 +463,21 @@ def newest_state(objects: Objects, bucket: str, key: str) -> Timestamp:
 
 
 # --- listings and references --------------------------------------------------------------------------
-# A node that is away, or a row that is late, must never make a part look forgotten that is not. So the parts
-# that an object and its versions name are only given where the listing of the bucket and the objects' own
+# An absent node, or a late row, must never make a needed part look unreferenced. So the parts
+# to which an object and its versions refer are returned only if the bucket's listing and the objects' own
 # nodes agree.
 
 #: Seconds by which an object may seem to be written later than its row.
 _ROUNDING_S = 0.001
 _PAGE_SIZE = 1000
-#: A bucket that has one of these keeps former versions of its objects in another container by Swift's API.
-_ARCHIVES = ("x-versions-location", "x-history-location", fields.SYSMETA_VERSIONS_LOCATION)
+#: A bucket with one of these headers has old versions in another container through Swift's API.
+_ARCHIVE_HEADERS = ("x-versions-location", "x-history-location", fields.SYSMETA_VERSIONS_LOCATION)
 
 
-def page_of(
+def list_page(
     client: InternalClient, path: EntityPath, size: int, *, flags: str = "", **limits: str
 ) -> list[JsonObject]:
-    """Return rows of a listing, none when nothing is there; raise ``UnexpectedResponse``."""
+    """Return rows of a listing; none if the container does not exist; raise ``UnexpectedResponse``."""
     query = f"format=json&limit={size}{flags}"
     for name, text in limits.items():
         if text:
@@ -479,8 +488,8 @@ def page_of(
     return rows
 
 
-def time_of(last_modified: str) -> Timestamp:
-    """Return the time of a row of a listing; now, which is never too early, for a row without one."""
+def row_timestamp(last_modified: str) -> Timestamp:
+    """Return the timestamp of a listing row; the current time if it has none, which is never too early."""
     try:
         return Timestamp(datetime.fromisoformat(last_modified).replace(tzinfo=UTC).timestamp())
     except ValueError:
@@ -488,29 +497,28 @@ def time_of(last_modified: str) -> Timestamp:
 
 
 def version_id_query(version: str) -> str:
-    """Return the query that asks for a version."""
+    """Return the query that selects a version."""
     return f"version-id={quote(version, safe='')}"
 
 
-def references(
+def find_part_references(
     client: InternalClient, bucket: EntityPath, key: str, upload_id: str, *, page_size: int = _PAGE_SIZE
 ) -> set[tuple[str, str]] | None:
-    """Return container and name of each part of an upload that an object or version of a key names.
+    """Return (container, name) of each part of an upload to which the key's object or versions refer.
 
-    None if the listing and the nodes disagree, or versions are where they cannot be listed. Raises
-    ``UnexpectedResponse``.
+    None if the listing and the nodes disagree, or versions cannot be listed. Raise ``UnexpectedResponse``.
     """
     headers = client.head(bucket) or {}
     has_versions = "x-versions-enabled" in headers
-    if any(headers.get(name) for name in _ARCHIVES):
+    if any(headers.get(name) for name in _ARCHIVE_HEADERS):
         return None
     if headers.get(fields.SYSMETA_VERSIONS_CONTAINER) and not has_versions:
-        # The pipeline shows no versions.
+        # The pipeline cannot list versions.
         return None
-    rows = list(_rows(client, bucket, key, page_size, has_versions=has_versions))
+    rows = list(_list_versions(client, bucket, key, page_size, has_versions=has_versions))
     path = bucket._replace(obj=key)
-    current = _head(client, path)
-    if (current is None) == any(_is_object(row) for row in rows):
+    current = _head_newest(client, path)
+    if (current is None) == any(_is_current_object(row) for row in rows):
         return None
     found = [("", current)] if current is not None else []
     for row in rows:
@@ -518,23 +526,23 @@ def references(
             continue
         version = str(row.get("version_id", ""))
         query = version_id_query(version) if version else ""
-        seen = _head(client, path, query)
-        if seen is None or _is_older(seen, row):
+        seen = _head_newest(client, path, query)
+        if seen is None or _is_older_than_row(seen, row):
             return None
         found.append((query, seen))
     named: set[tuple[str, str]] = set()
     for query, seen in found:
         said = seen.get(fields.SYSMETA_S3_UPLOAD_ID)
-        # A manifest that came by another way does not say its upload.
+        # A manifest stored through Swift's API has no upload id.
         if said == upload_id or (said is None and is_large(seen)):
-            parts = _parts(client, path, query)
+            parts = _read_manifest_parts(client, path, query)
             if parts is None:
                 return None
             named.update(parts)
     return named
 
 
-def _rows(
+def _list_versions(
     client: InternalClient, bucket: EntityPath, key: str, page_size: int, *, has_versions: bool
 ) -> Iterator[JsonObject]:
     """Return the rows of an object and its versions."""
@@ -542,7 +550,7 @@ def _rows(
     marker = version = ""
     while True:
         query = {"prefix": key, "marker": marker, "version_marker": version}
-        rows = page_of(client, bucket, page_size, flags=flags, **query)
+        rows = list_page(client, bucket, page_size, flags=flags, **query)
         own = [row for row in rows if row.get("name") == key]
         yield from own
         if not flags or len(own) < len(rows) or not rows:
@@ -550,8 +558,8 @@ def _rows(
         marker, version = key, str(rows[-1].get("version_id", "null"))
 
 
-def _is_object(row: JsonObject) -> bool:
-    """Return True if a row is of what the object is now."""
+def _is_current_object(row: JsonObject) -> bool:
+    """Return True if a row is the current version of an object."""
     return bool(row.get("is_latest", True)) and row.get("content_type") != DELETE_MARKER_TYPE
 
 
@@ -559,14 +567,16 @@ def _manifest_query(query: str) -> str:
     return f"{query}{'&' if query else ''}multipart-manifest=get"
 
 
-def _head(client: InternalClient, path: EntityPath, query: str = "") -> HeaderMap | None:
+def _head_newest(client: InternalClient, path: EntityPath, query: str = "") -> HeaderMap | None:
     asked = client.request("HEAD", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
     with asked as found:
         return dict(found.headers) if found.is_success else None
 
 
-def _parts(client: InternalClient, path: EntityPath, query: str) -> list[tuple[str, str]] | None:
-    """Return the parts that a manifest names; None if it is none any more."""
+def _read_manifest_parts(
+    client: InternalClient, path: EntityPath, query: str
+) -> list[tuple[str, str]] | None:
+    """Return the parts in a manifest; None if it is no manifest any more."""
     asked = client.request("GET", path, {"x-newest": "true"}, query=_manifest_query(query), accept=(2, 404))
     with asked as response:
         if response.status != 200:
@@ -577,12 +587,12 @@ def _parts(client: InternalClient, path: EntityPath, query: str) -> list[tuple[s
             return None
 
 
-def _is_older(seen: HeaderMap, row: JsonObject) -> bool:
-    """Return True if what the nodes have is older than what the listing shows."""
+def _is_older_than_row(seen: HeaderMap, row: JsonObject) -> bool:
+    """Return True if the nodes' state of an object is older than its row."""
     try:
         return (
             Timestamp(seen.get("x-timestamp", "")).seconds + _ROUNDING_S
-            < time_of(str(row["last_modified"])).seconds
+            < row_timestamp(str(row["last_modified"])).seconds
         )
     except InvalidTimestamp:
         return True

@@ -7,7 +7,7 @@ import pytest
 from swift.http import fields
 from swift.middleware.slo.filter import Slo
 from swift.middleware.slo.settings import SloSettings
-from swift.s3.api.uploads import references
+from swift.s3.api.uploadstate import find_part_references
 from swift.telemetry.log import silent_log
 from test.support.s3_fixtures import BUCKET, LifecycleFixture
 
@@ -21,9 +21,9 @@ def bench(sim, tmp_path):
 
 def test_an_object_names_its_parts_and_no_others(bench):
     bench.put_large("o", upload="id")
-    named = references(bench.client, BUCKET, "o", "id")
+    named = find_part_references(bench.client, BUCKET, "o", "id")
     assert named == {("b+segments", "o/id/1"), ("b+segments", "o/id/2")}
-    assert references(bench.client, BUCKET, "o", "other") == set()
+    assert find_part_references(bench.client, BUCKET, "o", "other") == set()
 
 
 def test_a_manifest_that_does_not_say_its_upload_is_read_too(bench):
@@ -33,11 +33,11 @@ def test_a_manifest_that_does_not_say_its_upload_is_read_too(bench):
         "PUT", BUCKET._replace(obj="o"), {}, json.dumps(manifest).encode(), query="multipart-manifest=put"
     ):
         pass
-    assert references(bench.client, BUCKET, "o", "id") == {("b+segments", "o/id/1")}
+    assert find_part_references(bench.client, BUCKET, "o", "id") == {("b+segments", "o/id/1")}
 
 
 @pytest.mark.parametrize("header", [fields.SYSMETA_VERSIONS_LOCATION, fields.SYSMETA_VERSIONS_CONTAINER])
 def test_nothing_is_known_of_versions_that_the_pipeline_does_not_show(bench, header):
     bench.pipeline = Slo(bench.sim.app, SloSettings(), bench.sim.hasher, None, silent_log())
     assert bench.sim("POST", "/a/b", {header: "old"}).status == 204
-    assert references(bench.client, BUCKET, "o", "id") is None
+    assert find_part_references(bench.client, BUCKET, "o", "id") is None
