@@ -186,6 +186,7 @@ def _defaults(plan: ClusterPlan, ip: str, port: int, metrics_port: int, workers:
 
 def _proxy_conf(plan: ClusterPlan) -> str:
     account, _, name = plan.user.partition(":")
+    access_key = f"s3_key_{plan.access_key} = {plan.user} {plan.secret_key}\n" if plan.access_key else ""
     return (
         _defaults(plan, plan.ip, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
         + f"""
@@ -208,7 +209,7 @@ use = egg:swift#tempauth
 user_{account}_{name}3 = {plan.key}3
 user_{account}2_{name}2 = {plan.key}2 .admin
 user_admin_admin = {plan.key}admin .admin .reseller_admin
-"""
+{access_key}"""
         + "".join(map(_plain_filter, dict.fromkeys(PIPELINE[:-1])))
     )
 

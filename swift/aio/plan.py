@@ -36,7 +36,7 @@ from swift.ring.device import address
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
 #: What plans of version 1 may lack.
-CHANGEABLE_CHOICES = ("disks", "storage_workers")
+ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
@@ -91,6 +91,9 @@ class ClusterPlan:
     hash_suffix: str = ""
     user: str = "test:tester"
     key: str = "testing"
+    #: An S3 access key of the user besides its name, with its secret key; "" for none.
+    access_key: str = ""
+    secret_key: str = ""
 
     @property
     def etc(self) -> Path:
@@ -214,6 +217,15 @@ class ClusterPlan:
         ):
             if number < least:
                 raise ConfigError(f"{name} must be at least {least}, not {number}")
+        account, colon, name = self.user.partition(":")
+        if not (colon and account and name) or set(self.user) & set("_ \t\n") or ":" in name:
+            raise ConfigError(f"--user is ACCOUNT:NAME without spaces and underscores, not {self.user!r}")
+        if not self.key or set(self.key) & set(" \t\n"):
+            raise ConfigError("--key must not be empty or have spaces")
+        if bool(self.access_key) != bool(self.secret_key):
+            raise ConfigError("an S3 access key and its secret key are given together")
+        if set(self.access_key) & set(" \t\n=") or "\n" in self.secret_key:
+            raise ConfigError("the S3 access key must not have spaces, nor the secret key a line break")
         if self.disks > len(_DISK_LETTERS):
             raise ConfigError(f"--disks must be at most {len(_DISK_LETTERS)}, not {self.disks}")
         if self.disks_in_all < self.replicas:
@@ -312,7 +324,7 @@ def saved_plan(root: Path) -> ClusterPlan | None:
             field.name: field.default for field in dataclasses.fields(ClusterPlan) if field.name != "root"
         }
         # Plans are older than some of the choices; they were made with what is the default now.
-        values = {**{name: known[name] for name in CHANGEABLE_CHOICES}, **values}
+        values = {**{name: known[name] for name in ADDED_CHOICES}, **values}
         if values.keys() != known.keys():
             raise KeyError(*sorted(values.keys() ^ known.keys()))
         for name, default in known.items():

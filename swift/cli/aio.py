@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from swift.aio.bucket import create_bucket
 from swift.aio.make import (
     check_ec,
     create_cluster,
@@ -62,7 +63,14 @@ def make_parser() -> argparse.ArgumentParser:
     start = commands.add_parser("start", help="create the cluster if it is new, and run it")
     start.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
     start.add_argument("--ip", help="address of the proxy (127.0.0.1); all else stays on loopback")
-    start.add_argument("--key", help="key of its user, test:tester (generated)")
+    start.add_argument("--user", metavar="ACCOUNT:NAME", help="its user (test:tester)")
+    start.add_argument("--key", help="key of the user (generated)")
+    start.add_argument(
+        "--from-environment",
+        action="store_true",
+        help="take the user, its key, an S3 access key and a bucket to create from SWIFT_USER, SWIFT_KEY, "
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and SWIFT_DEFAULT_BUCKET",
+    )
     start.add_argument("--port", type=_port, help="port of the proxy (8080)")
     start.add_argument("--base-port", type=_port, help="first port of the storage servers (6200)")
     start.add_argument("--cache-port", type=_port, help="port of the cache (11311)")
@@ -115,9 +123,13 @@ def _existing(data: Path) -> ClusterPlan:
 
 def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, ClusterPlan]:
     """Return the plan of the cluster that is there, if any, and the one to be run."""
+    environment = os.environ if args.from_environment else {}
     choices = {
         "ip": args.ip,
-        "key": args.key,
+        "user": args.user or environment.get("SWIFT_USER") or None,
+        "key": args.key or environment.get("SWIFT_KEY") or None,
+        "access_key": environment.get("AWS_ACCESS_KEY_ID") or None,
+        "secret_key": environment.get("AWS_SECRET_ACCESS_KEY") or None,
         "proxy_port": args.port,
         "base_port": args.base_port,
         "cache_port": args.cache_port,
@@ -132,7 +144,7 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
     if plan is None:
         if args.data.exists() and any(args.data.iterdir()):
             raise ConfigError(f"{args.data} is not empty and not a cluster; choose another directory")
-        plan = new_plan(args.data, **{**choices, "key": args.key or secrets.token_hex(16)})
+        plan = new_plan(args.data, **{**choices, "key": choices["key"] or secrets.token_hex(16)})
         plan.check()
         if args.ec is None and available_types():
             plan = dataclasses.replace(plan, ec=default_ec(plan.disks_in_all))
@@ -167,16 +179,17 @@ def _start(args: argparse.Namespace) -> int:
         if plan != existing:
             move_cluster(existing, plan)
         make_cluster(plan)
+    bucket = os.environ.get("SWIFT_DEFAULT_BUCKET", "") if args.from_environment else ""
     if args.foreground:
-        return _run(plan, lock, ready=lambda: print(welcome(plan), flush=True), tell=_print_progress)
-    return _start_in_background(plan, lock)
+        return _run(plan, lock, bucket, ready=lambda: print(welcome(plan), flush=True), tell=_print_progress)
+    return _start_in_background(plan, lock, bucket)
 
 
 def _print_progress(text: str) -> None:
     print(f"swift-aio: {text}", flush=True)
 
 
-def _run(plan: ClusterPlan, lock: RunLock, *, ready, tell) -> int:  # type: ignore[no-untyped-def]
+def _run(plan: ClusterPlan, lock: RunLock, bucket: str, *, ready, tell) -> int:  # type: ignore[no-untyped-def]
     lock.acquire()
     if plan.xfs:
         mount_devices(plan)
@@ -184,6 +197,8 @@ def _run(plan: ClusterPlan, lock: RunLock, *, ready, tell) -> int:  # type: igno
     supervisor.handle_signals()
     try:
         supervisor.start()
+        if bucket:
+            create_bucket(plan, bucket)
         ready()
         supervisor.watch()
     finally:
@@ -193,13 +208,13 @@ def _run(plan: ClusterPlan, lock: RunLock, *, ready, tell) -> int:  # type: igno
     return 0
 
 
-def _start_in_background(plan: ClusterPlan, lock: RunLock) -> int:
+def _start_in_background(plan: ClusterPlan, lock: RunLock, bucket: str) -> int:
     """Fork a supervisor and wait for its word that all is up."""
     read_end, write_end = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
     if pid == 0:
-        _become_daemon(plan, lock, read_end, write_end)
+        _become_daemon(plan, lock, bucket, read_end, write_end)
     os.close(write_end)
     with os.fdopen(read_end) as words:
         return follow_start(plan, words, lambda: _end_supervisor(pid))
@@ -247,7 +262,7 @@ def _clear_progress() -> None:
         print("\r\x1b[K", end="", flush=True)
 
 
-def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: int) -> None:
+def _become_daemon(plan: ClusterPlan, lock: RunLock, bucket: str, read_end: int, write_end: int) -> None:
     status = 1
     try:
         os.setsid()
@@ -272,7 +287,7 @@ def _become_daemon(plan: ClusterPlan, lock: RunLock, read_end: int, write_end: i
             say("progress", text)
 
         try:
-            status = _run(plan, lock, ready=ready, tell=tell)
+            status = _run(plan, lock, bucket, ready=ready, tell=tell)
         except (SwiftError, OSError) as error:
             print(f"{line_time(time.time())} {error}", flush=True)
             say("error", str(error).replace("\n", " "))
@@ -305,7 +320,7 @@ def _swift_lines(plan: ClusterPlan) -> list[list[str]]:
 
 def _s3_lines(plan: ClusterPlan) -> list[list[str]]:
     """Return the lines by which an installed S3 client, if any, reaches the cluster."""
-    url, user, key = plan.url, plan.user, plan.key
+    url, user, key = plan.url, plan.access_key or plan.user, plan.secret_key or plan.key
     keys = [f"AWS_ACCESS_KEY_ID={user}", f"AWS_SECRET_ACCESS_KEY={key}"]
     aws = ["env", *keys, "aws", "--endpoint-url", url, "--region", "us-east-1", "s3", "mb", "s3://pictures"]
     remote = f":s3,provider=Other,access_key_id='{user}',secret_access_key='{key}',endpoint='{url}':"
@@ -326,6 +341,8 @@ def _facts(plan: ClusterPlan) -> dict[str, str]:
         "user": plan.user,
         "key": plan.key,
         "s3": plan.url,
+        "access_key": plan.access_key or plan.user,
+        "secret_key": plan.secret_key or plan.key,
     }
 
 
@@ -336,7 +353,7 @@ def _login_lines(plan: ClusterPlan) -> str:
   user      {plan.user}
   key       {plan.key}
   S3        {plan.url}   region us-east-1
-            access key {plan.user}   secret key {plan.key}
+            access key {plan.access_key or plan.user}   secret key {plan.secret_key or plan.key}
   logs      {plan.logs}
 """
 

@@ -9,6 +9,7 @@ import pytest
 
 from swift.aio.make import create_cluster
 from swift.aio.plan import new_plan, saved_plan
+from swift.base.errors import ConfigError
 from swift.cli.aio import follow_start, main, make_parser, plans_from_args, welcome
 from swift.ring.ringfile import load_table
 from swift.ring.view import RingView
@@ -189,3 +190,36 @@ def test_a_cluster_on_all_addresses_names_one_that_others_can_use_and_has_a_key_
     assert oct((tmp_path / "one/aio.json").stat().st_mode)[-3:] == "600"
     assert "testing" not in (tmp_path / "one/etc/proxy-server.conf").read_text()
     assert " = admin" not in (tmp_path / "one/etc/proxy-server.conf").read_text()
+
+
+def test_logins_come_from_the_environment_of_containers(tmp_path, monkeypatch):
+    monkeypatch.setenv("SWIFT_USER", "demo:me")
+    monkeypatch.setenv("SWIFT_KEY", "secret")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIA_1")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3/secret")
+    args = make_parser().parse_args(["start", str(tmp_path / "one"), "--from-environment"])
+    plan = plans_from_args(args)[1]
+    create_cluster(plan)
+    conf = (tmp_path / "one/etc/proxy-server.conf").read_text()
+    assert "user_demo_me = secret .admin\n" in conf and "s3_key_AKIA_1 = demo:me s3/secret\n" in conf
+    assert "access key AKIA_1   secret key s3/secret" in welcome(plan)
+    assert plans_from_args(args) == (plan, plan), "a later start finds the same cluster"
+    without = make_parser().parse_args(["start", str(tmp_path / "two")])
+    assert plans_from_args(without)[1].user == "test:tester"
+
+
+@pytest.mark.parametrize(
+    ("choices", "text"),
+    [
+        ({"user": "demo"}, "--user is ACCOUNT:NAME"),
+        ({"user": "de mo:me"}, "--user is ACCOUNT:NAME"),
+        ({"user": "de_mo:me"}, "--user is ACCOUNT:NAME"),
+        ({"key": "a b"}, "--key must not"),
+        ({"access_key": "a"}, "given together"),
+        ({"access_key": "a b", "secret_key": "c"}, "must not have spaces"),
+        ({"access_key": "a", "secret_key": "c\n[x]"}, "a line break"),
+    ],
+)
+def test_logins_that_no_configuration_file_can_hold_are_refused(tmp_path, choices, text):
+    with pytest.raises(ConfigError, match=text):
+        new_plan(tmp_path, **choices).check()
