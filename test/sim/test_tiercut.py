@@ -72,7 +72,7 @@ class SameMount:
     def has_changed(self):
         return False
 
-    def mount_of(self, _path):
+    def mount_id(self, _path):
         return 1
 
     def close(self):
