@@ -28,7 +28,7 @@ from swift.policy.policy import Policy
 from swift.ring.device import Node, address
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.report import Counters
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 
 #: Maximum depth of shards of shards.
 DEPTH_MAX = 8
@@ -66,7 +66,7 @@ class ContainerReaper:
         *,
         width: int,
         counters: Counters,
-        stop: Stop,
+        stop: StopRequest,
     ):
         self._context = context
         self._rings = rings

@@ -20,7 +20,7 @@ from swift.platform.privileges import drop_privileges
 from swift.runtime.daemon import run_all_forever
 from swift.runtime.priority import set_priority
 from swift.runtime.service.daemonize import PreparedDaemon, find_daemon, prepare_daemon
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     os.umask(0o022)
     limit_heaps()
-    stop = Stop()
+    stop = StopRequest()
     stop.on_signals()
     green.gather([partial(_run_daemon, item, stop) for item in prepared])
     return 0
@@ -52,7 +52,7 @@ def _prepare_from_argument(word: str) -> PreparedDaemon:
     return prepared
 
 
-def _run_daemon(prepared: PreparedDaemon, stop: Stop) -> None:
+def _run_daemon(prepared: PreparedDaemon, stop: StopRequest) -> None:
     log = prepared.context.telemetry.log
     log.notice(f"Starting {os.getpid()}")
     run_all_forever(prepared.runners(stop), stop)

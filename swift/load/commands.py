@@ -63,7 +63,7 @@ def _run(args: argparse.Namespace) -> int:
     console = _console(args.format == "text")
     text, source = _text_of(args.workload)
     options = {name: getattr(args, name) for name in ("clients", "seconds", "rate", "verify")}
-    workload = parse(text, source).changed(**options)
+    workload = parse(text, source).with_options(**options)
     price = _price(args.price)
     for path in (args.json, args.csv, args.html):
         _check_writable(path)

@@ -66,7 +66,7 @@ class LoadJob:
             raise TypeError("endpoint and options are tables")
         text = str(found["text"])
         return cls(
-            parse(text, "workload").changed(**options),
+            parse(text, "workload").with_options(**options),
             text,
             options,
             int(str(found["phase"])),

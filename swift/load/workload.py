@@ -80,7 +80,7 @@ class Workload:
     seed: int = 1
     source: str = ""
 
-    def changed(self, **options: float | int | None) -> Workload:
+    def with_options(self, **options: float | int | None) -> Workload:
         """Return the workload with other options of main phases; None keeps a value."""
         given = {name: value for name, value in options.items() if value is not None}
         phases = [

@@ -107,14 +107,17 @@ class SyncCostModel:
         self._dirty_until = 0.0
         self._alone_until = 0.0
 
-    def is_cheaper(self, saved: int, now: float) -> bool:
-        """Return True if a filesystem sync is cheaper than ``saved`` single syncs at ``now``, seconds."""
-        if saved < _WORTHWHILE_SYNCS or now < self._alone_until:
+    def is_filesystem_sync_cheaper(self, file_syncs: int, now_s: float) -> bool:
+        """Return True if a filesystem sync is cheaper than so many syncs of single files.
+
+        ``now_s``: monotonic seconds.
+        """
+        if file_syncs < _WORTHWHILE_SYNCS or now_s < self._alone_until:
             return False
-        if now >= self._dirty_until:
+        if now_s >= self._dirty_until:
             self._dirty_bytes = self._read_dirty_bytes()
-            self._dirty_until = now + DIRTY_FOR_S
-        return self._dirty_bytes <= min(saved * DIRTY_EACH, self._dirty_limit)
+            self._dirty_until = now_s + DIRTY_FOR_S
+        return self._dirty_bytes <= min(file_syncs * DIRTY_EACH, self._dirty_limit)
 
     def record_sync(self, saved: int, seconds: float, now: float) -> None:
         """Note a sync of the filesystem that replaced ``saved`` others and ended ``now``."""
@@ -161,7 +164,7 @@ class SharedSyncs:
 
     def _sync(self, members: list[_PendingSync], run: Callable[..., None]) -> None:
         saved = _count_saved_syncs(members)
-        if self._cost_model.is_cheaper(saved, self._monotonic()):
+        if self._cost_model.is_filesystem_sync_cheaper(saved, self._monotonic()):
             self._sync_filesystem(members, saved, run)
         else:
             self._sync_each(members, run)
@@ -169,7 +172,7 @@ class SharedSyncs:
     def _sync_together_if_cheaper(self, members: list[_PendingSync]) -> bool:
         """In a thread: sync all if that is cheaper; else each does so in its own, at the same time."""
         saved = _count_saved_syncs(members)
-        shares = self._cost_model.is_cheaper(saved, self._monotonic())
+        shares = self._cost_model.is_filesystem_sync_cheaper(saved, self._monotonic())
         if shares:
             self._sync_filesystem(members, saved, _run_inline)
         return shares

@@ -25,7 +25,7 @@ from swift.runtime.cursor import Cursor, cursor_path
 from swift.runtime.report import Counters, Progress, PrometheusFile
 from swift.runtime.sharerun import ShareResult, ShareRun, log_failure
 from swift.runtime.shareworkers import ReportProgress, ShareWorkers
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.runtime.throttle import Throttle
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
@@ -66,7 +66,7 @@ class PassContext:
 
     counters: Counters
     clock: Clock
-    stop: Stop
+    stop: StopRequest
     #: Monotonic seconds by which the next pass is due: what waits longer can wait for that.
     deadline_s: float
     #: Where the pass over this share was when the process ended, and where it is now.
@@ -143,7 +143,7 @@ class Runner:
         *,
         telemetry: Telemetry,
         recon: ReconFile,
-        stop: Stop | None = None,
+        stop: StopRequest | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
         terminal: TextIO | None = None,
@@ -156,7 +156,7 @@ class Runner:
         self._telemetry = telemetry
         self._recon = recon
         self._clock = clock or SystemClock()
-        self._stop = stop or Stop(self._clock)
+        self._stop = stop or StopRequest(self._clock)
         self._rng = rng or random.Random()
         self._terminal = terminal
         self._metrics_file = PrometheusFile(telemetry, recon.directory, task.name)
@@ -257,7 +257,7 @@ class Runner:
                 results[share] = result
 
     def run_share(
-        self, share: str, deadline_s: float, stop: Stop, tell: ReportProgress = lambda _so_far: None
+        self, share: str, deadline_s: float, stop: StopRequest, tell: ReportProgress = lambda _so_far: None
     ) -> ShareResult | None:
         """Run one pass over one share in this process; return None if the share hangs."""
         log = self._telemetry.log
@@ -309,7 +309,7 @@ class Runner:
         self, shares: Sequence[str], deadline_s: float, started_s: float, results: dict[str, ShareResult]
     ) -> Iterator[float]:
         def work(share: str, tell: ReportProgress) -> ShareResult | None:
-            stop = Stop(self._clock)
+            stop = StopRequest(self._clock)
             stop.on_signals()
             self._terminal = None
             return self.run_share(share, deadline_s, stop, tell)
@@ -344,7 +344,7 @@ def run_all_once(runners: Sequence[Runner]) -> bool:
     return all(completed)
 
 
-def run_all_forever(runners: Sequence[Runner], stop: Stop, clock: Clock | None = None) -> None:
+def run_all_forever(runners: Sequence[Runner], stop: StopRequest, clock: Clock | None = None) -> None:
     """Run several tasks of one process, each at its own interval, until ``stop`` is requested.
 
     They all fork or none does: a process that forks has no event loop, so it steps through all of them.

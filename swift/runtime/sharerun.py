@@ -17,7 +17,7 @@ from swift.base.documents import JsonObject
 from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
 from swift.runtime.report import Counters, Progress
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.runtime.throttle import Throttle
 from swift.telemetry.log import Log
 
@@ -72,7 +72,7 @@ class ShareRun:
         counters: Counters,
         progress: Progress,
         cursor: Cursor,
-        stop: Stop,
+        stop: StopRequest,
         units: Throttle,
         concurrency: int,
         log: Log,

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from swift.runtime.sharerun import ShareResult
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.runtime.workers import GRACE_S, die_with_parent
 from swift.telemetry.log import Log
 
@@ -50,7 +50,7 @@ class ShareWorkers:
         shares: Sequence[str],
         work: ShareWork,
         limit: int,
-        stop: Stop,
+        stop: StopRequest,
         results: dict[str, ShareResult],
         tell: Callable[[str, ShareResult], None],
         stall_s: float,

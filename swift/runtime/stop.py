@@ -14,11 +14,11 @@ from swift.green import on_signals, pause
 SLICE_S = 0.25
 
 
-class Stop:
+class StopRequest:
     """Stop request of a daemon; daemons sleep only through it.
 
     It sleeps in the event loop until the end is asked for. ``sleep`` is given where that must not run
-    (``make_blocking_stop``), and by tests that own the time: then it looks again after every slice.
+    (``make_blocking_stop_request``), and by tests that own the time: then it looks again after every slice.
     """
 
     def __init__(self, clock: Clock | None = None, sleep: Callable[[float], None] | None = None):
@@ -51,9 +51,9 @@ class Stop:
             sleep(min(left, SLICE_S))
         return self.requested
 
-    def make_child(self) -> Stop:
+    def make_child(self) -> StopRequest:
         """Return a part of the work that ends with the whole, or earlier by itself."""
-        return _ChildStop(self)
+        return _ChildStopRequest(self)
 
     def on_signals(self) -> None:
         """Request the end at SIGTERM and SIGINT, at the next unit boundary; ignore SIGHUP."""
@@ -66,13 +66,13 @@ class Stop:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
     def __repr__(self) -> str:
-        return f"<Stop {'requested' if self.requested else 'not requested'}>"
+        return f"<StopRequest {'requested' if self.requested else 'not requested'}>"
 
 
-class _ChildStop(Stop):
-    """See ``Stop.make_child``; it waits as the whole does."""
+class _ChildStopRequest(StopRequest):
+    """See ``StopRequest.make_child``; it waits as the whole does."""
 
-    def __init__(self, whole: Stop):
+    def __init__(self, whole: StopRequest):
         super().__init__(whole._clock, whole._sleep)
         self._parent = whole
 
@@ -84,6 +84,9 @@ class _ChildStop(Stop):
         return self.requested or self._parent.wait(seconds) or self.requested
 
 
-def make_blocking_stop(clock: Clock | None = None) -> Stop:
-    """Return a ``Stop`` for a process that forks; it starts no event loop, which children would share."""
-    return Stop(clock, pause)
+def make_blocking_stop_request(clock: Clock | None = None) -> StopRequest:
+    """Return a ``StopRequest`` for a process that forks.
+
+    It starts no event loop, which children would share.
+    """
+    return StopRequest(clock, pause)

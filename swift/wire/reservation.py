@@ -55,11 +55,9 @@ def parse_holder(continue_headers: HeaderMap) -> Timestamp:
         return ZERO
 
 
-def failure_headers(holder: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
-    """Return a node's response headers after a failed attempt; ``holder`` is the other writer, None when
-    there is none.
-    """
-    return {HELD: _YES if holder is None else holder.internal, **version_headers(predecessor)}
+def failure_headers(other_writer: Timestamp | None, predecessor: Timestamp = ZERO) -> HeaderMap:
+    """Return a node's response headers after a failed attempt; None: there is no other writer."""
+    return {HELD: _YES if other_writer is None else other_writer.internal, **version_headers(predecessor)}
 
 
 def version_headers(predecessor: Timestamp) -> HeaderMap:

@@ -15,7 +15,7 @@ from swift.gateway.internal_client import InternalClient
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines, VirtualTime
@@ -102,7 +102,7 @@ class Bench:
             telemetry=telemetry,
             recon=recon,
             clock=clock,
-            stop=Stop(clock, clock.sleep),
+            stop=StopRequest(clock, clock.sleep),
         )
         assert runner.run_once()
         return recon.read()["container_sync_stats"]

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from test.support.daemons import Reapers, Replicators
 from test.support.databases import shard
 from test.support.sim import NODES, POLICIES, node_port
@@ -258,7 +258,7 @@ def test_reserved_names_are_reaped_too(sim, reapers):
 def test_told_to_stop_it_ends_between_objects(sim, reapers):
     fill(sim, containers=1, objects=5)
     delete_account(sim)
-    stop = Stop(reapers.clock, reapers.clock.sleep)
+    stop = StopRequest(reapers.clock, reapers.clock.sleep)
     real = sim.transport.request
 
     def request(request):

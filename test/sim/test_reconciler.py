@@ -16,7 +16,7 @@ from swift.gateway.internal_client import InternalClient
 from swift.platform.devices import Devices
 from swift.runtime.backendapp import BackendContext
 from swift.runtime.daemon import Runner
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.telemetry.recon import ReconFile
 from swift.telemetry.telemetry import Telemetry
 from test.support.daemons import LogLines, VirtualTime
@@ -94,7 +94,7 @@ class Bench:
             telemetry=self.context.telemetry,
             recon=self.recon,
             clock=self.clock,
-            stop=Stop(self.clock, self.clock.sleep),
+            stop=StopRequest(self.clock, self.clock.sleep),
         )
         assert runner.run_once()
         return {k: v for k, v in self.recon.read().get("reconciler_stats", {}).items() if v}

@@ -25,7 +25,7 @@ from swift.runtime.cursor import Cursor
 from swift.runtime.daemon import PassContext, Runner, Schedule
 from swift.runtime.report import Counters, Progress
 from swift.runtime.selection import Selection
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.runtime.throttle import Throttle
 from swift.telemetry.log import silent_log
 from swift.telemetry.recon import ReconFile
@@ -156,7 +156,7 @@ class DaemonFixture:
             clock=self.clock,
             transport=self.nodes,
         )
-        self.stop = Stop(self.clock, self.clock.sleep)
+        self.stop = StopRequest(self.clock, self.clock.sleep)
 
     def recon(self, server_type):
         return ReconFile(str(self.root.parent / "recon"), server_type, self.telemetry.log)
@@ -342,7 +342,7 @@ class Reapers:
             telemetry=telemetry,
             recon=recon,
             clock=self.clock,
-            stop=stop or Stop(self.clock, self.clock.sleep),
+            stop=stop or StopRequest(self.clock, self.clock.sleep),
         )
         runner.run_once()
         return recon.read().get("account_reaper_stats", {})
@@ -538,7 +538,7 @@ class Sharders:
         folder.mkdir(exist_ok=True)
         recon = ReconFile(str(folder), "container", telemetry.log)
         runner = Runner(
-            task, settings.schedule, telemetry=telemetry, recon=recon, clock=clock, stop=Stop(clock)
+            task, settings.schedule, telemetry=telemetry, recon=recon, clock=clock, stop=StopRequest(clock)
         )
         assert runner.run_once()
         return recon.read()["sharding_stats"]

@@ -33,7 +33,7 @@ def fail(args: argparse.Namespace, text: str, source: str, console: Console) -> 
     """Run the verb on a workload's ``text``; return its exit code. Raises ``SwiftError`` and OSError."""
     times = PhaseDurations(args.before, args.during, args.after, args.whole_within)
     options: dict[str, float | int | None] = {"seconds": times.load, "clients": args.clients}
-    workload = parse(text, source).changed(**options)
+    workload = parse(text, source).with_options(**options)
     mains = [phase for phase in workload.phases if phase.kind == "main"]
     if len(mains) != 1 or mains[0].operations is not None:
         raise BadWorkload(f"{source}: failures need a workload with one main phase, without operations")

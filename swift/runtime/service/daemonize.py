@@ -38,7 +38,7 @@ from swift.runtime.priority import set_priority
 from swift.runtime.report import stream_if_terminal
 from swift.runtime.selection import Selection
 from swift.runtime.service.streams import detach_streams
-from swift.runtime.stop import Stop, make_blocking_stop
+from swift.runtime.stop import StopRequest, make_blocking_stop_request
 from swift.telemetry.recon import ReconFile
 
 
@@ -105,7 +105,7 @@ class PreparedDaemon:
         """True if the process only watches workers: if one task forks, all do."""
         return any(schedule.workers > 1 for _task, schedule in self.tasks)
 
-    def runners(self, stop: Stop, terminal: TextIO | None = None) -> list[Runner]:
+    def runners(self, stop: StopRequest, terminal: TextIO | None = None) -> list[Runner]:
         """Return the loops of the daemon."""
         return [
             Runner(
@@ -165,7 +165,7 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     drop_privileges(prepared.user)
     os.umask(0o022)
     limit_heaps()
-    stop = _make_stop(prepared)
+    stop = _make_stop_request(prepared)
     stop.on_signals()
     runners = prepared.runners(stop, stream_if_terminal() if once or verbose else None)
     if not once:
@@ -182,11 +182,11 @@ def _run(daemon: Daemon, args: argparse.Namespace) -> int:
     return 0 if completed else 1
 
 
-def _make_stop(prepared: PreparedDaemon) -> Stop:
-    """Return a ``Stop`` that waits in the event loop, or a blocking one if it only forks workers."""
+def _make_stop_request(prepared: PreparedDaemon) -> StopRequest:
+    """Return a ``StopRequest`` that waits in the event loop, or a blocking one if it only forks workers."""
     if prepared.forks:
-        return make_blocking_stop()
-    return Stop()
+        return make_blocking_stop_request()
+    return StopRequest()
 
 
 def find_daemon(name: str) -> Daemon:

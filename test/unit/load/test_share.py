@@ -95,7 +95,7 @@ def run():
         found = []
 
         def work():
-            workload = parse(text, "w").changed(**options)
+            workload = parse(text, "w").with_options(**options)
             for number in numbers:
                 for share in range(shares):
                     job = LoadJob(

@@ -30,7 +30,7 @@ def test_a_phase_may_have_sizes_of_its_own_and_a_time_that_is_not_counted():
 
 
 def test_a_command_line_changes_main_phases_and_the_clients_of_all():
-    found = parse('[[phase]]\nkind = "init"\n' + SMALL.partition("\n\n")[2], "w").changed(
+    found = parse('[[phase]]\nkind = "init"\n' + SMALL.partition("\n\n")[2], "w").with_options(
         clients=3, seconds=9.0, rate=None, verify=True
     )
     init, main = found.phases

@@ -8,7 +8,7 @@ from swift.base.clock import ManualClock
 from swift.runtime.cursor import SAVED_EVERY_S, Cursor, cursor_path
 from swift.runtime.daemon import Runner, Schedule
 from swift.runtime.selection import Selection
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.telemetry.log import silent_log
 from test.support.daemons import CountingTask, DaemonFixture
 from test.support.disks import ODD, bounded, replace
@@ -40,7 +40,7 @@ def test_a_pass_that_was_cut_short_goes_on_after_a_restart(tmp_path):
     began_s = rig.clock.time()
     assert not rig.runner(first).run_once()
     assert first.done == [0, 1, 2, 3]
-    rig.stop = Stop(rig.clock, rig.clock.sleep)
+    rig.stop = StopRequest(rig.clock, rig.clock.sleep)
     rig.clock.advance(100)
     second = Counting(rig)
     assert rig.runner(second).run_once()
@@ -97,7 +97,7 @@ def test_a_limited_run_leaves_cursors_and_recon_alone(tmp_path):
     rig = DaemonFixture(tmp_path)
     assert not rig.runner(Counting(rig, end_at=3)).run_once()
     before = sorted(path.read_text() for path in (tmp_path / "recon").glob("*.cursors/*"))
-    rig.stop = Stop(rig.clock, rig.clock.sleep)
+    rig.stop = StopRequest(rig.clock, rig.clock.sleep)
     by_hand = Counting(rig)
     assert rig.runner(by_hand, is_limited=True).run_once()
     assert by_hand.done == list(range(10))

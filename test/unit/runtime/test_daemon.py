@@ -9,7 +9,7 @@ from swift import green
 from swift.base.clock import SystemClock
 from swift.runtime.daemon import JITTER, PassReport, Runner, Schedule, run_all_forever
 from swift.runtime.sharerun import ShareResult
-from swift.runtime.stop import Stop, make_blocking_stop
+from swift.runtime.stop import StopRequest, make_blocking_stop_request
 from test.support.daemons import CountingTask, DaemonFixture
 
 HOUR_S = 3600.0
@@ -197,7 +197,7 @@ def test_a_share_that_hangs_does_not_hold_up_the_others(rig):
         Schedule(30, stall_s=0.2),
         telemetry=rig.telemetry,
         recon=rig.recon("object"),
-        stop=Stop(clock),
+        stop=StopRequest(clock),
         clock=clock,
     )
     assert runner.run_once()
@@ -225,7 +225,7 @@ def test_a_long_pass_says_how_far_it_is_and_takes_it_back_at_its_end(rig):
         Schedule(30, report_interval_s=0.1),
         telemetry=rig.telemetry,
         recon=rig.recon("object"),
-        stop=Stop(clock),
+        stop=StopRequest(clock),
         clock=clock,
     )
     assert runner.run_once()
@@ -238,7 +238,7 @@ def test_a_long_pass_says_how_far_it_is_and_takes_it_back_at_its_end(rig):
 
 def test_two_tasks_of_one_process_keep_their_own_schedules(rig):
     clock = SystemClock()
-    stop = Stop(clock)
+    stop = StopRequest(clock)
     often, seldom = CountingTask(), CountingTask()
     often.name, seldom.name = "often", "seldom"
 
@@ -261,7 +261,7 @@ def test_two_tasks_of_one_process_keep_their_own_schedules(rig):
 @pytest.mark.process
 def test_two_tasks_whose_shares_are_processes_go_on_beside_each_other(rig):
     clock = SystemClock()
-    stop = make_blocking_stop(clock)
+    stop = make_blocking_stop_request(clock)
     slow, quick = CountingTask(act=lambda turn, unit: green.sleep(0.4)), CountingTask()
     slow.name, quick.name = "slow", "quick"
 

@@ -10,7 +10,7 @@ from swift.base.errors import SwiftError
 from swift.runtime.cursor import Cursor
 from swift.runtime.report import Counters, Progress
 from swift.runtime.sharerun import ShareResult, ShareRun, log_failure
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.runtime.throttle import Throttle
 from swift.telemetry.telemetry import Telemetry
 
@@ -61,7 +61,7 @@ class Share:
         self.log = Lines()
         telemetry = Telemetry(self.log)
         self.counters = Counters(telemetry, "daemon")
-        self.stop = Stop(CLOCK)
+        self.stop = StopRequest(CLOCK)
         self.cursor = Cursor(str(root), CLOCK, self.log)
         self.progress = Progress(telemetry, CLOCK, title="sda", interval_s=60.0)
         self.told = []

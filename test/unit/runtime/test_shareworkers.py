@@ -10,7 +10,7 @@ import pytest
 from swift.runtime.daemon import Schedule
 from swift.runtime.sharerun import ShareResult
 from swift.runtime.shareworkers import ShareWorkers
-from swift.runtime.stop import make_blocking_stop
+from swift.runtime.stop import make_blocking_stop_request
 from swift.telemetry.log import silent_log
 from test.support.daemons import CountingTask, DaemonFixture
 
@@ -31,7 +31,7 @@ def run(work, shares="abcd", limit=2, stop=None, *, workers=None, told=None, sta
         return ShareResult(facts)
 
     for _ in workers.run(
-        list(shares), result_of, limit, stop or make_blocking_stop(), results, tell, stall_s
+        list(shares), result_of, limit, stop or make_blocking_stop_request(), results, tell, stall_s
     ):
         time.sleep(0.005)
     return {share: result.facts for share, result in results.items()}
@@ -73,7 +73,7 @@ def test_at_most_so_many_run_at_a_time(tmp_path):
 
 
 def test_a_stop_is_told_to_the_workers_and_starts_no_more():
-    stop = make_blocking_stop()
+    stop = make_blocking_stop_request()
 
     def work(share):
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
@@ -87,7 +87,7 @@ def test_a_stop_is_told_to_the_workers_and_starts_no_more():
 
 
 def test_workers_that_do_not_listen_are_killed():
-    stop = make_blocking_stop()
+    stop = make_blocking_stop_request()
 
     def work(share):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -139,7 +139,7 @@ def test_a_silent_worker_is_killed_and_its_share_tried_again_in_the_next_pass():
 
 def test_a_runner_with_workers_joins_their_results_and_counts(tmp_path):
     rig = DaemonFixture(tmp_path)
-    rig.stop = make_blocking_stop()
+    rig.stop = make_blocking_stop_request()
     task = CountingTask(units=3, shares=("sda", "sdb", "sdc"))
     assert rig.runner(task, Schedule(30, workers=2)).run_once()
     (passed,) = task.reports

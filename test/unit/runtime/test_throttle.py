@@ -1,13 +1,13 @@
 """A throttle keeps an even pace and never makes up for idle time."""
 
-from swift.runtime.stop import Stop
+from swift.runtime.stop import StopRequest
 from swift.runtime.throttle import Throttle
 from test.support.daemons import VirtualTime
 
 
 def make(per_second):
     clock = VirtualTime()
-    return clock, Throttle(per_second, clock, Stop(clock, clock.sleep).wait)
+    return clock, Throttle(per_second, clock, StopRequest(clock, clock.sleep).wait)
 
 
 def test_turns_come_at_the_rate():
