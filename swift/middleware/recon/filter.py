@@ -105,7 +105,7 @@ class Recon(Filter):
         self._ring_names = ring_names
         self._run_in_thread = run or ThreadPool(_THREADS, "recon").call
         self._cached_digests: dict[str, tuple[tuple[int, int, int], str]] = {}
-        root = settings.devices
+        root, threads = settings.devices, devices.DeviceThreads()
         self._checks: dict[str, Callable[[], object]] = {
             "version": lambda: {"version": __version__},
             "time": time.time,
@@ -116,9 +116,9 @@ class Recon(Filter):
                 _read_text(machine.SOCKSTAT), _read_text_if_exists(machine.SOCKSTAT6)
             ),
             "devices": lambda: {root: devices.list_names(root)},
-            "unmounted": lambda: devices.list_unmounted(root),
-            "diskusage": lambda: devices.list_disk_usage(root),
-            "quarantined": lambda: devices.count_quarantined(root),
+            "unmounted": lambda: devices.list_unmounted(root, threads),
+            "diskusage": lambda: devices.list_disk_usage(root, threads),
+            "quarantined": lambda: devices.count_quarantined(root, threads),
             "ringmd5": self._hash_rings,
             "swiftconfmd5": lambda: self._hash_files([f"{settings.swift_dir}/swift.conf"]),
         }

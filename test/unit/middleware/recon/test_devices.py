@@ -1,12 +1,14 @@
 """Devices are reported as they are, and a sick one does not hide the others (account-container.md, recon)."""
 
 import os
+import threading
 
 import pytest
 
 from swift.middleware.recon.devices import (
+    STALLED,
+    DeviceThreads,
     count_quarantined,
-    list_device_names,
     list_disk_usage,
     list_names,
     list_unmounted,
@@ -22,13 +24,13 @@ def root(tmp_path):
 
 
 def test_files_are_no_devices(root):
-    assert sorted(list_device_names(str(root))) == ["sda", "sdb"]
+    assert sorted(each["device"] for each in list_disk_usage(str(root), DeviceThreads())) == ["sda", "sdb"]
     assert sorted(list_names(str(root))) == ["file", "sda", "sdb"]
     assert list_names(str(root / "missing")) is None
 
 
 def test_what_is_not_mounted_is_told(root):
-    assert sorted(list_unmounted(str(root)), key=str) == [
+    assert sorted(list_unmounted(str(root), DeviceThreads()), key=str) == [
         {"device": "sda", "mounted": False},
         {"device": "sdb", "mounted": False},
     ]
@@ -43,13 +45,16 @@ def test_a_device_that_cannot_be_looked_at_is_told_with_its_error(root, monkeypa
         return lstat(path, **more)
 
     monkeypatch.setattr(os, "lstat", sick)
-    found = {device["device"]: device["mounted"] for device in list_unmounted(str(root))}
+    found = {device["device"]: device["mounted"] for device in list_unmounted(str(root), DeviceThreads())}
     assert found == {"sda": "[Errno 5] Input/output error", "sdb": False}
-    assert {each["device"]: each["size"] for each in list_disk_usage(str(root))} == {"sda": "", "sdb": ""}
+    assert {each["device"]: each["size"] for each in list_disk_usage(str(root), DeviceThreads())} == {
+        "sda": "",
+        "sdb": "",
+    }
 
 
 def test_sizes_of_a_mounted_device_are_those_of_its_filesystem():
-    found = {each["device"]: each for each in list_disk_usage("/")}
+    found = {each["device"]: each for each in list_disk_usage("/", DeviceThreads())}
     stat = os.statvfs("/proc")
     assert found["proc"]["mounted"] is True
     assert found["proc"]["size"] == stat.f_blocks * stat.f_bsize
@@ -66,7 +71,7 @@ def test_quarantined_things_are_counted_by_kind_and_policy(root):
         "sdb/quarantined/accounts/h7",
     ):
         (root / path).mkdir(parents=True)
-    assert count_quarantined(str(root)) == {
+    assert count_quarantined(str(root), DeviceThreads()) == {
         "accounts": 1,
         "containers": 1,
         "objects": 4,
@@ -75,4 +80,32 @@ def test_quarantined_things_are_counted_by_kind_and_policy(root):
 
 
 def test_nothing_is_quarantined_on_new_devices(root):
-    assert count_quarantined(str(root)) == {"accounts": 0, "containers": 0, "objects": 0, "policies": {}}
+    assert count_quarantined(str(root), DeviceThreads()) == {
+        "accounts": 0,
+        "containers": 0,
+        "objects": 0,
+        "policies": {},
+    }
+
+
+def test_a_device_that_stalls_delays_no_other_and_holds_one_thread(root, monkeypatch):
+    lstat, goes_on, calls = os.lstat, threading.Event(), []
+
+    def stalls(path, **more):
+        if str(path).endswith("sda"):
+            calls.append(path)
+            goes_on.wait(60)
+        return lstat(path, **more)
+
+    monkeypatch.setattr(os, "lstat", stalls)
+    threads = DeviceThreads(stall_s=0.01)
+    try:
+        for _ in range(3):
+            assert {each["device"]: each["mounted"] for each in list_unmounted(str(root), threads)} == {
+                "sda": STALLED,
+                "sdb": False,
+            }
+        assert count_quarantined(str(root), threads)["objects"] == 0
+        assert len(calls) == 1
+    finally:
+        goes_on.set()
