@@ -42,7 +42,9 @@ class DeviceThreads:
             if thread is None:
                 continue
             thread.join(max(0.0, begun_s + self._stall_s - time.monotonic()))
-            if not thread.is_alive():
+            if thread.is_alive():
+                thread.is_late = True
+            else:
                 results[name] = thread.result()
         return results
 
@@ -50,7 +52,7 @@ class DeviceThreads:
         """Return the started thread of a device; None while another one waits for it."""
         with self._lock:
             running = self._running.get(name)
-            if running is not None and running.is_stalled(self._stall_s):
+            if running is not None and running.is_late and running.is_alive():
                 return None
             thread = self._running[name] = _DeviceThread(name, check)
             thread.start()
@@ -67,7 +69,8 @@ class _DeviceThread(threading.Thread):
         super().__init__(name=f"recon-{device}", daemon=True)
         self._device = device
         self._check = check
-        self._begun_s = time.monotonic()
+        #: True once a request stopped waiting for it.
+        self.is_late = False
         self._value: object = None
         self._error: OSError | None = None
 
@@ -77,10 +80,6 @@ class _DeviceThread(threading.Thread):
             self._value = self._check(self._device)
         except OSError as error:
             self._error = error
-
-    def is_stalled(self, stall_s: float) -> bool:
-        """Return True if the check has not ended in time."""
-        return self.is_alive() and time.monotonic() - self._begun_s >= stall_s
 
     def result(self) -> object:
         """Return the result of the ended check; raises its OSError."""
