@@ -68,7 +68,7 @@ setup(
         "load": LOAD,
         "distributed": [*LOAD, "distributed>=2024.1"],
         "plan": ["simpy>=4.1", "matplotlib>=3.8"],
-        "tier": ["lmdb>=1.4"],
+        "tier": ["lmdb>=2.1.1"],
         "eventlet": ["eventlet>=0.36"],
         "kms_keymaster": ["castellan>=5.0", "oslo.config>=9.0"],
         "kmip_keymaster": ["PyKMIP>=0.11"],

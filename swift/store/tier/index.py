@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Protocol
 from weakref import WeakValueDictionary
 
 from swift import DISTRIBUTION
+from swift.base.digits import is_digits
 from swift.base.errors import ConfigError
 from swift.platform.mapguard import MapGuard
 from swift.store.tier.shared import held
@@ -104,6 +105,8 @@ class _Opened:
             self.guard.release()
 
 
+#: The oldest release of lmdb that reports damaged pages as errors.
+LMDB_LEAST = (2, 1, 1)
 #: LMDB must be opened once only by a process: by its id and the directory.
 _open: WeakValueDictionary[tuple[int, str], _Opened] = WeakValueDictionary()
 
@@ -125,6 +128,17 @@ def _environment(path: str) -> lmdb.Environment:
     return env
 
 
+def require_lmdb(version: str) -> None:
+    """Raise ``ConfigError`` for a release of lmdb that ends the process when it reads a damaged page."""
+    numbers = tuple(int(number) for number in version.split(".")[:3] if is_digits(number))
+    if numbers < LMDB_LEAST:
+        least = ".".join(map(str, LMDB_LEAST))
+        raise ConfigError(
+            f"the cache tier needs lmdb {least} or newer, not {version}, which a damaged index crashes "
+            f"(pip install '{DISTRIBUTION}[tier]')"
+        )
+
+
 class LmdbIndex:
     """The index in a directory of the SSD, its locks in one in memory; for one process.
 
@@ -136,6 +150,7 @@ class LmdbIndex:
             import lmdb
         except ImportError:
             raise ConfigError(f"the cache tier needs the package lmdb (pip install '{DISTRIBUTION}[tier]')")
+        require_lmdb(lmdb.__version__)
         self._errors = (lmdb.Error, OSError)
         #: State of an index with unreadable pages, for other processes.
         self._damages = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PanicError)

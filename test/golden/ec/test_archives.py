@@ -53,6 +53,15 @@ def test_the_fragment_size_is_the_recorded_one():
     assert GEOMETRY.fragment_size == TREE["fragment_size"]
 
 
+def without_versions(archive):
+    """An archive without the versions of libraries in its headers, and the checksums over them."""
+    archive = bytearray(archive)
+    for at in range(0, len(archive), GEOMETRY.fragment_size):
+        # Backend version; library version and checksum of the header (replication.md §4).
+        archive[at + 55 : at + 59] = archive[at + 63 : at + 67] = archive[at + 67 : at + 71] = bytes(4)
+    return bytes(archive)
+
+
 @pytest.mark.parametrize("name", WHOLE)
 def test_our_archives_are_the_peer_s(archives, name):
     body = body_of(WHOLE[name])
@@ -64,7 +73,8 @@ def test_our_archives_are_the_peer_s(archives, name):
     for segment in [*segments, *([rest] if rest else [])]:
         for index, fragment in enumerate(encoder.encode(segment)):
             ours[index] += fragment
-    assert ours == archives_of(archives, WHOLE[name])
+    theirs = archives_of(archives, WHOLE[name])
+    assert list(map(without_versions, ours)) == list(map(without_versions, theirs))
     assert len(ours[0]) == archive_length(CODEC, GEOMETRY, len(body))
     assert encoder.etag == WHOLE[name]["body_md5"]
 

@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from swift.store.tier.index import IndexFailed, IndexReplaced, LmdbIndex
+from swift.base.errors import ConfigError
+from swift.store.tier.index import IndexFailed, IndexReplaced, LmdbIndex, require_lmdb
 
 VALUE = b"v" * 1200
 KEYS = [b"k%05d" % number for number in range(400)]
@@ -172,3 +173,11 @@ def test_an_index_that_is_gone_is_noticed(object_path):
     object_path.file.unlink()
     with pytest.raises(IndexReplaced):
         index.check()
+
+
+def test_a_release_of_lmdb_that_a_damaged_index_ends_is_refused():
+    for version in ("2.1.1", "2.2.0", "3.0.0", "3.1"):
+        require_lmdb(version)
+    for version in ("1.4.0", "2.0.0", "2.1.0"):
+        with pytest.raises(ConfigError, match="needs lmdb 2.1.1 or newer, not"):
+            require_lmdb(version)
