@@ -26,6 +26,11 @@ COMMANDS = (
     *("unit/aio", "unit/cli", "unit/load", "unit/operations", "unit/plan", "unit/runtime/service"),
     "unit/tools",
 )
+#: Files with tests that take minutes together, and wait for processes most of the time.
+LONG = (
+    *("test_handbook.py", "test_restarts.py", "test_sharding.py", "test_splitting.py", "test_hosts.py"),
+    *("test_load.py", "test_collapse.py"),
+)
 #: What Python tells before it starts a process.
 PROCESS_EVENTS = frozenset(("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"))
 _started = []
@@ -54,11 +59,29 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_collection_modifyitems(items):
-    """Mark the tests of commands, so that ``bin/test quick`` leaves them out."""
+    """Mark the tests of commands, which ``bin/test quick`` leaves out; order all for workers."""
     folders = tuple(Path(__file__).parent / folder for folder in COMMANDS)
     for item in items:
         if any(folder in item.path.parents for folder in folders):
             item.add_marker(pytest.mark.process)
+    items[:] = ordered_for_workers(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def ordered_for_workers(items, workers):
+    """Return tests so that each worker begins with its share of the long ones, and none is left for the end.
+
+    ``--dist=worksteal`` gives each worker one contiguous part at first.
+    """
+    long = [item for item in items if item.path.name in LONG]
+    rest = [item for item in items if item.path.name not in LONG]
+    ordered, left = [], len(items)
+    for worker in range(workers):
+        size = left // (workers - worker)
+        first = long[worker::workers]
+        ordered += first + rest[: size - len(first)]
+        del rest[: max(0, size - len(first))]
+        left -= size
+    return ordered + rest
 
 
 @pytest.hookimpl(wrapper=True)
