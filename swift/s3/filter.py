@@ -102,6 +102,7 @@ class S3Api(Filter):
         is_for_s3 = signed or allows_anonymous(request, host_bucket, self._settings.anonymous_account)
         if not is_for_s3 and not is_form(request):
             return self._unsigned(request)
+        request.env[environkeys.S3_REQUEST] = True
         session, bucket, key, code, begun_s = None, "", "", "", time.time()
         try:
             target = target_of(request, host_bucket)

@@ -125,7 +125,7 @@ OVERVIEW = Dashboard(
             1,
         ),
         _graph(
-            *("Client requests by API", "reqps", "S3 requests with credentials, and all others."),
+            *("Client requests by API", "reqps", "S3 and Swift."),
             (_rate(f"{_REQUESTS}_count", "api", CLIENTS), "{{api}}"),
         ),
         _graph(
@@ -338,7 +338,7 @@ REPLICATION = Dashboard(
                 "Ten devices with the most missing and misplaced copies.",
             ),
             (
-                "topk(10, sum by (instance, device) (swift_copies_missing + swift_copies_misplaced) > 0)",
+                "topk(10, sum by (instance, device) (swift_copies_missing + swift_copies_misplaced))",
                 "{{instance}} {{device}}",
             ),
         ),
@@ -443,7 +443,9 @@ S3 = Dashboard(
     "Swift: S3",
     "Requests of the S3 API, and daemons that serve it.",
     (
-        _stat("Requests", "reqps", "S3 requests with credentials.", _rate(f"{_REQUESTS}_count", "", _S3)),
+        _stat(
+            "Requests", "reqps", "Requests of clients to the S3 API.", _rate(f"{_REQUESTS}_count", "", _S3)
+        ),
         _stat(
             *("Server errors", "percentunit", "Share of S3 requests with a status of 500 or more."),
             _share(
@@ -463,7 +465,7 @@ S3 = Dashboard(
             f" / {_rate(f'{_REQUESTS}_count', '', f'{CLIENTS},{HERE}')}",
         ),
         _graph(
-            *("Requests by method", "reqps", "S3 requests with credentials."),
+            *("Requests by method", "reqps", "Requests of clients to the S3 API."),
             (_rate(f"{_REQUESTS}_count", "method", _S3), "{{method}}"),
         ),
         _graph(
