@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 COLUMN, ROW = 0.5, 0.32
 COLUMNS = 24
 STEPS = 120
+COLOURS = 48
 #: Lines of a graph that have a place in its legend.
 LEGEND_MAX = 8
 _SUFFIXES = {"s": " s", "reqps": "/s", "ops": "/s", "d": " days"}
@@ -98,6 +99,7 @@ def picture(url: str, dashboard: Path, output: Path, seconds: int, window_s: int
     """Draw a dashboard into a file below ``output``; return its path."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from PIL import Image
 
     content = json.loads(dashboard.read_text())
     places = [panel["gridPos"] for panel in content["panels"]]
@@ -116,7 +118,9 @@ def picture(url: str, dashboard: Path, output: Path, seconds: int, window_s: int
     path = output / f"{dashboard.stem}.png"
     output.mkdir(parents=True, exist_ok=True)
     FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=80, metadata={"Software": None})
+    figure.savefig(path, dpi=80)
+    # Few colours make small files.
+    Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     return path
 
 
