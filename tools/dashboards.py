@@ -49,16 +49,26 @@ def number_text(value: float, unit: str) -> str:
     return f"{value:.4g}{_SUFFIXES.get(unit, '')}"
 
 
-def expression_of(text: str, window_s: int) -> str:
+def expression_of(text: str, window_s: int, instances: str = ".+") -> str:
     """Return an expression with Grafana's variables replaced."""
-    return text.replace("$__rate_interval", f"{window_s}s").replace("$instance", ".+")
+    return text.replace("$__rate_interval", f"{window_s}s").replace("$instance", instances)
 
 
-def lines_of(url: str, target: dict[str, str], seconds: int, window_s: int) -> list[Line]:
-    """Return the series of a panel's target over the last ``seconds``; raises OSError."""
+def instances_of(url: str, content: dict[str, object]) -> str:
+    """Return a pattern of the instances that the variable of a dashboard offers; raises OSError."""
+    found = re.search(r"label_values\((\w+), instance\)", json.dumps(content))
+    if found is None:
+        return ".+"
+    query = urllib.parse.urlencode({"match[]": found[1]})
+    with urllib.request.urlopen(f"{url}/api/v1/label/instance/values?{query}") as answer:
+        return "|".join(re.escape(name).replace("\\", "\\\\") for name in json.load(answer)["data"])
+
+
+def lines_of(url: str, expression: str, legend: str, seconds: int) -> list[Line]:
+    """Return the series of an expression over the last ``seconds``; raises OSError."""
     now = time.time()
     query = {
-        "query": expression_of(target["expr"], window_s),
+        "query": expression,
         "start": f"{now - seconds:.0f}",
         "end": f"{now:.0f}",
         "step": f"{max(1, seconds // STEPS)}",
@@ -67,7 +77,7 @@ def lines_of(url: str, target: dict[str, str], seconds: int, window_s: int) -> l
         rows = json.load(answer)["data"]["result"]
     return [
         (
-            legend_of(target["legendFormat"], row["metric"]),
+            legend_of(legend, row["metric"]),
             [float(at) - now for at, _value in row["values"]],
             [float(value) for _at, value in row["values"]],
         )
@@ -102,6 +112,7 @@ def picture(url: str, dashboard: Path, output: Path, seconds: int, window_s: int
     from PIL import Image
 
     content = json.loads(dashboard.read_text())
+    instances = instances_of(url, content)
     places = [panel["gridPos"] for panel in content["panels"]]
     height = max(at["y"] + at["h"] for at in places) + 1
     figure = Figure(figsize=(COLUMNS * COLUMN, height * ROW))
@@ -113,7 +124,13 @@ def picture(url: str, dashboard: Path, output: Path, seconds: int, window_s: int
             (at["w"] - 1.5) / COLUMNS,
             (at["h"] - 2.0) / height,
         )
-        lines = [line for each in panel["targets"] for line in lines_of(url, each, seconds, window_s)]
+        lines = [
+            line
+            for each in panel["targets"]
+            for line in lines_of(
+                url, expression_of(each["expr"], window_s, instances), each["legendFormat"], seconds
+            )
+        ]
         _draw(figure.add_axes(box), panel, panel["fieldConfig"]["defaults"]["unit"], lines)
     path = output / f"{dashboard.stem}.png"
     output.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.dashboards import expression_of, legend_of, lines_of, number_text, picture
+from tools.dashboards import expression_of, instances_of, legend_of, lines_of, number_text, picture
 
 GRAFANA = Path(__file__).parents[2] / "etc/grafana"
 
@@ -22,6 +22,8 @@ def prometheus():
         def do_GET(self):
             values = [[time.time() - 10 * number, str(number)] for number in range(5, 0, -1)]
             answer = {"data": {"result": [{"metric": {"device": "sdb"}, "values": values}]}}
+            if self.path.startswith("/api/v1/label/"):
+                answer = {"data": ["10.0.0.1:18080", "proxy-2"]}
             self.send_response(200)
             self.end_headers()
             self.wfile.write(json.dumps(answer).encode())
@@ -48,9 +50,11 @@ def test_legends_numbers_and_variables_are_those_of_grafana():
 
 
 def test_a_dashboard_becomes_a_picture(prometheus, tmp_path):
-    target = {"expr": "x", "legendFormat": "{{device}}"}
-    ((legend, _times, values),) = lines_of(prometheus, target, 60, 60)
+    ((legend, _times, values),) = lines_of(prometheus, "x", "{{device}}", 60)
     assert (legend, values) == ("sdb", [5, 4, 3, 2, 1])
+    content = json.loads((GRAFANA / "proxy.json").read_text())
+    assert instances_of(prometheus, content) == r"10\\.0\\.0\\.1:18080|proxy\\-2"
+    assert instances_of(prometheus, {}) == ".+"
     path = picture(prometheus, GRAFANA / "overview.json", tmp_path / "images", 60, 60)
     assert path.name == "overview.png"
     assert path.read_bytes().startswith(b"\x89PNG")

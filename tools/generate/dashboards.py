@@ -102,7 +102,6 @@ def _variables(dashboard: Dashboard) -> list[dict[str, object]]:
                 "sort": 1,
                 "multi": True,
                 "includeAll": True,
-                "allValue": ".+",
                 "current": {"selected": True, "text": ["All"], "value": ["$__all"]},
             }
         )

@@ -281,10 +281,10 @@ STORAGE = Dashboard(
             (_rate("swift_store_seconds_count", "device, call", HERE), "{{device}} {{call}}"),
         ),
         _graph(
-            *("Device errors", "short", "I/O errors within an hour by device and error."),
+            *("Device errors", "short", "I/O errors of all nodes within an hour, of servers and daemons."),
             (
-                f"sum by (device, error) ({_grown(f'swift_device_errors_total{{{HERE}}}', '1h')})",
-                "{{device}} {{error}}",
+                f"sum by (instance, device, error) ({_grown('swift_device_errors_total', '1h')})",
+                "{{instance}} {{device}} {{error}}",
             ),
         ),
         _graph(
