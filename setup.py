@@ -32,6 +32,7 @@ SHARED = {
     "share/swift/samples": "etc/*-sample",
     "share/swift/systemd": "etc/systemd/*",
     "share/swift/grafana": "etc/grafana/*",
+    "share/swift/prometheus": "etc/prometheus/*",
     "share/swift/logrotate.d": "etc/logrotate.d/*",
     "share/swift/rsyslog.d": "etc/rsyslog.d/*",
     "share/bash-completion/completions": "etc/completions/swift.bash",

@@ -156,6 +156,11 @@ class _Exchange:
         return "UNKNOWN" if self.entity is None else self.entity.kind
 
     @property
+    def api(self) -> str:
+        """S3 or swift, as metrics name them."""
+        return "S3" if environkeys.S3_REQUEST in self.request.env else "swift"
+
+    @property
     def received_bytes(self) -> int:
         """Bytes of the body that the client sent."""
         return self.request.body.received
@@ -170,7 +175,7 @@ class ProxyLogging(Filter):
         self._log = log
         self._statsd = telemetry.statsd
         self._metrics = telemetry.metrics
-        self._histograms: dict[tuple[str, str, int], object] = {}
+        self._histograms: dict[tuple[str, str, int, str], object] = {}
         self._methods = frozenset(settings.log_statsd_valid_http_methods)
         anonymize = Anonymizer(settings.log_anonymization_method, settings.log_anonymization_salt)
         self._template = (
@@ -221,7 +226,7 @@ class ProxyLogging(Filter):
         name = exchange.request.env.get(environkeys.SOURCE) or exchange.kind
         verb = exchange.method if exchange.method in self._methods else "BAD_METHOD"
         seconds = exchange.ended_s - exchange.started_s
-        self._get_histogram(name, verb, exchange.status).observe(seconds)
+        self._get_histogram(name, verb, exchange.status, exchange.api).observe(seconds)
         if self._statsd.enabled:
             self._send_statsd(f"{name}.{verb}.{exchange.status}", verb, exchange)
             if exchange.policy is not None and name == "object":
@@ -235,8 +240,8 @@ class ProxyLogging(Filter):
                 line = self._template.line(self._template_values(exchange))
                 self._log.write(with_txid(line, exchange.request.env.get(environkeys.TRANS_ID)))
 
-    def _get_histogram(self, name: str, method: str, status: int) -> Any:
-        key = (name, method, status)
+    def _get_histogram(self, name: str, method: str, status: int, api: str) -> Any:
+        key = (name, method, status, api)
         histogram = self._histograms.get(key)
         if histogram is None:
             histogram = self._histograms[key] = self._metrics.histogram(
@@ -245,6 +250,7 @@ class ProxyLogging(Filter):
                 type=name,
                 method=method,
                 status=str(status),
+                api=api,
             )
         return histogram
 
@@ -259,7 +265,7 @@ class ProxyLogging(Filter):
         entity = exchange.entity
         labels = {
             "account": "" if entity is None else quote(entity.account),
-            "api": "S3" if environkeys.S3_AUTH_DETAILS in exchange.request.env else "swift",
+            "api": exchange.api,
             "method": method,
             "resource": "" if entity is None else entity.kind,
             "status": str(exchange.status),

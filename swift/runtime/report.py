@@ -154,6 +154,7 @@ class PrometheusFile:
     def write(self) -> None:
         """Write the page; a failure is logged and otherwise ignored."""
         try:
-            replace_text(self.path, self._telemetry.metrics.render())
+            # The collector reads all files of a node at once: no two may have the same sample.
+            replace_text(self.path, self._telemetry.metrics.render({"daemon": self._daemon}))
         except OSError as error:
             self._telemetry.log.warning(f"cannot write metrics to {self.path}: {error.strerror}")

@@ -94,19 +94,25 @@ class Registry:
             metric = family[2][key] = make()
         return metric
 
-    def render(self) -> str:
-        """Return the Prometheus text exposition format, version 0.0.4."""
+    def render(self, labels: Mapping[str, str] | None = None) -> str:
+        """Return the Prometheus text exposition format, version 0.0.4.
+
+        Every sample gets ``labels``; samples with other values of these labels are omitted.
+        """
         lines = []
-        constant = tuple(self.constant_labels.items())
+        added = labels or {}
+        constant = (*self.constant_labels.items(), *added.items())
         for name, (kind, help_text, children) in sorted(self._families.items()):
             lines.append(f"# HELP {name} {help_text}")
             lines.append(f"# TYPE {name} {kind}")
             for key, metric in sorted(children.items()):
-                labels = _labels(constant + key)
+                if any(added.get(label, value) != value for label, value in key):
+                    continue
+                text = _labels(constant + tuple(pair for pair in key if pair[0] not in added))
                 if isinstance(metric, Histogram):
-                    lines += _histogram_lines(name, labels, metric)
+                    lines += _histogram_lines(name, text, metric)
                 else:
-                    lines.append(f"{name}{_braces(labels)} {_number(metric.value)}")
+                    lines.append(f"{name}{_braces(text)} {_number(metric.value)}")
         return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,7 @@ def test_the_top_level_is_the_agreed_one():
     allowed = {
         *("swift", "etc", "bin", "test", "doc", "setup.py", "requirements.txt", "tox.ini", "README.md"),
         *("requirements-test.txt", "pyproject.toml", ".gitignore", ".ci", "tools", "MANIFEST.in"),
-        *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "debian"),
+        *("LICENSE", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "debian", "containers"),
+        "requirements-release.txt",
     }
     assert top <= allowed, f"not agreed on at top level: {sorted(top - allowed)}"

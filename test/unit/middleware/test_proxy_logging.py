@@ -5,7 +5,7 @@ import re
 import pytest
 
 from swift.gateway.subrequest import make_subrequest
-from swift.http.environkeys import LOGGED_POLICY
+from swift.http.environkeys import LOGGED_POLICY, S3_REQUEST
 from swift.http.request import Request
 from swift.http.response import HTTPError, Response
 from swift.middleware.gatekeeper import Gatekeeper, GatekeeperSettings
@@ -389,3 +389,20 @@ def test_labels_of_what_is_no_entity_are_empty_and_of_an_account_few():
     assert account[1] == {
         "account": "a", "api": "swift", "method": "BAD_METHOD", "resource": "account", "status": "200"
     }  # fmt: skip
+
+
+def test_the_metric_of_a_request_has_the_api_that_the_client_used():
+    def answer(request):
+        if request.raw_path.startswith("/bucket"):
+            request.env[S3_REQUEST] = True
+        return Response(200)
+
+    bench = Bench(answer)
+    bench.ask()
+    bench.ask(path="/bucket/key")
+    page = bench.metrics.render()
+    for labels in (
+        'api="swift",method="GET",status="200",type="object"',
+        'api="S3",method="GET",status="200"',
+    ):
+        assert f"swift_proxy_request_seconds_count{{{labels}" in page

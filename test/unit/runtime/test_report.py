@@ -152,3 +152,20 @@ def test_a_page_that_cannot_be_written_is_a_line_in_the_log(telemetry, tmp_path)
         PrometheusFile(telemetry, str(folder), "auditor").write()
     assert [line.partition(":")[0].split()[:2] for line in telemetry.log.told][0] == ["cannot", "write"]
     assert not [line for line in telemetry.log.told if "Traceback" in line or "None" in line]
+
+
+def test_no_two_pages_of_a_node_have_the_same_sample(telemetry, tmp_path):
+    telemetry.metrics.counter("swift_client_errors_total", "Failures.").inc()
+    names = ("object-auditor", "object-auditor-zbf")
+    pages = [PrometheusFile(telemetry, str(tmp_path), name) for name in names]
+    samples = []
+    for page in pages:
+        page.note_pass(1.5, 99.0, 7)
+    for page in pages:
+        page.write()
+        lines = (tmp_path / page.path).read_text().splitlines()
+        samples.append({line.split()[0] for line in lines if not line.startswith("#")})
+    first, second = samples
+    assert not first & second
+    assert 'swift_client_errors_total{daemon="object-auditor"}' in first
+    assert 'swift_daemon_units_total{daemon="object-auditor-zbf"}' in second

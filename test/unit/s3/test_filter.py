@@ -123,6 +123,16 @@ def test_what_a_filter_in_front_has_authorised_is_no_request_of_s3(front, query)
     assert seen.entity.path == ("AUTH_test", "c", "o")
 
 
+@pytest.mark.parametrize("secret", ["testing", "wrong"])
+def test_requests_of_s3_are_marked_for_metrics_and_others_are_not(front, secret):
+    signed = signed_headers("GET", f"{HOST}/bucket", secret=secret)
+    head = {name.lower(): value for name, value in signed.items()}
+    requests = [Request("GET", "/bucket", head), Request("GET", "/v1/AUTH_test/c", {"host": "h"})]
+    for request in requests:
+        front.filter.handle(request)
+    assert [environkeys.S3_REQUEST in request.env for request in requests] == [True, False]
+
+
 # --- requests without a signature ---------------------------------------------------------------------
 
 
