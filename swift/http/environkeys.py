@@ -107,7 +107,7 @@ S3_AUTH_DETAILS = _declare_key(
     "access_key, signature, string_to_sign and check_signature(secret) of an S3 request; the filter that "
     "knows the caller puts the account in place of the access key in the path.",
 )
-S3_REQUEST = _key(
+S3_REQUEST = _declare_key(
     "swift.s3_request", _FLAG, "The client's request is one of the S3 API: metrics and logs say so (ours)."
 )
 KEYSTONE_TOKEN_INFO = _declare_key(
