@@ -53,7 +53,7 @@ _swift_words() { # command [subcommand [option]]
         swift-future::--format) echo 'text json' ;;
         swift-get-nodes::-) echo '-h --help --version -a --all -p --partition -P --policy-name -d --swift-dir -Q --quoted --format' ;;
         swift-get-nodes::--format) echo 'text json' ;;
-        swift-health::-) echo '-h --help --version -d --swift-dir -w --watch -t --timeout --format' ;;
+        swift-health::-) echo '-h --help --version -d --swift-dir -w --watch -t --timeout --history --metrics --full-warning --full-critical --format' ;;
         swift-health::--format) echo 'text json' ;;
         swift-init::-) echo '-h --help --version -v --verbose -w --no-wait -o --once -n --no-daemon -g --graceful -c --config-num -k --kill-wait -r --run-dir --swift-dir --strict --non-strict --kill-after-timeout --format' ;;
         swift-init::--format) echo 'text json' ;;
