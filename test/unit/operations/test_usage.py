@@ -3,6 +3,7 @@
 import fcntl
 import io
 import json
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -190,6 +191,26 @@ def test_writers_go_on_while_rows_are_read(cluster):
     broker.merge_pending()
     broker.close()
     assert [row.container for row in rows] == [*"bcdefz"]
+
+
+def test_partitions_that_the_ring_does_not_have_are_left_out(cluster):
+    cluster.make("AUTH_a", container("a"))
+    for device in NODES:
+        for partition in ("16", "99", "tmp"):
+            (cluster.folder / device / device / "accounts" / partition).mkdir(parents=True)
+    assert [row.account for row in cluster.rows()] == ["AUTH_a"]
+    assert cluster.warnings == []
+
+
+def test_a_database_in_the_wrong_partition_is_no_account(cluster):
+    cluster.make("AUTH_a", container("a"))
+    for device in cluster.primaries("AUTH_a"):
+        place = cluster.place(device, "AUTH_a")
+        for partition in range(16):
+            moved = place._replace(partition=str(partition))
+            if moved != place:
+                shutil.copytree(place.directory, moved.directory)
+    assert len(cluster.rows()) == 1
 
 
 def test_a_broken_database_is_reported_and_the_others_counted(cluster):

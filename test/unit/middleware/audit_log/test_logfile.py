@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import stat
 import threading
 
@@ -49,7 +50,8 @@ def test_a_line_that_is_longer_than_the_limit_gets_a_file_of_its_own(path):
 def test_files_of_one_moment_keep_names_of_their_own(path):
     file = AuditFile(str(path), max_bytes=1, backups=9, now_ns=lambda: 10**18)
     assert file.append(4 * [LINE]) == (4, "")
-    assert len(rotated(path)) == 3
+    stamps = [f"audit.log-20010909T01464000000000{number}Z" for number in range(3)]
+    assert [each.name for each in rotated(path)] == stamps
 
 
 def test_a_file_that_another_program_renamed_is_begun_anew(path):
@@ -86,6 +88,29 @@ def test_what_cannot_be_written_is_reported_and_tried_again(path):
     assert written == 0 and str(path) in problem
     path.rmdir()
     assert file.append([LINE]) == (1, "")
+
+
+def test_a_line_that_was_cut_off_spoils_no_other(path):
+    file = AuditFile(str(path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # The system writes no more than this into a file, as on a full disk.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(LINE) + 3, hard))
+    try:
+        written, problem = file.append([LINE, LINE, LINE])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert written == 1 and "3 of 8 bytes" in problem
+    assert file.append([LINE]) == (1, "")
+    assert path.read_bytes() == LINE + LINE[:3] + b"\n" + LINE
+
+
+def test_files_that_are_left_are_closed(path):
+    file = AuditFile(str(path), max_bytes=1, backups=1)
+    for _ in range(5):
+        file.append([LINE])
+    opened = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    assert [each for each in opened if each.startswith(str(path))] == [str(path)]
+    file.close()
 
 
 def test_no_link_or_device_is_written_to(path):
