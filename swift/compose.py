@@ -147,6 +147,10 @@ class Services:
         """Return where the access lines go that the options ``conf`` describe."""
         return access_log_of(self._shared(conf), telemetry, name=name)
 
+    def at_exit(self, finish: Callable[[], None]) -> None:
+        """Have ``finish`` called before a worker ends."""
+        self._process.at_exit.append(finish)
+
     def _shared(self, conf: Conf) -> Conf:
         shared: dict[str, Any] = {**conf, PROCESS_KEY: self._process}
         return shared

@@ -53,7 +53,7 @@ _swift_words() { # command [subcommand [option]]
         swift-future::--format) echo 'text json' ;;
         swift-get-nodes::-) echo '-h --help --version -a --all -p --partition -P --policy-name -d --swift-dir -Q --quoted --format' ;;
         swift-get-nodes::--format) echo 'text json' ;;
-        swift-health::-) echo '-h --help --version -d --swift-dir -w --watch -t --timeout --format' ;;
+        swift-health::-) echo '-h --help --version -d --swift-dir -w --watch -t --timeout --history --metrics --full-warning --full-critical --format' ;;
         swift-health::--format) echo 'text json' ;;
         swift-init::-) echo '-h --help --version -v --verbose -w --no-wait -o --once -n --no-daemon -g --graceful -c --config-num -k --kill-wait -r --run-dir --swift-dir --strict --non-strict --kill-after-timeout --format' ;;
         swift-init::--format) echo 'text json' ;;
@@ -150,6 +150,8 @@ _swift_words() { # command [subcommand [option]]
         swift-ring-composer:compose:-) echo '-h --help --version --output --force --dry-run' ;;
         swift-s3-lifecycle::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions --processes --process' ;;
         swift-s3-notifier::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
+        swift-usage::-) echo '-h --help --version --containers --account --prefix --deleted --all-replicas --away --format' ;;
+        swift-usage::--format) echo 'csv json' ;;
     esac
 }
 
@@ -183,4 +185,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-replicator swift-object-server swift-object-updater swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-replicator swift-object-server swift-object-updater swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage

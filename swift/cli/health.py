@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from swift import green
 from swift.base.errors import SwiftError
@@ -19,6 +19,7 @@ from swift.compose import cluster_of
 from swift.config.commandline import CommandLine
 from swift.operations.health.copies import RingCopies, ring_copies
 from swift.operations.health.evaluate import (
+    ClusterSnapshot,
     Health,
     Problem,
     RingHealth,
@@ -28,16 +29,26 @@ from swift.operations.health.evaluate import (
     evaluate,
     uses_mount_points,
 )
+from swift.operations.health.forecast import (
+    CRITICAL_DAYS,
+    WARNING_DAYS,
+    CapacityForecast,
+    UsageHistory,
+    UsageSample,
+    forecast,
+    zone_usage,
+)
 from swift.operations.health.screen import screen
-from swift.operations.health.snapshot import load_rings, take_snapshot
+from swift.operations.health.snapshot import WatchedRing, load_rings, take_snapshot
 from swift.operations.recon.client import Host, ReconClient
 from swift.runtime.service.services import SWIFT_DIR
 
 CLEAR = "\x1b[H\x1b[2J"
 
 
-def read_health(swift_dir: str, timeout_s: float) -> Health:
+def read_health(args: argparse.Namespace) -> Health:
     """Return the health of the cluster now. Raises ``SwiftError`` and OSError."""
+    swift_dir, timeout_s = args.swift_dir, args.timeout
     policies = cluster_of({"swift_dir": swift_dir}).policies
     rings = load_rings(swift_dir, policies)
     snapshot = take_snapshot(rings, ReconClient(timeout_s, agent="swift-health"), swift_dir)
@@ -55,7 +66,40 @@ def read_health(swift_dir: str, timeout_s: float) -> Health:
                 devices[name] = devices.get(name, False) or is_away(
                     Host(device.ip, device.port), device.device
                 )
-    return evaluate(states, devices, snapshot, now_s, copies=copies)
+    names = {policy.ring_name: policy.name for policy in policies}
+    capacity = read_capacity(args, rings, names, snapshot, now_s)
+    return evaluate(states, devices, snapshot, now_s, copies=copies, capacity=capacity)
+
+
+def read_capacity(
+    args: argparse.Namespace,
+    rings: Sequence[WatchedRing],
+    policies: Mapping[str, str],
+    snapshot: ClusterSnapshot,
+    now_s: float,
+) -> CapacityForecast:
+    """Return the forecast by the history, to which the present usage is added; none without a history."""
+    limits = args.full_warning, args.full_critical
+    if not args.history:
+        return CapacityForecast((), *limits)
+    usage = {
+        (ring.name, zone): found
+        for ring in rings
+        if ring.server_type == "object"
+        for zone, found in zone_usage(ring.view.devices, snapshot.usage).items()
+    }
+    sample, error = UsageSample(now_s, usage), ""
+    try:
+        samples = UsageHistory(args.history).record(sample)
+    except (SwiftError, OSError) as failed:
+        samples, error = [sample], str(failed)
+    capacity = CapacityForecast(forecast(samples, policies), *limits, error)
+    if args.metrics:
+        try:
+            capacity.export(args.metrics)
+        except OSError as failed:
+            print(f"swift-health: cannot write {args.metrics}: {failed}", file=sys.stderr)
+    return capacity
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -65,7 +109,8 @@ def make_parser() -> argparse.ArgumentParser:
         description="Show on one screen what is degraded in a cluster, what heals it, and when. "
         "The exit status is 0 when all is well, 1 when something is degraded, 2 when something is in danger, "
         "and 3 when it is unknown whether all is well.",
-        epilog="examples:\n  swift-health --watch\n  swift-health --format json",
+        epilog="examples:\n  swift-health --watch\n  swift-health --format json\n"
+        "  swift-health --history /var/lib/swift/capacity.jsonl",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-d", "--swift-dir", default=SWIFT_DIR, help="directory of the rings (%(default)s)")
@@ -81,8 +126,39 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-t", "--timeout", type=float, default=5.0, help="seconds to wait for a server (%(default)g)"
     )
+    parser.add_argument(
+        "--history",
+        default="",
+        metavar="FILE",
+        help="keep the disk usage in this file, once an hour, and show when policies and zones will be full",
+    )
+    parser.add_argument(
+        "--metrics", default="", metavar="FILE", help="with --history: write the forecast for Prometheus, too"
+    )
+    parser.add_argument(
+        "--full-warning",
+        type=_days,
+        default=WARNING_DAYS,
+        metavar="DAYS",
+        help="warn of zones that are full in fewer days (%(default)g)",
+    )
+    parser.add_argument(
+        "--full-critical",
+        type=_days,
+        default=CRITICAL_DAYS,
+        metavar="DAYS",
+        help="call it critical in fewer days (%(default)g)",
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="how to show it")
     return parser
+
+
+def _days(text: str) -> float:
+    """Parse a number of days of the command line."""
+    days = float(text)
+    if not 0 <= days < float("inf"):
+        raise ValueError(text)
+    return days
 
 
 def _pause_s(text: str) -> float:
@@ -105,7 +181,10 @@ def _unknown(error: Exception) -> Health:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is the level."""
-    args = make_parser().parse_args(argv)
+    parser = make_parser()
+    args = parser.parse_args(argv)
+    if args.metrics and not args.history:
+        parser.error("--metrics needs --history FILE: the growth comes from it")
     try:
         return _show(args)
     except KeyboardInterrupt:
@@ -117,7 +196,7 @@ def _show(args: argparse.Namespace) -> int:
     """Print the health once, or until Ctrl-C; return the exit code."""
     while True:
         try:
-            health = read_health(args.swift_dir, args.timeout)
+            health = read_health(args)
         except (SwiftError, OSError) as error:
             if args.format == "text" and args.watch is None:
                 print(f"swift-health: {error}", file=sys.stderr)

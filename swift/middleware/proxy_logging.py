@@ -198,7 +198,7 @@ class ProxyLogging(Filter):
         env[environkeys.ACCESS_LOG_MADE] = True
         # Keep the request as the client sent it; later filters may change it.
         exchange = _Exchange(
-            request, request.method, request.raw_path, request.query, _swift_path(request), time.time()
+            request, request.method, request.raw_path, request.query, swift_path(request), time.time()
         )
         try:
             response = self.forward(request)
@@ -286,7 +286,7 @@ class ProxyLogging(Filter):
     def _format_line(self, exchange: _Exchange) -> str:
         request, method = exchange.request, exchange.method
         headers, env = request.headers, request.env
-        client = _client_address(headers)
+        client = client_address(headers)
         access = env.get(environkeys.ACCESS_LOGGING) or {}
         log_info = env.get(environkeys.LOG_INFO)
         peer_field = _quoted(request.remote_addr)
@@ -316,7 +316,7 @@ class ProxyLogging(Filter):
         account, container, obj = entity if entity is not None else (None, None, None)
         host = headers.get("host", "")
         return {
-            "client_ip": _client_address(headers) or request.remote_addr,
+            "client_ip": client_address(headers) or request.remote_addr,
             "remote_addr": request.remote_addr,
             "domain": host.rpartition(":")[0] or host,
             "method": exchange.method,
@@ -388,13 +388,13 @@ class ProxyLogging(Filter):
         return "\n".join(lines)
 
 
-def _swift_path(request: Request) -> EntityPath | None:
+def swift_path(request: Request) -> EntityPath | None:
     """Return the path of a Swift API request; None for other requests."""
     entity = request.entity
     return None if entity is None or entity.version not in API_VERSIONS else entity.path
 
 
-def _client_address(headers: Mapping[str, str]) -> str:
+def client_address(headers: Mapping[str, str]) -> str:
     """Return the client's address as load balancers report it; empty without one."""
     return headers.get("x-cluster-client-ip") or headers.get("x-forwarded-for", "").split(",")[0].strip()
 

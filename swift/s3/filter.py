@@ -118,9 +118,11 @@ class S3Api(Filter):
             return self._handle_unsigned(request)
         request.env[environkeys.S3_REQUEST] = True
         session, bucket, key, code, begun_s = None, "", "", "", time.time()
+        call = request.env.setdefault(environkeys.S3_CALL, {})
         try:
             target = parse_target(request, host_bucket)
             bucket, key = target.bucket, target.key
+            call.update(bucket=bucket, key=key)
             session = self._begin_session(request, target, host_bucket, is_signed=signed)
             response = self._dispatch(request, target, session)
         except (S3Error, HTTPError, BodyError) as error:
@@ -268,6 +270,7 @@ class S3Api(Filter):
         settings = self._settings
         if is_signed:
             claim = claim_from_request(request, host_bucket, settings, time.time())
+            request.env.setdefault(environkeys.S3_CALL, {})["access_key"] = claim.access_key
         else:
             claim = anonymous_claim()
         return Session.for_claim(self.forward, request, claim, settings, self._known_accounts, target.account)
@@ -276,6 +279,7 @@ class S3Api(Filter):
         """Call the operation's handler; raise ``S3Error``, ``HTTPError`` and ``BodyError``."""
         try:
             endpoint = route(request.method, target.bucket, target.key, request.params, request.headers)
+            request.env.setdefault(environkeys.S3_CALL, {})["operation"] = endpoint.operation.name
             self._validate_names(target, endpoint)
             validate_body_headers(request.headers, session.claim)
             if session.is_anonymous and not target.bucket:

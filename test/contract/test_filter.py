@@ -17,6 +17,7 @@ from test.support.checks import every
 
 #: Options that filters need.
 OPTIONS = {
+    "audit_log": {"syslog": "true"},
     "backend_ratelimit": {"backend_ratelimit_conf_path": "/nowhere/backend-ratelimit.conf"},
     "cname_lookup": {"storage_domain": "h"},
     "keymaster": {"encryption_root_secret": base64.b64encode(b"x" * 32).decode()},

@@ -15,6 +15,7 @@ from typing import Any
 
 from swift.base.documents import JsonObject
 from swift.operations.health.copies import HostCopies, RingCopies, drained
+from swift.operations.health.forecast import CapacityForecast
 from swift.operations.recon.client import Host
 from swift.ring.view import RingView
 
@@ -135,6 +136,7 @@ class Health:
     done_s: float | None
     facts: JsonObject
     copies: Sequence[RingCopies] = ()
+    capacity: CapacityForecast = CapacityForecast()
 
     @property
     def level(self) -> Severity:
@@ -176,6 +178,7 @@ class Health:
                 for ring in self.rings
             ],
             "draining": self.drained,
+            "capacity": [each.as_json() for each in self.capacity.zones],
             **self.facts,
         }
 
@@ -262,9 +265,11 @@ def evaluate(
     now_s: float | None = None,
     *,
     copies: Sequence[RingCopies] = (),
+    capacity: CapacityForecast | None = None,
 ) -> Health:
     """Return the verdict; ``devices`` maps every device (``host/name``) to True if it is away."""
     now_s = time.time() if now_s is None else now_s
+    capacity = capacity or CapacityForecast()
     away = sorted(name for name, gone in devices.items() if gone)
     problems = [
         *_unresponsive_problems(snapshot),
@@ -274,6 +279,7 @@ def evaluate(
         *_peer_failures(snapshot),
         *_stale_problems(snapshot, now_s),
         *_full_device_problems(snapshot),
+        *_capacity_problems(capacity),
         *_failing_device_problems(snapshot, now_s),
         *_other_problems(snapshot),
     ]
@@ -292,7 +298,7 @@ def evaluate(
         },
     }
     done_s = _healed_at(rings, copies, snapshot, now_s)
-    return Health(problems, rings, len(devices), away, done_s, facts, copies)
+    return Health(problems, rings, len(devices), away, done_s, facts, copies, capacity)
 
 
 def _unresponsive_problems(snapshot: ClusterSnapshot) -> list[Problem]:
@@ -501,6 +507,31 @@ def _full_device_problems(snapshot: ClusterSnapshot) -> list[Problem]:
                     "add devices and rebalance; delete what may go",
                 )
             )
+    return found
+
+
+def _capacity_problems(capacity: CapacityForecast) -> list[Problem]:
+    found = []
+    for each in capacity.zones:
+        if each.days is None or each.days >= max(capacity.warning_days, capacity.critical_days):
+            continue
+        level = Severity.CRITICAL if each.days < capacity.critical_days else Severity.WARNING
+        days = _count_text(int(each.days), "day")
+        found.append(
+            Problem(
+                level,
+                f"policy {each.policy}: zone {each.zone} is full in {days} at the growth of the last weeks",
+                "add devices to this zone and rebalance (doc/howto/add-disk.md); delete what may go",
+            )
+        )
+    if capacity.error:
+        found.append(
+            Problem(
+                Severity.UNKNOWN,
+                f"the growth is unknown: the capacity history cannot be kept: {capacity.error}",
+                "name a file with --history in a directory that the user of swift-health may write to",
+            )
+        )
     return found
 
 

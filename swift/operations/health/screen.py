@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from swift.operations.health.copies import RingCopies
 from swift.operations.health.evaluate import Health
-from swift.operations.recon.report import age_text
+from swift.operations.health.forecast import ZoneForecast
+from swift.operations.recon.report import age_text, size_text
 
 #: The columns of the table; "?" stands for what no replicator reports.
 _HEADS = (
@@ -44,6 +45,7 @@ def screen(health: Health, now_s: float) -> Iterator[str]:
         yield f"{problem.level.name}: {problem.text}"
         yield f"  to heal it: {problem.remedy}"
     yield from _draining_lines(health)
+    yield from _capacity_lines(health)
     yield from _forecast_lines(health, now_s)
 
 
@@ -64,6 +66,26 @@ def _draining_lines(health: Health) -> Iterator[str]:
             yield f"{device} has weight 0: {left} partitions are left on it"
         else:
             yield f"{device} has weight 0 and is empty: remove it from the rings"
+
+
+def _capacity_lines(health: Health) -> Iterator[str]:
+    """Yield a line for each policy and zone, if a history is kept."""
+    if not health.capacity.zones:
+        return
+    yield ""
+    yield f"{'capacity':<14}  zone       used      size  growth"
+    for each in health.capacity.zones:
+        used = f"{100.0 * each.used / each.size:.1f} %" if each.size else "?"
+        yield f"{each.policy:<14}  {each.zone:<6} {used:>8} {size_text(each.size):>9}  {_growth_text(each)}"
+
+
+def _growth_text(each: ZoneForecast) -> str:
+    if each.growth is None:
+        return "unknown: needs samples of 3 days"
+    if each.growth <= 0:
+        return "does not grow"
+    text = f"{size_text(each.growth)} a day"
+    return text if each.days is None else f"{text}, full in {int(each.days)} days"
 
 
 def _forecast_lines(health: Health, now_s: float) -> Iterator[str]:

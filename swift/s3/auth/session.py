@@ -256,6 +256,9 @@ class Authenticator:
         user_id = key if len(key) <= _USER_ID_MAX else key[: _USER_ID_MAX - 3] + "..."
         self._request.env[environkeys.ACCESS_LOGGING] = {"user_id": user_id}
         self._request.env[environkeys.REMOTE_USER] = env[environkeys.REMOTE_USER]
+        call = self._request.env.setdefault(environkeys.S3_CALL, {})
+        call["account"] = entity.path.account
+        call["user"] = (env.get(environkeys.ACCESS_LOGGING) or {}).get("user_id")
 
     def denial_error(self, sub: Request, status: int) -> S3Error:
         """Return the error for a sub-request that was answered 401 or 403."""

@@ -51,3 +51,17 @@ def test_where_there_are_no_rings_nobody_can_say(tmp_path):
     told = json.loads(done.stdout)
     assert (done.returncode, done.stderr, told["status"]) == (3, "", "UNKNOWN")
     assert told["problems"][0]["remedy"] == "run this where swift.conf and the rings are"
+
+
+def test_the_history_of_disk_usage_is_kept_on_request(tmp_path):
+    (tmp_path / "swift.conf").write_text(SWIFT_CONF)
+    make_rings(tmp_path, [("127.0.0.1", free_ports(1)[0], "sda")], replicas=1)
+    history, metrics = tmp_path / "capacity.jsonl", tmp_path / "health.prom"
+    words = ("-d", tmp_path, "-t", "1", "--format", "json", "--history", history, "--metrics", metrics)
+    done = run("swift-health", *words)
+    assert (done.returncode, done.stderr) == (2, "")
+    # No server responds: there is a sample without a zone.
+    assert json.loads(done.stdout)["capacity"] == []
+    assert json.loads(history.read_text())["usage"] == {} and metrics.exists()
+    done = run("swift-health", "-d", tmp_path, "--metrics", metrics)
+    assert done.returncode == 2 and "--metrics needs --history" in done.stderr

@@ -1,0 +1,1 @@
+"""audit_log: JSON lines about requests that change something or are refused."""
