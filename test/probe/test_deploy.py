@@ -27,6 +27,8 @@ def world():
     made = World(root)
     for address in NODES:
         made.add_host(address)
+        told, status = made.run(address, f"ip addr add {address.replace('10.0', '10.1', 1)}/32 dev lo")
+        assert status == 0, told
     yield made
     made.end()
     print(made.times)
@@ -45,6 +47,8 @@ def test_three_hosts_are_deployed_changed_and_checked(world):
     assert (status, access.splitlines()) == (0, ["640"] * 2)
     told, status = world.run(first, "stat -c %a ~/cluster.state ~/cluster.state/secrets.json")
     assert (status, told.split()) == (0, ["700", "600"])
+    told, status = world.run(second, "swift-init object-server.replication status")
+    assert status == 0 and "/etc/swift/object-server/replication.conf" in told
     # The new disk has its share of what was stored before it came.
     told, status = world.run(first, "swift-ring-builder ~/cluster.state/object.builder | grep sdd")
     assert status == 0 and (" 27 " in told or " 28 " in told), told
@@ -59,4 +63,5 @@ def test_three_hosts_are_deployed_changed_and_checked(world):
     assert status == 0, told
     assert "host two: change /etc/swift/object-server.conf" in told
     assert "host two: reload swift-object-server.service" in told
+    assert "@replication" not in told
     assert told.splitlines()[-1] == "all hosts are as the inventory says"

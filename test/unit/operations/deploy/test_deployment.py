@@ -80,6 +80,16 @@ def test_a_new_disk_changes_rings_and_reloads_nothing(site):
     assert site.drift(text) == []
 
 
+def test_a_new_host_gets_everything_and_the_others_its_rings(site):
+    site.apply()
+    host = '[[host]]\nname = "four"\naddress = "10.0.0.4"\nzone = 4\nroles = ["storage"]\n'
+    site.apply(f'{INVENTORY}{host}disks = [{{ device = "sdb", weight = 100 }}]\n')
+    installed = {call[1]: call[2] for call in site.hosts.calls if call[0] == "install"}
+    assert "/etc/swift/swift.conf" in installed["four"]
+    assert installed["two"] == [f"/etc/swift/{name}.ring.gz" for name in ("account", "container", "object")]
+    assert [call[:2] for call in site.hosts.calls if call[0] == "switch_units"] == [("switch_units", "four")]
+
+
 def test_changed_options_reload_the_services_that_read_them(site):
     site.apply()
     text = INVENTORY.replace("[proxy.users]", "[proxy]\nworkers = 4\n[proxy.users]")
