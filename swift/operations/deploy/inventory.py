@@ -226,7 +226,8 @@ def _parse_cluster(table: Table, path: str) -> ClusterOptions:
 def _parse_workers(table: Table) -> str:
     if table.has("workers") and table.scalar("workers") == "auto":
         return "auto"
-    return str(table.integer("workers")) if table.has("workers") else "auto"
+    # A server without workers cannot be reloaded.
+    return str(table.integer("workers", least=1)) if table.has("workers") else "auto"
 
 
 def _parse_proxy(table: Table) -> ProxyOptions:

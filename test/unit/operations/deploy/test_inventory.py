@@ -39,6 +39,7 @@ def test_a_host_that_is_local_needs_no_ssh(tmp_path):
         ('[".admin"]', '["a b"]', "[proxy.users]: test:tester must be a list of texts; it has 'a b'"),
         ("[proxy.users]", "[proxy]\nport = 0\n[proxy.users]", "[proxy]: port must be"),
         ("[proxy.users]", "[proxy]\nworkers = 'many'\n[proxy.users]", "[proxy]: workers must be"),
+        ("[proxy.users]", "[storage]\nworkers = 0\n[proxy.users]", "[storage]: workers must be"),
         ("[proxy.users]", "[proxy]\npipeline = ['x']\n[proxy.users]", "[proxy]: pipeline has 'x'"),
         ("[proxy.users]", "[proxy]\npipeline = ['cache']\n[proxy.users]", "[proxy]: pipeline must end"),
         ("[proxy.users]", "[storage]\ndevices = 'srv'\n[proxy.users]", "[storage]: devices must be"),
