@@ -41,6 +41,15 @@ _swift_words() { # command [subcommand [option]]
         swift-container-sharder::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions --no-auto-shard' ;;
         swift-container-sync::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
         swift-container-updater::-) echo '-h --help --version -v --verbose -o --once -t --test-config -d --devices -p --partitions' ;;
+        swift-deploy::-) echo '-h --help --version' ;;
+        swift-deploy:) echo 'init plan apply check' ;;
+        swift-deploy:init:-) echo '-h --help --version' ;;
+        swift-deploy:plan:-) echo '-h --help --version --host --format --remove' ;;
+        swift-deploy:plan:--format) echo 'text json' ;;
+        swift-deploy:apply:-) echo '-h --help --version --host --format --remove --yes' ;;
+        swift-deploy:apply:--format) echo 'text json' ;;
+        swift-deploy:check:-) echo '-h --help --version --host --format' ;;
+        swift-deploy:check:--format) echo 'text json' ;;
         swift-dispersion-populate::-) echo '-h --help --version --container-only --object-only --insecure -P --policy-name --container-suffix-start --object-suffix-start --no-overlap' ;;
         swift-dispersion-report::-) echo '-h --help --version --container-only --object-only --insecure -P --policy-name -j --dump-json -d --debug -p --partitions --format' ;;
         swift-dispersion-report::--format) echo 'text json' ;;
@@ -185,4 +194,4 @@ _swift_complete() {
     fi
 }
 
-complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-replicator swift-object-server swift-object-updater swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage
+complete -F _swift_complete swift-account-audit swift-account-auditor swift-account-info swift-account-reaper swift-account-replicator swift-account-server swift-aio swift-cache swift-config swift-container-auditor swift-container-deleter swift-container-info swift-container-reconciler swift-container-replicator swift-container-server swift-container-sharder swift-container-sync swift-container-updater swift-deploy swift-dispersion-populate swift-dispersion-report swift-drive-audit swift-form-signature swift-future swift-get-nodes swift-health swift-init swift-load swift-manage-shard-ranges swift-object-auditor swift-object-expirer swift-object-info swift-object-reconstructor swift-object-relinker swift-object-replicator swift-object-server swift-object-updater swift-oldies swift-orphans swift-plan swift-proxy-server swift-quarantine swift-recon swift-recon-cron swift-reconciler-enqueue swift-reload swift-ring-builder swift-ring-builder-analyzer swift-ring-builder-safe swift-ring-composer swift-s3-lifecycle swift-s3-notifier swift-usage

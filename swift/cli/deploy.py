@@ -1,0 +1,138 @@
+"""swift-deploy: make and change a cluster of several hosts from one inventory.
+
+``init`` writes a sample inventory, ``plan`` shows what would change, ``apply`` changes it, and ``check``
+reports what differs. The exit code is 0 for success, 1 for differences or failed hosts, 2 for other errors.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from swift.base.errors import SwiftError
+from swift.config.commandline import CommandLine
+from swift.operations.deploy.deployment import Deployment, drift, select_lines
+from swift.operations.deploy.hosts import HostAccess, RemoteHosts
+from swift.operations.deploy.inventory import load_inventory
+from swift.operations.deploy.sample import SAMPLE
+
+NAME = "swift-deploy"
+EXIT_OK, EXIT_DIFFERENT, EXIT_ERROR = 0, 1, 2
+_EXAMPLES = """\
+examples:
+  swift-deploy init cluster.toml
+  swift-deploy plan cluster.toml
+  swift-deploy apply cluster.toml
+  swift-deploy check cluster.toml --format json
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    parser = CommandLine(
+        prog=NAME,
+        description="Make and change a cluster of several hosts from one inventory: rings, configuration "
+        "and units, over ssh. The exit status of check is 1 when something differs from the inventory.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="{init,plan,apply,check}")
+    init = verbs.add_parser("init", help="write a commented sample inventory")
+    init.add_argument("inventory", nargs="?", default="cluster.toml", help="file to write (%(default)s)")
+    plan = verbs.add_parser("plan", help="show what apply would change; nothing is changed")
+    apply = verbs.add_parser("apply", help="change rings, files and units to what the inventory says")
+    check = verbs.add_parser("check", help="report what differs from the inventory; nothing is changed")
+    for verb in (plan, apply, check):
+        verb.add_argument("inventory", help="inventory of the cluster")
+        verb.add_argument("--host", default="", metavar="NAME", help="only this host")
+        verb.add_argument("--format", choices=("text", "json"), default="text", help="how to report")
+    for verb in (plan, apply):
+        verb.add_argument(
+            "--remove",
+            action="store_true",
+            help="remove devices that left the inventory from the rings, once they are empty",
+        )
+    apply.add_argument("--yes", action="store_true", help="do not ask")
+    return parser
+
+
+def main(argv: Sequence[str] | None = None, access: HostAccess | None = None) -> int:
+    """Run the command; return the exit code. ``access`` replaces ssh."""
+    args = make_parser().parse_args(argv)
+    try:
+        if args.verb == "init":
+            return _init(args.inventory)
+        inventory = load_inventory(args.inventory)
+        deployment = Deployment(inventory, access or RemoteHosts(inventory.cluster))
+        if args.verb == "plan":
+            return _plan(deployment, args)
+        if args.verb == "check":
+            return _check(deployment, args)
+        with deployment.state.lock():
+            return _apply(deployment, args)
+    except (SwiftError, OSError) as error:
+        print(f"{NAME}: {error}", file=sys.stderr)
+        return EXIT_ERROR
+
+
+def _init(path: str) -> int:
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(SAMPLE)
+    except FileExistsError:
+        print(f"{NAME}: {path} exists; name another file", file=sys.stderr)
+        return EXIT_ERROR
+    print(f"{path} is written. Edit it, then run: {NAME} plan {path}")
+    return EXIT_OK
+
+
+def _plan(deployment: Deployment, args: argparse.Namespace) -> int:
+    plan = deployment.prepare(host=args.host, remove=args.remove).plan
+    print(json.dumps(plan.as_json(), indent=2) if args.format == "json" else "\n".join(select_lines(plan)))
+    return EXIT_DIFFERENT if plan.errors() else EXIT_OK
+
+
+def _check(deployment: Deployment, args: argparse.Namespace) -> int:
+    plan = deployment.prepare(host=args.host, go_on=False).plan
+    found = drift(plan)
+    if args.format == "json":
+        print(json.dumps({"drift": found, **plan.as_json()}, indent=2))
+    else:
+        print("\n".join(found or ["all hosts are as the inventory says"]))
+    return EXIT_DIFFERENT if found else EXIT_OK
+
+
+def _apply(deployment: Deployment, args: argparse.Namespace) -> int:
+    prepared = deployment.prepare(host=args.host, remove=args.remove)
+    plan, as_json = prepared.plan, args.format == "json"
+    out = sys.stderr if as_json else sys.stdout
+    print("\n".join(select_lines(plan)), file=out)
+    if plan.errors():
+        print(f"{NAME}: nothing is changed: correct the errors of hosts, or give --host", file=sys.stderr)
+        return EXIT_DIFFERENT
+    if not plan.is_empty and not args.yes and not _is_confirmed():
+        print(f"{NAME}: nothing is changed", file=sys.stderr)
+        return EXIT_ERROR
+    errors = [] if plan.is_empty else deployment.apply(prepared, lambda line: print(line, file=out))
+    for error in errors:
+        print(f"{NAME}: {error}; apply again once it is corrected", file=sys.stderr)
+    if as_json:
+        print(json.dumps({**plan.as_json(), "errors": errors}, indent=2))
+    return EXIT_DIFFERENT if errors else EXIT_OK
+
+
+def _is_confirmed() -> bool:
+    """Ask the operator; without a terminal the answer is no."""
+    if not sys.stdin.isatty():
+        print(f"{NAME}: there is no terminal to ask at: give --yes", file=sys.stderr)
+        return False
+    try:
+        return input("Apply these changes? [y/N] ").strip().lower() == "y"
+    except EOFError:
+        return False
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

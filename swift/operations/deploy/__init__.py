@@ -1,0 +1,1 @@
+"""The deployment of a cluster of several hosts from one inventory: rings, configuration and units."""

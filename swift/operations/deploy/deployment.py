@@ -1,0 +1,168 @@
+"""A deployment: the plan of an inventory, its application, and the comparison with the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from swift.base.clock import Clock, SystemClock
+from swift.base.errors import ConfigError
+from swift.operations.deploy.files import ETC, files_of, managed_units, units_of
+from swift.operations.deploy.hosts import HostAccess, HostError
+from swift.operations.deploy.inventory import Host, Inventory
+from swift.operations.deploy.plan import DeployPlan, HostPlan, HostTarget, check_identity, compare_host
+from swift.operations.deploy.rings import RingSource, RingUpdate, update_rings
+from swift.operations.deploy.state import Secrets, State, complete_secrets
+
+_CONNECTIONS = 16
+
+
+@dataclass(frozen=True)
+class PreparedPlan:
+    """A plan with what ``apply`` writes into the state directory."""
+
+    plan: DeployPlan
+    secrets: Secrets
+
+
+class Deployment:
+    """The verbs on one inventory."""
+
+    def __init__(self, inventory: Inventory, access: HostAccess, clock: Clock | None = None):
+        self._inventory = inventory
+        self._access = access
+        self._clock = clock or SystemClock()
+        self.state = State(inventory.cluster.state)
+
+    def _hosts(self, name: str) -> tuple[Host, ...]:
+        hosts = tuple(host for host in self._inventory.hosts if name in ("", host.name))
+        if not hosts:
+            names = ", ".join(host.name for host in self._inventory.hosts)
+            raise ConfigError(f"{self._inventory.path}: there is no host {name}; hosts: {names}")
+        return hosts
+
+    def prepare(self, *, host: str = "", remove: bool = False, go_on: bool = True) -> PreparedPlan:
+        """Return the plan; nothing is written. ``host`` limits it to one host.
+
+        See ``update_rings`` for ``remove`` and ``go_on``. Raises ``SwiftError`` and OSError.
+        """
+        hosts = self._hosts(host)
+        known = self.state.load_secrets()
+        secrets = complete_secrets(known, self._inventory)
+        source = RingSource(self.state.load_builder, self._clock)
+        rings = update_rings(self._inventory, source, remove=remove, go_on=go_on)
+        has_builder = {ring.name: self.state.load_builder(ring.name) is not None for ring in rings}
+
+        def plan_of(each: Host) -> HostPlan:
+            return self._compare(each, known, secrets, rings, has_builder)
+
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            plans = tuple(pool.map(plan_of, hosts))
+        return PreparedPlan(DeployPlan(rings, plans, tuple(_new_secrets(known, secrets))), secrets)
+
+    def _compare(
+        self,
+        host: Host,
+        known: Secrets | None,
+        secrets: Secrets,
+        rings: tuple[RingUpdate, ...],
+        has_builder: dict[str, bool],
+    ) -> HostPlan:
+        target = HostTarget(
+            host,
+            files_of(self._inventory, host, secrets, rings),
+            units_of(self._inventory, host),
+        )
+        units = tuple(dict.fromkeys((*target.units, *managed_units())))
+        try:
+            state = self._access.inspect(host, target.files, units)
+        except HostError as error:
+            return HostPlan(host, error=str(error).removeprefix(f"host {host.name}: "))
+        check_identity(state, host, known, [f"{ETC}/{ring.file_name}" for ring in rings], has_builder)
+        return compare_host(target, state)
+
+    def apply(self, prepared: PreparedPlan, report: Callable[[str], None]) -> list[str]:
+        """Carry out a plan: the state directory first, then the files of all hosts, then their units.
+
+        ``report`` gets a sentence for each host. Returns the errors of hosts. Raises OSError.
+        """
+        plan = prepared.plan
+        if plan.secrets:
+            self.state.save_secrets(prepared.secrets)
+        self.state.save_rings(plan.rings)
+        changed = [host for host in plan.hosts if not host.is_empty]
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            results = list(pool.map(self._install, changed))
+        errors = [error for error in results if error]
+        # One host after the other, so that a configuration that fails stops no more than one.
+        for host_plan in [each for each, error in zip(changed, results, strict=True) if not error]:
+            error = self._switch(host_plan)
+            if error:
+                return [*errors, error]
+            report(f"host {host_plan.host.name}: done")
+        return errors
+
+    def _install(self, plan: HostPlan) -> str:
+        """Write the files of a host; return the error, or an empty text."""
+        files = (*plan.create, *plan.change)
+        try:
+            if files:
+                self._access.install(plan.host, files, plan.reload)
+        except HostError as error:
+            return str(error)
+        return ""
+
+    def _switch(self, plan: HostPlan) -> str:
+        """Enable, disable and reload the units of a host; return the error, or an empty text."""
+        try:
+            if plan.enable or plan.disable or plan.reload:
+                self._access.switch_units(plan.host, plan.enable, plan.disable, plan.reload)
+        except HostError as error:
+            return str(error)
+        return ""
+
+
+def _new_secrets(known: Secrets | None, secrets: Secrets) -> Iterator[str]:
+    if known is None:
+        yield "create the hash path values"
+    for name in secrets.keys:
+        if known is None or name not in known.keys:
+            yield f"create the key of the user {name}"
+
+
+#: Verb of a plan → what it means when nothing should differ.
+_DRIFT = {
+    "create": "{} is missing",
+    "change": "{} differs",
+    "enable": "{} is not enabled and running",
+    "disable": "{} is enabled or running, but not in the inventory",
+    "reload": "{} has not reloaded its configuration",
+}
+
+
+def drift(plan: DeployPlan) -> list[str]:
+    """Return what differs from the inventory, one sentence each."""
+    found = [f"secrets: not done: {line}" for line in plan.secrets]
+    for ring in plan.changed_rings:
+        found += [f"ring {ring.name}: not done: {change}" for change in ring.changes]
+    for host in plan.hosts:
+        sentences = _drift_of(host)
+        found += [f"host {host.host.name}: {sentence}" for sentence in sentences]
+    return found
+
+
+def _drift_of(host: HostPlan) -> Iterable[str]:
+    if host.error:
+        yield host.error
+    # Services reload because files differ; then the files say all.
+    differences = replace(host, reload=()) if host.create or host.change else host
+    for verb, names in differences.as_json().items():
+        if isinstance(names, list):
+            yield from (_DRIFT[verb].format(name) for name in names)
+
+
+def select_lines(plan: DeployPlan) -> Sequence[str]:
+    """Return the lines of a plan and its notes, as ``plan`` prints them."""
+    lines = list(plan.lines()) or ["nothing to do: all hosts are as the inventory says"]
+    return [*lines, *plan.notes()]

@@ -1,0 +1,260 @@
+"""The files of each host, rendered from the inventory, the secrets and the rings."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from swift.config import declared
+from swift.operations.deploy.inventory import MEMCACHED_PORT, PORTS, PROXY, STORAGE, Host, Inventory
+from swift.operations.deploy.rings import RingUpdate
+from swift.operations.deploy.state import Secrets
+
+ETC = "/etc/swift"
+INSTANCE = "replication"
+_HEADER = "# Written by swift-deploy: change the inventory, not this file.\n"
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9.-]+")
+
+Sections = dict[str, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """A file of a host; ``units`` are told of its changes. Its content may have secrets."""
+
+    path: str
+    content: bytes = field(repr=False)
+    owner: str
+    mode: str = "640"
+    units: tuple[str, ...] = ()
+
+
+def daemons_of(server_type: str, *, once: bool) -> list[str]:
+    """Return the daemons that a storage host runs beside a server; ``once`` adds those of one host."""
+    return [
+        name
+        for name, daemon in declared.daemons().items()
+        if daemon.server_type == server_type
+        and not name.startswith("s3-")
+        and (once or not daemon.once_per_cluster)
+    ]
+
+
+def units_of(inventory: Inventory, host: Host) -> tuple[str, ...]:
+    """Return the units that a host runs: services without their suffix, timers and the target with it."""
+    units: list[str] = ["swift.target"]
+    if PROXY in host.roles:
+        units.append("swift-proxy-server")
+        if not inventory.memcached.servers:
+            units.append("memcached")
+    if STORAGE in host.roles:
+        once = inventory.runs_once(host)
+        for kind in PORTS:
+            units.append(f"swift-{kind}-server")
+            if host.has_replication_network:
+                units.append(f"swift-{kind}-server@{INSTANCE}")
+            units += [f"swift-{name}" for name in daemons_of(kind, once=once)]
+        units.append("swift-recon-cron.timer")
+        if inventory.cluster.sync_method == "rsync":
+            units.append("rsync")
+    return tuple(units)
+
+
+def managed_units() -> tuple[str, ...]:
+    """Return all units of this project that an inventory decides on."""
+    units = ["swift-proxy-server", "swift-recon-cron.timer"]
+    for kind in PORTS:
+        units += [f"swift-{kind}-server", f"swift-{kind}-server@{INSTANCE}"]
+        units += [f"swift-{name}" for name in daemons_of(kind, once=True)]
+    return tuple(units)
+
+
+def files_of(
+    inventory: Inventory, host: Host, secrets: Secrets, rings: tuple[RingUpdate, ...]
+) -> tuple[HostFile, ...]:
+    """Return the files that a host has."""
+    owner = f"root:{inventory.cluster.user}"
+    running = tuple(
+        unit for unit in units_of(inventory, host) if unit.startswith("swift-") and "." not in unit
+    )
+    found = [HostFile(f"{ETC}/{ring.file_name}", ring.content, owner) for ring in rings]
+
+    def add(name: str, sections: Sections, units: tuple[str, ...], folder: str = "") -> None:
+        text = render_sections(sections, inventory.conf.get(name, {}))
+        path = f"{ETC}/{folder or name}"
+        told = tuple(unit for unit in running if unit in units)
+        found.append(HostFile(path, text.encode(), owner, units=told))
+
+    clients = ("swift-container-sharder", "swift-container-sync", "swift-object-expirer")
+    add("swift.conf", _swift_conf(inventory, secrets), running)
+    add(
+        "memcache.conf",
+        {"memcache": {"memcache_servers": ",".join(inventory.memcache_servers())}},
+        ("swift-proxy-server", "swift-container-reconciler", *clients),
+    )
+    if PROXY in host.roles:
+        add("proxy-server.conf", _proxy_conf(inventory, host, secrets), ("swift-proxy-server",))
+        if not inventory.memcached.servers:
+            found.append(_memcached_conf(inventory, host))
+    if STORAGE in host.roles:
+        add("internal-client.conf", _client_conf(), clients)
+        once = inventory.runs_once(host)
+        for kind in PORTS:
+            name = f"{kind}-server.conf"
+            readers = [each for each in daemons_of(kind, once=True) if not declared.daemons()[each].conf_name]
+            told = (f"swift-{kind}-server", *(f"swift-{each}" for each in readers))
+            add(name, _storage_conf(inventory, host, kind), told)
+            if host.has_replication_network:
+                instance = _storage_conf(inventory, host, kind, is_instance=True)
+                unit = f"swift-{kind}-server@{INSTANCE}"
+                add(name, instance, (unit,), f"{kind}-server/{INSTANCE}.conf")
+        if once:
+            conf = {**_client_conf(), "container-reconciler": {}}
+            add("container-reconciler.conf", conf, ("swift-container-reconciler",))
+        if inventory.cluster.sync_method == "rsync":
+            found.append(_rsyncd_conf(inventory, host))
+    return tuple(found)
+
+
+def render_sections(
+    sections: Mapping[str, Mapping[str, str]], overrides: Mapping[str, Mapping[str, str]]
+) -> str:
+    """Return the text of a configuration file; ``overrides`` come last."""
+    merged = {name: dict(options) for name, options in sections.items()}
+    for name, options in overrides.items():
+        merged.setdefault(name, {}).update(options)
+    parts = [_HEADER]
+    for name, options in merged.items():
+        parts.append(f"\n[{name}]\n")
+        parts += [f"{option} = {value}\n" for option, value in options.items()]
+    return "".join(parts)
+
+
+def hash_lines(secrets: Secrets) -> str:
+    """Return the lines of swift.conf that decide where objects lie, as hosts are compared by them."""
+    return f"swift_hash_path_prefix={secrets.prefix}\nswift_hash_path_suffix={secrets.suffix}\n"
+
+
+def _swift_conf(inventory: Inventory, secrets: Secrets) -> Sections:
+    sections: Sections = {
+        "swift-hash": {
+            "swift_hash_path_prefix": secrets.prefix,
+            "swift_hash_path_suffix": secrets.suffix,
+        }
+    }
+    for policy in inventory.policies:
+        options = policy.section()
+        if len(inventory.policies) == 1:
+            options["default"] = "yes"
+        sections[f"storage-policy:{policy.index}"] = options
+    return sections
+
+
+def _user_option(name: str) -> str:
+    """Return the option of tempauth for ``account:user``."""
+    account, _, user = name.partition(":")
+    if _PLAIN_NAME.fullmatch(account) and _PLAIN_NAME.fullmatch(user):
+        return f"user_{account}_{user}"
+    # An underscore separates and "=" ends the option's name: the common alphabet without padding has neither.
+    parts = [base64.b64encode(text.encode()).decode().rstrip("=") for text in (account, user)]
+    return "user64_" + "_".join(parts)
+
+
+def _proxy_conf(inventory: Inventory, host: Host, secrets: Secrets) -> Sections:
+    proxy = inventory.proxy
+    known = declared.filters("proxy")
+    defaults = [each.section for each in known.values() if each.default]
+    pipeline = proxy.pipeline or (*defaults, "proxy-logging", "proxy-server")
+    sections: Sections = {
+        "DEFAULT": {
+            "bind_ip": host.proxy_address,
+            "bind_port": str(proxy.port),
+            "workers": proxy.workers,
+            "user": inventory.cluster.user,
+            "metrics_bind_ip": host.address,
+        },
+        "pipeline:main": {"pipeline": " ".join(pipeline)},
+        "app:proxy-server": {"use": "egg:swift#proxy", "account_autocreate": "true"},
+    }
+    entries = {each.section: name for name, each in known.items()}
+    for section in dict.fromkeys(pipeline[:-1]):
+        sections[f"filter:{section}"] = {"use": f"egg:swift#{entries.get(section, section)}"}
+    if "filter:tempauth" in sections:
+        for name, groups in proxy.users:
+            sections["filter:tempauth"][_user_option(name)] = " ".join((secrets.keys[name], *groups))
+    return sections
+
+
+def _client_conf() -> Sections:
+    """Return the pipeline of daemons that are clients themselves."""
+    return {
+        "DEFAULT": {},
+        "pipeline:main": {"pipeline": "catch_errors proxy-logging cache proxy-server"},
+        "app:proxy-server": {
+            "use": "egg:swift#proxy",
+            "account_autocreate": "true",
+            "allow_account_management": "true",
+        },
+        "filter:catch_errors": {"use": "egg:swift#catch_errors"},
+        "filter:proxy-logging": {"use": "egg:swift#proxy_logging"},
+        "filter:cache": {"use": "egg:swift#memcache"},
+    }
+
+
+def _storage_conf(inventory: Inventory, host: Host, kind: str, *, is_instance: bool = False) -> Sections:
+    """Return the file of a storage server and its daemons, or that of the server for replication."""
+    storage = inventory.storage
+    address = host.replication_address if is_instance else host.address
+    defaults = {
+        "bind_ip": address,
+        "bind_port": str(PORTS[kind]),
+        "workers": storage.workers,
+        "user": inventory.cluster.user,
+        "metrics_bind_ip": address,
+        "devices": storage.devices,
+        "mount_check": str(storage.mount_check).lower(),
+    }
+    if host.has_replication_network:
+        # Daemons find their devices in rings by the replication address.
+        defaults["ring_ip"] = host.replication_address
+    sections: Sections = {
+        "DEFAULT": defaults,
+        "pipeline:main": {"pipeline": f"healthcheck recon {kind}-server"},
+        f"app:{kind}-server": {"use": f"egg:swift#{kind}"},
+        "filter:healthcheck": {"use": "egg:swift#healthcheck"},
+        "filter:recon": {"use": "egg:swift#recon"},
+    }
+    if is_instance:
+        return sections
+    for name in daemons_of(kind, once=True):
+        if not declared.daemons()[name].conf_name:
+            sections[name] = {}
+    if kind == "object":
+        sections["object-replicator"]["sync_method"] = inventory.cluster.sync_method
+        if inventory.runs_once(host):
+            sections["object-expirer"]["dequeue_from_legacy"] = "true"
+    return sections
+
+
+def _memcached_conf(inventory: Inventory, host: Host) -> HostFile:
+    text = (
+        f"{_HEADER}-d\nlogfile /var/log/memcached.log\n-m {inventory.memcached.memory_mb}\n"
+        f"-p {MEMCACHED_PORT}\n-u memcache\n-l {host.address}\n"
+    )
+    return HostFile("/etc/memcached.conf", text.encode(), "root:root", "644", ("memcached",))
+
+
+def _rsyncd_conf(inventory: Inventory, host: Host) -> HostFile:
+    user, path = inventory.cluster.user, inventory.storage.devices
+    text = (
+        f"{_HEADER}uid = {user}\ngid = {user}\nlog file = /var/log/rsyncd.log\n"
+        f"pid file = /var/run/rsyncd.pid\naddress = {host.replication_address}\nreverse lookup = false\n"
+    )
+    for kind, connections in (("account", 2), ("container", 4), ("object", 8)):
+        text += (
+            f"\n[{kind}]\nmax connections = {connections}\npath = {path}\nread only = false\n"
+            f"lock file = /var/lock/{kind}.lock\n"
+        )
+    return HostFile("/etc/rsyncd.conf", text.encode(), "root:root", "644", ("rsync",))

@@ -1,0 +1,253 @@
+"""Hosts as a deployment reaches them: scripts for ``sh``, sent through the inventory's ssh command.
+
+A script travels on standard input and the words of the command need no quotes. Therefore ``ssh``,
+``ip netns exec NAME`` and other wrappers work alike. Nothing of a script is printed: it may have secrets.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import shlex
+import subprocess
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from swift.base.errors import SwiftError
+from swift.operations.deploy.files import ETC, HostFile
+from swift.operations.deploy.inventory import ClusterOptions, Host
+
+TIMEOUT_S = 300.0
+#: Names of units whose services wait for a reload since an interrupted ``apply``.
+PENDING = f"{ETC}/.swift-deploy-pending"
+_STAGE = f"{ETC}/.swift-deploy"
+_SUFFIX = ".swift-deploy"
+_ERROR_CHARS = 300
+_ENABLED = ("enabled", "alias", "static", "generated")
+_ACTIVE = ("active", "activating", "reloading")
+
+_INSPECT = r"""
+file() {
+    if [ -f "$1" ]; then
+        digest=$(sha256sum <"$1") && access=$(stat -c %u:%g:%a "$1") || exit 1
+        # Names that share a number are equal.
+        if [ "$access" = "$(id -u "$2"):$(getent group "$3" | cut -d: -f3):$4" ]; then
+            access=$2:$3:$4
+        else
+            access=$(stat -c %U:%G:%a "$1")
+        fi
+        echo "file $1 ${digest%% *} $access"
+    fi
+}
+unit() {
+    wanted=$1
+    shift
+    for name in "$@"; do
+        if systemctl cat "$name" >/dev/null 2>&1; then
+            enabled=$(systemctl is-enabled "$name" 2>/dev/null)
+            active=$(systemctl is-active "$name" 2>/dev/null)
+            echo "unit $wanted $name ${enabled:-unknown} ${active:-unknown}"
+            return
+        fi
+    done
+}
+conf=/etc/swift/swift.conf
+if [ -f $conf ]; then
+    option='^[ \t]*\(swift_hash_path_[a-z]*\)[ \t]*=[ \t]*\(.*[^ \t]\)[ \t]*$'
+    digest=$(sed -n "s/$option/\1=\2/p" $conf | sort | sha256sum)
+    echo "hash ${digest%% *}"
+fi
+"""
+
+_INSTALL = r"""
+set -eu
+umask 077
+if ! getent group {group} >/dev/null; then
+    echo "there is no group {group}: install the packages first" >&2
+    exit 1
+fi
+[ -d {etc} ] || install -d -o root -g {group} -m 750 {etc}
+stage={stage}
+rm -rf "$stage"
+mkdir "$stage"
+trap 'rm -rf "$stage"' EXIT
+base64 -d <<'END_OF_FILES' | tar -x -o -f - -C "$stage"
+{archive}
+END_OF_FILES
+prepare() {{
+    folder=$(dirname "$2")
+    [ -d "$folder" ] || install -d -o root -g {group} -m 750 "$folder"
+    cp "$stage/$1" "$2{suffix}"
+    chown "$3" "$2{suffix}"
+    chmod "$4" "$2{suffix}"
+    sync "$2{suffix}"
+}}
+rename() {{ mv -f "$1{suffix}" "$1"; }}
+"""
+
+
+class HostError(SwiftError):
+    """A host cannot be reached, or a step failed there; the text names the host."""
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as it is on a host."""
+
+    digest: str
+    #: user:group:mode
+    access: str
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """A unit as it is on a host; ``name`` is the one that the host's packages have."""
+
+    name: str
+    is_enabled: bool
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class HostState:
+    """Files and units as they are on a host."""
+
+    files: dict[str, FileState] = field(default_factory=dict)
+    units: dict[str, UnitState] = field(default_factory=dict)
+    #: SHA-256 of the lines with the hash path values; empty without swift.conf.
+    hash_digest: str = ""
+    #: Units that still have to reload.
+    pending: tuple[str, ...] = ()
+
+
+class HostAccess(Protocol):
+    """Access of a deployment to its hosts. Methods raise ``HostError``."""
+
+    def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
+        """Return the state of files and units of a host."""
+
+    def install(self, host: Host, files: Sequence[HostFile], pending: Sequence[str]) -> None:
+        """Replace files of a host; ``pending`` are the units that have to reload then."""
+
+    def switch_units(
+        self, host: Host, enable: Sequence[str], disable: Sequence[str], reload: Sequence[str]
+    ) -> None:
+        """Enable and start units, stop and disable units, and let running ones reload their configuration."""
+
+
+def state_of(file: HostFile) -> FileState:
+    """Return the state that a file has once it is installed."""
+    return FileState(hashlib.sha256(file.content).hexdigest(), f"{file.owner}:{file.mode}")
+
+
+class RemoteHosts:
+    """Hosts that are reached by a command such as ssh."""
+
+    def __init__(self, options: ClusterOptions):
+        self._options = options
+
+    def command(self, host: Host) -> list[str]:
+        """Return the command that runs a script from its standard input on a host."""
+        prefix = [*self._options.ssh, host.target] if host.target else []
+        return [*prefix, *(("sudo", "-n") if self._options.sudo else ()), "sh", "-s"]
+
+    def _run(self, host: Host, what: str, script: str) -> str:
+        command = self.command(host)
+        try:
+            done = subprocess.run(
+                command, input=script.encode(), capture_output=True, timeout=TIMEOUT_S, check=False
+            )
+        except OSError as error:
+            raise HostError(f"host {host.name}: cannot run {command[0]}: {error.strerror}")
+        except subprocess.TimeoutExpired:
+            # The error's own text is the command only, but its chain has the script.
+            raise HostError(f"host {host.name}: {what} took longer than {TIMEOUT_S:g} s") from None
+        if done.returncode:
+            lines = done.stderr.decode(errors="replace").strip().splitlines()
+            reason = lines[-1][:_ERROR_CHARS] if lines else f"exit code {done.returncode}"
+            raise HostError(f"host {host.name}: {what} failed: {reason}")
+        return done.stdout.decode(errors="replace")
+
+    def inspect(self, host: Host, files: Sequence[HostFile], units: Sequence[str]) -> HostState:
+        """See ``HostAccess``."""
+        lines = [_INSPECT]
+        lines += ["file " + shlex.join((file.path, *file.owner.split(":"), file.mode)) for file in files]
+        lines += [f"unit {_full_name(unit)} {shlex.join(_unit_names(unit))}" for unit in units]
+        lines.append(f"[ ! -f {PENDING} ] || sed 's/^/pending /' {PENDING}")
+        lines.append("echo end")
+        output = self._run(host, "reading its state", "\n".join(lines))
+        return _parse_state(host, output, {_full_name(unit): unit for unit in units})
+
+    def install(self, host: Host, files: Sequence[HostFile], pending: Sequence[str]) -> None:
+        """See ``HostAccess``."""
+        group = shlex.quote(self._options.user)
+        script = [
+            _INSTALL.format(group=group, etc=ETC, stage=_STAGE, suffix=_SUFFIX, archive=_archive(files))
+        ]
+        for number, file in enumerate(files):
+            words = (str(number), file.path, file.owner, file.mode)
+            script.append(f"prepare {shlex.join(words)}")
+        # An apply that breaks off after this line leaves the reload to the next one.
+        script += [f"echo {shlex.quote(unit)} >>{PENDING}" for unit in pending]
+        script += [f"rename {shlex.quote(file.path)}" for file in files]
+        self._run(host, "writing files", "\n".join((*script, "")))
+
+    def switch_units(
+        self, host: Host, enable: Sequence[str], disable: Sequence[str], reload: Sequence[str]
+    ) -> None:
+        """See ``HostAccess``."""
+        script = ["set -eu"]
+        if disable:
+            script.append(f"systemctl disable --now {shlex.join(disable)}")
+        if reload:
+            script.append(f"systemctl try-reload-or-restart {shlex.join(reload)}")
+        if enable:
+            script.append(f"systemctl enable --now {shlex.join(enable)}")
+        script.append(f"rm -f {PENDING}")
+        self._run(host, "starting services", "\n".join((*script, "")))
+
+
+def _full_name(unit: str) -> str:
+    return unit if unit.endswith((".timer", ".target")) else f"{unit}.service"
+
+
+def _unit_names(unit: str) -> tuple[str, ...]:
+    """Return the names of a unit: the one of Debian's packages, where ours is an alias, and ours."""
+    name = _full_name(unit)
+    return tuple(dict.fromkeys((name.replace("-server", "", 1), name)))
+
+
+def _archive(files: Sequence[HostFile]) -> str:
+    """Return a tar archive of the files in base64; their names in it are numbers."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for number, file in enumerate(files):
+            member = tarfile.TarInfo(str(number))
+            member.size = len(file.content)
+            member.mode = 0o600
+            archive.addfile(member, io.BytesIO(file.content))
+    return base64.encodebytes(data.getvalue()).decode().strip()
+
+
+def _parse_state(host: Host, output: str, units: dict[str, str]) -> HostState:
+    files: dict[str, FileState] = {}
+    found: dict[str, UnitState] = {}
+    digest, pending, is_complete = "", [], False
+    for line in output.splitlines():
+        match line.split():
+            case ["file", path, file_digest, access]:
+                files[path] = FileState(file_digest, access)
+            case ["unit", full_name, name, enabled, active] if full_name in units:
+                found[units[full_name]] = UnitState(name, enabled in _ENABLED, active in _ACTIVE)
+            case ["hash", digest]:
+                pass
+            case ["pending", unit]:
+                pending.append(unit)
+            case ["end"]:
+                is_complete = True
+    if not is_complete:
+        raise HostError(f"host {host.name}: its response is incomplete; is something printed at login?")
+    return HostState(files, found, digest, tuple(dict.fromkeys(pending)))

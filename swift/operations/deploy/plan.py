@@ -1,0 +1,165 @@
+"""Differences between an inventory and its hosts: ``plan`` shows them, ``apply`` ends them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from swift.base.errors import ConfigError
+from swift.operations.deploy.files import HostFile, hash_lines, managed_units
+from swift.operations.deploy.hosts import HostState, state_of
+from swift.operations.deploy.inventory import Host
+from swift.operations.deploy.rings import RingUpdate
+from swift.operations.deploy.state import Secrets
+
+
+@dataclass(frozen=True)
+class HostTarget:
+    """A host as the inventory wants it."""
+
+    host: Host
+    files: tuple[HostFile, ...]
+    units: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """The differences of a host. Units have the names of the host's packages."""
+
+    host: Host
+    create: tuple[HostFile, ...] = ()
+    change: tuple[HostFile, ...] = ()
+    enable: tuple[str, ...] = ()
+    disable: tuple[str, ...] = ()
+    reload: tuple[str, ...] = ()
+    #: Why nothing can be done there; empty if all is well.
+    error: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the host is as the inventory wants it."""
+        return not (self.create or self.change or self.enable or self.disable or self.reload or self.error)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the differences, one a line."""
+        if self.error:
+            yield self.error
+        for verb, names in self.as_json().items():
+            if isinstance(names, list):
+                yield from (f"{verb} {name}" for name in names)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the differences for programs."""
+        found: dict[str, object] = {
+            "create": [file.path for file in self.create],
+            "change": [file.path for file in self.change],
+            "enable": list(self.enable),
+            "disable": list(self.disable),
+            "reload": list(self.reload),
+        }
+        return {**found, "error": self.error} if self.error else found
+
+
+@dataclass(frozen=True)
+class DeployPlan:
+    """The differences of rings and hosts."""
+
+    rings: tuple[RingUpdate, ...]
+    hosts: tuple[HostPlan, ...]
+    #: Sentences about secrets that do not exist yet.
+    secrets: tuple[str, ...] = field(default=())
+
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is to be done."""
+        return not self.secrets and all(host.is_empty for host in self.hosts) and not self.changed_rings
+
+    @property
+    def changed_rings(self) -> tuple[RingUpdate, ...]:
+        """The rings that change."""
+        return tuple(ring for ring in self.rings if ring.changes)
+
+    def errors(self) -> list[str]:
+        """Return why hosts cannot be deployed to."""
+        return [host.error for host in self.hosts if host.error]
+
+    def lines(self) -> Iterator[str]:
+        """Yield the plan for people, one difference a line."""
+        for line in self.secrets:
+            yield f"secrets: {line}"
+        for ring in self.rings:
+            yield from (f"ring {ring.name}: {change}" for change in ring.changes)
+        for host in self.hosts:
+            yield from (f"host {host.host.name}: {line}" for line in host.lines())
+
+    def notes(self) -> Iterator[str]:
+        """Yield what waits and is no difference."""
+        for ring in self.rings:
+            yield from (f"note: ring {ring.name}: {note}" for note in ring.notes)
+
+    def as_json(self) -> dict[str, object]:
+        """Return the plan for programs."""
+        return {
+            "changes": not self.is_empty,
+            "secrets": list(self.secrets),
+            "rings": {
+                ring.name: {"changes": list(ring.changes), "notes": list(ring.notes)} for ring in self.rings
+            },
+            "hosts": {host.host.name: host.as_json() for host in self.hosts},
+        }
+
+
+def check_identity(
+    state: HostState, host: Host, secrets: Secrets | None, rings: Sequence[str], builders: Mapping[str, bool]
+) -> None:
+    """Refuse a host that belongs to another cluster, or to this one whose state directory is lost.
+
+    ``rings`` are the paths of ring files, ``builders`` tells which rings have a builder in the state
+    directory. Raises ``ConfigError``.
+    """
+    advice = "restore the state directory, or give this inventory the right one with [cluster] state"
+    if state.hash_digest:
+        lines = hash_lines(secrets) if secrets is not None else ""
+        if state.hash_digest != hashlib.sha256(lines.encode()).hexdigest():
+            raise ConfigError(
+                f"host {host.name}: swift.conf has other hash path values than the state directory; {advice}"
+            )
+    for path in rings:
+        name = path.rpartition("/")[2].removesuffix(".ring.gz")
+        if path in state.files and not builders[name]:
+            raise ConfigError(
+                f"host {host.name}: it has {path}, and the state directory has no builder of it; {advice}"
+            )
+
+
+def compare_host(target: HostTarget, state: HostState) -> HostPlan:
+    """Return how a host differs from the inventory."""
+    create, change = [], []
+    for file in target.files:
+        found = state.files.get(file.path)
+        if found is None:
+            create.append(file)
+        elif found != state_of(file):
+            change.append(file)
+    missing = [unit for unit in target.units if unit not in state.units]
+    if missing:
+        return HostPlan(
+            target.host,
+            tuple(create),
+            tuple(change),
+            error=f"there is no unit {missing[0]}: install the packages of this host's roles first",
+        )
+    units = [state.units[unit] for unit in target.units]
+    enable = [unit.name for unit in units if not (unit.is_enabled and unit.is_active)]
+    disable = [
+        unit.name
+        for name in managed_units()
+        if name not in target.units
+        and (unit := state.units.get(name)) is not None
+        and (unit.is_enabled or unit.is_active)
+    ]
+    told = dict.fromkeys(unit for file in (*create, *change) for unit in file.units)
+    running = [state.units[unit].name for unit in told if state.units[unit].is_active]
+    reload = dict.fromkeys((*running, *(name for name in state.pending if name not in disable)))
+    return HostPlan(target.host, tuple(create), tuple(change), tuple(enable), tuple(disable), tuple(reload))

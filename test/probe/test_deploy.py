@@ -1,0 +1,67 @@
+"""swift-deploy makes a cluster of three hosts, changes it, and finds what was changed by hand."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from test.support.handbook import CLUSTER, DEPLOY, NODES, World, can_make_worlds
+
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(not can_make_worlds(), reason="needs root and namespaces"),
+]
+
+UNITS = """
+for unit in /opt/swift/src/etc/systemd/swift*; do
+    sed 's#/usr/bin/swift-#/opt/swift/bin/swift-#' $unit > /etc/systemd/system/$(basename $unit)
+done
+"""
+
+
+@pytest.fixture
+def world():
+    root = Path(tempfile.mkdtemp(prefix="deploy-"))
+    root.chmod(0o755)
+    made = World(root)
+    for address in NODES:
+        made.add_host(address)
+        told, status = made.run(address, f"ip addr add {address.replace('10.0', '10.1', 1)}/32 dev lo")
+        assert status == 0, told
+    yield made
+    made.end()
+    print(made.times)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def test_three_hosts_are_deployed_changed_and_checked(world):
+    world.paste(CLUSTER, until="## 3. What all hosts share")
+    for address in NODES:
+        told, status = world.run(address, UNITS)
+        assert status == 0, told
+    # The page applies, stores and reads an object, adds a disk, and finds all hosts clean.
+    world.paste(DEPLOY)
+    first, second = NODES[:2]
+    access, status = world.run(second, "stat -c %a /etc/swift/swift.conf /etc/swift/object.ring.gz")
+    assert (status, access.splitlines()) == (0, ["640"] * 2)
+    told, status = world.run(first, "stat -c %a ~/cluster.state ~/cluster.state/secrets.json")
+    assert (status, told.split()) == (0, ["700", "600"])
+    told, status = world.run(second, "swift-init object-server.replication status")
+    assert status == 0 and "/etc/swift/object-server/replication.conf" in told
+    # The new disk has its share of what was stored before it came.
+    told, status = world.run(first, "swift-ring-builder ~/cluster.state/object.builder | grep sdd")
+    assert status == 0 and (" 27 " in told or " 28 " in told), told
+
+    told, status = world.run(second, "echo '# by hand' >> /etc/swift/object-server.conf")
+    assert status == 0, told
+    told, status = world.run(first, "swift-deploy check cluster.toml")
+    assert (status, told.splitlines()) == (1, ["host two: /etc/swift/object-server.conf differs"])
+    told, status = world.run(
+        first, "swift-deploy apply cluster.toml --yes && swift-deploy check cluster.toml"
+    )
+    assert status == 0, told
+    assert "host two: change /etc/swift/object-server.conf" in told
+    assert "host two: reload swift-object-server.service" in told
+    assert "@replication" not in told
+    assert told.splitlines()[-1] == "all hosts are as the inventory says"

@@ -1,0 +1,202 @@
+"""Deployments on hosts in memory: a second one changes nothing, and other clusters are left alone."""
+
+import json
+import shutil
+
+import pytest
+
+from swift.base.errors import ConfigError
+from swift.operations.deploy.deployment import Deployment, drift
+from test.support.deploy import INVENTORY, MemoryHosts, inventory_of
+
+
+class Site:
+    """A folder with a state directory, and hosts."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.hosts = MemoryHosts()
+        self.reported = []
+
+    def deployment(self, text=INVENTORY):
+        return Deployment(inventory_of(self.folder, text), self.hosts)
+
+    def apply(self, text=INVENTORY, **options):
+        deployment = self.deployment(text)
+        prepared = deployment.prepare(**options)
+        self.hosts.calls.clear()
+        return prepared.plan, deployment.apply(prepared, self.reported.append)
+
+    def drift(self, text=INVENTORY):
+        return drift(self.deployment(text).prepare(go_on=False).plan)
+
+
+@pytest.fixture
+def site(tmp_path):
+    return Site(tmp_path)
+
+
+def test_a_plan_writes_nothing(site, tmp_path):
+    plan = site.deployment().prepare().plan
+    assert "secrets: create the hash path values" in list(plan.lines())
+    assert "host two: create /etc/swift/object-server.conf" in list(plan.lines())
+    assert "host one: enable swift-proxy-server!" in list(plan.lines())
+    assert list(tmp_path.iterdir()) == [] and site.hosts.calls == []
+
+
+def test_the_first_apply_brings_everything(site, tmp_path):
+    _plan, errors = site.apply()
+    assert errors == [] and site.drift() == []
+    assert site.reported == ["host one: done", "host two: done", "host three: done"]
+    confs = {site.hosts.files[name]["/etc/swift/swift.conf"].content for name in ("one", "two", "three")}
+    assert len(confs) == 1
+    secrets = tmp_path / "cluster.state/secrets.json"
+    assert secrets.stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "cluster.state").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_second_apply_changes_nothing(site):
+    site.apply()
+    plan, errors = site.apply()
+    assert (list(plan.lines()), errors, site.hosts.calls) == ([], [], [])
+    assert plan.is_empty and plan.as_json()["changes"] is False
+
+
+def test_no_report_has_a_secret(site, tmp_path):
+    plan, _errors = site.apply()
+    values = json.loads((tmp_path / "cluster.state/secrets.json").read_text())
+    shown = "\n".join([*plan.lines(), *plan.notes(), json.dumps(plan.as_json()), repr(plan), *site.reported])
+    for secret in (values["hash_path_prefix"], values["hash_path_suffix"], values["keys"]["test:tester"]):
+        assert len(secret) == 32 and secret not in shown
+
+
+def test_a_new_disk_changes_rings_and_reloads_nothing(site):
+    site.apply()
+    text = INVENTORY.replace('[{ device = "sdb"', '[{ device = "sdd", weight = 100 }, { device = "sdb"', 1)
+    assert "ring object: not done: add one/sdd with weight 100" in site.drift(text)
+    site.apply(text)
+    rings = [f"/etc/swift/{name}.ring.gz" for name in ("account", "container", "object")]
+    assert sorted(site.hosts.calls) == [("install", name, rings, []) for name in ("one", "three", "two")]
+    assert site.drift(text) == []
+
+
+def test_a_new_host_gets_everything_and_the_others_its_rings(site):
+    site.apply()
+    host = '[[host]]\nname = "four"\naddress = "10.0.0.4"\nzone = 4\nroles = ["storage"]\n'
+    site.apply(f'{INVENTORY}{host}disks = [{{ device = "sdb", weight = 100 }}]\n')
+    installed = {call[1]: call[2] for call in site.hosts.calls if call[0] == "install"}
+    assert "/etc/swift/swift.conf" in installed["four"]
+    assert installed["two"] == [f"/etc/swift/{name}.ring.gz" for name in ("account", "container", "object")]
+    assert [call[:2] for call in site.hosts.calls if call[0] == "switch_units"] == [("switch_units", "four")]
+
+
+def test_changed_options_reload_the_services_that_read_them(site):
+    site.apply()
+    text = INVENTORY.replace("[proxy.users]", "[proxy]\nworkers = 4\n[proxy.users]")
+    site.apply(text)
+    assert site.hosts.calls == [
+        ("install", "one", ["/etc/swift/proxy-server.conf"], ["swift-proxy-server!"]),
+        ("switch_units", "one", [], [], ["swift-proxy-server!"]),
+    ]
+
+
+def test_a_role_that_a_host_loses_ends_its_services(site):
+    text = INVENTORY.replace('roles = ["storage"]', 'roles = ["proxy", "storage"]', 1)
+    site.apply(text)
+    plan, _errors = site.apply()
+    assert "host two: disable swift-proxy-server!" in list(plan.lines())
+    assert site.drift() == []
+
+
+def test_a_file_and_a_unit_changed_by_hand_are_found_and_put_right(site):
+    site.apply()
+    site.hosts.spoil("two", "/etc/swift/object-server.conf")
+    del site.hosts.files["three"]["/etc/swift/object.ring.gz"]
+    site.hosts.units["three"].discard("swift-object-server!")
+    assert site.drift() == [
+        "host two: /etc/swift/object-server.conf differs",
+        "host three: /etc/swift/object.ring.gz is missing",
+        "host three: swift-object-server! is not enabled and running",
+    ]
+    site.apply()
+    assert site.drift() == []
+
+
+def test_an_apply_that_broke_off_is_completed_by_the_next(site):
+    site.apply()
+    text = INVENTORY.replace("[proxy.users]", "[proxy]\nworkers = 4\n[proxy.users]")
+    site.hosts.failing = {("switch_units", "one")}
+    _plan, errors = site.apply(text)
+    assert errors == ["host one: switch_units failed: no route"]
+    site.hosts.failing = set()
+    assert site.drift(text) == ["host one: swift-proxy-server! has not reloaded its configuration"]
+    site.apply(text)
+    assert site.hosts.calls == [("switch_units", "one", [], [], ["swift-proxy-server!"])]
+    assert site.drift(text) == []
+
+
+def test_a_host_that_fails_does_not_stop_the_others(site):
+    site.hosts.failing = {("install", "two")}
+    _plan, errors = site.apply()
+    assert errors == ["host two: install failed: no route"]
+    assert site.reported == ["host one: done", "host three: done"]
+    site.hosts.failing = set()
+    site.apply()
+    assert site.drift() == []
+
+
+def test_an_unreachable_host_is_an_error_of_the_plan(site):
+    site.hosts.failing = {("inspect", "two")}
+    plan = site.deployment().prepare().plan
+    assert plan.errors() == ["inspect failed: no route"]
+    assert "host two: inspect failed: no route" in drift(plan)
+
+
+def test_one_host_can_be_deployed_alone(site):
+    site.apply(host="two")
+    assert {call[1] for call in site.hosts.calls} == {"two"}
+    with pytest.raises(ConfigError, match="there is no host four; hosts: one, two, three"):
+        site.deployment().prepare(host="four")
+
+
+def test_a_host_of_another_cluster_is_refused(site, tmp_path):
+    site.apply()
+    kept = tmp_path / "kept"
+    shutil.move(tmp_path / "cluster.state", kept)
+    with pytest.raises(
+        ConfigError, match=r"host one: swift.conf has other hash path values .* restore the state"
+    ):
+        site.deployment().prepare()
+    # The secrets are back, but the builders are not: new rings would lose all data.
+    (tmp_path / "cluster.state").mkdir()
+    shutil.copy(kept / "secrets.json", tmp_path / "cluster.state")
+    with pytest.raises(
+        ConfigError, match=r"host one: it has /etc/swift/account.ring.gz, .* no builder of it"
+    ):
+        site.deployment().prepare()
+
+
+def test_a_new_user_gets_a_key_and_others_keep_theirs(site, tmp_path):
+    site.apply()
+    path = tmp_path / "cluster.state/secrets.json"
+    before = json.loads(path.read_text())["keys"]
+    plan, _errors = site.apply(INVENTORY.replace('"test:tester" =', '"a:b" = []\n"test:tester" ='))
+    assert plan.secrets == ("create the key of the user a:b",)
+    after = json.loads(path.read_text())["keys"]
+    assert set(after) == {"a:b", "test:tester"} and after["test:tester"] == before["test:tester"]
+
+
+def test_former_builders_are_kept(site, tmp_path):
+    site.apply()
+    site.apply(INVENTORY.replace('"sdc", weight = 100', '"sdc", weight = 50'))
+    kept = {path.name.partition(".")[2] for path in (tmp_path / "cluster.state/backups").iterdir()}
+    assert kept == {"account.builder", "container.builder", "object.builder"}
+
+
+def test_damaged_secrets_are_not_shown(site, tmp_path):
+    site.apply()
+    path = tmp_path / "cluster.state/secrets.json"
+    path.write_text(path.read_text()[:-10])
+    with pytest.raises(ConfigError) as failed:
+        site.deployment().prepare()
+    assert str(failed.value) == f"{path} is damaged; restore it from a copy"

@@ -1,0 +1,76 @@
+"""The way to hosts: any command that runs sh there, whose errors are one line without secrets."""
+
+import dataclasses
+
+import pytest
+
+from swift.operations.deploy.files import HostFile
+from swift.operations.deploy.hosts import HostError, RemoteHosts
+from test.support.deploy import inventory_of
+
+FILE = HostFile("/etc/swift/swift.conf", b"the-secret", "root:swift")
+
+
+@pytest.fixture
+def host(tmp_path):
+    return inventory_of(tmp_path).hosts[0]
+
+
+def remote(tmp_path, *ssh, **options):
+    return RemoteHosts(dataclasses.replace(inventory_of(tmp_path).cluster, ssh=ssh, **options))
+
+
+def test_the_command_is_ssh_the_target_and_a_shell(tmp_path, host):
+    assert remote(tmp_path, "ip", "netns", "exec").command(host) == [
+        *("ip", "netns", "exec", "10.0.0.1", "sh", "-s")
+    ]
+    assert remote(tmp_path, "ssh", sudo=True).command(host)[-4:] == ["sudo", "-n", "sh", "-s"]
+    assert remote(tmp_path, "ssh").command(dataclasses.replace(host, target="")) == ["sh", "-s"]
+
+
+def through(answer):
+    """A command in the place of ssh that prints an answer and ignores the script."""
+    return "sh", "-c", f"cat >/dev/null; {answer}; true", "x"
+
+
+@pytest.mark.process
+def test_the_state_of_a_host_is_read_from_its_answer(tmp_path, host):
+    answer = (
+        "echo file /etc/swift/swift.conf abc root:swift:640; echo hash 123; echo pending swift-proxy.service;"
+        "echo unit swift-proxy-server.service swift-proxy.service enabled inactive; echo end"
+    )
+    state = remote(tmp_path, *through(answer)).inspect(host, [FILE], ["swift-proxy-server"])
+    assert state.files[FILE.path].access == "root:swift:640"
+    assert (state.hash_digest, state.pending) == ("123", ("swift-proxy.service",))
+    unit = state.units["swift-proxy-server"]
+    assert (unit.name, unit.is_enabled, unit.is_active) == ("swift-proxy.service", True, False)
+
+
+@pytest.mark.process
+def test_an_answer_that_breaks_off_is_no_state(tmp_path, host):
+    with pytest.raises(HostError, match="host one: its response is incomplete"):
+        remote(tmp_path, *through("echo hash 123")).inspect(host, [], [])
+
+
+@pytest.mark.process
+def test_an_error_is_the_last_line_of_the_host(tmp_path, host):
+    failing = ("sh", "-c", "cat >/dev/null; echo first >&2; echo no route >&2; exit 255")
+    with pytest.raises(HostError) as failed:
+        remote(tmp_path, *failing).install(host, [FILE], [])
+    assert str(failed.value) == "host one: writing files failed: no route"
+    with pytest.raises(HostError, match="host one: cannot run no-such-ssh: No such file"):
+        remote(tmp_path, "no-such-ssh").install(host, [FILE], [])
+
+
+@pytest.mark.process
+def test_files_travel_as_standard_input_not_as_arguments(tmp_path, host):
+    kept = tmp_path / "script"
+    remote(tmp_path, "sh", "-c", f"cat >{kept}; echo $* >{kept}.words", "x").install(
+        host, [FILE], ["swift-a"]
+    )
+    script = kept.read_text()
+    assert "prepare 0 /etc/swift/swift.conf root:swift 640" in script
+    # The reload is noted before the first file gets its name.
+    assert script.index("echo swift-a >>") < script.index("rename /etc/swift/swift.conf\n")
+    assert "secret" not in (tmp_path / "script.words").read_text()
+    assert "secret" not in repr(FILE)
