@@ -60,7 +60,11 @@ def make_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="start|status|stop|clean")
-    start = commands.add_parser("start", help="create the cluster if it is new, and run it")
+    start = commands.add_parser(
+        "start",
+        help="create the cluster if it is new, and run it",
+        epilog="example: swift-aio start ~/swift-data",
+    )
     start.add_argument("--foreground", action="store_true", help="stay until Ctrl-C")
     start.add_argument("--ip", help="address of the proxy (127.0.0.1); all else stays on loopback")
     start.add_argument("--user", metavar="ACCOUNT:NAME", help="its user (test:tester)")
@@ -82,10 +86,18 @@ def make_parser() -> argparse.ArgumentParser:
     )
     start.add_argument("--workers", type=int, help="proxy worker processes (2)")
     start.add_argument("--xfs", action="store_true", default=None, help="devices are XFS images; needs root")
-    status = commands.add_parser("status", help="show its processes")
+    status = commands.add_parser(
+        "status", help="show its processes", epilog="example: swift-aio status ~/swift-data --format json"
+    )
     status.add_argument("--format", choices=("text", "json"), default="text")
-    stop = commands.add_parser("stop", help="end all its processes")
-    clean = commands.add_parser("clean", help="remove a stopped cluster and its data")
+    stop = commands.add_parser(
+        "stop", help="end all its processes", epilog="example: swift-aio stop ~/swift-data"
+    )
+    clean = commands.add_parser(
+        "clean",
+        help="remove a stopped cluster and its data",
+        epilog="example: swift-aio stop ~/swift-data && swift-aio clean ~/swift-data --yes",
+    )
     clean.add_argument("--yes", action="store_true", help="do not ask for confirmation")
     for command in (start, status, stop, clean):
         command.add_argument("data", type=Path, help="data directory of the cluster")

@@ -109,7 +109,12 @@ def make_parser() -> argparse.ArgumentParser:
         description="Show on one screen what is degraded in a cluster, what heals it, and when. "
         "The exit status is 0 when all is well, 1 when something is degraded, 2 when something is in danger, "
         "and 3 when it is unknown whether all is well.",
-        epilog="examples:\n  swift-health --watch\n  swift-health --format json\n"
+        epilog="columns:\n"
+        "  degraded, away              partitions that lack a device, copies that they lack\n"
+        "  at last copy, out of reach  partitions with one readable copy, with none\n"
+        "  to move, to copy, failed    partitions and databases to be moved or copied, or beyond repair\n\n"
+        "examples:\n  swift-health --watch\n  swift-health -d ~/swift-data/etc\n"
+        "  swift-health --format json\n"
         "  swift-health --history /var/lib/swift/capacity.jsonl",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -30,15 +30,15 @@ from swift.runtime.service.services import (
 )
 
 EXAMPLES = """commands:
-  start            start what is not running
-  stop             end what runs (SIGTERM)
-  shutdown         end servers when they have answered what they were asked (SIGHUP)
+  start            start the services that do not run
+  stop             end the services that run (SIGTERM)
+  shutdown         finish open requests, then end (SIGHUP)
   restart          stop, then start; nothing is stopped when a configuration is no good
   reload           shutdown, then start (also force-reload); daemons are restarted
   reload-seamless  reload the configuration of servers without refused requests (SIGUSR1)
-  status           tell what runs; the exit status says whether all of it does
-  kill             stop; that nothing runs is no error
-  once             have daemons make one pass, and wait for its end
+  status           list the processes; the exit status is 0 if all of them run
+  kill             stop, without an error when nothing runs
+  once             run one pass of daemons, and wait for its end
   no-daemon        run in the foreground, with the log on the terminal
   no-wait          start and return at once
 
@@ -165,7 +165,7 @@ class Manager:
         return self._end(graceful=self._args.graceful)
 
     def shutdown(self) -> int:
-        """End servers when they have answered."""
+        """End servers after their open requests."""
         return self._end(graceful=True)
 
     def kill(self) -> int:
