@@ -160,7 +160,7 @@ def test_no_two_pages_of_a_node_have_the_same_sample(telemetry, tmp_path):
     pages = [PrometheusFile(telemetry, str(tmp_path), name) for name in names]
     samples = []
     for page in pages:
-        page.note_pass(1.5, 99.0, 7)
+        page.record_pass(1.5, 99.0, 7)
     for page in pages:
         page.write()
         lines = (tmp_path / page.path).read_text().splitlines()
