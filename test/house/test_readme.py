@@ -15,9 +15,7 @@ def test_the_number_of_recorded_answers_is_true():
 
 def test_the_number_of_runs_of_clients_and_of_failed_checks_is_true():
     table = (ROOT / "doc/reference/clients.md").read_text()
-    failed = [
-        int(count) for count in re.findall(r"^\| [^|]+ \| [^|]+ \| \d+ \| (\d+) \|", table, re.M)
-    ]
+    failed = [int(count) for count in re.findall(r"^\| [^|]+ \| [^|]+ \| \d+ \| (\d+) \|", table, re.M)]
     assert f"[{len(failed)} runs of client programs" in README
     assert f"{failed.count(0)} without a failure; the {sum(failed)} failed checks" in README
 
