@@ -15,7 +15,8 @@ pytestmark = [
 
 UNITS = """
 for unit in /opt/swift/src/etc/systemd/swift*; do
-    sed 's#/usr/bin/swift-#/opt/swift/bin/swift-#' $unit > /etc/systemd/system/$(basename $unit)
+    sed 's#=/usr/bin/swift-#=/opt/swift/bin/python /opt/swift/bin/swift-#' $unit \\
+        > /etc/systemd/system/${unit##*/}
 done
 """
 
