@@ -217,15 +217,7 @@ class ClusterPlan:
         ):
             if number < least:
                 raise ConfigError(f"{name} must be at least {least}, not {number}")
-        account, colon, name = self.user.partition(":")
-        if not (colon and account and name) or set(self.user) & set("_ \t\n") or ":" in name:
-            raise ConfigError(f"--user is ACCOUNT:NAME without spaces and underscores, not {self.user!r}")
-        if not self.key or set(self.key) & set(" \t\n"):
-            raise ConfigError("--key must not be empty or have spaces")
-        if bool(self.access_key) != bool(self.secret_key):
-            raise ConfigError("an S3 access key and its secret key are given together")
-        if set(self.access_key) & set(" \t\n=") or "\n" in self.secret_key:
-            raise ConfigError("the S3 access key must not have spaces, nor the secret key a line break")
+        self._check_login()
         if self.disks > len(_DISK_LETTERS):
             raise ConfigError(f"--disks must be at most {len(_DISK_LETTERS)}, not {self.disks}")
         if self.disks_in_all < self.replicas:
@@ -250,6 +242,23 @@ class ClusterPlan:
                 )
             names[port] = name
 
+    def _check_login(self) -> None:
+        """Raise ``ConfigError`` for a login that a line of a configuration file cannot hold."""
+        values = (self.user, self.key, self.access_key, self.secret_key)
+        if not all(value.isprintable() for value in values):
+            raise ConfigError("--user, --key and the S3 keys must be printable")
+        account, _colon, name = self.user.partition(":")
+        if not (account and name) or _has_any(self.user, "_=") or ":" in name:
+            raise ConfigError(
+                f"--user is ACCOUNT:NAME without spaces, underscores and equals signs, not {self.user!r}"
+            )
+        if not self.key or _has_any(self.key, ""):
+            raise ConfigError("--key must not be empty or have spaces")
+        if bool(self.access_key) != bool(self.secret_key.strip()):
+            raise ConfigError("an S3 access key and its secret key are given together")
+        if _has_any(self.access_key, ":="):
+            raise ConfigError("the S3 access key must not have spaces, colons and equals signs")
+
     def save(self) -> None:
         """Store the plan; raises OSError and leaves the former one."""
         values = {k: v for k, v in dataclasses.asdict(self).items() if k != "root"}
@@ -271,6 +280,10 @@ class ClusterPlan:
 def plan_listeners(plan: ClusterPlan) -> Iterator[tuple[str, str, int]]:
     """Name, address and port of everything that listens."""
     return listeners(plan.ip, plan.proxy_port, plan.base_port, plan.cache_port, plan.nodes)
+
+
+def _has_any(text: str, forbidden: str) -> bool:
+    return any(char.isspace() or char in forbidden for char in text)
 
 
 def reachable_ip(ip: str) -> str:

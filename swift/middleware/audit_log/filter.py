@@ -37,6 +37,10 @@ OPERATIONS = (
 #: Beginnings of notes for the access line that say why a request was refused.
 _REASONS = ("s3:err:", "cs:")
 _TEXT_MAX = 1024
+#: Characters of a parameter.
+_VALUE_MAX = 128
+#: Characters that would look like another parameter.
+_ESCAPES = str.maketrans({"&": "%26", "=": "%3D", "%": "%25"})
 
 
 @dataclass(frozen=True)
@@ -155,13 +159,15 @@ def _time_text(moment_s: float) -> str:
 
 def _operation(params: Mapping[str, str]) -> str:
     """Return the parameters that are an operation, as a query; none of them is a secret."""
-    found = [(name, utf8_value(params[name])) for name in OPERATIONS if name in params]
-    return "&".join(f"{name}={value}" if value else name for name, value in found)
+    found = [(name, utf8_value(params[name])[:_VALUE_MAX]) for name in OPERATIONS if name in params]
+    return "&".join(f"{name}={value.translate(_ESCAPES)}" if value else name for name, value in found)
 
 
 def _copy_target(request: Request) -> str | None:
     """Return the other object of a copy: its source, or its destination for COPY."""
     headers = request.headers
+    if request.method not in ("COPY", "PUT"):
+        return None
     if request.method == "COPY":
         account, path = headers.get("destination-account"), headers.get("destination")
     else:
@@ -169,6 +175,8 @@ def _copy_target(request: Request) -> str | None:
         path = headers.get("x-copy-from") or headers.get("x-amz-copy-source")
     if not path:
         return None
+    # A query may have a signature.
+    path = path.partition("?")[0]
     return unquote(utf8_value(f"{account}/{path.lstrip('/')}" if account else path))
 
 

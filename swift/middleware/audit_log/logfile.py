@@ -7,6 +7,7 @@ one thread writes them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -24,6 +25,8 @@ from swift.telemetry.metrics import Registry
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 MODE = 0o640
 LOCK_TIMEOUT_S = 5.0
+#: Seconds between attempts to rotate.
+ROTATION_RETRY_S = 60.0
 #: The end of a rotated file's name.
 _STAMP = re.compile(r"\d{8}T\d{15}Z")
 
@@ -45,6 +48,8 @@ class AuditFile:
         self._disk = Disk()
         self._lock = threading.Lock()
         self._fd = -1
+        #: Monotonic time of the next rotation after a failed one.
+        self._rotate_after_s = 0.0
         #: The last line was cut off, as the disk was full.
         self._is_torn = False
 
@@ -62,8 +67,14 @@ class AuditFile:
             return len(lines), ""
 
     def _write(self, line: bytes) -> None:
-        if self._max_bytes and self._size() and self._size() + len(line) > self._max_bytes:
-            self._rotate()
+        is_full = self._max_bytes and self._size() and self._size() + len(line) > self._max_bytes
+        if is_full and time.monotonic() >= self._rotate_after_s:
+            try:
+                self._rotate()
+            except (OSError, LockTimeout):
+                # The open file takes more lines; a rotation is tried again later.
+                self._rotate_after_s = time.monotonic() + ROTATION_RETRY_S
+                self._reopen_if_moved()
         data = b"\n" + line if self._is_torn else line
         written = os.write(self._fd, data)
         self._is_torn = written < len(data)
@@ -110,7 +121,8 @@ class AuditFile:
             if each.startswith(f"{name}-") and _STAMP.fullmatch(each[len(name) + 1 :])
         )
         for each in rotated[: max(0, len(rotated) - self._backups)]:
-            os.unlink(os.path.join(directory, each))
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(directory, each))
 
     def close(self) -> None:
         """Close the file; the next line opens it again."""

@@ -31,7 +31,8 @@ class DeviceThreads:
     def __init__(self, stall_s: float = STALL_S):
         self._stall_s = stall_s
         self._lock = threading.Lock()
-        self._running: dict[str, _DeviceThread] = {}
+        #: Threads that work; at most two for each device, and none beside one that was given up.
+        self._held: list[_DeviceThread] = []
 
     def check(self, names: list[str], check: Callable[[str], object]) -> dict[str, object]:
         """Return the results of ``check(name)`` by device; a stalled device has none. Raises its OSError."""
@@ -51,15 +52,23 @@ class DeviceThreads:
     def _start(self, name: str, check: Callable[[str], object]) -> _DeviceThread | None:
         """Return the started thread of a device; None while another one waits for it."""
         with self._lock:
-            running = self._running.get(name)
-            if running is not None and running.is_late and running.is_alive():
+            self._held = [thread for thread in self._held if thread.is_alive()]
+            if any(
+                thread.device == name and (thread.is_late or self._held_count(name) > 1)
+                for thread in self._held
+            ):
                 return None
-            thread = self._running[name] = _DeviceThread(name, check)
+            thread = _DeviceThread(name, check)
+            self._held.append(thread)
             thread.start()
             return thread
 
+    def _held_count(self, name: str) -> int:
+        """Return the number of threads that work on a device."""
+        return sum(thread.device == name for thread in self._held)
+
     def __repr__(self) -> str:
-        return f"<DeviceThreads of {len(self._running)} devices>"
+        return f"<DeviceThreads of {len(self._held)} threads>"
 
 
 class _DeviceThread(threading.Thread):
@@ -67,7 +76,7 @@ class _DeviceThread(threading.Thread):
 
     def __init__(self, device: str, check: Callable[[str], object]):
         super().__init__(name=f"recon-{device}", daemon=True)
-        self._device = device
+        self.device = device
         self._check = check
         #: True once a request stopped waiting for it.
         self.is_late = False
@@ -77,7 +86,7 @@ class _DeviceThread(threading.Thread):
     def run(self) -> None:
         """Check the device."""
         try:
-            self._value = self._check(self._device)
+            self._value = self._check(self.device)
         except OSError as error:
             self._error = error
 

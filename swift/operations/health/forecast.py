@@ -7,7 +7,6 @@ an hour and of four weeks. Growth is the slope of a straight line through the sa
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ from swift.telemetry.metrics import Registry
 from swift.telemetry.recon import replace_text
 
 DAY_S = 86400.0
+#: No device has so many bytes, and no clock shows such a time.
+_NUMBER_MAX = 1e18
 #: Seconds between two samples, age of the oldest one, and the time that a forecast needs at least.
 SAMPLE_S = 3600.0
 KEPT_S = 28 * DAY_S
@@ -211,7 +212,7 @@ def _samples_of(lines: Iterable[str]) -> Iterator[UsageSample]:
 def _finite(value: float) -> float:
     """Return a number of the history; raises ValueError, TypeError and OverflowError."""
     number = float(value)
-    if not math.isfinite(number):
+    if not 0 <= number < _NUMBER_MAX:
         raise ValueError(value)
     return number
 

@@ -217,7 +217,12 @@ def test_logins_come_from_the_environment_of_containers(tmp_path, monkeypatch):
         ({"key": "a b"}, "--key must not"),
         ({"access_key": "a"}, "given together"),
         ({"access_key": "a b", "secret_key": "c"}, "must not have spaces"),
-        ({"access_key": "a", "secret_key": "c\n[x]"}, "a line break"),
+        ({"access_key": "a:b", "secret_key": "c"}, "colons"),
+        ({"access_key": "a", "secret_key": " "}, "given together"),
+        ({"access_key": "a", "secret_key": "c\n[x]"}, "printable"),
+        ({"access_key": "a", "secret_key": "c\ruser_e_e = x .reseller_admin"}, "printable"),
+        ({"key": "x\u00a0.reseller_admin"}, "printable"),
+        ({"user": "a=b:c"}, "--user is ACCOUNT:NAME"),
     ],
 )
 def test_logins_that_no_configuration_file_can_hold_are_refused(tmp_path, choices, text):

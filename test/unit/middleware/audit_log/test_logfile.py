@@ -228,3 +228,15 @@ def test_requests_go_on_while_the_disk_is_slow(path):
 
     green.gather([work])
     assert path.read_bytes() == 2 * LINE
+
+
+def test_lines_are_kept_when_the_file_cannot_be_rotated(tmp_path):
+    def fails():
+        raise PermissionError(13, "Permission denied")
+
+    path = tmp_path / "audit.log"
+    file = AuditFile(str(path), 10, 1, now_ns=fails)
+    lines = [b"%d23456789\n" % number for number in range(3)]
+    assert file.append(lines) == (3, "")
+    assert path.read_bytes() == b"".join(lines)
+    file.close()

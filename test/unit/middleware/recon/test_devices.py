@@ -109,3 +109,23 @@ def test_a_device_that_stalls_delays_no_other_and_holds_one_thread(root, monkeyp
         assert len(calls) == 1
     finally:
         goes_on.set()
+
+
+def test_overlapping_requests_hold_two_threads_of_a_stalled_device_at_most():
+    goes_on, calls = threading.Event(), []
+    threads = DeviceThreads(stall_s=0.2)
+
+    def stalls(name):
+        calls.append(name)
+        goes_on.wait(60)
+
+    requests = [threading.Thread(target=threads.check, args=(["sda"], stalls)) for _ in range(6)]
+    try:
+        for request in requests:
+            request.start()
+        for request in requests:
+            request.join()
+        threads.check(["sda"], stalls)
+        assert len(calls) == 2
+    finally:
+        goes_on.set()
