@@ -186,6 +186,13 @@ def _defaults(plan: ClusterPlan, ip: str, port: int, metrics_port: int, workers:
 
 def _proxy_conf(plan: ClusterPlan) -> str:
     account, _, name = plan.user.partition(":")
+    test_users = (
+        f"user_{account}_{name}3 = {plan.key}3\n"
+        f"user_{account}2_{name}2 = {plan.key}2 .admin\n"
+        f"user_admin_admin = {plan.key}admin .admin .reseller_admin\n"
+    )
+    if not plan.has_test_users:
+        test_users = ""
     access_key = f"s3_key_{plan.access_key} = {plan.user} {plan.secret_key}\n" if plan.access_key else ""
     return (
         _defaults(plan, plan.ip, plan.proxy_port, plan.metrics_port("proxy"), plan.proxy_workers)
@@ -206,10 +213,7 @@ memcache_max_connections = 32
 [filter:tempauth]
 use = egg:swift#tempauth
 {_token_key()}user_{account}_{name} = {plan.key} .admin
-user_{account}_{name}3 = {plan.key}3
-user_{account}2_{name}2 = {plan.key}2 .admin
-user_admin_admin = {plan.key}admin .admin .reseller_admin
-{access_key}"""
+{test_users}{access_key}"""
         + "".join(map(_plain_filter, dict.fromkeys(PIPELINE[:-1])))
     )
 

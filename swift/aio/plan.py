@@ -36,7 +36,7 @@ from swift.ring.device import address
 PLAN_FILE = "aio.json"
 PLAN_VERSION = 1
 #: What plans of version 1 may lack.
-ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key")
+ADDED_CHOICES = ("disks", "storage_workers", "access_key", "secret_key", "has_test_users")
 #: The directory of the images behind the devices, with ``--xfs``.
 IMAGES = "images"
 PORT_MAX = 65535
@@ -94,6 +94,8 @@ class ClusterPlan:
     #: An S3 access key of the user besides its name, with its secret key; "" for none.
     access_key: str = ""
     secret_key: str = ""
+    #: Users beside it, whose keys follow from its key, for tests of access rights.
+    has_test_users: bool = True
 
     @property
     def etc(self) -> Path:

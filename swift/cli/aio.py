@@ -142,6 +142,7 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         "key": args.key or environment.get("SWIFT_KEY") or None,
         "access_key": environment.get("AWS_ACCESS_KEY_ID") or None,
         "secret_key": environment.get("AWS_SECRET_ACCESS_KEY") or None,
+        "has_test_users": False if args.from_environment else None,
         "proxy_port": args.port,
         "base_port": args.base_port,
         "cache_port": args.cache_port,
@@ -152,6 +153,8 @@ def plans_from_args(args: argparse.Namespace) -> tuple[ClusterPlan | None, Clust
         "proxy_workers": args.workers,
         "xfs": args.xfs,
     }
+    if args.from_environment and not choices["key"]:
+        raise ConfigError("--from-environment needs a key of the user: set SWIFT_KEY")
     plan = saved_plan(args.data)
     if plan is None:
         if args.data.exists() and any(args.data.iterdir()):
@@ -360,12 +363,14 @@ def _facts(plan: ClusterPlan) -> dict[str, str]:
 
 def _login_lines(plan: ClusterPlan) -> str:
     """Return the same for people."""
+    # A container's output is its log: secrets that came from the environment are not repeated there.
+    hidden = "" if plan.has_test_users else "(from the environment)"
     return f"""  endpoint  {plan.storage_url}
   auth      {plan.auth_url}
   user      {plan.user}
-  key       {plan.key}
+  key       {hidden or plan.key}
   S3        {plan.url}   region us-east-1
-            access key {plan.access_key or plan.user}   secret key {plan.secret_key or plan.key}
+            access key {plan.access_key or plan.user}   secret key {hidden or plan.secret_key or plan.key}
   logs      {plan.logs}
 """
 
@@ -376,7 +381,7 @@ def welcome(plan: ClusterPlan) -> str:
     if plan.ec:
         policies += f", or {plan.ec} erasure coded"
     stop = [*_start_command("swift-aio"), "stop", str(plan.root)]
-    lines = [*_swift_lines(plan), *_s3_lines(plan), stop]
+    lines = [*_swift_lines(plan), *_s3_lines(plan), stop] if plan.has_test_users else [stop]
     return f"""The cluster in {plan.root} is up: {_count_text(plan.disks_in_all, "device")}, {policies}.
 
 {_login_lines(plan)}
