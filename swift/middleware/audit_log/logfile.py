@@ -25,6 +25,8 @@ from swift.telemetry.metrics import Registry
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 MODE = 0o640
 LOCK_TIMEOUT_S = 5.0
+#: Bytes of lines that may wait for the disk in one process.
+WAITING_BYTES_MAX = 16 << 20
 #: Seconds between attempts to rotate.
 ROTATION_RETRY_S = 60.0
 #: The end of a rotated file's name.
@@ -163,6 +165,7 @@ class AuditQueue:
         self._spawn = spawn
         self._lines: list[bytes] = []
         self._in_flight = 0
+        self._waiting_bytes = 0
         self._is_draining = False
         #: The loss that is known was logged; cleared when lines are written again.
         self._is_logged = False
@@ -175,12 +178,12 @@ class AuditQueue:
 
     def put(self, line: bytes) -> None:
         """Take a line; never waits."""
-        if len(self._lines) + self._in_flight >= self._size:
-            self._drop(
-                1, "queue", f"{self._size} lines wait for the disk; raise queue_size or find a faster one"
-            )
+        is_full = len(self._lines) + self._in_flight >= self._size
+        if is_full or self._waiting_bytes + len(line) > WAITING_BYTES_MAX:
+            self._drop(1, "queue", "too many lines wait for the disk; raise queue_size or find a faster one")
             return
         self._lines.append(line)
+        self._waiting_bytes += len(line)
         if not self._is_draining:
             self._is_draining = True
             self._spawn(self._drain)
@@ -205,6 +208,7 @@ class AuditQueue:
             written, problem = run(self._append, lines)
         finally:
             self._in_flight = 0
+            self._waiting_bytes -= sum(map(len, lines))
         if problem:
             self._drop(len(lines) - written, "write", problem)
         else:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from swift.middleware.audit_log.logfile import AuditFile, AuditQueue
+from swift.middleware.audit_log.logfile import WAITING_BYTES_MAX, AuditFile, AuditQueue
 from swift.telemetry.metrics import Registry
 
 LINE = b'{"n":1}\n'
@@ -240,3 +240,15 @@ def test_lines_are_kept_when_the_file_cannot_be_rotated(tmp_path):
     assert file.append(lines) == (3, "")
     assert path.read_bytes() == b"".join(lines)
     file.close()
+
+
+def test_long_lines_fill_the_queue_by_their_bytes():
+    bench = Bench(size=1000)
+    line = b"x" * (WAITING_BYTES_MAX // 4)
+    for _ in range(6):
+        bench.queue.put(line)
+    assert f"{bench.dropped('queue')}2\n" in bench.metrics.render()
+    bench.drain()
+    bench.queue.put(line)
+    bench.drain()
+    assert len(bench.written) == 5
